@@ -10,7 +10,8 @@ from pathlib import Path
 import click
 import pytest
 
-from memfs.doors.cli.app import ALIASES, VERBS, cli
+from memfs.doors.cli.app import EVERYDAY, FAMILIES, MORE, UNMOVED, VERBS, cli
+from memfs.doors.cli.help import MOVED
 
 from .conftest import Memfs
 
@@ -27,7 +28,7 @@ HEAVY = (
 )
 
 # a shell's script, two protocols, and what git reads: their output has its own form
-SPOKEN_BY_OTHERS = {"completion", "hook", "mcp", "merge-driver"}
+SPOKEN_BY_OTHERS = {"completion", "help", "hook", "mcp", "merge-driver"}
 
 
 def command(name: str) -> click.Command:
@@ -59,20 +60,60 @@ def test_every_verb_explains_itself(bare: Memfs, name: str) -> None:
     assert command(name).name == name
 
 
-@pytest.mark.parametrize(("alias", "name"), ALIASES.items())
-def test_aliases_are_the_same_verb(alias: str, name: str) -> None:
-    """add, search and doctor are other names of remember, recall and check."""
-    assert command(alias) is command(name)
-    assert {"add": "remember", "search": "recall", "doctor": "check"}[alias] == name
+def places() -> set[str]:
+    """How each verb is called, without options."""
+    return {f"memfs {name}" for name in VERBS} | {
+        f"memfs {group} {verb.name}" for group, family in FAMILIES.items() for verb in family.verbs
+    }
 
 
-def test_help_lists_every_verb_with_its_summary(bare: Memfs) -> None:
-    """memfs --help is a table of contents."""
-    shown = bare("--help").out
-    for verb in VERBS.values():
-        assert verb.name in shown
-        assert verb.summary in shown
-    assert bare("-h").out == shown
+def test_the_short_help_fits_a_screen(bare: Memfs) -> None:
+    """Bare memfs, memfs help and memfs --help print the same page of at most 24 lines of 80 columns."""
+    shown = bare("--help")
+    assert shown.code == 0
+    assert bare().out == bare("help").out == bare("-h").out == shown.out
+    lines = shown.out.splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    assert [verb.name for verb in EVERYDAY if f"  {verb.name} " not in shown.out or verb.summary not in shown.out] == []
+    assert all(verb.name in shown.out for verb in MORE)
+    assert all(f"memfs {name} " in shown.out for name, family in FAMILIES.items() if family.verbs)
+
+
+def test_help_of_a_verb_is_its_own_help(bare: Memfs) -> None:
+    """memfs help VERB prints what memfs VERB --help prints."""
+    assert bare("help", "recall").out == bare("recall", "--help").out
+    assert bare("help", "nothing-of-it").code == 2
+
+
+@pytest.mark.parametrize("old", sorted(MOVED))
+def test_an_old_verb_says_its_new_place(bare: Memfs, old: str) -> None:
+    """What was called otherwise in an earlier version is no verb, and the error names the one to use."""
+    if old in {verb.name for verb in UNMOVED}:
+        assert old in VERBS
+        return
+    ran = bare(old)
+    assert (ran.code, ran.out) == (2, "")
+    assert f"'memfs {old}' is now '{MOVED[old]}'" in ran.err
+    assert any(MOVED[old] == place or MOVED[old].startswith(f"{place} ") for place in places()), MOVED[old]
+
+
+@pytest.mark.parametrize(
+    "arguments", [["recall", "--json"], ["recall", "x", "--json", "--limit", "no"], ["add", "--json"]]
+)
+def test_usage_errors_are_json_for_programs(bare: Memfs, arguments: list[str]) -> None:
+    """With --json a usage error is a document on standard output, with the exit code of today."""
+    ran = bare(*arguments)
+    assert (ran.code, ran.err) == (2, "")
+    assert ran.json["error"].keys() == {"code", "message", "path", "field", "hint"}
+    assert ran.json["error"]["code"] == "Usage"
+
+
+def test_errors_are_json_for_programs(memfs: Memfs) -> None:
+    """With --json what memfs refuses is a document on standard output that names code, message and remedy."""
+    ran = memfs("show", "nothing-of-it", "--json")
+    assert (ran.code, ran.err) == (1, "")
+    assert ran.json["error"]["code"] == "ItemNotFound"
 
 
 def test_version(bare: Memfs) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 import memfs
-from memfs.doors.cli.app import ALIASES, VERBS, cli
+from memfs.doors.cli.app import VERBS, cli
 
 PACKAGE = Path(memfs.__file__).parent
 PAGES = PACKAGE.parent / "docs"
@@ -29,7 +29,7 @@ def unknown(path: Path) -> Iterator[str]:
     """The commands in a file that name an option which their verb does not have."""
     for named in NAMED.finditer(path.read_text(encoding="utf-8")):
         verb, rest = named[1], named[2]
-        if (verb in VERBS or verb in ALIASES) and not options_of(verb).issuperset(OPTION.findall(rest)):
+        if verb in VERBS and not options_of(verb).issuperset(OPTION.findall(rest)):
             yield f"{path.name}: {named[0]}"
 
 

@@ -59,7 +59,7 @@ def _hostile() -> SchemaInvalid:
         (lambda: output.print_command(FORGED), 1),
         (lambda: output.print_text(FORGED, "  "), 2),
         (lambda: output.print_json_line({FORGED: FORGED}), 1),
-        (lambda: output.note_partial([FORGED]), 1),
+        (lambda: output.render(None, [output.partial_note([FORGED])], json=False), 1),
     ],
 )
 @pytest.mark.parametrize("terminal", [False, True])

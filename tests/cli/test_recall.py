@@ -170,11 +170,6 @@ def test_18_fenced_hits_are_quoted_data(memfs: Memfs) -> None:
     assert memfs("recall", "zebra", "--fenced").out == ""
 
 
-def test_search_is_recall(filled: Memfs) -> None:
-    """The alias answers the same."""
-    assert filled("search", "database", "--json").json["hits"] == filled("recall", "database", "--json").json["hits"]
-
-
 @pytest.mark.parametrize("text", ["", "  "])
 def test_an_empty_question_lists_the_newest(filled: Memfs, text: str) -> None:
     """Nothing asked brings the newest, without scores that would mean nothing."""

@@ -61,7 +61,7 @@ def test_check_codes(root: Path, item: Path, memfs: Memfs, bare: Memfs, tmp_path
     ran = memfs("check", "--json")
     assert ran.code == 1
     assert {"path", "line", "code", "message", "hint"} <= ran.json["problems"][0].keys()
-    assert memfs("doctor").code == 1
+    assert memfs("check").code == 1
     unclear = bare("-C", str(tmp_path), "check")
     assert (unclear.code, unclear.out) == (2, "")
 

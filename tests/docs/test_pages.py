@@ -13,7 +13,7 @@ import pytest
 
 import memfs
 from memfs import errors
-from memfs.doors.cli.app import ALIASES, VERBS, cli
+from memfs.doors.cli.app import VERBS, cli
 from memfs.format.secrets import CONTEXTS, INSIDE, TOKENS
 from memfs.model import BUILT_IN
 from memfs.resources import schema_text
@@ -103,7 +103,7 @@ def test_every_verb_has_a_section_and_no_other(page: Read) -> None:
 
 @pytest.mark.parametrize("name", sorted(VERBS))
 def test_every_option_of_a_verb_is_in_its_section(name: str, page: Read) -> None:
-    """Options and second names stand in the section of their verb; filters once, in a table that list refers to."""
+    """Options stand in the section of their verb; filters once, in a table that list refers to."""
     text = page("docs/cli.md")
     described = section(text, name)
     if "filters of [recall]" in described:
@@ -117,8 +117,6 @@ def test_every_option_of_a_verb_is_in_its_section(name: str, page: Read) -> None
         if written.startswith("--")
     } - {"--json", "--help"}
     assert [option for option in sorted(options) if option not in described] == []
-    for alias, verb in ALIASES.items():
-        assert verb != name or f"Also `{alias}`" in described
 
 
 def test_global_options_are_described_once(page: Read) -> None:

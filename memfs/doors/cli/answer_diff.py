@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from memfs.doors.cli.command import Unclear
-from memfs.doors.cli.history import revision_json
-from memfs.doors.cli.output import clean, count, note, one_line, print_json, print_raw, styled, time_text
+from memfs.doors.cli.output import as_json, clean, count, note, one_line, print_json, print_raw, styled, time_text
 
 if TYPE_CHECKING:
     from memfs.git.log import Revision
@@ -25,12 +24,12 @@ _BROUGHT = 5
 def culprit_json(culprit: Culprit) -> dict[str, Any]:
     """A culprit as scripts read it: the commit, whose it is, and what is not certain of it."""
     return {
-        "commit": revision_json(culprit.revision),
+        "commit": as_json(culprit.revision),
         "agent": ", ".join(culprit.agents),
         "session": ", ".join(culprit.sessions),
         "source": ", ".join(culprit.sources),
         "or_earlier": list(culprit.or_earlier),
-        "brought": [revision_json(one) for one in culprit.brought],
+        "brought": [as_json(one) for one in culprit.brought],
     }
 
 

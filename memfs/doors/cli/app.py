@@ -7,161 +7,169 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import click
 
 from memfs.doors.cli.command import Invocation, set_settings, set_workspace
-from memfs.doors.cli.output import complain, print_raw, write_error
+from memfs.doors.cli.output import complain, error_json, print_json, print_raw, write_error
 from memfs.doors.cli.streams import drop_output, secure
 from memfs.errors import MemfsError
 
 
 class Verb(NamedTuple):
-    """One verb: its name, ``module:attribute`` below this package, a summary, and a second name."""
+    """One verb: its name, a summary of at most 30 characters where it is an everyday verb, and its home.
+
+    The home is ``module:attribute`` below this package, where that is not the module of its name.
+    """
 
     name: str
-    home: str
     summary: str
-    alias: str = ""
+    home: str = ""
 
 
-FAMILIES: dict[str, tuple[Verb, ...]] = {
-    "Remember and find": (
-        Verb("remember", "remember:remember", "Remember a text.", "add"),
-        Verb("recall", "recall:recall", "Find what was remembered.", "search"),
-        Verb("show", "items:show", "Show one item, now or at a revision."),
-        Verb("list", "items:list_", "List items, newest first."),
-        Verb("context", "context:context", "Keep keys and values of a session or workflow."),
-        Verb("inbox", "inbox:inbox", "Decide what becomes of what memfs worked out by itself."),
-        Verb("patterns", "patterns:patterns", "Show what several memories have in common."),
-        Verb("consolidate", "patterns:consolidate", "End a session: keep what matters, clear the rest."),
-        Verb("feedback", "feedback:feedback", "Say whether an item helped."),
-        Verb("forget", "items:forget", "Remove items; history keeps them."),
-        Verb("erase", "erase:erase", "Remove an item from history, too, with proof."),
-    ),
-    "Give agents their memory": (
-        Verb("inject", "inject:inject", "Print what belongs into an agent's system prompt."),
-        Verb("warn", "inject:warn", "Print what a situation brings to mind before a step."),
-        Verb("episode", "episode:episode", "Record what agents did, and learn rules from it."),
-        Verb("correct", "inject:correct", "Keep what a person corrects or prefers."),
-        Verb("agents-md", "agents_md:agents_md", "Keep what is agreed on in AGENTS.md."),
-        Verb("conflicts", "conflicts:conflicts", "Show what cannot both hold, and decide about it."),
-    ),
-    "Meet agents where they are": (
-        Verb("install", "install:install", "Let an agent's program use this memory."),
-        Verb("uninstall", "install:uninstall", "Take out what install put in, to the byte."),
-        Verb("private", "private:private", "Show where your private memory of this project lies."),
-        Verb("share", "share:share", "Copy private memory into the memory that others see."),
-        Verb("hook", "hook:hook", "Answer an event of an agent's session."),
-        Verb("mcp", "mcp:mcp", "Serve this memory to programs that speak MCP."),
-    ),
-    "Write by hand": (
-        Verb("new", "edit:new", "Start an item from its kind's template."),
-        Verb("edit", "edit:edit", "Open an item in your editor and check it afterwards."),
-    ),
-    "History": (
-        Verb("commit", "history:commit", "Commit what waits, hand edits included."),
-        Verb("log", "history:log", "Show the commits of the memory or of one item."),
-        Verb("diff", "history:diff", "Show what changed between two revisions."),
-        Verb("blame", "blame:blame", "Show who taught each field of an item."),
-        Verb("rollback", "history:rollback", "Bring back an earlier state, as a new commit."),
-        Verb("recover", "history:recover", "Bring back what a change by hand displaced."),
-    ),
-    "Work as a team": (
-        Verb("review", "review:review", "Report what a pull request changes in memory."),
-        Verb("convention", "convention:convention", "Propose, accept, retire and share what a team agrees on."),
-        Verb("sync", "sync:sync", "Exchange memory with a remote, losing nothing of either side."),
-        Verb("branch", "branch:branch", "Give an agent a branch of its own, and merge or drop it."),
-        Verb("resolve", "resolve:resolve", "Decide what a merge could not, and finish it."),
-        Verb("undo", "undo:undo", "Take back what a session, an agent or a commit wrote."),
-        Verb("served", "served:served", "Show who was given an item, and when."),
-        Verb("bisect", "bisect:bisect", "Find the commit that broke an answer."),
-        Verb("verify", "verify:verify", "Check who signed the commits of the memory."),
-        Verb("merge-driver", "merge_driver:merge_driver", "Join three versions of a file; git calls it."),
-    ),
-    "Multi-agent state": (
-        Verb("iteration", "iteration:iteration", "Start, close and show rounds of work."),
-        Verb("state", "state:state", "Store documents of agents, and ask for their state."),
-        Verb("checkpoint", "checkpoint:checkpoint", "Keep the state of one moment, and go on from it."),
-        Verb("feedback-for", "insight:feedback_for", "Print what the meta-review says to an agent."),
-        Verb("analyze", "insight:analyze", "Show how an agent did, and the weight that this suggests."),
-        Verb("trends", "insight:trends", "Show the patterns that meta-reviews name."),
-        Verb("aggregates", "insight:aggregates", "Sum up all iterations in three files."),
-        Verb("export", "transfer:export", "Write documents or memories out, for analysis elsewhere."),
-        Verb("import", "transfer:import_", "Store what an export, or another memory, holds."),
-    ),
-    "Care": (
-        Verb("status", "status:status", "Show how the workspace stands."),
-        Verb("check", "check:check", "Look for problems, and repair them with --fix.", "doctor"),
-        Verb("repair", "check:repair", "Put right what the disk damaged."),
-        Verb("stats", "maintenance:stats", "Count items by type and layer, and what they weigh."),
-        Verb("watch", "maintenance:watch", "Follow changes of the files until interrupted."),
-        Verb("reindex", "maintenance:reindex", "Build the search index anew."),
-        Verb("migrate", "maintenance:migrate", "Bring the files to this memfs's version of the format."),
-        Verb("maintain", "maintenance:maintain", "Pack the history and fold the index."),
-        Verb("prune", "feedback:prune", "Move weak items into the archive."),
-        Verb("archive", "archive:archive", "Pack iterations closed long ago; they stay readable."),
-        Verb("usage", "archive:usage", "Show what each area and iteration weighs."),
-        Verb("cleanup", "backup:cleanup", "Make room without losing anything."),
-        Verb("backup", "backup:backup", "Write a verified backup into one file."),
-        Verb("restore", "backup:restore", "Make a workspace anew from a backup."),
-    ),
-    "Set up": (
-        Verb("init", "setup:init", "Make a workspace."),
-        Verb("semantic", "semantic:semantic", "Switch search by meaning on or off, and see how far it is."),
-        Verb("config", "setup:config", "Show the settings and where each came from."),
-        Verb("schema", "schema:schema", "Write the schemas by which editors check memory files."),
-        Verb("plugins", "plugins:plugins", "Show what gives agents their context, and whether it works."),
-        Verb("trust", "trust:trust", "Let a workspace enable what its files ask for."),
-        Verb("admin", "admin:admin", "Move the memory to a branch of its own, or back."),
-        Verb("deinit", "deinit:deinit", "Take memfs out of a repository, and the files on request."),
-        Verb("completion", "completion:completion", "Print the completion script for a shell."),
-    ),
+class Family(NamedTuple):
+    """A group of verbs that are called by its name and theirs, such as ``memfs admin gc``."""
+
+    summary: str
+    verbs: tuple[Verb, ...] = ()
+
+
+EVERYDAY: tuple[Verb, ...] = (
+    Verb("init", "Create a workspace.", "setup:init"),
+    Verb("remember", "Remember a text."),
+    Verb("recall", "Find what was remembered."),
+    Verb("list", "List the newest memories."),
+    Verb("show", "Show one memory."),
+    Verb("forget", "Remove memories."),
+    Verb("commit", "Commit pending changes.", "history:commit"),
+    Verb("log", "Show the history."),
+    Verb("diff", "Compare two revisions.", "history:diff"),
+    Verb("undo", "Take back what was written."),
+    Verb("inbox", "Decide about suggestions."),
+    Verb("share", "Publish private memories."),
+    Verb("sync", "Pull and push memory."),
+    Verb("review", "Review a pull request."),
+    Verb("status", "Show the workspace's state."),
+    Verb("check", "Find problems; --fix them."),
+    Verb("config", "Show the settings.", "setup:config"),
+)
+"""What the short help lists."""
+
+MORE: tuple[Verb, ...] = (
+    Verb("import", "Store what an export, or another memory, holds.", "transfer:import_"),
+    Verb("export", "Write documents or memories out, for analysis elsewhere.", "transfer:export"),
+    Verb("semantic", "Switch search by meaning on or off."),
+    Verb("deinit", "Remove memfs from a repository, and the files on request."),
+    Verb("help", "Show the help of memfs, of a group or of a verb."),
+)
+"""What the short help names in one line."""
+
+HIDDEN: tuple[Verb, ...] = (
+    Verb("hook", "Answer an event of an agent's session.", "hook:hook"),
+    Verb("mcp", "Serve this memory over MCP.", "mcp:mcp"),
+    Verb("merge-driver", "Merge three versions of a file; git calls it."),
+)
+"""What users' files call by this name, for good."""
+
+FAMILIES: dict[str, Family] = {
+    "agent": Family("Connect agents and give them their memory."),
+    "team": Family("Branches, conventions, conflicts and access of a team."),
+    "state": Family("Iterations, checkpoints and documents of multi-agent runs."),
+    "admin": Family("Backups, cleanup, index and format."),
 }
-VERBS: dict[str, Verb] = {verb.name: verb for family in FAMILIES.values() for verb in family}
-ALIASES: dict[str, str] = {verb.alias: verb.name for verb in VERBS.values() if verb.alias}
+"""The groups; one without verbs is not there."""
+
+UNMOVED: tuple[Verb, ...] = (
+    Verb("context", "Keep keys and values of a session or workflow."),
+    Verb("patterns", "Show what several memories have in common."),
+    Verb("consolidate", "End a session: keep what matters, clear the rest.", "patterns:consolidate"),
+    Verb("feedback", "Say whether an item helped."),
+    Verb("erase", "Remove an item from history, too, with proof."),
+    Verb("inject", "Print what belongs into an agent's system prompt."),
+    Verb("warn", "Print what a situation brings to mind before a step.", "inject:warn"),
+    Verb("episode", "Record what agents did, and learn rules from it."),
+    Verb("correct", "Keep what a person corrects or prefers.", "inject:correct"),
+    Verb("agents-md", "Keep what is agreed on in AGENTS.md."),
+    Verb("conflicts", "Show what cannot both hold, and decide about it."),
+    Verb("install", "Let an agent's program use this memory."),
+    Verb("uninstall", "Take out what install put in, to the byte.", "install:uninstall"),
+    Verb("private", "Show where your private memory of this project lies."),
+    Verb("new", "Start an item from its kind's template.", "edit:new"),
+    Verb("edit", "Open an item in your editor and check it afterwards."),
+    Verb("blame", "Show who taught each field of an item."),
+    Verb("rollback", "Bring back an earlier state, as a new commit.", "history:rollback"),
+    Verb("recover", "Bring back what a change by hand displaced.", "history:recover"),
+    Verb("convention", "Propose, accept, retire and share what a team agrees on."),
+    Verb("branch", "Give an agent a branch of its own, and merge or drop it."),
+    Verb("resolve", "Decide what a merge could not, and finish it."),
+    Verb("served", "Show who was given an item, and when."),
+    Verb("bisect", "Find the commit that broke an answer."),
+    Verb("verify", "Check who signed the commits of the memory."),
+    Verb("iteration", "Start, close and show rounds of work."),
+    Verb("state", "Store documents of agents, and ask for their state."),
+    Verb("checkpoint", "Keep the state of one moment, and go on from it."),
+    Verb("feedback-for", "Print what the meta-review says to an agent.", "insight:feedback_for"),
+    Verb("analyze", "Show how an agent did, and the weight that this suggests.", "insight:analyze"),
+    Verb("trends", "Show the patterns that meta-reviews name.", "insight:trends"),
+    Verb("aggregates", "Sum up all iterations in three files.", "insight:aggregates"),
+    Verb("repair", "Put right what the disk damaged.", "check:repair"),
+    Verb("stats", "Count items by type and layer, and what they weigh.", "maintenance:stats"),
+    Verb("watch", "Follow changes of the files until interrupted.", "maintenance:watch"),
+    Verb("reindex", "Rebuild the search index.", "maintenance:reindex"),
+    Verb("migrate", "Bring the files to this memfs's version of the format.", "maintenance:migrate"),
+    Verb("maintain", "Pack the history and fold the index.", "maintenance:maintain"),
+    Verb("prune", "Move weak items into the archive.", "feedback:prune"),
+    Verb("archive", "Pack iterations closed long ago; they stay readable."),
+    Verb("usage", "Show what each area and iteration weighs.", "archive:usage"),
+    Verb("cleanup", "Make room without losing anything.", "backup:cleanup"),
+    Verb("backup", "Write a verified backup into one file."),
+    Verb("restore", "Restore a workspace from a backup.", "backup:restore"),
+    Verb("schema", "Write the schemas by which editors check memory files."),
+    Verb("plugins", "Show what gives agents their context, and whether it works."),
+    Verb("trust", "Let a workspace enable what its files ask for."),
+    Verb("admin", "Move the memory to a branch of its own, or back."),
+    Verb("completion", "Print the completion script for a shell."),
+)
+"""Verbs on their way into a group."""
+
+VERBS: dict[str, Verb] = {verb.name: verb for verb in (*EVERYDAY, *MORE, *HIDDEN, *UNMOVED)}
 
 
 REFUSED, UNCLEAR, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 
 
 class Verbs(click.Group):
-    """The group of all verbs, each loaded when it is called."""
+    """A group of verbs, each imported when it is called."""
+
+    verbs: dict[str, Verb]
+    folder = ""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  the signature is click's
-        """The names of the verbs, without aliases."""
-        return list(VERBS)
+        """The names of the verbs."""
+        return list(self.verbs)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """The verb of that name or alias, imported now."""
-        verb = VERBS.get(ALIASES.get(cmd_name, cmd_name))
-        if verb is None:
-            return None
-        module, _, attribute = verb.home.partition(":")
-        command: click.Command = getattr(importlib.import_module(f"memfs.doors.cli.{module}"), attribute)
-        return command
+        """The verb of that name, imported now."""
+        verb = self.verbs.get(cmd_name)
+        return None if verb is None else load(verb, self.folder)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the verb, or say which one was probably meant."""
+        """Find the verb, or say where it is now, or which one was probably meant."""
         name = args[0]
-        if name.startswith("-") or ctx.resilient_parsing or name in VERBS or name in ALIASES:
+        if name.startswith("-") or ctx.resilient_parsing or self.get_command(ctx, name) is not None:
             return super().resolve_command(ctx, args)
-        import difflib  # costs start-up time and is wanted only when something is wrong
+        from memfs.doors.cli.help import unknown  # wanted only when something is wrong
 
-        close = difflib.get_close_matches(name, [*VERBS, *ALIASES], n=1)
-        hint = f"did you mean '{close[0]}'?" if close else "'memfs --help' lists them"
-        raise click.UsageError(f"there is no verb '{name}' ({hint})", ctx)
+        raise unknown(name, self.list_commands(ctx), ctx)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """List the verbs by family, from the table alone."""
-        for family, verbs in FAMILIES.items():
-            with formatter.section(family):
-                shown = [(f"{verb.name}, {verb.alias}" if verb.alias else verb.name, verb.summary) for verb in verbs]
-                formatter.write_dl(shown, col_max=18, col_spacing=2)
+    def get_help(self, ctx: click.Context) -> str:
+        """A page made from the table alone."""
+        rows = [(verb.name, verb.summary) for verb in self.verbs.values()]
+        return "\n".join([f"Usage: {ctx.command_path} VERB ...", "", self.help or "", "", *_columns(rows)])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
         """Complete verbs from the table, options as click does."""
@@ -170,10 +178,89 @@ class Verbs(click.Group):
         if incomplete.startswith("-"):
             return click.Command.shell_complete(self, ctx, incomplete)
         return [
-            CompletionItem(name, help=VERBS[ALIASES.get(name, name)].summary)
-            for name in (*VERBS, *ALIASES)
-            if name.startswith(incomplete)
+            CompletionItem(name, help=verb.summary)
+            for name, verb in self.verbs.items()
+            if name.startswith(incomplete) and verb not in HIDDEN
         ]
+
+
+class TopVerbs(Verbs):
+    """The verbs of the top level, and the groups."""
+
+    verbs = VERBS
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of verbs and groups."""
+        return [*super().list_commands(ctx), *_families()]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The verb or the group of that name."""
+        if cmd_name in _families():
+            family = FAMILIES[cmd_name]
+            return group(cmd_name, family)
+        return super().get_command(ctx, cmd_name)
+
+    def get_help(self, ctx: click.Context) -> str:  # noqa: ARG002
+        """The short page: everyday verbs, and where the others are."""
+        rows = [(verb.name, verb.summary) for verb in EVERYDAY]
+        half = (len(rows) + 1) // 2
+        left, right = list(_columns(rows[:half])), list(_columns(rows[half:]))
+        pairs = [f"{one:<39}{other}".rstrip() for one, other in zip(left, [*right, ""], strict=False)]
+        groups = [(name, FAMILIES[name].summary) for name in _families()]
+        return "\n".join([
+            "Usage: memfs [-C FOLDER] [--set KEY=VALUE] [--version] VERB ...", "",
+            "Memory for AI agents that lives as plain files in git.", "",
+            *pairs, "",
+            f"  also: {', '.join(verb.name for verb in MORE)}",
+            *_columns([(f"memfs {name}", summary) for name, summary in groups], 12), "",
+            "'memfs help VERB' explains a verb or a group; --json prints JSON.",
+        ])  # fmt: skip
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        """Complete verbs and groups."""
+        from click.shell_completion import CompletionItem
+
+        groups = [name for name in _families() if name.startswith(incomplete)]
+        return [*super().shell_complete(ctx, incomplete), *(CompletionItem(name) for name in groups)]
+
+
+def load(verb: Verb, folder: str = "") -> click.Command:
+    """Import a verb from the module of its name, or from where it still is."""
+    name = verb.name.replace("-", "_")
+    module, _, attribute = (verb.home or name).partition(":")
+    package = ".".join(part for part in ("memfs.doors.cli", folder, module) if part)
+    home = importlib.import_module(package)
+    command: click.Command = getattr(home, f"{attribute or name}_", None) or getattr(home, attribute or name)
+    return command
+
+
+def group(name: str, family: Family) -> click.Command:
+    """The command ``memfs NAME``, whose verbs lie in the folder NAME."""
+
+    @click.pass_context
+    def page(ctx: click.Context) -> None:
+        if ctx.invoked_subcommand is None:
+            print_page(ctx.get_help())
+
+    made = Verbs(name, callback=page, help=family.summary, invoke_without_command=True)
+    made.verbs, made.folder = {verb.name: verb for verb in family.verbs}, name
+    return made
+
+
+def print_page(text: str) -> None:
+    """Print a page of help."""
+    for line in text.split("\n"):
+        print_raw(line)
+
+
+def _families() -> list[str]:
+    return [name for name, family in FAMILIES.items() if family.verbs]
+
+
+def _columns(rows: Sequence[tuple[str, str]], width: int = 0) -> Iterator[str]:
+    space = width or max((len(name) for name, _ in rows), default=0)
+    for name, summary in rows:
+        yield f"  {name:<{space}}  {summary}"
 
 
 def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -184,7 +271,12 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
         ctx.exit()
 
 
-@click.group(cls=Verbs, subcommand_metavar="VERB ...", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=TopVerbs,
+    invoke_without_command=True,
+    subcommand_metavar="VERB ...",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.option(
     "-C",
     "--workspace",
@@ -208,37 +300,63 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
 )
 @click.pass_context
 def cli(ctx: click.Context) -> None:
-    """Memory for AI agents that lives as plain files in git.
-
-    Remember a text, find it again with a question; every memory is one file that people may edit, and git keeps its
-    history. Each verb explains itself with --help, and prints JSON with --json.
-    """
+    """Memory for AI agents that lives as plain files in git."""
     ctx.ensure_object(Invocation)
+    if ctx.invoked_subcommand is None:
+        print_page(ctx.get_help())
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0 done, 1 refused, 2 could not tell (also: could not be understood)."""
+    """Run one command and return its exit code: 0 done, 1 refused, 2 could not tell (also: could not be understood).
+
+    What goes wrong is told on standard error, and with ``--json`` as a document on standard output instead.
+    """
     secure()
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    asked = Invocation(json="--json" in words[: words.index("--") if "--" in words else None])
     try:
-        code = cli.main(arguments, prog_name="memfs", standalone_mode=False, obj=Invocation())
+        code = cli.main(words, prog_name="memfs", standalone_mode=False, obj=asked)
         sys.stdout.flush()
     except MemfsError as error:
+        if asked.json:
+            return _tell(asked, REFUSED, error.code, error.message, error.hint, error.path, error.field)
         write_error(error)
         return REFUSED
     except click.UsageError as error:
-        verb = f" {error.ctx.info_name}" if error.ctx is not None and error.ctx.parent is not None else ""
+        where = error.ctx.command_path if error.ctx is not None else "memfs"
         message = " ".join(error.format_message().split())  # click puts each choice on a line
-        complain(message, hint=getattr(error, "hint", None) or f"see 'memfs{verb} --help'")
-        return UNCLEAR
+        hint = getattr(error, "hint", None) or f"see '{where} --help'"
+        return _tell(asked, UNCLEAR, "Usage", message, hint)
     except click.ClickException as error:
-        complain(error.format_message())
-        return REFUSED
+        return _tell(asked, REFUSED, "Refused", error.format_message())
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except BrokenPipeError:
         drop_output()
         return PIPE_CLOSED
     except OSError as error:  # what the library does not expect is refused with the system's words
-        complain(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error))
+        reason = error.strerror or str(error)
+        if asked.json:
+            return _tell(asked, REFUSED, type(error).__name__, reason, path=error.filename)
+        complain(f"{error.filename}: {reason}" if error.filename else reason)
         return REFUSED
     return code if isinstance(code, int) else 0
+
+
+def _tell(
+    asked: Invocation,
+    exit_code: int,
+    code: str,
+    message: str,
+    hint: str | None = None,
+    path: str | None = None,
+    field: str | None = None,
+) -> int:
+    if not asked.json:
+        complain(message, hint=hint)
+        return exit_code
+    try:
+        print_json(error_json(code, message, path, field, hint))
+    except (MemfsError, BrokenPipeError):  # nobody reads it: the exit code says it
+        drop_output()
+    return exit_code

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.doors.cli.command import Unclear, complete_ids, opened, verb
-from memfs.doors.cli.history import named
+from memfs.doors.cli.options import named
 from memfs.doors.cli.output import clean, one_line, plain, print_json, print_raw, readable, styled, time_text, width
 
 if TYPE_CHECKING:

@@ -5,8 +5,9 @@ Every verb takes ``-C``, ``--set`` and ``--json`` in the same way, and has examp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import wraps
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,9 +25,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 class Invocation:
     """What the global options say; one for each run of the command."""
 
-    def __init__(self) -> None:
+    def __init__(self, json: bool = False) -> None:
         self.workspace: str | None = None
         self.settings: dict[str, str] = {}
+        self.json = json
 
 
 class Unclear(click.UsageError):
@@ -86,27 +88,64 @@ def check_key(key: str) -> None:
         raise Unclear.of(error) from error
 
 
-def verb(
-    name: str, *, example: str, json: bool = True, offers: Mapping[str, str] = MappingProxyType({})
-) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a function a verb: with ``--json`` (as ``as_json``), global options also after it, examples in its help.
+def wants_json(ctx: click.Context) -> bool:
+    """Whether a program reads what this command prints."""
+    return ctx.ensure_object(Invocation).json
 
-    ``offers`` are the types to choose from, which its help explains in a line each.
+
+def set_json(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
+    """Keep ``--json``."""
+    ctx.ensure_object(Invocation).json |= value
+    return value
+
+
+def verb(
+    name: str,
+    *,
+    example: str,
+    text: Callable[[Any], Iterable[Any]] | None = None,
+    json: bool = True,
+    offers: Mapping[str, str] = MappingProxyType({}),
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a function a verb: global options also after it, examples in its help.
+
+    With ``text`` the function returns a dataclass, which is printed here: its fields with ``--json``, else what
+    ``text`` makes of it (see ``output.render``); its ``exit_code``, where it has one, is that of the command. Without
+    ``text`` the function prints by itself, and takes ``--json`` as ``as_json``.
+
+    Args:
+        json: whether the verb has ``--json``.
+        offers: the types to choose from, which its help explains in a line each.
     """
 
     def decorate(function: Callable[..., Any]) -> click.Command:
-        command = click.command(name, cls=VerbCommand, epilog=example)(function)
+        command = click.command(name, cls=VerbCommand, epilog=example)(_printed(function, text) if text else function)
         if offers:
             rows = [f"  {name:<12} {use}" for name, use in offers.items()]
             command.help = "\n    ".join((command.help or "", "", "\b", "Types:", *rows))
-        if json:
-            command.params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for programs."))
         shared: dict[str, Any] = {"hidden": True, "expose_value": False, "is_eager": True}
+        if json:
+            said: dict[str, Any] = {"is_flag": True, "help": "Print JSON, for programs."}
+            command.params.append(click.Option(["--json", "as_json"], expose_value=not text, callback=set_json, **said))
         command.params.append(click.Option(["-C", "--workspace"], callback=set_workspace, **shared))
         command.params.append(click.Option(["--set"], multiple=True, callback=set_settings, **shared))
         return command
 
     return decorate
+
+
+def _printed(function: Callable[..., Any], text: Callable[[Any], Iterable[Any]]) -> Callable[..., int]:
+    @wraps(function)
+    def run(*arguments: Any, **options: Any) -> int:
+        from memfs.doors.cli.output import render
+
+        result = function(*arguments, **options)
+        if result is None:
+            return 0
+        render(result, text(result), json=wants_json(click.get_current_context()))
+        return getattr(result, "exit_code", 0)
+
+    return run
 
 
 @contextmanager

@@ -18,16 +18,13 @@ from memfs.doors.cli.output import (
     print_raw,
     print_table,
     styled,
-    time_text,
-    write_error,
 )
-from memfs.errors import ItemNotFound
+from memfs.errors import ItemNotFound, MemfsError
 
 if TYPE_CHECKING:
     from memfs.admin.prune import PruneResult, Weak
     from memfs.model import MemoryItem
     from memfs.team.asof import Past
-    from memfs.usage import Use
     from memfs.workspace import Workspace
 
 _SIGNALS = {"+": True, "-": False}
@@ -133,20 +130,13 @@ def _tell_waiting(landed: CommitReport) -> None:
         note(f"stored; the commit waits: {landed.reason}")
 
 
-def use_json(use: Use) -> dict[str, Any]:
-    """How an item was used, as scripts read it."""
-    return {
-        "access_count": use.count,
-        "last_accessed": time_text(use.last),
-        "relevance_score": round(use.relevance, 4),
-    }
-
-
-def archived(workspace: Workspace, past: Past | None = None) -> list[MemoryItem]:
-    """The items that were pruned, newest first; those that cannot be read are named on standard error."""
+def archived(workspace: Workspace, past: Past | None = None) -> tuple[list[MemoryItem], list[MemfsError]]:
+    """The items that were pruned, newest first, and what is wrong with those that cannot be read."""
     from memfs.admin.prune import PrunedItems
 
     pruned = workspace.pruner.pruned if past is None else PrunedItems(workspace.store, workspace.parts, past.files)
-    for problem in pruned.problems():
-        write_error(ItemNotFound(problem.message, path=problem.path, line=problem.line, hint=problem.hint))
-    return list(pruned.list())
+    wrong: list[MemfsError] = [
+        ItemNotFound(problem.message, path=problem.path, line=problem.line, hint=problem.hint)
+        for problem in pruned.problems()
+    ]
+    return list(pruned.list()), wrong

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.doors.cli.command import Unclear, complete_types
-from memfs.doors.cli.output import clean, note, progress, time_text
+from memfs.doors.cli.output import TEXT_ONLY, Note, clean, note, progress, time_text
 from memfs.errors import QueryInvalid, SettingInvalid
 from memfs.model import Kind, Layer, Phase, Query
 from memfs.model.query import moment
@@ -174,6 +175,31 @@ def state_at(workspace: Workspace, revision: str | None) -> Iterator[tuple[Works
                 lay(payload, io.read_file(workspace.root / payload))
         with open_workspace(root, watch=False, settings=settings, one_shot=True) as then:
             yield then, past
+
+
+@dataclass(frozen=True, slots=True)
+class AsOf:
+    """The revision that an answer is of.
+
+    Attributes:
+        commit: its id.
+        time: when it was committed.
+        lacks: sentences on what an answer of it may lack.
+    """
+
+    commit: str
+    time: datetime
+    lacks: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
+
+    def remarks(self) -> Iterator[Note]:
+        """What an answer is of, and what it may lack."""
+        yield Note(f"as of {time_text(self.time)}, commit {self.commit[:10]}")
+        yield from map(Note, self.lacks)
+
+
+def revision_of(past: Past | None) -> AsOf | None:
+    """What an answer is of; None for one of the present."""
+    return None if past is None else AsOf(past.commit, past.time, tuple(past.notes))
 
 
 def as_of_json(past: Past | None) -> dict[str, Any]:

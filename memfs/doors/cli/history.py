@@ -1,4 +1,4 @@
-"""``commit``, ``log``, ``diff``, ``rollback`` and ``recover``: the memory's history."""
+"""``commit``, ``diff``, ``rollback`` and ``recover``: the memory's history."""
 
 from __future__ import annotations
 
@@ -9,28 +9,23 @@ import click
 
 from memfs.doors.cli.command import complete_ids, opened, verb
 from memfs.doors.cli.commit_report import land
-from memfs.doors.cli.filters import as_of, when
-from memfs.doors.cli.options import allow_in, allow_secret_option, is_path, reference
+from memfs.doors.cli.options import allow_in, allow_secret_option, named
 from memfs.doors.cli.output import (
     clean,
     count,
     note,
     note_problems,
-    one_line,
     print_json,
     print_raw,
     print_table,
     styled,
     time_text,
-    width,
 )
-from memfs.errors import ContentError, HistoryUnavailable, ItemNotFound
+from memfs.errors import HistoryUnavailable
 
 if TYPE_CHECKING:
-    from memfs.git.log import Revision
     from memfs.workspace import Workspace
 
-_PATHS_SHOWN = 20
 _DIFF_COLOURS: Mapping[str, dict[str, Any]] = {
     "+++": {"bold": True},
     "---": {"bold": True},
@@ -87,54 +82,6 @@ def _print_commits(commits: tuple[str, ...], adopted: tuple[str, ...], *, left: 
         print_raw("Nothing was committed" if left else "Nothing to commit")
 
 
-@verb(
-    "log", example="memfs log --limit 5\nmemfs log use-postgresql-for-transactions-7h2k9q\nmemfs log --since 7d --json"
-)
-@click.argument("id", required=False, metavar="[ID|PATH]", shell_complete=complete_ids)
-@click.option("-n", "--limit", type=click.IntRange(1), default=20, show_default=True, help="At most this many commits.")
-@click.option("--since", metavar="WHEN", help="Not before this date, time or age.")
-@as_of
-@click.pass_context
-def log(ctx: click.Context, id: str | None, limit: int, since: str | None, as_of: str | None, as_json: bool) -> None:
-    """Show the commits that changed the memory, or one item of it, newest first."""
-    with opened(ctx) as workspace:
-        revisions = workspace.history.log(
-            named(workspace, id), limit=limit, since=when(since, "since"), revision=as_of or ""
-        )
-    if as_json:
-        print_json({"revisions": [revision_json(revision) for revision in revisions]})
-        return
-    for revision in revisions:
-        _print_revision(revision)
-    if not revisions:
-        note("no commits yet" if since is None else f"no commits since {since}")
-
-
-def revision_json(revision: Revision) -> dict[str, Any]:
-    """A commit as scripts read it."""
-    return {
-        "commit": revision.commit,
-        "author": revision.author,
-        "email": revision.email,
-        "committer": revision.committer,
-        "time": time_text(revision.time),
-        "subject": revision.subject,
-        "body": revision.body,
-        "trailers": {name: list(values) for name, values in revision.trailers.items()},
-        "paths": list(revision.paths),
-    }
-
-
-def _print_revision(revision: Revision) -> None:
-    moment = f"{revision.time:%Y-%m-%d %H:%M}"
-    head = f"{styled(revision.short, fg='yellow')}  {styled(moment, dim=True)}  {clean(revision.author)}"
-    print_raw(f"{head}  {styled(one_line(revision.subject, max(width() - 45, 0)), bold=True)}")
-    for path in revision.paths[:_PATHS_SHOWN]:
-        print_raw(f"    {clean(path)}")
-    if len(revision.paths) > _PATHS_SHOWN:
-        print_raw(styled(f"    and {count(len(revision.paths) - _PATHS_SHOWN, 'more file')}", dim=True))
-
-
 @verb("diff", example="memfs diff\nmemfs diff HEAD~5 HEAD\nmemfs diff HEAD~5 use-postgresql-for-transactions-7h2k9q")
 @click.argument("arguments", nargs=-1, metavar="[A] [B] [ID|PATH]")
 @click.pass_context
@@ -162,19 +109,6 @@ def _sides(workspace: Workspace, arguments: tuple[str, ...]) -> tuple[str, str |
         else:
             raise HistoryUnavailable(f"{argument!r} is no revision", hint="name a commit, branch, tag or date")
     return (revisions or ["HEAD"])[0], revisions[1] if len(revisions) > 1 else None, None
-
-
-def named(workspace: Workspace, target: str | None) -> str | None:
-    """The id that the beginning of one stands for, or the path that one means; what is gone or unreadable stays."""
-    if target is None:
-        return None
-    named = reference(workspace, target)
-    if named != target or is_path(named):
-        return named
-    try:
-        return workspace.store.find(target).id
-    except (ItemNotFound, ContentError):
-        return target
 
 
 def _is_revision(workspace: Workspace, text: str) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from memfs import trust
 from memfs.doors.cli.command import Unclear
-from memfs.doors.cli.output import clean, count, note
+from memfs.doors.cli.output import Note, clean, count
 from memfs.model.ids import of_mount, without_mount
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.private import NAME, holds
@@ -43,10 +43,10 @@ def left_out(workspace: Workspace, own: bool) -> list[Problem]:
     return [*untrusted, *(workspace.sources.mounts.refused() if mounts else [])]
 
 
-def note_left_out(problems: Iterable[Problem]) -> None:
-    """Say on standard error which mounts were not asked, and why."""
+def left_out_notes(problems: Iterable[Problem]) -> Iterator[Note]:
+    """Which mounts were not asked, and why."""
     for problem in problems:
-        note(clean(problem.message) + (f"; {clean(problem.hint)}" if problem.hint else ""))
+        yield Note(clean(problem.message) + (f"; {clean(problem.hint)}" if problem.hint else ""))
 
 
 def is_mounted(workspace: Workspace, reference: str) -> bool:

@@ -6,21 +6,24 @@ A text with a secret that no reason allows is refused before it is written.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
 
 from memfs.config_names import SETTINGS_FILE
-from memfs.doors.cli.output import note
-from memfs.errors import ContentError, MemfsError, PathEscape, SecretDetected
+from memfs.doors.cli.output import MERGE, OMIT, day, note, one_line
+from memfs.errors import ContentError, ItemNotFound, MemfsError, PathEscape, SecretDetected
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from memfs.model import MemoryItem
+    from memfs.usage import Use
     from memfs.workspace import Workspace
 
 
@@ -103,6 +106,19 @@ def reference(workspace: Workspace, written: str) -> str:
     return place(workspace, written)
 
 
+def named(workspace: Workspace, target: str | None) -> str | None:
+    """The id that the beginning of one stands for, or the path that one means; what is gone or unreadable stays."""
+    if target is None:
+        return None
+    named = reference(workspace, target)
+    if named != target or is_path(named):
+        return named
+    try:
+        return workspace.store.find(target).id
+    except (ItemNotFound, ContentError):
+        return target
+
+
 def place(workspace: Workspace, written: str) -> str:
     """The path from the workspace's folder that a written path means, whether a file or a folder.
 
@@ -156,3 +172,50 @@ def _below(root: Path, path: str) -> str | None:
     if inner == ".":
         return CONTENT
     return inner if inner in (CONTENT, SETTINGS_FILE) or inner.startswith(CONTENT + "/") else None
+
+
+@dataclass(frozen=True, slots=True)
+class ItemUse:
+    """How an item was used.
+
+    Attributes:
+        access_count: how often it was recalled.
+        last_accessed: when it was recalled last; null where it never was.
+        relevance_score: 1, a twentieth more with each use, at most 2.
+    """
+
+    access_count: int
+    last_accessed: datetime | None
+    relevance_score: float
+
+    @classmethod
+    def of(cls, use: Use) -> ItemUse:
+        """What is counted of an item."""
+        return cls(use.count, use.last, round(use.relevance, 4))
+
+
+@dataclass(frozen=True, slots=True)
+class ListedItem:
+    """An item in a list.
+
+    Attributes:
+        item: all of it; its fields stand beside the others.
+        usage: how it was used; not of a revision.
+    """
+
+    item: MemoryItem = field(metadata=MERGE)
+    usage: ItemUse | None = field(default=None, metadata=OMIT)
+
+    def row(self) -> tuple[str, ...]:
+        """Its row in a table: id, type, day, and what it says."""
+        from memfs.recall.conflict_notes import unresolved_note
+
+        item = self.item
+        left, title = unresolved_note(item), item.title or one_line(item.content[:500], 100)
+        return item.id, item.type, day(item), f"({left}) {title}" if left else title
+
+
+def note_served(workspace: Workspace, items: Iterable[MemoryItem]) -> None:
+    """Note that items were handed out: the reader of what is printed may be an agent."""
+    paths = {item.id: item.path for item in items}
+    workspace.usage.served.note("read", paths, workspace.parts.clock(), paths=paths)

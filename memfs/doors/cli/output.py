@@ -13,7 +13,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -145,6 +145,76 @@ def _write_json(text: str) -> None:
     write(safe.replace("##[", "#\\u0023[") if os.environ.get("GITHUB_ACTIONS") else safe)
 
 
+OMIT: Mapping[str, Any] = {"omit": True}
+"""The metadata of a result's field that JSON leaves out while it is empty."""
+MERGE: Mapping[str, Any] = {"merge": True}
+"""The metadata of a result's field whose own fields stand in JSON beside those of the result."""
+TEXT_ONLY: Mapping[str, Any] = {"skip": True}
+"""The metadata of a result's field that only the text is made of."""
+
+ATTRIBUTES: Mapping[str, str] = {
+    "MemoryItem": "id type title content tags timestamp created updated origin trust importance pinned status expires "
+    "supersedes links context metadata data conflicts path sha256",
+    "Origin": "speaker? role? agent? session? sequence? task? tool? phase?",
+    "Problem": "path line code message hint severity",
+    "RecordedConflict": "field kept lost part? lost_sha256? by? time?",
+    "Revision": "commit author email committer time subject body trailers paths",
+}
+"""Attributes that JSON has of the model's values, by class; one with a question mark is left out while it is empty."""
+
+
+def as_json(value: Any) -> Any:
+    """A result, or any value in one, as JSON has it: dataclasses by field, times and paths as text, enums by value."""
+    if (names := ATTRIBUTES.get(type(value).__name__)) is not None:
+        return _attributes_json(value, names)
+    if (fields := getattr(value, "__dataclass_fields__", None)) is not None:
+        return _fields_json(value, fields)
+    if isinstance(value, Mapping):
+        return {str(as_json(key)): as_json(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [as_json(part) for part in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted(map(as_json, value))
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if hasattr(value, "isoformat"):
+        return time_text(value) if hasattr(value, "hour") else value.isoformat()
+    return getattr(value, "value", value)  # an enum
+
+
+def merge(names: str) -> Mapping[str, Any]:
+    """The metadata of a result's field of which JSON has these attributes beside the fields of the result."""
+    return {"merge": names}
+
+
+def _attributes_json(value: Any, names: str) -> dict[str, Any]:
+    pairs = ((name, getattr(value, name.rstrip("?"))) for name in names.split())
+    return {name.rstrip("?"): as_json(part) for name, part in pairs if not (name.endswith("?") and _empty(part))}
+
+
+def _fields_json(value: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, field in fields.items():
+        part = getattr(value, name)
+        if field.metadata.get("skip") or (field.metadata.get("omit") and _empty(part)):
+            continue
+        merged = field.metadata.get("merge")
+        if not merged:
+            found[name] = as_json(part)
+        elif part is not None:
+            found |= _attributes_json(part, merged) if isinstance(merged, str) else as_json(part)
+    return found
+
+
+def _empty(value: Any) -> bool:
+    return value is None or value is False or (hasattr(value, "__len__") and not len(value))
+
+
+def error_json(code: str, message: str, path: str | None, field: str | None, hint: str | None) -> dict[str, Any]:
+    """What went wrong, for programs."""
+    return {"error": {"code": code, "message": message, "path": path, "field": field, "hint": hint}}
+
+
 def item_json(item: MemoryItem) -> dict[str, Any]:
     """All of an item, as ``show``, ``list`` and ``remember --file`` write and read it."""
     return {
@@ -272,15 +342,78 @@ def count(number: int, word: str, plural: str = "") -> str:
 
 def note_problems(problems: Sequence[Problem]) -> None:
     """Name how many files need a look, on standard error."""
-    if problems:
-        note(f"{count(len(problems), 'problem')} in the workspace; 'memfs check' names them")
+    for one in problems_note(len(problems)):
+        note(one.text)
 
 
-def note_partial(unread: Sequence[str]) -> None:
-    """Say on standard error that something may be missing from an answer, and why."""
+# -- results ------------------------------------------------------------------------------------------------------
+class Note(NamedTuple):
+    """A remark on standard error, with or without ``--json``; below it, what to do about it."""
+
+    text: str
+    hint: str = ""
+
+
+class Table(NamedTuple):
+    """Rows in columns; those numbered in ``dim`` are faint."""
+
+    rows: Sequence[Sequence[str]]
+    dim: tuple[int, ...] = ()
+
+
+class Block(NamedTuple):
+    """A text of several lines, each after ``indent``."""
+
+    text: str
+    indent: str = ""
+
+
+def facts(rows: Mapping[str, str], width: int = 11) -> Iterator[str]:
+    """A line for each fact that is not empty, its faint name before it."""
+    for name, value in rows.items():
+        if value:
+            yield f"{styled(name.ljust(width), dim=True)}{clean(value)}"
+
+
+def render(result: Any, shown: Iterable[Any], *, json: bool) -> None:
+    """Print a result: with ``json`` its fields as one document, else what it looks like; remarks in both cases.
+
+    Args:
+        shown: lines as text, ``Table``, ``Block``, ``Note``, and problems and errors of memfs.
+    """
+    if json:
+        print_json(as_json(result))
+    for part in shown:
+        if isinstance(part, Note):
+            complain(part.text, part.hint)
+        elif not json:
+            _print_part(part)
+
+
+def problems_note(number: int) -> Iterator[Note]:
+    """How many files need a look; nothing where none does."""
+    if number:
+        yield Note(f"{count(number, 'problem')} in the workspace; 'memfs check' names them")
+
+
+def partial_note(unread: Sequence[str]) -> Note:
+    """That something may be missing from an answer, and why."""
     files = ", ".join(unread[:3]) + (" and others" if len(unread) > 3 else "")
     reason = f"{count(len(unread), 'file')} cannot be read as it is now: {files}" if unread else "it kept changing"
-    note(f"something may be missing: {reason}")
+    return Note(f"something may be missing: {reason}")
+
+
+def _print_part(part: Any) -> None:
+    if isinstance(part, str):
+        print_raw(part)
+    elif isinstance(part, Table):
+        print_table(part.rows, part.dim)
+    elif isinstance(part, Block):
+        print_text(*part)
+    elif isinstance(part, MemfsError):
+        write_error(part)
+    else:
+        print_problem(part)
 
 
 # -- progress -----------------------------------------------------------------------------------------------------

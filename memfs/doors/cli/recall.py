@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Unclear, opened, verb
-from memfs.doors.cli.filters import as_of, as_of_json, filters, note_past, pair, past_at, query
-from memfs.doors.cli.mounts import left_out, note_left_out, recaller, unread_of
+from memfs.doors.cli.command import Unclear, opened, verb, wants_json
+from memfs.doors.cli.filters import AsOf, as_of, filters, pair, past_at, query, revision_of
+from memfs.doors.cli.mounts import left_out, left_out_notes, recaller, unread_of
 from memfs.doors.cli.output import (
+    OMIT,
+    TEXT_ONLY,
+    Block,
+    Note,
     clean,
-    conflict_json,
     count,
     day,
-    note,
-    note_partial,
-    note_problems,
+    merge,
     one_line,
-    print_json,
-    print_raw,
-    print_text,
+    partial_note,
+    problems_note,
     styled,
-    time_text,
     width,
 )
 from memfs.errors import QueryInvalid
@@ -39,7 +38,7 @@ from memfs.recall.ranking import strategy
 from memfs.recall.rerank import relevance_percents
 
 if TYPE_CHECKING:
-    from memfs.model import Hit, MemoryItem, Problem, Query, Recall
+    from memfs.model import Freshness, Hit, MemoryItem, Problem, Query, Recall, RecordedConflict
     from memfs.team.asof import Past
     from memfs.workspace import Workspace
 
@@ -98,8 +97,167 @@ _FEW = 2
 _UNVOUCHED = frozenset({"agent", "tool"})
 
 
+@dataclass(frozen=True, slots=True)
+class FoundItem:
+    """An item that was found.
+
+    Attributes:
+        item: of which these fields stand beside the others.
+        score: what it was ranked by.
+        relevance: the share of the question that it covers, in percent; not without a question.
+        mount: the mounted workspace that it is from.
+        stale: whether its file is invalid at present, and this is its last good version.
+        conflicts: what was displaced in it when branches were joined, while nobody has decided.
+        contradicts: ids of other hits of which only one can hold beside it.
+        reasons: the factors that made the score, where they were asked for.
+    """
+
+    item: MemoryItem = field(metadata=merge("id type title content timestamp path tags trust status?"))
+    score: float
+    relevance: int | None = field(default=None, metadata=OMIT)
+    mount: str = field(default="", metadata=OMIT)
+    stale: bool = field(default=False, metadata=OMIT)
+    conflicts: tuple[RecordedConflict, ...] = field(default=(), metadata=OMIT)
+    contradicts: tuple[str, ...] = field(default=(), metadata=OMIT)
+    reasons: Mapping[str, float] = field(default_factory=dict, metadata=OMIT)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundItems:
+    """The answer to a question.
+
+    Attributes:
+        query: what was asked.
+        hits: what was found, best first.
+        partial: whether something may be missing.
+        more: whether a higher limit would give more hits.
+        tokens: how many tokens the hits hold together, an estimate.
+        duplicates: ids that were left out because they repeat a hit, each with that hit's id.
+        cut: why the answer was cut short, "" where it was not.
+        absent: reviewers that gave no usable answer in time, with why.
+        semantic: whether memories were searched by meaning, too.
+        fresh: what the answer rests on.
+        hint: what may find more.
+        fenced: the hits as quoted data, where that was asked for.
+        as_of: the revision that was asked.
+        budget: how many tokens the hits may hold together.
+        left_out: mounts that were not asked, and why.
+        unread: files that could not be read.
+        problems: how many files need a look.
+    """
+
+    query: str
+    hits: tuple[FoundItem, ...]
+    partial: bool
+    more: bool
+    tokens: int
+    duplicates: Mapping[str, str]
+    cut: str
+    absent: Mapping[str, str]
+    semantic: bool
+    fresh: Freshness | None
+    hint: str = ""
+    fenced: str | None = field(default=None, metadata=OMIT)
+    as_of: AsOf | None = field(default=None, metadata=OMIT)
+    budget: int | None = field(default=None, metadata=TEXT_ONLY)
+    left_out: tuple[Problem, ...] = field(default=(), metadata=TEXT_ONLY)
+    unread: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
+    problems: int = field(default=0, metadata=TEXT_ONLY)
+
+
+def _text(found: FoundItems) -> Iterator[Any]:
+    if found.fenced is not None and found.hits:
+        yield Block(found.fenced)
+    else:
+        yield from _hits_text(found)
+    yield from _limits(found)
+    if found.as_of is not None:
+        yield from found.as_of.remarks()
+    if found.hint:
+        yield Note(found.hint)
+    yield from left_out_notes(found.left_out)
+    if found.partial and (found.unread or not (found.cut or found.left_out)):
+        yield partial_note(found.unread)
+    yield from problems_note(found.problems)
+
+
+def _hits_text(found: FoundItems) -> Iterator[str | Note]:
+    asked = bool(found.query.strip())
+    for number, hit in enumerate(found.hits):
+        if number:
+            yield ""
+        yield from _hit_text(hit)
+    if found.hits and not asked:
+        yield Note("nothing was asked, so these are the newest")
+    if found.more:
+        yield Note(f"the {'best' if asked else 'newest'} {count(len(found.hits), 'hit')}; --limit shows more")
+
+
+def _hit_text(hit: FoundItem) -> Iterator[str]:
+    item = hit.item
+    facts = [item.type, day(item), *([f"relevance {hit.relevance}"] if hit.relevance else [])]
+    if item.trust in _UNVOUCHED:
+        facts.append(f"by {item.trust} {item.origin.agent}".rstrip())
+    if item.status in OVER or item.type == CONVENTION:
+        facts.append(item.status or "no status")
+    if hit.mount:
+        facts.append(f"from {hit.mount}")
+    yield f"{styled(item.id, fg='green', bold=True)}  {styled('  '.join(facts), dim=True)}"
+    if item.title:
+        yield f"  {styled(one_line(item.title, width() - 2), bold=True)}"
+    for line in _first_lines(item):
+        yield f"  {line}"
+    yield f"  {styled(item.path, dim=True)}"
+    if hit.stale:
+        yield f"  {styled('the file is invalid at present; this is its last good version', fg='yellow')}"
+    if left := unresolved_note(item):
+        yield f"  {styled(left, fg='yellow')}"
+    if hit.contradicts:
+        yield f"  {styled('contradicts ' + ', '.join(hit.contradicts), fg='yellow')}"
+    if hit.reasons:
+        factors = "  ".join(f"{name} {value:.3g}" for name, value in hit.reasons.items())
+        yield f"  {styled('because', dim=True)} score {hit.score:.3g} from {clean(factors)}"
+
+
+def _first_lines(item: MemoryItem) -> list[str]:
+    room = max((width() or 100) - 2, 30)
+    lines: list[str] = []
+    for paragraph in item.content.splitlines():
+        lines += textwrap.wrap(clean(paragraph.replace("\t", " ")), room)
+        if len(lines) > _LINES_SHOWN:
+            return [*lines[: _LINES_SHOWN - 1], one_line(lines[_LINES_SHOWN - 1], room - 2).rstrip("…") + " …"]
+    return lines
+
+
+def _limits(found: FoundItems) -> Iterator[Note]:
+    """Why nothing was found, or what was left out."""
+    if not found.hits and not found.cut:
+        yield Note(_why_nothing(found.query))
+    if found.duplicates:
+        yield Note(f"left out what repeats a hit: {', '.join(found.duplicates)}; --no-dedupe shows it")
+    if found.budget is not None and found.hits:
+        yield Note(f"about {found.tokens:,} of {found.budget:,} tokens")
+    if found.cut:
+        yield Note(found.cut)
+    for reason in dict.fromkeys(found.absent.values()):
+        yield Note(f"a reviewer gave no answer: {reason}")
+
+
+def _why_nothing(text: str) -> str:
+    """What to say about an empty answer."""
+    words = list(dict.fromkeys(re.findall(r"\w+", text.casefold())))
+    if text.strip() and not words:
+        return f"{text!r} holds no word to look for"
+    from memfs.search.analyzer import STOP_WORDS
+
+    if words and STOP_WORDS.issuperset(words):
+        return f"too common to look for: {', '.join(words)}; add a word that says what it is about"
+    return f"nothing found for {text!r}" if words else "nothing found"
+
+
 @verb(
     "recall",
+    text=_text,
     example='memfs recall "which database did we choose"\n'
     "memfs recall deploy --type procedural --since 30d --explain\n"
     'memfs recall "login bug" --agent coder --json\n'
@@ -127,9 +285,8 @@ def recall(
     as_of: str | None,
     diff: str | None,
     fenced: bool,
-    as_json: bool,
     **chosen: Any,
-) -> None:
+) -> FoundItems | None:
     """Find what was remembered, best first.
 
     QUERY is a question or a few words; an item is found when it shares at least one word with it, in whatever form.
@@ -144,29 +301,54 @@ def recall(
         if diff is not None:
             from memfs.doors.cli.answer_diff import compare  # rarely asked for
 
-            compare(workspace, asked, diff, as_json)
-            return
-        answer, lacks = _search(workspace, asked, own, past, prove=as_json, fenced=fenced)
-    if as_json:
-        quoted = {"fenced": fence(answer.hits)} if fenced else {}
-        print_json(_answer_json(answer, explain) | {"hint": lacks.hint} | quoted | as_of_json(past))
-    elif fenced and answer.hits:
-        print_text(fence(answer.hits))
-    else:
-        _print_answer(answer, explain)
-    _note_limits(answer)
-    note_past(past)
-    _note_lacks(answer, lacks)
+            compare(workspace, asked, diff, wants_json(ctx))
+            return None
+        answer = _search(workspace, asked, own, past, prove=wants_json(ctx), fenced=fenced)
+        found = _found(answer, explain, fence(answer.hits) if fenced else None, revision_of(past))
+        if past is not None:
+            return replace(found, unread=tuple(past.store.unread(asked)), problems=len(past.store.problems()))
+        return replace(
+            found,
+            hint=_hint(workspace) if _missed(answer) else "",
+            left_out=tuple(left_out(workspace, own)),
+            unread=tuple(unread_of(workspace, own, asked)),
+            problems=len(workspace.store.problems()),
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class _Lacks:
-    """What an answer may lack: mounts that were not asked, files that were not read; what is wrong, and a remedy."""
+def _found(answer: Recall, explain: bool, fenced: str | None, past: AsOf | None) -> FoundItems:
+    items = [hit.item for hit in answer.hits]
+    against = disputes(items)
+    relevant = relevance_percents(answer.query.text, answer.hits) or [None] * len(items)
+    rows = zip(answer.hits, relevant, strict=True)
+    return FoundItems(
+        query=answer.query.text,
+        hits=tuple(_found_item(hit, explain, percent, tuple(against.get(hit.item.id, ()))) for hit, percent in rows),
+        partial=answer.partial,
+        more=answer.more,
+        tokens=answer.tokens,
+        duplicates=answer.duplicates,
+        cut=answer.cut,
+        absent=answer.absent,
+        semantic=answer.semantic,
+        fresh=answer.fresh,
+        fenced=fenced,
+        as_of=past,
+        budget=answer.query.max_tokens,
+    )
 
-    absent: Sequence[Problem]
-    unread: Sequence[str]
-    problems: Sequence[Problem]
-    hint: str = ""
+
+def _found_item(hit: Hit, explain: bool, relevance: int | None, against: tuple[str, ...]) -> FoundItem:
+    return FoundItem(
+        hit.item,
+        score=round(hit.score, 6),
+        relevance=relevance,
+        mount=of_mount(hit.item.id),
+        stale=hit.stale,
+        conflicts=tuple(undecided(hit.item)),
+        contradicts=against,
+        reasons={name: round(value, 6) for name, value in hit.reasons.items()} if explain else {},
+    )
 
 
 def _query(workspace: Workspace, text: str, limit: int | None, chosen: dict[str, Any], past: Past | None) -> Query:
@@ -176,17 +358,10 @@ def _query(workspace: Workspace, text: str, limit: int | None, chosen: dict[str,
     return replace(query(workspace, text, limit, past=past, **chosen), **form)
 
 
-def _search(
-    workspace: Workspace, asked: Query, own: bool, past: Past | None, *, prove: bool, fenced: bool
-) -> tuple[Recall, _Lacks]:
+def _search(workspace: Workspace, asked: Query, own: bool, past: Past | None, *, prove: bool, fenced: bool) -> Recall:
     """The answer of the present, or of a revision."""
     recall = recaller(workspace, own) if past is None else past.recall
-    answer = recall.search(asked, prove=prove, fenced=fenced, leave_out=withheld if fenced else None)
-    if past is not None:
-        return answer, _Lacks((), past.store.unread(asked), past.store.problems())
-    absent = left_out(workspace, own)
-    hint = _hint(workspace) if _missed(answer) else ""
-    return answer, _Lacks(absent, unread_of(workspace, own, asked), workspace.store.problems(), hint)
+    return recall.search(asked, prove=prove, fenced=fenced, leave_out=withheld if fenced else None)
 
 
 def _missed(answer: Recall) -> bool:
@@ -212,138 +387,3 @@ def _hint(workspace: Workspace) -> str:
 def _refuse_beside_diff(ctx: click.Context, options: Mapping[str, object]) -> None:
     if given := [word for word, value in options.items() if value]:
         raise click.UsageError(f"--diff and {given[0]} exclude each other", ctx)
-
-
-def _answer_json(answer: Recall, explain: bool) -> dict[str, Any]:
-    fresh = answer.fresh
-    against = disputes([hit.item for hit in answer.hits])
-    rows = [_hit_json(hit, explain, against) for hit in answer.hits]
-    for row, relevance in zip(rows, relevance_percents(answer.query.text, answer.hits), strict=False):
-        row["relevance"] = relevance
-    return {
-        "query": answer.query.text,
-        "hits": rows,
-        "partial": answer.partial,
-        "more": answer.more,
-        "tokens": answer.tokens,
-        "duplicates": dict(answer.duplicates),
-        "cut": answer.cut,
-        "absent": dict(answer.absent),
-        "semantic": answer.semantic,
-        "fresh": fresh and {"head": fresh.head, "dirty": fresh.dirty, "indexed": fresh.indexed},
-    }
-
-
-def _hit_json(hit: Hit, explain: bool, against: Mapping[str, list[str]]) -> dict[str, Any]:
-    item = hit.item
-    shown: dict[str, Any] = {
-        "id": item.id,
-        "type": item.type,
-        "title": item.title,
-        "content": item.content,
-        "score": round(hit.score, 6),
-        "timestamp": time_text(item.timestamp),
-        "path": item.path,
-        "tags": list(item.tags),
-        "trust": item.trust,
-    }
-    if name := of_mount(item.id):
-        shown["mount"] = name
-    if item.status:
-        shown["status"] = item.status
-    if hit.stale:
-        shown["stale"] = True
-    if left := undecided(item):
-        shown["conflicts"] = [conflict_json(one) for one in left]
-    if item.id in against:
-        shown["contradicts"] = against[item.id]
-    if explain:
-        shown["reasons"] = {name: round(value, 6) for name, value in hit.reasons.items()}
-    return shown
-
-
-def _print_answer(answer: Recall, explain: bool) -> None:
-    asked = bool(answer.query.text.strip())
-    against = disputes([hit.item for hit in answer.hits])
-    relevant = relevance_percents(answer.query.text, answer.hits) or [0] * len(answer.hits)
-    for number, (hit, relevance) in enumerate(zip(answer.hits, relevant, strict=True)):
-        if number:
-            print_raw("")
-        _print_hit(hit, explain, relevance, against.get(hit.item.id, []))
-    if answer.hits and not asked:
-        note("nothing was asked, so these are the newest")
-    if answer.more:
-        note(f"the {'best' if asked else 'newest'} {count(len(answer.hits), 'hit')}; --limit shows more")
-
-
-def _note_limits(answer: Recall) -> None:
-    """Say why nothing was found, or what was left out."""
-    if not answer.hits and not answer.cut:
-        note(_why_nothing(answer.query.text))
-    most = answer.query.max_tokens
-    if answer.duplicates:
-        note(f"left out what repeats a hit: {', '.join(answer.duplicates)}; --no-dedupe shows it")
-    if most is not None and answer.hits:
-        note(f"about {answer.tokens:,} of {most:,} tokens")
-    if answer.cut:
-        note(answer.cut)
-    for reason in dict.fromkeys(answer.absent.values()):
-        note(f"a reviewer gave no answer: {reason}")
-
-
-def _note_lacks(answer: Recall, lacks: _Lacks) -> None:
-    """Say what could not be asked or read, and what may find more."""
-    if lacks.hint:
-        note(lacks.hint)
-    note_left_out(lacks.absent)
-    if answer.partial and (lacks.unread or not (answer.cut or lacks.absent)):
-        note_partial(lacks.unread)
-    note_problems(lacks.problems)
-
-
-def _why_nothing(text: str) -> str:
-    """What to say about an empty answer."""
-    words = list(dict.fromkeys(re.findall(r"\w+", text.casefold())))
-    if text.strip() and not words:
-        return f"{text!r} holds no word to look for"
-    from memfs.search.analyzer import STOP_WORDS
-
-    if words and STOP_WORDS.issuperset(words):
-        return f"too common to look for: {', '.join(words)}; add a word that says what it is about"
-    return f"nothing found for {text!r}" if words else "nothing found"
-
-
-def _print_hit(hit: Hit, explain: bool, relevance: int, against: Sequence[str]) -> None:
-    item = hit.item
-    facts = [item.type, day(item), *([f"relevance {relevance}"] if relevance else [])]
-    if item.trust in _UNVOUCHED:
-        facts.append(f"by {item.trust} {item.origin.agent}".rstrip())
-    if item.status in OVER or item.type == CONVENTION:
-        facts.append(item.status or "no status")
-    if name := of_mount(item.id):
-        facts.append(f"from {name}")
-    print_raw(f"{styled(item.id, fg='green', bold=True)}  {styled('  '.join(facts), dim=True)}")
-    if item.title:
-        print_raw(f"  {styled(one_line(item.title, width() - 2), bold=True)}")
-    for line in _first_lines(item):
-        print_raw(f"  {line}")
-    print_raw(f"  {styled(item.path, dim=True)}")
-    if hit.stale:
-        print_raw(f"  {styled('the file is invalid at present; this is its last good version', fg='yellow')}")
-    if left := unresolved_note(item):
-        print_raw(f"  {styled(left, fg='yellow')}")
-    if against:
-        print_raw(f"  {styled('contradicts ' + ', '.join(against), fg='yellow')}")
-    if explain:
-        factors = "  ".join(f"{name} {value:.3g}" for name, value in hit.reasons.items())
-        print_raw(f"  {styled('because', dim=True)} score {hit.score:.3g} from {clean(factors)}")
-
-
-def _first_lines(item: MemoryItem) -> list[str]:
-    room = max((width() or 100) - 2, 30)
-    lines: list[str] = []
-    for paragraph in item.content.splitlines():
-        lines += textwrap.wrap(clean(paragraph.replace("\t", " ")), room)
-        if len(lines) > _LINES_SHOWN:
-            return [*lines[: _LINES_SHOWN - 1], one_line(lines[_LINES_SHOWN - 1], room - 2).rstrip("…") + " …"]
-    return lines

@@ -8,7 +8,7 @@ import click
 
 from memfs.doors.cli.command import complete_ids, opened, verb
 from memfs.doors.cli.filters import when
-from memfs.doors.cli.history import named
+from memfs.doors.cli.options import named
 from memfs.doors.cli.output import clean, count, note, one_line, print_json, print_table, time_text
 
 if TYPE_CHECKING:

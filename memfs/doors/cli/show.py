@@ -1,0 +1,192 @@
+"""``show``: one item, now or at a revision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memfs.doors.cli.command import complete_ids, opened, verb
+from memfs.doors.cli.filters import AsOf, as_of, revision_of
+from memfs.doors.cli.mounts import is_mounted, item_of_mount
+from memfs.doors.cli.options import ItemUse, note_served, reference
+from memfs.doors.cli.output import (
+    MERGE,
+    OMIT,
+    TEXT_ONLY,
+    Block,
+    Note,
+    as_json,
+    facts,
+    readable,
+    styled,
+    time_text,
+)
+from memfs.errors import ContentError, HistoryUnavailable, IndexUnavailable, ItemNotFound, MemfsError, StorageIO
+from memfs.model.kinds import ITEM_LIMIT
+from memfs.recall.conflict_notes import disputes, unresolved_note
+from memfs.usage import NEVER
+
+if TYPE_CHECKING:
+    from memfs.model import MemoryItem
+    from memfs.team.asof import Past
+    from memfs.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class ShownItem:
+    """One item.
+
+    Attributes:
+        item: all of it; its fields stand beside the others.
+        usage: how it was used; not of a revision.
+        contradicts: ids of the items of which only one can hold beside it.
+        as_of: the revision it is of.
+        stale: whether its file is invalid at present, and this is its last good version.
+        problem: what is wrong with the file then.
+        file: the bytes of the file, where they were asked for.
+        error: what is wrong with the file, with its place.
+    """
+
+    item: MemoryItem = field(metadata=MERGE)
+    usage: ItemUse | None = field(default=None, metadata=OMIT)
+    contradicts: tuple[str, ...] = field(default=(), metadata=OMIT)
+    as_of: AsOf | None = field(default=None, metadata=OMIT)
+    stale: bool = field(default=False, metadata=OMIT)
+    problem: str = field(default="", metadata=OMIT)
+    file: bytes | None = field(default=None, metadata=TEXT_ONLY)
+    error: MemfsError | None = field(default=None, metadata=TEXT_ONLY)
+
+
+def _text(shown: ShownItem) -> Iterator[Any]:
+    if shown.file is not None:
+        yield Block(shown.file.decode("utf-8", "replace").removesuffix("\n"))
+        return
+    yield from _item_text(shown.item)
+    if shown.error:
+        yield Note("the file is invalid at present; this is its last good version")
+        yield shown.error
+    for name in shown.contradicts:
+        yield Note(f"contradicts {name}, or is contradicted by it; 'memfs conflicts' asks which one holds")
+
+
+def _item_text(item: MemoryItem) -> Iterator[Any]:
+    yield styled(item.id, fg="green", bold=True)
+    if item.title:
+        yield styled(item.title, bold=True)
+    yield from facts(_facts(item))
+    for name, mapping in (("context", item.context), ("metadata", item.metadata), ("data", item.data)):
+        for key, value in mapping.items():
+            yield from facts({name: f"{key} = {readable(value)}"})
+    if item.conflicts:
+        yield from facts({"conflict": unresolved_note(item) or "decided by an edit"})
+    if item.content:
+        yield ""
+        yield Block(item.content.rstrip("\n"), "  ")
+
+
+def _facts(item: MemoryItem) -> dict[str, str]:
+    """What an item says of itself beside its text, by the word it is shown under; "" where it says nothing."""
+    return {
+        "type": item.type,
+        "when": time_text(item.timestamp) or "",
+        "tags": ", ".join(item.tags),
+        "origin": ", ".join(f"{name} {value}" for name, value in as_json(item.origin).items()),
+        "trust": item.trust,
+        "importance": "" if item.importance == 1 else f"{item.importance:g}",
+        "pinned": "yes" if item.pinned else "",
+        "status": item.status,
+        "expires": time_text(item.expires) or "",
+        "replaces": ", ".join(item.supersedes),
+        "links": ", ".join(f"{link.relation} {link.to}" for link in item.links),
+        "path": item.path,
+    }
+
+
+@verb(
+    "show",
+    text=_text,
+    example="memfs show use-postgresql-for-transactions-7h2k9q\nmemfs show use-postgresql@HEAD~3\n"
+    "memfs show use-postgresql --as-of 2026-03-01",
+)
+@click.argument("id", metavar="ID[@REV]", shell_complete=complete_ids)
+@as_of
+@click.option("--raw", is_flag=True, help="Print the file as it is.")
+@click.pass_context
+def show(ctx: click.Context, id: str, as_of: str | None, raw: bool) -> ShownItem:
+    """Show one item, by its id, the beginning of its id, or its path; of a mounted workspace, by NAME:ID."""
+    name, _, revision = id.partition("@")
+    revision = as_of or revision
+    past: Past | None = None
+    wrong: ContentError | None = None
+    with opened(ctx) as workspace:
+        mounted = is_mounted(workspace, name)
+        if mounted:
+            item, data = item_of_mount(workspace, name, revision)
+        elif revision:
+            past, item, data = _item_at(workspace, reference(workspace, name), revision)
+        else:
+            item, data, wrong = _item_now(workspace, reference(workspace, name))
+        if past is None:
+            note_served(workspace, [item])
+        return ShownItem(
+            item,
+            usage=ItemUse.of(workspace.usage.of([item.id]).get(item.id, NEVER)) if past is None else None,
+            contradicts=() if past or raw or mounted else _against(workspace, item),
+            as_of=revision_of(past),
+            stale=wrong is not None,
+            problem=wrong.sentence if wrong else "",
+            file=data if raw else None,
+            error=wrong,
+        )
+
+
+def _item_at(workspace: Workspace, named: str, revision: str) -> tuple[Past, MemoryItem, bytes]:
+    """An item and its file at a revision."""
+    past = workspace.teams.past.at(revision, quarantined=True)  # a person may look at everything
+    try:
+        path, data = workspace.history.found_at(revision, named)
+    except HistoryUnavailable:
+        path = past.store.beginning(named)
+        if not path:
+            raise
+        data = past.files.read(path, ITEM_LIMIT).data
+    return past, past.store.read(path), data
+
+
+def _against(workspace: Workspace, item: MemoryItem) -> tuple[str, ...]:
+    from memfs.intake.neighbours import Neighbourhood
+
+    try:
+        return Neighbourhood(workspace.store, workspace.kinds).against(item, workspace.parts.clock())
+    except (IndexUnavailable, StorageIO):  # the item itself can be shown all the same
+        return tuple(disputes([item]).get(item.id, ()))
+
+
+def _item_now(workspace: Workspace, name: str) -> tuple[MemoryItem, bytes, ContentError | None]:
+    """An item, its file, and what is wrong with that; the item is then its last good version."""
+    wrong = None
+    try:
+        item = workspace.store.find(name)
+    except ItemNotFound as error:
+        raise _pruned(workspace, name) or error from None
+    except ContentError as error:
+        good = workspace.store.last_good(error.path) if error.path else None
+        if good is None:
+            raise
+        item, wrong = good, error
+    return item, workspace.parts.seen.read(item.path, ITEM_LIMIT).data, wrong
+
+
+def _pruned(workspace: Workspace, name: str) -> ItemNotFound | None:
+    """What to say of an item that was pruned; None of any other that is not there."""
+    try:
+        item = workspace.pruner.pruned.find(name)
+    except MemfsError:
+        return None
+    if name.casefold() not in (item.id.casefold(), item.path.casefold()):
+        return None
+    hint = f"memfs prune --bring-back {item.id} puts it back"
+    return ItemNotFound(f"{item.id} was pruned into {item.path}", hint=hint)
