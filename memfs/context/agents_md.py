@@ -36,7 +36,7 @@ _OTHER_ENCODINGS = (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class FoundBlock:
     """The block in a file.
 
     Attributes:
@@ -60,7 +60,7 @@ class Block:
     line: int = 1
 
 
-def find(data: bytes, name: str) -> Block | None:
+def find(data: bytes, name: str) -> FoundBlock | None:
     """The block in a file's bytes; None where there is none.
 
     Raises:
@@ -83,11 +83,11 @@ def find(data: bytes, name: str) -> Block | None:
     return _block(data, begins[0], ends[0])
 
 
-def _block(data: bytes, begin: re.Match[bytes], end: re.Match[bytes]) -> Block:
+def _block(data: bytes, begin: re.Match[bytes], end: re.Match[bytes]) -> FoundBlock:
     facts = _BEGIN.fullmatch(begin[0].rstrip())
     assert facts is not None  # it was looked for by this pattern
     inside = data[_line_end(data, begin.end()) : end.start()].replace(b"\r\n", b"\n")
-    return Block(
+    return FoundBlock(
         start=begin.start(),
         end=_line_end(data, end.end()),
         body=inside.decode("utf-8", "surrogateescape"),
@@ -100,7 +100,7 @@ def _block(data: bytes, begin: re.Match[bytes], end: re.Match[bytes]) -> Block:
     )
 
 
-def placed(data: bytes | None, block: Block | None, body: str, preferences: bool) -> bytes:
+def placed(data: bytes | None, block: FoundBlock | None, body: str, preferences: bool) -> bytes:
     """A file's bytes with a block that says ``body``: in the place of the one that is there, else at the end.
 
     Args:
@@ -116,7 +116,7 @@ def placed(data: bytes | None, block: Block | None, body: str, preferences: bool
     return before + newline * added + _written(body, newline, added, data is None, preferences)
 
 
-def without(data: bytes, block: Block) -> bytes | None:
+def without(data: bytes, block: FoundBlock) -> bytes | None:
     """A file's bytes without the block; None where the file was made for it and holds nothing else."""
     before, after = data[: block.start], data[block.end :]
     ours = block.newline * block.added
@@ -127,7 +127,7 @@ def without(data: bytes, block: Block) -> bytes | None:
     return None if block.created and not rest else rest
 
 
-def refuse_edited(block: Block, name: str) -> None:
+def refuse_edited(block: FoundBlock, name: str) -> None:
     """Refuse to touch a block that somebody edited.
 
     Raises:
@@ -441,13 +441,13 @@ class AgentsBlock:
         return self._change(path, change)
 
     @staticmethod
-    def _taken_out(data: bytes | None, block: Block | None) -> tuple[bytes | None, BlockResult]:
+    def _taken_out(data: bytes | None, block: FoundBlock | None) -> tuple[bytes | None, BlockResult]:
         if data is None or block is None:
             return data, BlockResult.NOTHING
         rest = without(data, block)
         return rest, BlockResult.DELETED if rest is None else BlockResult.REMOVED
 
-    def _looked(self, place: Path, block: Block | None, preferences: bool | None) -> BlockCheck:
+    def _looked(self, place: Path, block: FoundBlock | None, preferences: bool | None) -> BlockCheck:
         said = (block is not None and block.preferences) if preferences is None else preferences
         wanted = self.text(said)
         if block is None:

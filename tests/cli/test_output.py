@@ -54,7 +54,7 @@ def _hostile() -> SchemaInvalid:
         (lambda: output.print_table([(FORGED, FORGED), ("a", "b")], dim=(0,)), 2),
         (lambda: output.print_problem(Problem(path=FORGED, code="x", message=FORGED, hint=FORGED)), 2),
         (lambda: output.note(FORGED), 1),
-        (lambda: output.complain(FORGED, FORGED), 2),
+        (lambda: output.note(FORGED, FORGED), 2),
         (lambda: output.write_error(_hostile()), 2),
         (lambda: output.print_command(FORGED), 1),
         (lambda: output.print_text(FORGED, "  "), 2),

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import click
 
 from memfs.doors.cli.command import Invocation, set_settings, set_workspace
-from memfs.doors.cli.output import complain, error_json, print_json, print_raw, write_error
+from memfs.doors.cli.output import error_json, note, print_json, print_raw, write_error
 from memfs.doors.cli.streams import drop_output, secure
 from memfs.errors import MemfsError
 
@@ -135,32 +135,41 @@ UNMOVED: tuple[Verb, ...] = (
 """Verbs on their way into a group."""
 
 VERBS: dict[str, Verb] = {verb.name: verb for verb in (*EVERYDAY, *MORE, *HIDDEN, *UNMOVED)}
+GROUPS: dict[str, Family] = {name: family for name, family in FAMILIES.items() if family.verbs}
 
 
 REFUSED, UNCLEAR, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 
 
 class Verbs(click.Group):
-    """A group of verbs, each imported when it is called."""
+    """The verbs of the top level and the groups, or those of a group; each is imported when it is called."""
 
-    verbs: dict[str, Verb]
-    folder = ""
+    verbs: Mapping[str, Verb] = VERBS
+    groups: Mapping[str, Family] = GROUPS
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  the signature is click's
-        """The names of the verbs."""
-        return list(self.verbs)
+        """The names of verbs and groups."""
+        return [*self.verbs, *self.groups]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """The verb of that name, imported now."""
-        verb = self.verbs.get(cmd_name)
-        return None if verb is None else load(verb, self.folder)
+        """The group, or the verb, of that name; a verb comes from the module of its name, or from where it still is."""
+        if cmd_name in self.groups:
+            return group(cmd_name, self.groups[cmd_name])
+        if cmd_name not in self.verbs:
+            return None
+        name = cmd_name.replace("-", "_")
+        module, _, attribute = (self.verbs[cmd_name].home or name).partition(":")
+        folder = "" if self.verbs is VERBS else f"{self.name}."
+        home = importlib.import_module(f"memfs.doors.cli.{folder}{module}")
+        command: click.Command = getattr(home, f"{attribute or name}_", None) or getattr(home, attribute or name)
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the verb, or say where it is now, or which one was probably meant."""
         name = args[0]
-        if name.startswith("-") or ctx.resilient_parsing or self.get_command(ctx, name) is not None:
+        if name.startswith("-") or ctx.resilient_parsing or name in self.verbs or name in self.groups:
             return super().resolve_command(ctx, args)
         from memfs.doors.cli.help import unknown  # wanted only when something is wrong
 
@@ -168,70 +177,37 @@ class Verbs(click.Group):
 
     def get_help(self, ctx: click.Context) -> str:
         """A page made from the table alone."""
+        if self.verbs is VERBS:
+            return _short_page()
         rows = [(verb.name, verb.summary) for verb in self.verbs.values()]
         return "\n".join([f"Usage: {ctx.command_path} VERB ...", "", self.help or "", "", *_columns(rows)])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
-        """Complete verbs from the table, options as click does."""
+        """Complete verbs and groups from the table, options as click does."""
         from click.shell_completion import CompletionItem  # needed while completing only
 
         if incomplete.startswith("-"):
             return click.Command.shell_complete(self, ctx, incomplete)
-        return [
-            CompletionItem(name, help=verb.summary)
-            for name, verb in self.verbs.items()
-            if name.startswith(incomplete) and verb not in HIDDEN
-        ]
+        rows = [(verb.name, verb.summary) for verb in self.verbs.values() if verb not in HIDDEN]
+        rows += [(name, family.summary) for name, family in self.groups.items()]
+        return [CompletionItem(name, help=summary) for name, summary in rows if name.startswith(incomplete)]
 
 
-class TopVerbs(Verbs):
-    """The verbs of the top level, and the groups."""
-
-    verbs = VERBS
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of verbs and groups."""
-        return [*super().list_commands(ctx), *_families()]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The verb or the group of that name."""
-        if cmd_name in _families():
-            family = FAMILIES[cmd_name]
-            return group(cmd_name, family)
-        return super().get_command(ctx, cmd_name)
-
-    def get_help(self, ctx: click.Context) -> str:  # noqa: ARG002
-        """The short page: everyday verbs, and where the others are."""
-        rows = [(verb.name, verb.summary) for verb in EVERYDAY]
-        half = (len(rows) + 1) // 2
-        left, right = list(_columns(rows[:half])), list(_columns(rows[half:]))
-        pairs = [f"{one:<39}{other}".rstrip() for one, other in zip(left, [*right, ""], strict=False)]
-        groups = [(name, FAMILIES[name].summary) for name in _families()]
-        return "\n".join([
-            "Usage: memfs [-C FOLDER] [--set KEY=VALUE] [--version] VERB ...", "",
-            "Memory for AI agents that lives as plain files in git.", "",
-            *pairs, "",
-            f"  also: {', '.join(verb.name for verb in MORE)}",
-            *_columns([(f"memfs {name}", summary) for name, summary in groups], 12), "",
-            "'memfs help VERB' explains a verb or a group; --json prints JSON.",
-        ])  # fmt: skip
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
-        """Complete verbs and groups."""
-        from click.shell_completion import CompletionItem
-
-        groups = [name for name in _families() if name.startswith(incomplete)]
-        return [*super().shell_complete(ctx, incomplete), *(CompletionItem(name) for name in groups)]
-
-
-def load(verb: Verb, folder: str = "") -> click.Command:
-    """Import a verb from the module of its name, or from where it still is."""
-    name = verb.name.replace("-", "_")
-    module, _, attribute = (verb.home or name).partition(":")
-    package = ".".join(part for part in ("memfs.doors.cli", folder, module) if part)
-    home = importlib.import_module(package)
-    command: click.Command = getattr(home, f"{attribute or name}_", None) or getattr(home, attribute or name)
-    return command
+def _short_page() -> str:
+    """Everyday verbs, and where the others are."""
+    rows = [(verb.name, verb.summary) for verb in EVERYDAY]
+    half = (len(rows) + 1) // 2
+    left, right = list(_columns(rows[:half])), list(_columns(rows[half:]))
+    pairs = [f"{one:<39}{other}".rstrip() for one, other in zip(left, [*right, ""], strict=False)]
+    groups = [(f"memfs {name}", family.summary) for name, family in GROUPS.items()]
+    return "\n".join([
+        "Usage: memfs [-C FOLDER] [--set KEY=VALUE] [--version] VERB ...", "",
+        "Memory for AI agents that lives as plain files in git.", "",
+        *pairs, "",
+        f"  also: {', '.join(verb.name for verb in MORE)}",
+        *_columns(groups, 12), "",
+        "'memfs help VERB' explains a verb or a group; --json prints JSON.",
+    ])  # fmt: skip
 
 
 def group(name: str, family: Family) -> click.Command:
@@ -243,7 +219,7 @@ def group(name: str, family: Family) -> click.Command:
             print_page(ctx.get_help())
 
     made = Verbs(name, callback=page, help=family.summary, invoke_without_command=True)
-    made.verbs, made.folder = {verb.name: verb for verb in family.verbs}, name
+    made.verbs, made.groups = {verb.name: verb for verb in family.verbs}, {}
     return made
 
 
@@ -251,10 +227,6 @@ def print_page(text: str) -> None:
     """Print a page of help."""
     for line in text.split("\n"):
         print_raw(line)
-
-
-def _families() -> list[str]:
-    return [name for name, family in FAMILIES.items() if family.verbs]
 
 
 def _columns(rows: Sequence[tuple[str, str]], width: int = 0) -> Iterator[str]:
@@ -272,7 +244,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
 
 
 @click.group(
-    cls=TopVerbs,
+    cls=Verbs,
     invoke_without_command=True,
     subcommand_metavar="VERB ...",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -338,7 +310,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         reason = error.strerror or str(error)
         if asked.json:
             return _tell(asked, REFUSED, type(error).__name__, reason, path=error.filename)
-        complain(f"{error.filename}: {reason}" if error.filename else reason)
+        note(f"{error.filename}: {reason}" if error.filename else reason)
         return REFUSED
     return code if isinstance(code, int) else 0
 
@@ -353,7 +325,7 @@ def _tell(
     field: str | None = None,
 ) -> int:
     if not asked.json:
-        complain(message, hint=hint)
+        note(message, hint)
         return exit_code
     try:
         print_json(error_json(code, message, path, field, hint))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import wraps
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -45,7 +44,19 @@ class Unclear(click.UsageError):
 
 
 class VerbCommand(click.Command):
-    """A command whose help ends with examples."""
+    """A command whose help ends with examples, and which prints what its function returns."""
+
+    text: Callable[[Any], Iterable[Any]] | None = None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the function, print its result, and return the exit code of that."""
+        result = super().invoke(ctx)
+        if self.text is None or result is None:
+            return result
+        from memfs.doors.cli.output import render
+
+        render(result, self.text(result), json=wants_json(ctx))
+        return getattr(result, "exit_code", 0)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  click's own
         """Write the examples as they stand."""
@@ -93,12 +104,6 @@ def wants_json(ctx: click.Context) -> bool:
     return ctx.ensure_object(Invocation).json
 
 
-def set_json(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
-    """Keep ``--json``."""
-    ctx.ensure_object(Invocation).json |= value
-    return value
-
-
 def verb(
     name: str,
     *,
@@ -119,33 +124,20 @@ def verb(
     """
 
     def decorate(function: Callable[..., Any]) -> click.Command:
-        command = click.command(name, cls=VerbCommand, epilog=example)(_printed(function, text) if text else function)
+        command = click.command(name, cls=VerbCommand, epilog=example)(function)
+        command.text = text
         if offers:
             rows = [f"  {name:<12} {use}" for name, use in offers.items()]
             command.help = "\n    ".join((command.help or "", "", "\b", "Types:", *rows))
         shared: dict[str, Any] = {"hidden": True, "expose_value": False, "is_eager": True}
         if json:
             said: dict[str, Any] = {"is_flag": True, "help": "Print JSON, for programs."}
-            command.params.append(click.Option(["--json", "as_json"], expose_value=not text, callback=set_json, **said))
+            command.params.append(click.Option(["--json", "as_json"], expose_value=not text, **said))
         command.params.append(click.Option(["-C", "--workspace"], callback=set_workspace, **shared))
         command.params.append(click.Option(["--set"], multiple=True, callback=set_settings, **shared))
         return command
 
     return decorate
-
-
-def _printed(function: Callable[..., Any], text: Callable[[Any], Iterable[Any]]) -> Callable[..., int]:
-    @wraps(function)
-    def run(*arguments: Any, **options: Any) -> int:
-        from memfs.doors.cli.output import render
-
-        result = function(*arguments, **options)
-        if result is None:
-            return 0
-        render(result, text(result), json=wants_json(click.get_current_context()))
-        return getattr(result, "exit_code", 0)
-
-    return run
 
 
 @contextmanager

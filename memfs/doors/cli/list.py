@@ -67,7 +67,8 @@ def _text(listed: ItemList) -> Iterator[Any]:
         yield from listed.as_of.remarks()
     if listed.missing:
         yield partial_note(listed.missing)
-    yield from problems_note(listed.problems)
+    if listed.problems:
+        yield from problems_note(listed.problems)
 
 
 @verb(
@@ -107,7 +108,7 @@ def _listed(workspace: Workspace, past: Past | None, asked: Query, most: int) ->
     return ItemList(
         tuple(ListedItem(item, None if past else ItemUse.of(uses.get(item.id, NEVER))) for item in items),
         partial=bool(unread or missing),
-        as_of=revision_of(past),
+        as_of=revision_of(past) if past else None,
         found=len(found),
         missing=tuple(unread or missing),
         problems=len(problems),

@@ -57,17 +57,11 @@ def _cut(text: str, width: int) -> str:
     return text if width <= 0 or len(text) <= width else text[: max(width - 1, 1)].rstrip() + "…"
 
 
-def note(text: str) -> None:
-    """Print a remark of one line on standard error; where that cannot be written there is nobody to tell."""
+def note(text: str, hint: str | None = None) -> None:
+    """Print a remark, and what to do about it, on standard error; where that cannot be written, nobody can be told."""
     with suppress(OSError):
         click.echo(_line(f"memfs: {text}"), err=True)
-
-
-def complain(message: str, hint: str | None = None) -> None:
-    """Print what went wrong, and what to do about it, on standard error."""
-    note(message)
-    if hint:
-        with suppress(OSError):
+        if hint:
             click.echo(_line(f"  {hint}"), err=True)
 
 
@@ -75,7 +69,7 @@ def write_error(error: MemfsError) -> None:
     """Print an error with its place, and its hint on a line of its own; and what else is wrong there, likewise."""
     for one in (error, *error.also):
         place = ":".join(str(part) for part in (one.path, one.line, one.column) if part is not None)
-        complain(f"{place}: {one.sentence}" if place else one.sentence, hint=one.hint)
+        note(f"{place}: {one.sentence}" if place else one.sentence, one.hint)
 
 
 def width() -> int:
@@ -385,9 +379,19 @@ def render(result: Any, shown: Iterable[Any], *, json: bool) -> None:
         print_json(as_json(result))
     for part in shown:
         if isinstance(part, Note):
-            complain(part.text, part.hint)
-        elif not json:
-            _print_part(part)
+            note(part.text, part.hint)
+        elif json:
+            continue
+        elif isinstance(part, str):
+            print_raw(part)
+        elif isinstance(part, Table):
+            print_table(part.rows, part.dim)
+        elif isinstance(part, Block):
+            print_text(*part)
+        elif isinstance(part, MemfsError):
+            write_error(part)
+        else:
+            print_problem(part)
 
 
 def problems_note(number: int) -> Iterator[Note]:
@@ -401,19 +405,6 @@ def partial_note(unread: Sequence[str]) -> Note:
     files = ", ".join(unread[:3]) + (" and others" if len(unread) > 3 else "")
     reason = f"{count(len(unread), 'file')} cannot be read as it is now: {files}" if unread else "it kept changing"
     return Note(f"something may be missing: {reason}")
-
-
-def _print_part(part: Any) -> None:
-    if isinstance(part, str):
-        print_raw(part)
-    elif isinstance(part, Table):
-        print_table(part.rows, part.dim)
-    elif isinstance(part, Block):
-        print_text(*part)
-    elif isinstance(part, MemfsError):
-        write_error(part)
-    else:
-        print_problem(part)
 
 
 # -- progress -----------------------------------------------------------------------------------------------------
