@@ -10,8 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from memfs.doors.cli.app import EVERYDAY, FAMILIES, MORE, UNMOVED, VERBS, cli
-from memfs.doors.cli.help import MOVED
+from memfs.doors.cli.app import EVERYDAY, FAMILIES, MORE, MOVED, UNMOVED, VERBS, cli
 
 from .conftest import Memfs
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import click
 
-from memfs.doors.cli.command import Invocation, set_settings, set_workspace
+from memfs.doors.cli.command import Invocation, Unclear, set_settings, set_workspace
 from memfs.doors.cli.output import error_json, note, print_json, print_raw, write_error
 from memfs.doors.cli.streams import drop_output, secure
 from memfs.errors import MemfsError
@@ -137,6 +137,58 @@ UNMOVED: tuple[Verb, ...] = (
 VERBS: dict[str, Verb] = {verb.name: verb for verb in (*EVERYDAY, *MORE, *HIDDEN, *UNMOVED)}
 GROUPS: dict[str, Family] = {name: family for name, family in FAMILIES.items() if family.verbs}
 
+MOVED: Mapping[str, str] = {
+    "add": "memfs remember",
+    "search": "memfs recall",
+    "doctor": "memfs check",
+    "repair": "memfs check --fix",
+    "rollback": "memfs restore",
+    "recover": "memfs restore",
+    "stats": "memfs status",
+    "usage": "memfs status",
+    "private": "memfs status",
+    "feedback": "memfs update",
+    "edit": "memfs update",
+    "new": "memfs remember",
+    "patterns": "memfs inbox",
+    "consolidate": "memfs inbox",
+    "context": "memfs agent context",
+    "inject": "memfs agent inject",
+    "warn": "memfs agent warn",
+    "episode": "memfs agent episode",
+    "correct": "memfs agent correct",
+    "install": "memfs agent install",
+    "uninstall": "memfs agent uninstall",
+    "agents-md": "memfs team agents-md",
+    "conflicts": "memfs team conflicts",
+    "resolve": "memfs team conflicts",
+    "convention": "memfs team convention",
+    "branch": "memfs team branch",
+    "blame": "memfs team blame",
+    "bisect": "memfs team bisect",
+    "verify": "memfs team verify",
+    "served": "memfs team access",
+    "iteration": "memfs state iteration",
+    "checkpoint": "memfs state checkpoint",
+    "feedback-for": "memfs state feedback",
+    "analyze": "memfs state analyze",
+    "trends": "memfs state trends",
+    "aggregates": "memfs state aggregates",
+    "backup": "memfs admin backup create",
+    "cleanup": "memfs admin gc",
+    "maintain": "memfs admin gc",
+    "watch": "memfs serve",
+    "reindex": "memfs admin reindex",
+    "erase": "memfs admin erase",
+    "prune": "memfs admin prune",
+    "archive": "memfs admin archive",
+    "trust": "memfs admin trust",
+    "plugins": "memfs admin plugins",
+    "schema": "memfs admin schema",
+    "migrate": "memfs admin migrate",
+    "completion": "memfs admin completion",
+}
+"""Where to find what an earlier version had at the top level; one entry counts as soon as its verb is gone there."""
 
 REFUSED, UNCLEAR, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 
@@ -171,8 +223,6 @@ class Verbs(click.Group):
         name = args[0]
         if name.startswith("-") or ctx.resilient_parsing or name in self.verbs or name in self.groups:
             return super().resolve_command(ctx, args)
-        from memfs.doors.cli.help import unknown  # wanted only when something is wrong
-
         raise unknown(name, self.list_commands(ctx), ctx)
 
     def get_help(self, ctx: click.Context) -> str:
@@ -208,6 +258,18 @@ def _short_page() -> str:
         *_columns(groups, 12), "",
         "'memfs help VERB' explains a verb or a group; --json prints JSON.",
     ])  # fmt: skip
+
+
+def unknown(name: str, known: Iterable[str], ctx: click.Context) -> click.UsageError:
+    """What to say of a verb that does not exist: its new place, the nearest name, or where all are listed."""
+    at_top = ctx.parent is None
+    if at_top and name in MOVED:
+        return Unclear(f"'memfs {name}' is now '{MOVED[name]}'", f"see 'memfs help {MOVED[name].split(' ', 1)[1]}'")
+    import difflib  # wanted only when something is wrong
+
+    close = difflib.get_close_matches(name, list(known), n=1)
+    hint = f"did you mean '{close[0]}'?" if close else f"'{ctx.command_path} --help' lists them"
+    return click.UsageError(f"there is no verb '{name}' ({hint})", ctx)
 
 
 def group(name: str, family: Family) -> click.Command:
