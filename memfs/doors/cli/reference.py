@@ -1,0 +1,300 @@
+"""The page of the command line: what each verb takes and prints, from the verbs and their results themselves.
+
+``python -m memfs.doors.cli.reference docs/cli.md`` brings that page up to date. What stands above ``<!-- verbs -->``, and in
+the section of a verb below ``<!-- notes -->``, is written by hand and stays.
+"""
+
+from __future__ import annotations
+
+import ast
+import enum
+import inspect
+import re
+import sys
+import types
+import typing
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from datetime import date, datetime
+from pathlib import Path, PurePath
+from typing import Any
+
+import click
+
+from memfs.doors.cli.app import EVERYDAY, FAMILIES, GROUPS, HIDDEN, MORE, UNMOVED, cli
+from memfs.doors.cli.output import ATTRIBUTES
+
+_VERBS, _NOTES = "<!-- verbs -->\n", "<!-- notes -->\n"
+_SIMPLE: Mapping[Any, str] = {
+    str: "string", bytes: "string", datetime: "string", date: "string",
+    bool: "boolean", int: "integer", float: "number", type(None): "null",
+}  # fmt: skip
+_SHARED = {"as_json", "help", "set", "workspace"}
+Schema = dict[str, Any]
+
+
+# -- JSON schemas -------------------------------------------------------------------------------------------------
+def result_of(command: click.Command) -> type | None:
+    """The dataclass whose fields are the JSON of a verb; None of a verb that prints by itself."""
+    function = inspect.unwrap(command.callback) if command.callback else None
+    if function is None or getattr(command, "text", None) is None:
+        return None
+    found = _evaluated(function.__annotations__["return"], sys.modules[function.__module__])
+    parts = [part for part in typing.get_args(found) or (found,) if is_dataclass(part)]
+    if len(parts) != 1:
+        raise TypeError(f"{command.name} has to return one dataclass, or None: {found}")
+    return typing.cast(type, parts[0])
+
+
+def schema(kind: Any) -> Schema:
+    """The JSON schema of what ``output.as_json`` makes of values of a type: no key may be missing or be there besides."""
+    if kind in _SIMPLE:
+        return {"type": _SIMPLE[kind]}
+    if isinstance(kind, type) and issubclass(kind, PurePath):
+        return {"type": "string"}
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        return {"enum": [member.value for member in kind]}
+    if isinstance(kind, type) and (is_dataclass(kind) or kind.__name__ in ATTRIBUTES):
+        return _object(kind)
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        return {"anyOf": [schema(part) for part in arguments]}
+    if origin is typing.Literal:
+        return {"enum": list(arguments)}
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return {"type": "object", "additionalProperties": schema(arguments[1])}
+    if origin is tuple and arguments[-1] is not Ellipsis:
+        return {"type": "array", "prefixItems": [schema(part) for part in arguments]}
+    if isinstance(origin, type) and issubclass(origin, Iterable):
+        return {"type": "array", "items": schema(arguments[0])}
+    return {}
+
+
+def _object(kind: type) -> Schema:
+    properties: dict[str, Schema] = {}
+    required: list[str] = []
+    for name, type_, text, needed in _keys(kind):
+        properties[name] = {**schema(type_), **({"description": text} if text else {})}
+        if needed:
+            required.append(name)
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def _keys(kind: type, names: str = "") -> Iterator[tuple[str, Any, str, bool]]:
+    """The keys that JSON has of a value: name, type, meaning, and whether each is always there."""
+    hints, texts = _hints(kind), attributes(kind)
+    chosen = names or ATTRIBUTES.get(kind.__name__, "")
+    for name in chosen.split():
+        plain = name.rstrip("?")
+        yield plain, hints.get(plain, str), texts.get(plain, ""), plain == name
+    for field in () if chosen else fields(kind):
+        merged = field.metadata.get("merge")
+        if field.metadata.get("skip"):
+            continue
+        if merged:
+            inner, *rest = [part for part in typing.get_args(hints[field.name]) or (hints[field.name],)]
+            always = type(None) not in rest
+            rows = _keys(inner, merged if isinstance(merged, str) else "")
+            yield from ((name, type_, text, needed and always) for name, type_, text, needed in rows)
+        else:
+            yield field.name, hints[field.name], texts.get(field.name, ""), "omit" not in field.metadata
+
+
+def _hints(kind: type) -> dict[str, Any]:
+    """The types of a class's attributes, also of its properties."""
+    found: dict[str, Any] = {}
+    for owner in reversed(kind.__mro__[:-1]):
+        module = sys.modules[owner.__module__]
+        written = dict(owner.__dict__.get("__annotations__", {}))
+        for name, value in vars(owner).items():
+            if isinstance(value, property) and value.fget is not None:
+                written[name] = value.fget.__annotations__.get("return", "str")
+        found |= {name: _evaluated(text, module) for name, text in written.items()}
+    return found
+
+
+def _evaluated(text: Any, module: types.ModuleType) -> Any:
+    """An annotation's type, also where its names are imported for type checkers alone."""
+    if not isinstance(text, str):
+        return text
+    names = {**vars(module)}
+    for node in ast.parse(inspect.getsource(module)).body:
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            exec(compile(ast.Module(node.body, []), module.__file__ or "", "exec"), names)  # our own source
+    return eval(text, names)
+
+
+def attributes(kind: type) -> Mapping[str, str]:
+    """What a docstring says of each attribute."""
+    _, _, listed = (inspect.getdoc(kind) or "").partition("Attributes:\n")
+    rows = re.findall(r"^    ([\w, ]+): (.+(?:\n     +.+)*)", listed, re.MULTILINE)
+    return {name: " ".join(text.split()) for names, text in rows for name in names.split(", ")}
+
+
+# -- the page -----------------------------------------------------------------------------------------------------
+def page(present: str) -> str:
+    """The page as it ought to be, with what is written by hand in the present one.
+
+    Raises:
+        ValueError: notes are those of a verb that does not exist; they have to be moved or deleted.
+    """
+    intro, _, rest = present.partition(_VERBS)
+    notes = dict(re.findall(rf"^### (.+)\n(?:(?!### ).*\n)*?{_NOTES}((?:(?!###? ).*\n)*)", rest, re.MULTILINE))
+    parts = [intro, _VERBS, "\n"]
+    for title, rows in _families():
+        parts.append(f"## {title}\n\n")
+        for called, command in rows:
+            parts += ["\n\n".join(_section(f"memfs {called}", command, 3)), "\n\n"]
+            if called in notes:
+                parts.append(f"{_NOTES}{notes.pop(called)}")
+    if notes:
+        raise ValueError(f"no verb is called {', '.join(notes)}: move its notes to the section of its new name")
+    values = sorted(_model_values(), key=lambda kind: kind.__name__)
+    parts.append("## Values in JSON\n\n")
+    parts += [f"### {kind.__name__}\n\n{_described(kind)}\n\n" for kind in values]
+    return "".join(parts).rstrip("\n") + "\n"
+
+
+def _families() -> Iterator[tuple[str, list[tuple[str, click.Command]]]]:
+    context = click.Context(cli, info_name="memfs")
+    for title, verbs in (("Every day", EVERYDAY), ("More", MORE)):
+        yield title, [(verb.name, _command(context, verb.name)) for verb in verbs]
+    for name in GROUPS:
+        inner = click.Context(_command(context, name), context, name)
+        yield f"memfs {name}", [(f"{name} {verb.name}", _command(inner, verb.name)) for verb in FAMILIES[name].verbs]
+    for title, verbs in (("Special purposes", UNMOVED), ("Called by other programs", HIDDEN)):
+        if verbs:
+            yield title, [(verb.name, _command(context, verb.name)) for verb in verbs]
+
+
+def _command(context: click.Context, name: str) -> click.Command:
+    command = typing.cast(click.Group, context.command).get_command(context, name)
+    if command is None:
+        raise LookupError(name)
+    return command
+
+
+def _section(called: str, command: click.Command, level: int) -> Iterator[str]:
+    """The parts of a verb's section."""
+    yield f"{'#' * level} {called.removeprefix('memfs ')}"
+    context = click.Context(command, info_name=called)
+    yield f"`{' '.join([called, *command.collect_usage_pieces(context)])}`"
+    if command.help:
+        yield _prose(command.help)
+    rows = [row for row in (_option_row(one, context) for one in command.params) if row]
+    if rows:
+        yield "\n".join(["| option | what it does |", "|---|---|", *rows])
+    if command.epilog:
+        yield f"```sh\n{command.epilog}\n```"
+    if (result := result_of(command)) is not None:
+        yield f"JSON: {_described(result)}"
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            yield from _section(f"{called} {name}", _command(context, name), level + 1)
+
+
+def _prose(text: str) -> str:
+    """Help as markdown: paragraphs, and what click is to leave as it is in a block."""
+    parts = []
+    for paragraph in inspect.cleandoc(text).partition("\f")[0].strip().split("\n\n"):
+        kept = paragraph.removeprefix("\b\n")
+        parts.append(f"```text\n{kept}\n```" if kept != paragraph else " ".join(paragraph.split()))
+    return "\n\n".join(parts)
+
+
+def _option_row(option: click.Parameter, context: click.Context) -> str:
+    if not isinstance(option, click.Option) or option.name in _SHARED:
+        return ""
+    if option.hidden:
+        return f"| `{option.opts[-1]}` | {_cell(option.help or '')} |"
+    names, text = option.get_help_record(context) or ("", "")
+    return f"| `{_cell(names)}` | {_cell(text)} |"
+
+
+def _described(kind: type) -> str:
+    """What a value holds in JSON, as a sentence and a table."""
+    sentence = (inspect.getdoc(kind) or "").partition("\n\n")[0].replace("\n", " ")
+    rows = list(_rows(kind, ""))
+    return "\n".join([sentence, "", "| key | type | meaning |", "|---|---|---|", *rows])
+
+
+def _rows(kind: type, before: str) -> Iterator[str]:
+    merged = {} if kind.__name__ in ATTRIBUTES else {f.name: f.metadata.get("merge") for f in fields(kind)}
+    for name, model in _hints(kind).items():
+        if merged.get(name) is True and model.__name__ in ATTRIBUTES:
+            yield f"| `{before}`... | [{model.__name__}](#{model.__name__.lower()}) | {attributes(kind).get(name, '')} |"
+    whole = {key for name, how in merged.items() if how is True for key, *_ in _keys(_hints(kind)[name])}
+    for name, type_, text, needed in _keys(kind):
+        if name in whole:
+            continue
+        inner, brackets = _inner(type_)
+        key = f"`{before}{name}{'' if needed else '?'}`"
+        yield f"| {key} | {_cell(_words(type_))} | {_cell(text)} |"
+        if inner is not None and inner.__name__ not in ATTRIBUTES:
+            yield from _rows(inner, f"{before}{name}{brackets}.")
+
+
+def _inner(type_: Any) -> tuple[type | None, str]:
+    """The dataclass in a type, and the brackets that say whether it holds several."""
+    if isinstance(type_, type) and (is_dataclass(type_) or type_.__name__ in ATTRIBUTES):
+        return type_, ""
+    origin = typing.get_origin(type_)
+    for part in typing.get_args(type_):
+        found, brackets = _inner(part)
+        if found is not None:
+            many = isinstance(origin, type) and issubclass(origin, Iterable) and origin is not types.UnionType
+            return found, "[]" + brackets if many else brackets
+    return None, ""
+
+
+def _words(type_: Any) -> str:
+    """A type in words."""
+    if isinstance(type_, type) and type_.__name__ in ATTRIBUTES:
+        return f"[{type_.__name__}](#{type_.__name__.lower()})"
+    origin, arguments = typing.get_origin(type_), typing.get_args(type_)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(_words(part) for part in arguments)
+    found = schema(type_)
+    if found.get("type") == "array" and arguments:
+        return f"array of {_words(arguments[0])}"
+    if "enum" in found:
+        return ", ".join(f"`{value}`" for value in found["enum"])
+    return str(found.get("type", "any"))
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _model_values() -> set[type]:
+    """The classes of the model that stand in results."""
+    found: set[type] = set()
+
+    def look(kind: type) -> None:
+        for _, type_, _, _ in _keys(kind):
+            inner, _ = _inner(type_)
+            if inner is not None and inner not in found:
+                if inner.__name__ in ATTRIBUTES:
+                    found.add(inner)
+                look(inner)
+        for type_ in _hints(kind).values() if kind.__name__ not in ATTRIBUTES else ():
+            if isinstance(type_, type) and type_.__name__ == "MemoryItem" and type_ not in found:
+                found.add(type_)
+                look(type_)
+
+    for _, rows in _families():
+        for _, command in rows:
+            for one in (command, *getattr(command, "commands", {}).values()):
+                if (result := result_of(one)) is not None:
+                    look(result)
+    return found
+
+
+def main(path: str) -> None:
+    """Bring the page up to date."""
+    place = Path(path)
+    place.write_text(page(place.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
