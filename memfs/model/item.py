@@ -48,7 +48,18 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Who said it, and when in which order. Empty text means unknown; names are free text."""
+    """Who said it, and when in which order. Empty text means unknown; names are free text.
+
+    Attributes:
+        speaker: who said it.
+        role: of the speaker in the conversation, such as ``user`` or ``assistant``.
+        agent: the agent that wrote it.
+        session: the session it is from.
+        sequence: its place in that session.
+        task: the task it was written for.
+        tool: the tool that said it.
+        phase: the phase of the work.
+    """
 
     speaker: str = ""
     role: str = ""
@@ -62,7 +73,12 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """A link to another item: its id and what it is to this one (``relates``, ``contradicts``, ...)."""
+    """A link to another item.
+
+    Attributes:
+        to: the id of that item.
+        relation: what this item is to it: ``relates``, ``contradicts``, ...
+    """
 
     to: str
     relation: str = "relates"
@@ -97,7 +113,7 @@ class MemoryItem:
 
     Attributes:
         content: the text that is searched and shown; may be empty only when there is a title.
-        memory_type: name of its kind; ``type`` is the same.
+        memory_type, type: name of its kind.
         id: the stem of its file; "" until it is stored.
         title: a short name.
         tags: free words, in order, without repeats.

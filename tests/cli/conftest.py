@@ -7,13 +7,17 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
+from json import dumps, loads
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from jsonschema import Draft202012Validator
 
+from memfs.doors.cli import output, reference
 from memfs.doors.cli.app import run
 
 
@@ -35,6 +39,25 @@ class Memfs(Protocol):
     """Runs ``memfs`` with these arguments."""
 
     def __call__(self, *arguments: str, stdin: str | bytes = b"") -> Ran: ...
+
+
+@pytest.fixture(autouse=True)
+def json_by_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a verb of these tests prints as JSON has to be what the schema of its result says."""
+
+    def render(result: Any, shown: Iterable[Any], *, json: bool) -> None:
+        if json:
+            fitting(type(result)).validate(loads(dumps(output.as_json(result), default=str)))
+        plain_render(result, shown, json=json)
+
+    plain_render = output.render
+    monkeypatch.setattr(output, "render", render)
+
+
+@cache
+def fitting(kind: type) -> Draft202012Validator:
+    """What checks the JSON of a result."""
+    return Draft202012Validator(reference.schema(kind))
 
 
 @pytest.fixture

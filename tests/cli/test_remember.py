@@ -53,7 +53,7 @@ def test_allow_secret_takes_no_option_for_the_reason(memfs: Memfs) -> None:
     """A forgotten reason does not swallow the next option."""
     ran = memfs("remember", "x", "--allow-secret", "--json")
     assert ran.code == 2
-    assert "--json" in ran.err
+    assert "--json" in ran.json["error"]["message"]
 
 
 def test_every_option_reaches_the_file(root: Path, memfs: Memfs) -> None:

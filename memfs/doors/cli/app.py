@@ -391,6 +391,10 @@ def _tell(
         return exit_code
     try:
         print_json(error_json(code, message, path, field, hint))
-    except (MemfsError, BrokenPipeError):  # nobody reads it: the exit code says it
+    except MemfsError as error:  # the output cannot be written
+        note(message, hint)
+        if error.message != message:
+            write_error(error)
+    except BrokenPipeError:  # nobody reads it: the exit code says it
         drop_output()
     return exit_code

@@ -61,6 +61,8 @@ def _text(done: Removal) -> Iterator[str | Note]:
         yield f"{word} {styled(item.id, fg='yellow', bold=True)}  {clean(item.path)}"
         if item.undo:
             yield f"  to bring it back: {clean(item.undo)}"
+            if done.revision != RECOVERED:
+                yield f"  to erase it from history, too: memfs erase {clean(item.id)}"
     if done.waits:
         yield Note(f"removed; the commit waits: {done.waits}")
 

@@ -1,13 +1,14 @@
 """The page of the command line: what each verb takes and prints, from the verbs and their results themselves.
 
-``python -m memfs.doors.cli.reference docs/cli.md`` brings that page up to date. What stands above ``<!-- verbs -->``, and in
-the section of a verb below ``<!-- notes -->``, is written by hand and stays.
+``python -m memfs.doors.cli.reference docs/cli.md`` brings that page up to date. What stands above
+``<!-- verbs -->``, and in the section of a verb below ``<!-- notes -->``, is written by hand and stays.
 """
 
 from __future__ import annotations
 
 import ast
 import enum
+import importlib
 import inspect
 import re
 import sys
@@ -47,7 +48,7 @@ def result_of(command: click.Command) -> type | None:
 
 
 def schema(kind: Any) -> Schema:
-    """The JSON schema of what ``output.as_json`` makes of values of a type: no key may be missing or be there besides."""
+    """The JSON schema of what ``output.as_json`` makes of a type's values; no key may be missing, none may be added."""
     if kind in _SIMPLE:
         return {"type": _SIMPLE[kind]}
     if isinstance(kind, type) and issubclass(kind, PurePath):
@@ -92,7 +93,7 @@ def _keys(kind: type, names: str = "") -> Iterator[tuple[str, Any, str, bool]]:
         if field.metadata.get("skip"):
             continue
         if merged:
-            inner, *rest = [part for part in typing.get_args(hints[field.name]) or (hints[field.name],)]
+            inner, *rest = typing.get_args(hints[field.name]) or (hints[field.name],)
             always = type(None) not in rest
             rows = _keys(inner, merged if isinstance(merged, str) else "")
             yield from ((name, type_, text, needed and always) for name, type_, text, needed in rows)
@@ -105,7 +106,7 @@ def _hints(kind: type) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for owner in reversed(kind.__mro__[:-1]):
         module = sys.modules[owner.__module__]
-        written = dict(owner.__dict__.get("__annotations__", {}))
+        written = inspect.get_annotations(owner)
         for name, value in vars(owner).items():
             if isinstance(value, property) and value.fget is not None:
                 written[name] = value.fget.__annotations__.get("return", "str")
@@ -115,13 +116,13 @@ def _hints(kind: type) -> dict[str, Any]:
 
 def _evaluated(text: Any, module: types.ModuleType) -> Any:
     """An annotation's type, also where its names are imported for type checkers alone."""
-    if not isinstance(text, str):
-        return text
     names = {**vars(module)}
     for node in ast.parse(inspect.getsource(module)).body:
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            exec(compile(ast.Module(node.body, []), module.__file__ or "", "exec"), names)  # our own source
-    return eval(text, names)
+        for one in node.body if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test) else ():
+            if isinstance(one, ast.ImportFrom) and one.module:
+                home = importlib.import_module(one.module)
+                names |= {alias.asname or alias.name: getattr(home, alias.name) for alias in one.names}
+    return typing.get_type_hints(types.SimpleNamespace(__annotations__={"it": text}), names)["it"]
 
 
 def attributes(kind: type) -> Mapping[str, str]:
@@ -141,7 +142,7 @@ def page(present: str) -> str:
     intro, _, rest = present.partition(_VERBS)
     notes = dict(re.findall(rf"^### (.+)\n(?:(?!### ).*\n)*?{_NOTES}((?:(?!###? ).*\n)*)", rest, re.MULTILINE))
     parts = [intro, _VERBS, "\n"]
-    for title, rows in _families():
+    for title, rows in families():
         parts.append(f"## {title}\n\n")
         for called, command in rows:
             parts += ["\n\n".join(_section(f"memfs {called}", command, 3)), "\n\n"]
@@ -155,7 +156,8 @@ def page(present: str) -> str:
     return "".join(parts).rstrip("\n") + "\n"
 
 
-def _families() -> Iterator[tuple[str, list[tuple[str, click.Command]]]]:
+def families() -> Iterator[tuple[str, list[tuple[str, click.Command]]]]:
+    """The headings of the page, each with its verbs: how they are called, and the commands, imported."""
     context = click.Context(cli, info_name="memfs")
     for title, verbs in (("Every day", EVERYDAY), ("More", MORE)):
         yield title, [(verb.name, _command(context, verb.name)) for verb in verbs]
@@ -206,7 +208,7 @@ def _option_row(option: click.Parameter, context: click.Context) -> str:
     if not isinstance(option, click.Option) or option.name in _SHARED:
         return ""
     if option.hidden:
-        return f"| `{option.opts[-1]}` | {_cell(option.help or '')} |"
+        return f"| `{_cell(' '.join([option.opts[-1], option.make_metavar(context)]))}` | {_cell(option.help or '')} |"
     names, text = option.get_help_record(context) or ("", "")
     return f"| `{_cell(names)}` | {_cell(text)} |"
 
@@ -222,7 +224,7 @@ def _rows(kind: type, before: str) -> Iterator[str]:
     merged = {} if kind.__name__ in ATTRIBUTES else {f.name: f.metadata.get("merge") for f in fields(kind)}
     for name, model in _hints(kind).items():
         if merged.get(name) is True and model.__name__ in ATTRIBUTES:
-            yield f"| `{before}`... | [{model.__name__}](#{model.__name__.lower()}) | {attributes(kind).get(name, '')} |"
+            yield f"| `{before}`... | {_words(model)} | {_cell(attributes(kind).get(name, ''))} |"
     whole = {key for name, how in merged.items() if how is True for key, *_ in _keys(_hints(kind)[name])}
     for name, type_, text, needed in _keys(kind):
         if name in whole:
@@ -263,7 +265,7 @@ def _words(type_: Any) -> str:
 
 
 def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+    return " ".join(text.split()).replace("|", "\\|").replace("``", "`").replace(" INTEGER RANGE", " NUMBER")
 
 
 def _model_values() -> set[type]:
@@ -282,7 +284,7 @@ def _model_values() -> set[type]:
                 found.add(type_)
                 look(type_)
 
-    for _, rows in _families():
+    for _, rows in families():
         for _, command in rows:
             for one in (command, *getattr(command, "commands", {}).values()):
                 if (result := result_of(one)) is not None:
