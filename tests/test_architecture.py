@@ -79,7 +79,6 @@ OWNERS = {
     "git": "memfs.git.process",
     "httpx": "memfs.endpoint",
     "jsonschema": "memfs.format.schema",
-    "matplotlib": "memfs.state.charts",
     "pyarrow": "memfs.state.export_formats",
     "zstandard": "memfs.fs.zstd",
     "jsonschema_rs": "memfs.format.schema",
