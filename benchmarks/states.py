@@ -200,7 +200,14 @@ def pattern(root: Path, hours: float, seed: int = 1) -> dict[str, Any]:
                 _put(states, _written(act, iteration, int(minute * 1000), agent))
         told = states.retrieval.cache_statistics()
         reads = sum(act in _READS for _, act, _ in events)
-        return {"hours": hours, "reads": reads, "writes": len(events) - reads, **told["answers"]}
+        return {
+            "hours": hours,
+            "reads": reads,
+            "writes": len(events) - reads,
+            "hits": told["hits"],
+            "misses": told["misses"],
+            "rate": told["rate"],
+        }
 
 
 _READS = ("own", "hypotheses", "feedback", "summary", "system")

@@ -239,7 +239,7 @@ class ContextMemory(Facade):
         return read_documents(self.workspace.parts.seen, self.workspace.parts.codec)
 
     def cache_statistics(self) -> Mapped:
-        """How many of this process's questions were answered from the cache."""
+        """How many of the documents that this process read came from the cache."""
         return self._states.retrieval.cache_statistics()
 
     # -- checkpoints and continuation -----------------------------------------------------------------------------

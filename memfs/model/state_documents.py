@@ -190,7 +190,6 @@ class RetrievedState(Shape):
         content: what was found.
         partial: whether anything is missing that was asked for.
         missing: what, one sentence each.
-        cached: whether the answer came from the cache.
         behind: how far what is only eventually consistent is behind: writes without a commit, the age of aggregates.
     """
 
@@ -202,7 +201,6 @@ class RetrievedState(Shape):
     content: RetrievedContent = field(default_factory=RetrievedContent)
     partial: bool = False
     missing: tuple[str, ...] = ()
-    cached: bool = False
     behind: Free = field(default_factory=dict)
 
 
