@@ -350,10 +350,8 @@ class ContextMemory(Facade):
         self,
         source: str | os.PathLike[str] | BinaryIO,
         replace: bool = False,
-        *,
-        format: str = "",  # noqa: A002  as ``export`` has it
     ) -> ImportCounts:
-        """Store every document that an export holds; what is there already with equal content stays as it is.
+        """Store every document of an export as JSON Lines; what is there already with equal content stays as it is.
 
         Everything is checked before the first document is stored. An import that was cut short is taken up by
         importing again.
@@ -361,12 +359,11 @@ class ContextMemory(Facade):
         Args:
             source: a file's path, or an open binary file.
             replace: whether documents that differ are replaced; without it they are conflicts.
-            format: "" means as the file's ending says, else JSON Lines.
 
         Raises:
             Conflict: documents are there with other content. Nothing was stored.
             ContentError: records are no valid documents. Nothing was stored.
-            ExtraMissing, QueryInvalid: the format cannot be read here, or there is none of that name.
+            QueryInvalid: by its name it is CSV or Parquet.
             StorageIO: the file cannot be read; or a batch could not be stored, those before it are.
         """
-        return self._states.importer.read(source, format, replace=replace)
+        return self._states.importer.read(source, replace=replace)

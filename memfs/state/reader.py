@@ -89,7 +89,7 @@ class StateCache:
                 self._kept.move_to_end(path)
             return found
 
-    def keep(self, path: str, values: Mapping[str, Any], proof: DocumentProof) -> None:
+    def keep(self, path: str, values: dict[str, Any], proof: DocumentProof) -> None:
         """Keep a document, unless it would take a quarter of the room."""
         document = CachedDocument(marshal.dumps(values), proof)
         with self._guard:

@@ -148,7 +148,7 @@ def test_what_was_exported_is_imported_elsewhere(opened: Opened, tmp_path: Path)
     assert other.import_from(target).counts == {"hypothesis": 1, "system_state": 1}
     assert other.retrieve_state().content == memory.retrieve_state().content
     with target.open("rb") as stream:
-        assert other.import_from(stream, format="jsonl").same == 2
+        assert other.import_from(stream).same == 2
     other.store_hypothesis({"id": "h", "rating": 1})
     with pytest.raises(Conflict, match=r"hypotheses/h\.json"):
         other.import_from(target)
