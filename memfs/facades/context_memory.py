@@ -1,7 +1,6 @@
 """ContextMemory: keep the state of a long-running multi-agent system.
 
-It covers iterations, outputs, feedback, shared documents, checkpoints and archives. The handle remembers which
-versions of shared documents it has seen, so that concurrent changes are merged.
+It covers iterations, outputs, feedback, shared documents, checkpoints and archives.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from memfs.facades.open_workspaces import Facade
@@ -27,7 +25,6 @@ from memfs.model.state_documents import (
 if TYPE_CHECKING:
     from memfs.model.insights import AgentFeedback, Analysis, TrendReport
     from memfs.state.checkpoint_store import Checkpoint, CheckpointVerdict
-    from memfs.state.concurrent_documents import MergeBase
     from memfs.state.export import ExportResult
     from memfs.state.export_record import Sink
     from memfs.state.hypotheses import HypothesisHistory
@@ -51,15 +48,6 @@ class ContextMemory(Facade):
     @property
     def _states(self) -> States:
         return self.workspace.states
-
-    @cached_property
-    def _known(self) -> MergeBase:
-        from memfs.state.concurrent_documents import MergeBase
-
-        known: MergeBase = self.__dict__.setdefault(
-            "_known", MergeBase(since=self._made_ns)
-        )  # threads that come at once share it
-        return known
 
     # -- iterations -----------------------------------------------------------------------------------------------
     def start_iteration(self, iteration: int | None = None) -> Iteration:
@@ -115,19 +103,19 @@ class ContextMemory(Facade):
     ) -> Acknowledgement:
         """Store a hypothesis, or bring it up to date.
 
-        Where somebody else changed it since this handle last saw it, both changes hold: counters add up, fields that
-        only one of them changed keep that change; of a field that both changed, this call's value wins, the other
-        stays in history, and the acknowledgement's ``conflicts`` names the field.
+        Fields that are left out stay as they are. With ``base``, what somebody else changed since holds, too: counters
+        add up, fields that only one of them changed keep that change; of a field that both changed, this call's value
+        wins, the other stays in history, and the acknowledgement's ``conflicts`` names the field.
 
         Args:
             hypothesis: ``id`` and, as there are, ``state``, ``rating``, ``agent``, and any keys of your own.
             parents: ids of the hypotheses it came from, or the id of one.
-            base: the version it was made from, where several agents share one thread and each keeps what it read.
+            base: the version it was made from, as ``retrieve_state`` or ``hypothesis_history`` gave it.
 
         Raises:
             SchemaInvalid, SecretDetected, QuotaExceeded, StorageIO: nothing was stored.
         """
-        return self._states.recorder.hypothesis(hypothesis, parents, known=self._known, base=base)
+        return self._states.recorder.hypothesis(hypothesis, parents, base=base)
 
     def store_tournament_result(self, result: Mapped) -> Acknowledgement:
         """Store one result of the tournament: ``participants``, ``winner`` and, as there are, ``id``, ``ratings``.
@@ -135,7 +123,7 @@ class ContextMemory(Facade):
         Raises:
             SchemaInvalid, SecretDetected, QuotaExceeded, StorageIO: nothing was stored.
         """
-        return self._states.recorder.tournament_result(result, known=self._known)
+        return self._states.recorder.tournament_result(result)
 
     # -- reading --------------------------------------------------------------------------------------------------
     def retrieve_state(
@@ -163,11 +151,9 @@ class ContextMemory(Facade):
         Raises:
             QueryInvalid: an argument cannot be understood; ``field`` names it.
         """
-        found = self._states.retrieval.retrieve(
+        return self._states.retrieval.retrieve(
             request_type, start, end, agents, components, hypotheses, iterations, metrics, deadline
         )
-        self._known.saw_hypotheses(found.content.hypothesis_data)
-        return found
 
     def get_feedback(self, iteration: int | str = "latest", agent_type: str | None = None) -> FeedbackData:
         """What the meta-review of an iteration says to everybody and to each agent.
@@ -192,9 +178,7 @@ class ContextMemory(Facade):
         """How a hypothesis came about, how it changed, and what came of it: ancestors, versions, descendants."""
         from memfs.state.hypotheses import hypothesis_history
 
-        found = hypothesis_history(self._states.reading, hypothesis_id)
-        self._known.saw_hypotheses(version.document for version in found.versions)
-        return found
+        return hypothesis_history(self._states.reading, hypothesis_id)
 
     def find_similar_states(self, state: StateUpdate | Mapped, limit: int = 5) -> list[SimilarState]:
         """Past states of the system that resemble one, the most similar first."""
