@@ -351,19 +351,6 @@ class StateIndex:
             counted.setdefault(number, {})[kind] = many
         return counted
 
-    def digests(self, first: int, last: int) -> list[tuple[int, str, str, str]]:
-        """Iteration, kind, path and digest of the documents of a range of iterations, by path."""
-        sql = "SELECT iteration, kind, path, sha256 FROM documents WHERE iteration BETWEEN ? AND ? ORDER BY path"
-        return self._base.ask(lambda base: base.execute(sql, (first, last)).fetchall())
-
-    def lineage(self) -> list[tuple[str, int, str, float | None]]:
-        """Of every hypothesis its ``name`` and each ``parent``, with its iteration and rating."""
-        sql = (
-            "SELECT n.role, d.iteration, n.name, d.rating FROM names n JOIN documents d ON d.id = n.id"
-            " WHERE n.role IN ('name', 'parent') AND n.kind = 'hypothesis' AND d.iteration IS NOT NULL"
-        )
-        return self._base.ask(lambda base: base.execute(sql).fetchall())
-
     def metrics(
         self,
         names: Sequence[str] = (),

@@ -264,7 +264,7 @@ class States:
     def close(self) -> None:
         """Close whatever was opened. May be repeated."""
         with ExitStack() as ending:  # one that cannot be closed keeps no other open
-            for name in ("index", "reading", "checkpoints", "aggregates"):
+            for name in ("index", "reading", "checkpoints"):
                 closing = getattr(self.__dict__.get(name), "close", None)
                 if closing is not None:
                     ending.callback(closing)
