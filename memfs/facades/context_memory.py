@@ -210,7 +210,9 @@ class ContextMemory(Facade):
 
     def trends(self) -> TrendReport:
         """How the patterns of the meta-reviews come and go."""
-        return self._states.trends.patterns()
+        from memfs.state.trends import pattern_trends
+
+        return pattern_trends(self._states.reading)
 
     def get_configuration(self) -> dict[str, Mapped]:
         """``system_config`` and ``retention_policy`` as they are now.

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from memfs.state.retention import Retention
     from memfs.state.retrieval import Retrieval
     from memfs.state.threads import Threads, ThreadTidier
-    from memfs.state.trends import Trends
     from memfs.store import Store
     from memfs.store.parts import Fire, Parts
     from memfs.store.state_files import StateFiles
@@ -174,13 +173,6 @@ class States:
         from memfs.state.feedback import FeedbackStore
 
         return FeedbackStore(self.files, self.reading, self.aggregates, self.parts)
-
-    @shared_property
-    def trends(self) -> Trends:
-        """Follows patterns through the iterations."""
-        from memfs.state.trends import Trends
-
-        return Trends(self.reading)
 
     @shared_property
     def analysis(self) -> AgentAnalyst:

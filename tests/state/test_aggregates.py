@@ -20,6 +20,7 @@ from memfs.state import aggregates as aggregates_module
 from memfs.state import aggregates as series_module
 from memfs.state.aggregates import Series, fold_agents, size_of
 from memfs.state.parts import States
+from memfs.state.trends import pattern_trends
 from memfs.workspace import Workspace, open_workspace
 
 Opened = Callable[..., Workspace]
@@ -287,7 +288,7 @@ def test_archived_iterations_count_the_same(opened: Opened) -> None:
     workspace.states.aggregates.rebuild()
     assert on_disk(workspace) == before
     assert workspace.states.analysis.analyze("Scout") == analysis
-    assert workspace.states.trends.patterns().iterations == (1, 2, 3)
+    assert pattern_trends(workspace.states.reading).iterations == (1, 2, 3)
 
 
 def test_another_process_that_was_quicker_is_no_failure(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:

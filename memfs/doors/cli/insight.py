@@ -126,8 +126,10 @@ def _course(course: Course) -> str:
 @click.pass_context
 def trends(ctx: click.Context, limit: int, as_of: str | None, as_json: bool) -> None:
     """Show the patterns that meta-reviews name, the weightiest first: when they were seen, and where they go."""
+    from memfs.state.trends import pattern_trends
+
     with opened(ctx) as workspace, state_at(workspace, as_of) as (then, past):
-        report = then.states.trends.patterns()
+        report = pattern_trends(then.states.reading)
     for sentence in report.missing:
         note(sentence)
     if as_json:
