@@ -6,7 +6,6 @@ Each follows from the documents alone: bringing one up to date gives the bytes t
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.errors import ContentError, CorruptRecord, ItemNotFound
 from memfs.format import json_text
-from memfs.fs.lock import renewed_in_child
 from memfs.model.kinds import nearest
 from memfs.model.state_facts import StateFacts
 from memfs.model.state_paths import AGGREGATE_NAMES, aggregate_path
@@ -281,7 +279,6 @@ _PATIENCE = 2.0
 _BATCH = 50
 _HELD = 200
 _NAMES_AT_ONCE = 500
-_LIVE = 64
 _UNREADABLE = (ContentError, FileNotFoundError, CorruptRecord)
 
 
@@ -329,9 +326,6 @@ class Aggregates:
     def __init__(self, files: StateFiles, reader: StateReader) -> None:
         self._files = files
         self._reader = reader
-        self._live: dict[tuple[int, str], dict[str, Any]] = {}
-        self._guard = threading.Lock()
-        renewed_in_child(self)
 
     def read(self, name: str) -> dict[str, Any]:
         """One aggregate as it is on disk: as of the last closing, review or rebuild; ``behind`` says how far back.
@@ -403,19 +397,8 @@ class Aggregates:
 
     # -- one entry ------------------------------------------------------------------------------------------------
     def _lived(self, looked: _Lookup, number: int) -> dict[str, Any]:
-        key = (number, looked.source(number, _EFFECTIVENESS))
-        with self._guard:
-            known = self._live.get(key)
-        if known is None:
-            loading = _Loader(self._reader)
-            rows = looked.of(number, metrics.KINDS)
-            known = metrics.digest(rows, loading, looked.elsewhere(number))
-            if loading.sure:
-                with self._guard:
-                    self._live[key] = known
-                    while len(self._live) > _LIVE:
-                        del self._live[next(iter(self._live))]
-        return known
+        rows = looked.of(number, metrics.KINDS)
+        return metrics.digest(rows, _Loader(self._reader), looked.elsewhere(number))
 
     def _entry(self, sort: _Sort, looked: _Lookup, number: int) -> Entry:
         loading = _Loader(self._reader)

@@ -81,16 +81,15 @@ def require(form: str) -> None:
 
 # -- CSV ----------------------------------------------------------------------------------------------------------
 class CsvRows:
-    """Writes records as CSV; ``text`` has a column only where a record needs it."""
+    """Writes records as CSV."""
 
-    def __init__(self, sink: Sink, columns: TableColumns, with_text: bool = True) -> None:
+    def __init__(self, sink: Sink, columns: TableColumns) -> None:
         self._sink = sink
         self._names = columns.names
         self._known = frozenset(self._names)
         self._buffer = io.StringIO(newline="")
         self._csv = csv.writer(self._buffer, lineterminator="\n")
-        self._put([*FIXED, *self._names, REST, *([TEXT] if with_text else [])])
-        self._with_text = with_text
+        self._put([*FIXED, *self._names, REST, TEXT])
 
     def write(self, record: ExportRecord) -> None:
         """Write one row."""
@@ -99,7 +98,7 @@ class CsvRows:
         front = ["" if value is None else str(value) for value in record.fixed().values()]
         cells = [cell(row[name]) if name in row else "" for name in self._names]
         last = [json.dumps(rest, ensure_ascii=False) if rest else ""]
-        self._put([*front, *cells, *last, *([record.text] if self._with_text else [])])
+        self._put([*front, *cells, *last, record.text])
 
     def close(self) -> None:
         """Nothing belongs at the end."""
