@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from kit.model_server import ModelReply, ModelServer, Request, says
 from memfs.config_names import REVIEW_KEY
 from memfs.endpoint import Endpoint
 from memfs.errors import EndpointFailed, SecretDetected
 from memfs.model import MemoryItem
 from memfs.recall.llm_reviewer import MOST_ITEMS, LlmReviewer
 from memfs.recall.reviewers import BatchReviewer, RelevanceReviewer, Reviewer, Score
-from memfs.testing.model_server import ModelReply, ModelServer, Request, says
 from memfs.workspace import Workspace
 
 DRAFT = MemoryItem("Decided to use PostgreSQL, since two writers need transactions.", "episodic", title="Database")

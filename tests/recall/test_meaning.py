@@ -412,7 +412,7 @@ def test_a_service_finds_by_meaning_where_the_context_names_one(
 ) -> None:
     """Over HTTP, with the key from the environment; while it is away words decide (M5)."""
     pytest.importorskip("httpx")
-    from memfs.testing.model_server import ModelServer, Request, embeds
+    from kit.model_server import ModelServer, Request, embeds
 
     monkeypatch.setenv("MEMFS_EMBEDDING_KEY", "k-123")
     senses = Senses()

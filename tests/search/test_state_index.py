@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import state_corpus as corpus
 from memfs.model.state_facts import describe
 from memfs.model.state_query import StateQuery, StateRow
 from memfs.search import state_index
 from memfs.search.state_index import StateIndex
 from memfs.search.state_tables import FILE
-from memfs.testing import statecorpus as corpus
 
 
 @pytest.fixture

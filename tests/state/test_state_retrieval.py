@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks import state_corpus as corpus
 from memfs.errors import QueryInvalid
 from memfs.model import state_paths as paths
 from memfs.model.state_documents import RetrievedState
@@ -20,7 +21,6 @@ from memfs.state import retrieval as answering
 from memfs.state.parts import States
 from memfs.state.retrieval import wanted_of
 from memfs.store.state_files import DocumentChange
-from memfs.testing import statecorpus as corpus
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]
