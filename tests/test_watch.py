@@ -54,7 +54,7 @@ def test_recall_in_a_watching_process_sees_what_was_written_just_before(resident
     """After a moment for the event to arrive, recall needs no scan to be right."""
     assert resident.store.watching == "on"
     write(resident, "a", "apricot")
-    assert until(lambda: len(resident.recall.search("apricot").hits) == 1)
+    assert until(lambda: len(resident.recaller.search("apricot").hits) == 1)
 
 
 def test_44_a_storm_of_files_is_followed_within_seconds(resident: Workspace) -> None:
@@ -86,7 +86,7 @@ def test_44_without_watches_recall_scans_and_status_says_so(tmp_path: Path, monk
         assert workspace.store.watching.startswith("degraded")
         assert "inotify watch limit reached" in workspace.store.watching
         write(workspace, "a", "apple")
-        assert [hit.item.id for hit in workspace.recall.search("apple").hits] == ["a"]
+        assert [hit.item.id for hit in workspace.recaller.search("apple").hits] == ["a"]
 
 
 def test_44_a_dead_observer_is_noticed(resident: Workspace) -> None:
@@ -97,7 +97,7 @@ def test_44_a_dead_observer_is_noticed(resident: Workspace) -> None:
     eyes._hearing._observer.stop()
     eyes._hearing._observer.join()
     write(resident, "a", "apple")
-    assert [hit.item.id for hit in resident.recall.search("apple").hits] == ["a"]
+    assert [hit.item.id for hit in resident.recaller.search("apple").hits] == ["a"]
 
 
 def test_44_a_library_that_cannot_be_stopped_holds_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,7 +147,7 @@ class RetrievalPipeline(Facade):
 
     @property
     def _recall(self) -> Recaller:
-        recall = self.workspace.recall
+        recall = self.workspace.recaller
         if self.agent_review is None:
             return recall
         judges = relevance_by(self.agent_review, self.workspace.settings.review.relevance_seconds)
@@ -211,7 +211,7 @@ class TimeWeightedRetrieval(Facade):
         Raises:
             QueryInvalid: the weight is not from 0 to 1, or another argument cannot be understood.
         """
-        mixing = ranking.TimeWeightedSearch(self.workspace.recall, self.workspace.parts.clock)
+        mixing = ranking.TimeWeightedSearch(self.workspace.recaller, self.workspace.parts.clock)
         found = mixing.retrieve_time_weighted(query, recency_weight, limit)
         return [memory_of(hit.item, hit.reasons["relevance"]) for hit in found if not withheld(hit.item)]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from memfs.errors import SchemaInvalid
 from memfs.model.time import given_time
@@ -91,6 +91,39 @@ class RecordedConflict:
     time: datetime | None = None
 
 
+class ItemFields(TypedDict, total=False):
+    """The fields of an item by name, as they may be given: any iterable, and a time as text, too."""
+
+    id: str
+    title: str
+    tags: Iterable[str]
+    timestamp: datetime | str | None
+    created: datetime | str | None
+    updated: datetime | str | None
+    origin: Origin
+    trust: str
+    importance: float
+    pinned: bool
+    status: str
+    expires: datetime | str | None
+    supersedes: Iterable[str]
+    links: Iterable[Link]
+    context: Mapping[str, Any]
+    metadata: Mapping[str, Any]
+    data: Mapping[str, Any]
+    conflicts: Iterable[RecordedConflict]
+    path: str
+    sha256: str
+    durability: str
+
+
+class ItemChanges(ItemFields, total=False):
+    """What may be changed of an item: its fields, its text and its type."""
+
+    content: str
+    memory_type: str
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryItem:
     """One remembered thing, as a value.
@@ -145,6 +178,10 @@ class MemoryItem:
     path: str = ""
     sha256: str = ""
     durability: str = field(default="", compare=False)
+
+    if TYPE_CHECKING:
+
+        def __init__(self, content: str = "", memory_type: str = "semantic", **fields: Unpack[ItemFields]) -> None: ...
 
     def __post_init__(self) -> None:
         put = object.__setattr__

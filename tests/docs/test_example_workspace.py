@@ -120,7 +120,7 @@ def test_a_copy_in_git_passes_check_and_answers(example: Path) -> None:
         checker: Checker = workspace.checker
         assert [(problem.path, problem.code) for problem in checker.check()] == [(FEEDBACK_TEMPLATE, "Untrusted")]
         assert workspace.store.count() == len(ITEMS)
-        hits = workspace.recall.search("which database do we keep the parcel events in").hits
+        hits = workspace.recaller.search("which database do we keep the parcel events in").hits
         assert hits[0].item.id == "postgres-for-parcel-events-7h2k9q"
 
 

@@ -12,7 +12,7 @@ import click
 import pytest
 
 import memfs
-from memfs import errors
+from memfs import errors, seeds
 from memfs.doors.cli.app import ALIASES, VERBS, cli
 from memfs.format.secrets import CONTEXTS, INSIDE, TOKENS
 from memfs.model import BUILT_IN
@@ -49,7 +49,7 @@ def section(text: str, title: str) -> str:
 
 
 # -- python.md ----------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", sorted(memfs.__all__))
+@pytest.mark.parametrize("name", sorted([*memfs.__all__, *seeds.__all__]))
 def test_every_public_name_is_described(name: str, page: Read) -> None:
     """A name that can be imported from memfs is on the page of the Python API."""
     assert re.search(rf"\b{name}\b", page("docs/python.md"))

@@ -92,7 +92,7 @@ def told(opened: Callable[..., Workspace]) -> Callable[[str], set[str]]:
 
     def ask(message: str) -> set[str]:
         fit = Fit(message, workspace.store.seeking.counted())
-        return {hit.item.id for hit in fit.among(workspace.recall.search(Query(text=message, limit=15)).hits)}
+        return {hit.item.id for hit in fit.among(workspace.recaller.search(Query(text=message, limit=15)).hits)}
 
     return ask
 

@@ -38,7 +38,7 @@ def ask(opened: Callable[..., Workspace]) -> Callable[[str], set[str]]:
 
     def call(message: str) -> set[str]:
         fit = Fit(message, workspace.store.seeking.counted())
-        return {hit.item.id for hit in fit.among(workspace.recall.search(Query(text=message, limit=15)).hits)}
+        return {hit.item.id for hit in fit.among(workspace.recaller.search(Query(text=message, limit=15)).hits)}
 
     return call
 

@@ -52,7 +52,7 @@ def test_a_draft_that_is_worth_it_is_stored(workspace: Workspace, intake: Intake
     stored = workspace.store.get(result.memory_id)
     assert stored is not None
     assert (stored.content, stored.type) == (DECISION, "episodic")
-    assert [hit.item.id for hit in workspace.recall.search("PostgreSQL").hits] == [result.memory_id]
+    assert [hit.item.id for hit in workspace.recaller.search("PostgreSQL").hits] == [result.memory_id]
 
 
 def test_small_talk_is_refused_without_a_reviewer(workspace: Workspace, intake: Intake) -> None:

@@ -66,7 +66,7 @@ def test_p4_its_file_is_pleasant_to_read_and_its_content_is_found(opened: OPENED
     assert item.origin == Origin(agent="coder", session="s1", task="Task/7", tool="edit")
     assert (item.trust, item.type, item.timestamp) == ("agent", "episodic", NOON)
     for words in ("auth.py", "lifetime seven days", "test_expiry"):
-        assert [hit.item.id for hit in workspace.recall.search(Query(text=words)).hits] == [recorded.id]
+        assert [hit.item.id for hit in workspace.recaller.search(Query(text=words)).hits] == [recorded.id]
     text = (workspace.root / item.path).read_text()
     assert "  outcome: failure\n" in text
     assert "- src/auth.py\n" in text

@@ -62,7 +62,7 @@ def test_a_pattern_is_found_in_the_background(workspace: Workspace) -> None:
     assert pattern.data["common_context"] == {"project": "shop"}
     assert {link.to for link in pattern.links} == {item.id for item in stored}
     assert [(fact["pattern"].id, fact["found"]) for fact in facts] == [(pattern.id, True)]
-    assert pattern.id in [hit.item.id for hit in workspace.recall.search("create login").hits]
+    assert pattern.id in [hit.item.id for hit in workspace.recaller.search("create login").hits]
     assert workspace.store.problems() == []
 
 

@@ -109,7 +109,7 @@ def test_every_door_that_gives_context_obeys_the_rules(workspace: Workspace, doo
     assert bool(accessed) == (door in ("injector", "layer"))  # the others are handles of their own
     rules(workspace, ("task_completed", "extract_learnings"))
     assert "make" not in given()
-    assert workspace.recall.search("make lint").hits
+    assert workspace.recaller.search("make lint").hits
 
 
 def test_a_rule_that_is_left_out_is_not_carried_out(workspace: Workspace) -> None:

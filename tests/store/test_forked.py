@@ -92,7 +92,7 @@ def test_a_child_waits_for_no_thread_of_its_parent(opened: Opened, git: Git) -> 
 
     def work() -> bool:
         put(workspace, "own")
-        found = [hit.item.id for hit in workspace.recall.search(Query(text="about", limit=5)).hits]
+        found = [hit.item.id for hit in workspace.recaller.search(Query(text="about", limit=5)).hits]
         return sorted(found) == ["before", "own"] and committed(workspace, git, "own")
 
     with held_elsewhere(*locks):
@@ -118,7 +118,7 @@ def test_a_child_watches_with_its_own_eyes(opened: Opened, tmp_path: Path) -> No
             workspace.store.follow()
             path.write_text("content: changed by hand\n")
             return workspace.store.watching == "on" and until(
-                lambda: bool(workspace.recall.search(Query(text="changed by hand")).hits)
+                lambda: bool(workspace.recaller.search(Query(text="changed by hand")).hits)
             )
 
         assert workspace.store.watching == "on"

@@ -257,7 +257,7 @@ def test_uses_neither_count_nor_are_counted(opened: Opened) -> None:
     past = workspace.teams.past.at(first)
     before = asked(past, "postgres", strategy="learning")
     for _ in range(3):
-        workspace.recall.search(Query(text="postgres", strategy="learning"))
+        workspace.recaller.search(Query(text="postgres", strategy="learning"))
     used = {use.count for use in workspace.usage.all()}
     assert asked(past, "postgres", strategy="learning") == before
     assert {use.count for use in workspace.usage.all()} == used
