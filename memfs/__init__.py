@@ -66,9 +66,10 @@ def __getattr__(name: str) -> Any:
     error = getattr(import_module("memfs.errors"), name, None)
     if isinstance(error, type):
         return error
-    others = import_module("memfs.seeds")
-    if name in others.__all__:
-        return getattr(others, name)
+    if not name.islower() or "_" in name:  # else ``from memfs import trust`` asks here before it imports the module
+        seeds = import_module("memfs.seeds")
+        if name in seeds.__all__:
+            return getattr(seeds, name)
     raise AttributeError(f"module 'memfs' has no attribute {name!r}")
 
 

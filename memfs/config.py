@@ -18,7 +18,7 @@ from time import monotonic
 from types import MappingProxyType
 from typing import Any
 
-from memfs import config_names as names
+import memfs.config_names as names
 from memfs.errors import MemfsError, NotRegularFile, PathEscape, SchemaInvalid, SettingInvalid, WorkspaceNotFound
 from memfs.format import toml_text
 from memfs.format.codec import DOCUMENT_LIMIT, SCHEMAS, SUFFIXES, Codec

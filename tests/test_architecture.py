@@ -17,6 +17,7 @@ PACKAGE = Path(__file__).parent.parent / "memfs"
 # From the top down. A module imports only rows beneath its own, or its own row where that is one folder.
 ROWS: list[set[str]] = [
     {"memfs", "memfs.__main__"},
+    {"memfs.seeds"},
     {"memfs.testing"},
     {"memfs.doors"},
     {"memfs.facades"},
