@@ -13,6 +13,7 @@ import os
 import threading
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import wraps
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -55,83 +56,21 @@ from memfs.trust import list_path
 from memfs.workspace import Workspace
 
 _AT_ONCE = 20
-_Saver = TypeVar("_Saver", bound="InThreads")
 _Some = TypeVar("_Some")
-
-
-class InThreads(BaseCheckpointSaver[Any]):
-    """Each method does what its synchronous twin does, and raises what that raises."""
-
-    def close(self) -> None:
-        """End the use of what is open."""
-
-    async def __aenter__(self: _Saver) -> _Saver:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await asyncio.to_thread(self.close)
-
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """See ``get_tuple``."""
-        return await asyncio.to_thread(self.get_tuple, config)
-
-    async def alist(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,  # noqa: A002  LangGraph's name
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
-        """See ``list``; a few are read at a time."""
-        found = self.list(config, filter=filter, before=before, limit=limit)
-        while some := await asyncio.to_thread(_next, found):
-            for one in some:
-                yield one
-
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """See ``put``."""
-        return await asyncio.to_thread(self.put, config, checkpoint, metadata, new_versions)
-
-    async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """See ``put_writes``."""
-        await asyncio.to_thread(self.put_writes, config, writes, task_id, task_path)
-
-    async def adelete_thread(self, thread_id: str) -> None:
-        """See ``delete_thread``."""
-        await asyncio.to_thread(self.delete_thread, thread_id)
-
-    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """See ``delete_for_runs``."""
-        await asyncio.to_thread(self.delete_for_runs, run_ids)
-
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """See ``copy_thread``."""
-        await asyncio.to_thread(self.copy_thread, source_thread_id, target_thread_id)
-
-    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """See ``prune``."""
-        await asyncio.to_thread(self.prune, thread_ids, strategy=strategy)
-
-    async def aget_delta_channel_history(
-        self, *, config: RunnableConfig, channels: Sequence[str]
-    ) -> Mapping[str, DeltaChannelHistory]:
-        """See ``get_delta_channel_history``."""
-        return await asyncio.to_thread(self.get_delta_channel_history, config=config, channels=channels)
 
 
 def _next(found: Iterator[_Some]) -> list[_Some]:
     return list(islice(found, _AT_ONCE))
+
+
+def _on_thread(method: Callable[..., _Some]) -> Any:
+    """A method for an event loop, which goes on meanwhile; it raises what the method raises."""
+
+    @wraps(method)
+    async def run(self: Any, *arguments: Any, **named: Any) -> _Some:
+        return await asyncio.to_thread(method, self, *arguments, **named)
+
+    return run
 
 
 _MSGPACK = "msgpack"
@@ -425,7 +364,7 @@ Near = dict[ThreadPlace, ThreadSnapshot]
 Pending = list[PendingWrite]
 
 
-class MemfsSaver(InThreads, BaseCheckpointSaver[Any]):
+class MemfsSaver(BaseCheckpointSaver[Any]):
     """Keeps the checkpoints of LangGraph's graphs as files in git. Threads, tasks and processes may share one.
 
     What a method wrote survives kill -9 and power loss when it returns: a graph that was killed resumes where it was.
@@ -475,6 +414,14 @@ class MemfsSaver(InThreads, BaseCheckpointSaver[Any]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    async def __aenter__(self) -> MemfsSaver:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.close)
 
     @property
     def _threads(self) -> Threads:
@@ -680,6 +627,23 @@ class MemfsSaver(InThreads, BaseCheckpointSaver[Any]):
         if isinstance(current, str):
             return f"{int(current.partition('.')[0]) + 1:032}.0"
         return 1 if current is None else int(current) + 1
+
+    # -- from asynchronous code -----------------------------------------------------------------------------------
+    aget_tuple = _on_thread(get_tuple)
+    aget_delta_channel_history = _on_thread(get_delta_channel_history)
+    aput = _on_thread(put)
+    aput_writes = _on_thread(put_writes)
+    adelete_thread = _on_thread(delete_thread)
+    adelete_for_runs = _on_thread(delete_for_runs)
+    acopy_thread = _on_thread(copy_thread)
+    aprune = _on_thread(prune)
+
+    async def alist(self, config: RunnableConfig | None, **chosen: Any) -> AsyncIterator[CheckpointTuple]:
+        """See ``list``; a few are read at a time."""
+        found = self.list(config, **chosen)
+        while some := await asyncio.to_thread(_next, found):
+            for one in some:
+                yield one
 
     # -- internal -------------------------------------------------------------------------------------------------
     def _asked(self, config: RunnableConfig) -> ThreadPlace | None:
