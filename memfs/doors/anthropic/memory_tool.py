@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
 
+from memfs.doors.extra import Closable
 from memfs.errors import IdExists, ItemNotFound, MemfsError, PathEscape, SecretDetected
 from memfs.facades.pages import Page, Pages
 from memfs.format.text_guard import shown_line
@@ -50,7 +51,7 @@ _TOOL = "memory"
 Result = TypeVar("Result")
 
 
-class MemfsMemoryTool(BetaAbstractMemoryTool):
+class MemfsMemoryTool(Closable, BetaAbstractMemoryTool):
     """Claude's memory tool over a workspace: what the model keeps under ``/memories`` are items of kind ``note``.
 
     They are versioned, found by every other way of asking, and those that people or other tools made are shown to the
@@ -169,14 +170,6 @@ class MemfsMemoryTool(BetaAbstractMemoryTool):
     def close(self) -> None:
         """End the session, which commits what waits for that, and the use of the workspace. May be repeated."""
         self._pages.finish()
-
-    def __enter__(self) -> MemfsMemoryTool:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _change(self, path: str, edit: Callable[[str], str]) -> None:
         inner = _inner(path)

@@ -16,7 +16,6 @@ from contextlib import suppress
 from functools import wraps
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, TypeVar, cast
 
 import ormsgpack
@@ -46,6 +45,7 @@ from langgraph.checkpoint.serde.jsonplus import (
     JsonPlusSerializer,
 )
 
+from memfs.doors.extra import Closable
 from memfs.errors import ContentError, MemfsError, QueryInvalid
 from memfs.facades.open_workspaces import Facade
 from memfs.format.plain import MAX_DEPTH, MAX_INT, MAX_KEY, hidden
@@ -364,7 +364,7 @@ Near = dict[ThreadPlace, ThreadSnapshot]
 Pending = list[PendingWrite]
 
 
-class MemfsSaver(BaseCheckpointSaver[Any]):
+class MemfsSaver(Closable, BaseCheckpointSaver[Any]):
     """Keeps the checkpoints of LangGraph's graphs as files in git. Threads, tasks and processes may share one.
 
     What a method wrote survives kill -9 and power loss when it returns: a graph that was killed resumes where it was.
@@ -406,22 +406,6 @@ class MemfsSaver(BaseCheckpointSaver[Any]):
     def close(self) -> None:
         """End the session, which commits what waits for that, and the use of the workspace. May be repeated."""
         self._facade.finish()
-
-    def __enter__(self) -> MemfsSaver:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> MemfsSaver:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await asyncio.to_thread(self.close)
 
     @property
     def _threads(self) -> Threads:
