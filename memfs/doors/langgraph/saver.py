@@ -113,25 +113,25 @@ def unpack(serde: SerializerProtocol, kept: Kept) -> Any:
     Raises:
         ContentError: somebody changed it into what is none; or this serializer, with this key, cannot read it.
     """
-    if "value" in kept:
-        try:
-            kind, data = _MSGPACK, _packed(kept["value"])
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
-            raise ContentError(f"not a value of a graph: {error}", hint="bring the file back from git") from error
-    else:
-        kind, data = kept.get("type", ""), _bytes_of(kept)
     try:
-        return serde.loads_typed((kind, data))
+        return serde.loads_typed(_typed(kept))
     except (ValueError, TypeError, NotImplementedError, RecursionError) as error:
         hint = "read it with the serializer and the key that wrote it, or bring the file back from git"
         raise ContentError(f"the serializer cannot read the value: {error}", hint=hint) from error
 
 
-def _bytes_of(kept: Kept) -> bytes:
+def _typed(kept: Kept) -> tuple[str, bytes]:
+    """What the serializer made of a value: the sort of the bytes, and the bytes.
+
+    Raises:
+        ContentError: somebody changed it into what is no value.
+    """
     try:
-        return base64.b64decode(kept["base64"], validate=True)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ContentError("neither a value nor bytes", hint="bring the file back from git") from error
+        if "value" in kept:
+            return _MSGPACK, _packed(kept["value"])
+        return kept.get("type", ""), base64.b64decode(kept["base64"], validate=True)
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ContentError(f"not a value of a graph: {error}", hint="bring the file back from git") from error
 
 
 def types_in(kept: Kept) -> set[tuple[str, str]]:
@@ -141,26 +141,11 @@ def types_in(kept: Kept) -> set[tuple[str, str]]:
         ContentError: somebody changed it into what is no value.
     """
     found: set[tuple[str, str]] = set()
-    if "value" in kept:
-        _types_in_readable(kept["value"], found)
-    elif kept.get("type") == _MSGPACK:
+    kind, data = _typed(kept)
+    if kind == _MSGPACK:
         with suppress(ormsgpack.MsgpackDecodeError):  # unpacking it says so
-            _types_in_bytes(_bytes_of(kept), found)
+            _types_in_bytes(data, found)
     return found
-
-
-def _types_in_readable(value: Any, found: set[tuple[str, str]]) -> None:
-    if isinstance(value, list):
-        for part in value:
-            _types_in_readable(part, found)
-    elif isinstance(value, dict):
-        if _EXT in value:
-            _note_type(value[_EXT], value.get(_OF), found)
-            if _BYTES in value:  # never written where it could be read
-                with suppress(ormsgpack.MsgpackDecodeError, TypeError, ValueError):
-                    _types_in_bytes(_packed({_EXT: value[_EXT], _BYTES: value[_BYTES]}), found)
-        for part in value.values():
-            _types_in_readable(part, found)
 
 
 def _types_in_bytes(data: bytes, found: set[tuple[str, str]]) -> None:
