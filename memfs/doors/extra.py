@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from importlib import import_module
-from types import TracebackType
 from typing import Any, Self
 
 from memfs.errors import ExtraMissing
@@ -48,17 +47,13 @@ class Closable:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         from asyncio import to_thread  # costs start-up time
 
         await to_thread(self.close)
