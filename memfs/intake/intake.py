@@ -11,13 +11,12 @@ import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from typing import Any
 
 from memfs.errors import Conflict
 from memfs.fs.lock import renewed_in_child
-from memfs.intake.features import dates, keywords, names
+from memfs.intake.features import keywords, names
 from memfs.intake.filter import TrivialFilter
 from memfs.intake.neighbours import Neighbourhood, Neighbours
 from memfs.model import MemoryItem, Phase
@@ -112,17 +111,16 @@ _MARKUP = re.compile(r"^[#>*\-\s]+")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^a-z])")
 
 
-def extract(item: MemoryItem, now: datetime) -> MemoryItem:
+def extract(item: MemoryItem) -> MemoryItem:
     """The draft with what its text and metadata say of it, each in its own field.
 
-    A title, where it has none and its text is longer than one glance; ``metadata.keywords``, ``metadata.entities`` and
-    ``metadata.dates``, where it has none and the text gives any; the parts of ``origin`` that are unknown and that
-    ``metadata``, or else ``context``, names: ``session_id``, ``agent_id``, ``task_id``, ``tool_name``, ``speaker``,
-    ``role``, ``phase``, ``sequence``.
+    A title, where it has none and its text is longer than one glance; ``metadata.keywords`` and ``metadata.entities``,
+    where it has none and the text gives any; the parts of ``origin`` that are unknown and that ``metadata``, or else
+    ``context``, names: ``session_id``, ``agent_id``, ``task_id``, ``tool_name``, ``speaker``, ``role``, ``phase``,
+    ``sequence``.
     """
     text = gist(item)
-    said = (item.timestamp or now).date()
-    found = {"keywords": keywords(text), "entities": names(text), "dates": dates(text, said)}
+    found = {"keywords": keywords(text), "entities": names(text)}
     added = {name: list(values) for name, values in found.items() if values and name not in item.metadata}
     return item.replace(
         title=item.title or _title(item.content),
@@ -236,7 +234,7 @@ class Intake:
         self._store.require_open()
         if review and not item.data and (trivial := self._trivial.reason(gist(item))):
             return StoreResult(stored=False, memory_id=None, consensus_score=0.0, reason=trivial)
-        draft, unread = self._extraction(extract(item, self._clock()))
+        draft, unread = self._extraction(extract(item))
         verdict = self._judge(draft) if review else None
         if verdict is not None and unread:
             verdict = replace(verdict, absent={**unread, **verdict.absent})
