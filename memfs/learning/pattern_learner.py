@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.errors import Conflict, IdExists, IndexUnavailable, MemfsError
 from memfs.format.secrets import reason_in
-from memfs.fs.lock import FileLock, renewed_in_child
+from memfs.fs.lock import FileLock
 from memfs.intake.episode_item import episode_of
 from memfs.learning.patterns import (
     EXAMPLES,
@@ -28,7 +28,6 @@ from memfs.learning.patterns import (
     item_of,
     overlap,
     suggested,
-    sure,
     when,
     with_patterns,
     words_of,
@@ -59,7 +58,6 @@ _KNOWN, _LOOKED_AT = 16, 24
 _MOST_KNOWN = 1000
 _SAME_WORDS = 0.75
 _TRIES = 5
-_STEP = 10
 _LOCK_SECONDS = 10.0
 _SUGGESTED = 8
 
@@ -119,15 +117,9 @@ class PatternStore:
         self._inbox, self._keep = inbox, keep
         self._inside = threading.local()
         self._background = Background[MemoryItem](
-            "memfs-patterns", partial(self.learn, keep=Keep.WRITE), store.note_failure, bunch=self._learn_many
+            "memfs-patterns", partial(self.learn, keep=Keep.WRITE), store.note_failure
         )
-        self._unwritten: dict[str, int] = {}
         self._looked = False
-        renewed_in_child(self)
-
-    def begin_anew_in_child(self) -> None:
-        """Count from nothing: what the parent counted, the parent writes down."""
-        self._unwritten = {}
 
     # -- learning ---------------------------------------------------------------------------------------------------
     def later(self, item: MemoryItem) -> bool:
@@ -147,19 +139,8 @@ class PatternStore:
         return self._background.settle(seconds)
 
     def close(self) -> None:
-        """Learn what waits, for at most ``CLOSE_SECONDS``, and write down what was counted; then learn no more."""
+        """Learn what waits, for at most ``CLOSE_SECONDS``; then learn no more."""
         self._background.close(CLOSE_SECONDS)
-        try:
-            self._write_counts()
-        except MemfsError as error:  # counts, at most: closing goes on
-            self._store.note_failure(error)
-
-    def _write_counts(self) -> None:
-        while self._unwritten:
-            pattern_id, more = self._unwritten.popitem()
-            known = self._store.get(pattern_id)
-            if known is not None:
-                self._write(known, partial(_counted, more=more))
 
     def learn(self, item: MemoryItem, keep: Keep | None = None) -> MemoryItem | None:
         """Learn from a stored memory now.
@@ -184,19 +165,6 @@ class PatternStore:
         self._inside.learning = True
         try:
             return self._learn(item, chosen)
-        finally:
-            self._inside.learning = False
-
-    def _learn_many(self, items: list[MemoryItem]) -> None:
-        """Learn what these memories have in common with one another and with the patterns there are.
-
-        What else they are like, each is learned from by itself.
-        """
-        self._inside.learning = True
-        try:
-            detector, known = self.detector(), [*self.all()[:_MOST_KNOWN], *self._suggested(Keep.WRITE)]
-            for item in detector.detect_all([item for item in items if _best(item, known, detector) is None]):
-                self._note(item, Keep.WRITE)
         finally:
             self._inside.learning = False
 
@@ -281,12 +249,8 @@ class PatternStore:
             self._background.drop(other.id for other in members)
             newest = item if keep is Keep.WRITE else None  # a suggestion counts the memories there are
             return self._grown(known, lambda now: _with(now, members, newest), members, keep)
-        waiting = self._unwritten.get(known.id, 0) + (item.updated is None)
-        if waiting * _STEP < known.data.get("occurrences", 0):
-            self._unwritten[known.id] = waiting
-            return self._announced(known, found=False)
-        self._unwritten.pop(known.id, None)
-        return self._grown(known, lambda now: _more(now, members, waiting), members, keep)
+        one = item.updated is None
+        return self._grown(known, lambda now: grown(now, members, _occurrences(now) + one), members, keep)
 
     def _grown(
         self, known: MemoryItem, change: Callable[[MemoryItem], MemoryItem], members: list[MemoryItem], keep: Keep
@@ -504,19 +468,6 @@ def _with(known: MemoryItem, members: list[MemoryItem], newest: MemoryItem | Non
     before = _occurrences(known)
     later = newest is not None and newest.updated is None and _last_seen(known) < when(newest)
     return grown(known, members, max(len(members), before + (later and len(members) <= before)))
-
-
-def _more(known: MemoryItem, members: list[MemoryItem], more: int) -> MemoryItem:
-    """A pattern's item with so many more counted, of which these memories are some."""
-    return grown(known, members, max(len(members), _occurrences(known) + more))
-
-
-def _counted(known: MemoryItem, more: int) -> MemoryItem:
-    """A pattern's item with so many more counted."""
-    count = _occurrences(known) + more
-    before = max(_occurrences(known), 1)
-    share = known.data.get("confidence", 0.0) * (before + 1) / before
-    return known.replace(data={**known.data, "occurrences": count, "confidence": sure(min(share, 1.0), count)})
 
 
 def _occurrences(pattern: MemoryItem) -> int:
