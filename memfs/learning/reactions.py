@@ -5,13 +5,12 @@ The same pattern always becomes the same item.
 
 from __future__ import annotations
 
-import string
 from collections.abc import Callable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from memfs.errors import IdExists, MemfsError
 from memfs.learning.consolidation import extract_learnings
-from memfs.learning.patterns import VARIABLE, Pattern, item_of
+from memfs.learning.patterns import Pattern, item_of
 from memfs.model import Link, MemoryItem, Query
 from memfs.model.memory_config import FITTING, BehaviorAction, MemoryConfig, Trigger
 from memfs.model.suggestion import Keep
@@ -154,8 +153,8 @@ class Reactions:
 def knowledge_of(pattern: MemoryItem) -> MemoryItem:
     """What a pattern teaches, as an item that says it in words; the same pattern always gives the same id."""
     lines = [f'What keeps coming up in {pattern.data.get("pattern_type", "the memories")}: "{pattern.content}".']
-    if seen := _variants(pattern):
-        lines.append(f"So far with: {', '.join(seen)}.")
+    if examples := [str(example) for example in pattern.data.get("examples", ())]:
+        lines.append(f"For example: {'; '.join(examples)}.")
     if pattern.context:
         circumstances = ", ".join(f"{key} is {value}" for key, value in pattern.context.items())
         lines.append(f"It holds where {circumstances}.")
@@ -169,34 +168,3 @@ def knowledge_of(pattern: MemoryItem) -> MemoryItem:
         context=dict(pattern.context),
         metadata={"learned_from": "pattern"},
     )
-
-
-def _variants(pattern: MemoryItem) -> list[str]:
-    """The values of the variables, in each example that has the template's words in their order."""
-    found = [_gaps(pattern.content.split(), str(example).split()) for example in pattern.data.get("examples", ())]
-    return list(dict.fromkeys(" / ".join(gaps) for gaps in found if gaps))
-
-
-def _gaps(template: list[str], words: list[str]) -> list[str]:
-    """The stretches of a text where a template has variables; nothing where the text does not fit."""
-    gaps: list[list[str]] = []
-    rest = iter(words)
-    for wanted in template:
-        if wanted == VARIABLE:
-            gaps.append([])
-            continue
-        for word in rest:
-            if _bare(word) == _bare(wanted):
-                break
-            if not gaps:
-                return []
-            gaps[-1].append(word)
-        else:
-            return []
-    if gaps and template[-1] == VARIABLE:
-        gaps[-1].extend(rest)
-    return [" ".join(gap) for gap in gaps] if next(rest, None) is None else []
-
-
-def _bare(word: str) -> str:
-    return word.casefold().strip(string.punctuation)
