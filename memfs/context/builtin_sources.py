@@ -21,9 +21,8 @@ from memfs.context.plugin import ContextEntry, ContextSelection, Delivery, ItemS
 from memfs.errors import MemfsError, QueryInvalid, SettingInvalid
 from memfs.intake.episode_item import episode_of
 from memfs.learning.conventions import Convention, Conventions
-from memfs.learning.episodes import Episodes
 from memfs.learning.preferences import KIND, preferences_in_order
-from memfs.learning.rules import Rules
+from memfs.learning.rules import Rules, rule_of
 from memfs.learning.triggers import THRESHOLD, Triggers
 from memfs.model import Candidate, MemoryItem, Query
 from memfs.model.episode import Episode, Outcome, Similar, StateSnapshot
@@ -602,7 +601,7 @@ class JointEpisodes:
             found += more
         found.sort(key=lambda pair: (pair[0].outcome != Outcome.FAILURE, -round(pair[0].similarity, 9)))
         items = (load(one) for one, load in found[:limit])
-        episodes = (Episodes.of(item) for item in items if item is not None)
+        episodes = (episode_of(item) for item in items if item is not None)
         return [episode for episode in episodes if episode is not None]
 
 
@@ -631,7 +630,7 @@ class JointRules:
 
 def _rules(mount: Mount, state: StateSnapshot, min_confidence: float) -> list[Rule]:
     items = (mount.behind(match) for match in mount.triggers.rules(state, min_confidence))
-    rules = (Rules.of(item) for item in items if item is not None)
+    rules = (rule_of(item) for item in items if item is not None)
     return [rule for rule in rules if rule is not None]
 
 

@@ -72,9 +72,9 @@ class Sources:
     @shared_property
     def triggers(self) -> Triggers:
         """Knows which episodes and rules a situation brings to mind."""
-        from memfs.learning.triggers import triggers_of
+        from memfs.learning.triggers import Triggers
 
-        return triggers_of(self.store, self.parts, self.settings.memory.decay)
+        return Triggers(self.store, self.parts, self.settings.memory.decay)
 
     @shared_property
     def episodes(self) -> Episodes:
@@ -86,9 +86,9 @@ class Sources:
     @shared_property
     def rules(self) -> Rules:
         """What was learned from outcomes."""
-        from memfs.learning.rules import rules_of
+        from memfs.learning.rules import Rules
 
-        return rules_of(self.store, self.parts, self.triggers, self.memory_config, self.inbox)
+        return Rules(self.store, self.parts, self.triggers, self.memory_config, self.inbox)
 
     @shared_property
     def preferences(self) -> Preferences:

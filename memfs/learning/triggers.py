@@ -44,8 +44,7 @@ from memfs.model.episode import RULE, Outcome, RuleMatch, Similar, StateSnapshot
 from memfs.model.rule import ENDED
 from memfs.model.time import utc_now
 from memfs.search.trigger_table import Pool, TriggerBase, TriggerTable
-from memfs.store import Store
-from memfs.store.parts import CONTENT, Parts
+from memfs.store.parts import CONTENT
 from memfs.store.reader import Followable, Machinery
 
 THRESHOLD = 0.7
@@ -389,11 +388,6 @@ def _similar(row: TriggerRow, similarity: float, value: float, successes: int = 
         alike=value,
         successes=successes,
     )
-
-
-def triggers_of(store: Store, parts: Parts, ageing: bool = True) -> Triggers:
-    """The triggers of a workspace; see ``Triggers``."""
-    return Triggers(store, parts, ageing)
 
 
 FILE, OLDER = "warned.log", "warned.older.log"

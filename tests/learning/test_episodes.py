@@ -14,7 +14,6 @@ from memfs import Workspace
 from memfs.errors import IdExists, SchemaInvalid
 from memfs.format.text_guard import findings
 from memfs.intake.episode_item import MOST_ERROR, clean_text, episode_of, item_of
-from memfs.learning.episodes import Episodes
 from memfs.model import MemoryItem, Origin, Query
 from memfs.model.episode import Action, Episode, Outcome, StateSnapshot
 
@@ -70,7 +69,7 @@ def test_p4_its_file_is_pleasant_to_read_and_its_content_is_found(opened: OPENED
     text = (workspace.root / item.path).read_text()
     assert "  outcome: failure\n" in text
     assert "- src/auth.py\n" in text
-    told = Episodes.of(item)
+    told = episode_of(item)
     assert told is not None
     assert told.outcome is Outcome.FAILURE
 
