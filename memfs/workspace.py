@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
@@ -32,14 +33,14 @@ from memfs.git.repository import Repository
 from memfs.model import KindTable, MemoryItem, Query, Recall
 from memfs.model.ids import check_id
 from memfs.model.kinds import ITEM_LIMIT
-from memfs.model.memory_config import OFF
+from memfs.model.memory_config import OFF, Trigger
 from memfs.model.query import MOST
 from memfs.model.time import utc_now
-from memfs.occasions import Behaviours, connect
+from memfs.occasions import Behaviours
 from memfs.recall.recaller import Helpers, Recaller
 from memfs.settings import Settings
 from memfs.store import Store
-from memfs.store.parts import Parts
+from memfs.store.parts import Facts, Parts
 from memfs.store.searcher import not_found
 from memfs.usage import Usage
 
@@ -657,10 +658,33 @@ def _opened(
         created=lay_out(store, repository, on.repository_made) if on.create else None,
         one_shot=one_shot,
     )
-    connect(workspace)
+    _connect(workspace)
     workspace.quota.chores.append(workspace._keep_up)
     if os.path.lexists(repository.state / ERASE_FOLDER):
         workspace.cutter.take_up()
         workspace.eraser.take_up()
     store.take_up()
     return workspace
+
+
+def _connect(workspace: Workspace) -> None:
+    """Let the parts of a workspace hear of their occasions; a part is opened when the first of these comes."""
+    on = workspace.behaviours.on
+
+    def learn(occasion: str, facts: Facts) -> None:
+        workspace.learner.react(occasion, facts)
+
+    def react(occasion: str, facts: Facts) -> None:
+        workspace.reactions.react(occasion, facts)
+
+    def tell_states(occasion: str, facts: Facts) -> None:
+        if "states" in workspace.__dict__ or has_states(workspace.parts.seen):
+            workspace.states.react(occasion, facts)
+
+    for occasion in ("memory_stored", "episode_recorded"):
+        on(occasion, partial(learn, occasion))
+    for trigger in Trigger:
+        on(trigger.value, partial(react, trigger.value))
+    on("storage_threshold", lambda _: workspace.cleaner.clean())
+    for occasion in ("state_stored", "iteration_closed", "storage_threshold"):
+        on(occasion, partial(tell_states, occasion))

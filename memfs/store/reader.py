@@ -26,7 +26,7 @@ from memfs.store.store import ItemDecoder
 from memfs.store.values import Eyes, FlushResult, LoadedItem
 
 
-class SearchResult(Protocol):
+class QuerySearch(Protocol):
     """Finds items by the index in files as they are now; see ``memfs.store.searcher.Searcher`` for each."""
 
     def snapshot(self) -> AbstractContextManager[None]:
@@ -43,7 +43,7 @@ class SearchResult(Protocol):
 
 
 class ItemLister(Protocol):
-    """As ``SearchResult``, for going through all items."""
+    """As ``QuerySearch``, for going through all items."""
 
     def every(self, query: Query) -> Iterator[Candidate]:
         """All items that pass a query's filters, the newest first."""
@@ -100,7 +100,7 @@ class Readable(Protocol):
     """Finds and loads items; see ``memfs.store.store.Store`` for each."""
 
     @property
-    def seeking(self) -> SearchResult:
+    def seeking(self) -> QuerySearch:
         """Asks the index."""
 
     def load(self, candidate: Candidate) -> LoadedItem | None:

@@ -86,7 +86,7 @@ class SearchTarget(Protocol):
     def terms(self, beginning: str) -> Collection[str]: ...
 
 
-class IndexedItem(Protocol):
+class IndexHolder(Protocol):
     """What a searcher needs of a store's parts."""
 
     @property
@@ -105,7 +105,7 @@ class Searcher:
         asked: whether anything was asked since the store was opened.
     """
 
-    def __init__(self, parts: IndexedItem, sight: Sight | None = None) -> None:
+    def __init__(self, parts: IndexHolder, sight: Sight | None = None) -> None:
         """``sight`` looks at the files before each question; None where they never change."""
         self._parts = parts
         self._sight = sight
