@@ -498,9 +498,9 @@ class Workspace:
     @shared_property
     def patterns(self) -> PatternStore:
         """What memories have in common: found, kept and suggested."""
-        from memfs.learning.pattern_learner import patterns_of
+        from memfs.learning.pattern_learner import PatternStore
 
-        return patterns_of(
+        return PatternStore(
             self.store,
             self.parts,
             lambda: self.memory_config,

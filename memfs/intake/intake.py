@@ -179,7 +179,7 @@ class Intake:
         store: Store,
         parts: Parts,
         usage: Usage,
-        judge: Judge,
+        judge: Judge | None,
         *,
         extraction: Extraction = lambda item: (item, {}),
         threshold: float = 6.0,
@@ -190,7 +190,7 @@ class Intake:
         Args:
             store, parts: where they go.
             usage: where a repeated draft counts as a use of the item it repeats.
-            judge: what is said of a draft, such as ``Review.storage``.
+            judge: what is said of a draft, such as ``Review.storage``; None where nobody is ever asked.
             extraction: what reads a draft before it is judged, such as ``Review.extraction``.
             threshold: the mean score, 0 to 10, from which a draft is stored.
             fire: raises an occasion with its facts, as ``Behaviours.fire`` does.
@@ -235,7 +235,7 @@ class Intake:
         if review and not item.data and (trivial := self._trivial.reason(gist(item))):
             return StoreResult(stored=False, memory_id=None, consensus_score=0.0, reason=trivial)
         draft, unread = self._extraction(extract(item))
-        verdict = self._judge(draft) if review else None
+        verdict = self._judge(draft) if review and self._judge is not None else None
         if verdict is not None and unread:
             verdict = replace(verdict, absent={**unread, **verdict.absent})
         score = verdict.consensus_score if verdict else 0.0

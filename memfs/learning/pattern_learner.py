@@ -32,7 +32,7 @@ from memfs.learning.patterns import (
     with_patterns,
     words_of,
 )
-from memfs.model import Candidate, Hit, KindTable, MemoryItem, Query
+from memfs.model import Candidate, Hit, MemoryItem, Query
 from memfs.model.memory_config import MemoryConfig
 from memfs.model.query import MOST
 from memfs.model.suggestion import Keep, Source, Suggestion, SuggestionDecision
@@ -83,38 +83,28 @@ class PatternStore:
     def __init__(
         self,
         store: Store,
-        *,
-        search: Callable[[Query], list[Candidate]],
-        lock: FileLock,
-        kinds: KindTable,
-        clock: Callable[[], datetime],
+        parts: Parts,
         config: Callable[[], MemoryConfig],
         fire: Fire,
         inbox: Callable[[], Inbox],
         keep: Callable[[], Keep] = lambda: Keep.WRITE,
-        like: Callable[[MemoryItem, int], Sequence[str]] = lambda _item, _limit: (),
+        meaning: Callable[[], VectorSearch | None] = lambda: None,
     ) -> None:
         """Begin with nothing to learn.
 
         Args:
-            store: where memories and patterns are.
-            search: asks the index without looking for changed files first, which is done once.
-            lock: held while a new pattern is noted, so that two processes do not note it in different words.
-            kinds: the types there are.
-            clock: tells the time.
+            store, parts: where memories and patterns are.
             config: says what is similar, and how many make a pattern.
             fire: raises ``pattern_detected`` when a pattern is written.
             inbox: gives where patterns are suggested, and which ones somebody refused.
             keep: what becomes of patterns unless a caller says so.
-            like: the ids of so many memories that mean nearly the same, where that is known.
+            meaning: gives what finds by meaning, None where words decide alone.
         """
-        self._store = store
-        self._like = like
-        self._ask = search
-        self._lock = lock
-        self._kinds, self._config, self._fire = kinds, config, fire
-        self._clock = clock
-        self._inbox, self._keep = inbox, keep
+        self._store, self._parts = store, parts
+        self._config, self._fire = config, fire
+        self._inbox, self._keep, self._meaning = inbox, keep, meaning
+        state = parts.repository.state
+        self._lock = FileLock(state / "patterns.lock", home=parts.repository.common_dir)
         self._inside = threading.local()
         self._background = Background[MemoryItem](
             "memfs-patterns", partial(self.learn, keep=Keep.WRITE), store.note_failure
@@ -186,7 +176,9 @@ class PatternStore:
             return self._follow(known, item, detector, keep)
         most = min(max(_LOOKED_AT, 4 * detector.threshold), COUNTED)
         found = {other.id: other for other in self._loaded(gist(item), item.type, most)}
-        fresh = [other for key in self._like(item, most) if key not in found and (other := self._store.get(key))]
+        meaning = self._meaning()
+        like = meaning.like(item, most) if meaning is not None else []
+        fresh = [other for key in like if key not in found and (other := self._store.get(key))]
         near = [other for other in (*found.values(), *fresh) if other.id != item.id and self._learnable(other)]
         pattern = detector.extract_pattern([item, *(other for other in near if detector.are_similar(item, other))])
         return self._note(pattern, keep) if pattern is not None and item.id in pattern.members else None
@@ -210,7 +202,7 @@ class PatternStore:
         with self._lock.hold("noting a pattern", _LOCK_SECONDS):
             twin = self._twin(pattern, keep)
             if twin is None and keep is Keep.SUGGEST:
-                self._inbox().add([_suggestion(pattern, self._clock())])
+                self._inbox().add([_suggestion(pattern, self._parts.clock())])
                 return item_of(pattern)
             if twin is None:
                 message = f"Note a pattern: {pattern.template[:80]}"
@@ -342,7 +334,7 @@ class PatternStore:
             As ``learn``.
         """
         keep = self._keep()
-        detector, kinds = self.detector(), [kind.name for kind in self._kinds if kind.name != PATTERN]
+        detector, kinds = self.detector(), [kind.name for kind in self._parts.kinds if kind.name != PATTERN]
         read, found, updated = 0, [], []
         known = [*self.all(), *self._suggested(keep)]
         if keep is Keep.OFF:
@@ -392,43 +384,13 @@ class PatternStore:
         query = Query(text=text, types=frozenset({kind}), limit=limit)
         if self._looked:  # before, the index does not know what processes that have ended stored
             with contextlib.suppress(IndexUnavailable):
-                return self._ask(query)
+                return self._parts.index.search(query)
         self._looked = True
         return self._store.candidates(query)
 
     def _items(self, candidates: Iterable[Candidate]) -> list[MemoryItem]:
         loaded = map(self._store.load, candidates)
         return [found.item for found in loaded if found is not None]
-
-
-def patterns_of(
-    store: Store,
-    parts: Parts,
-    config: Callable[[], MemoryConfig],
-    fire: Fire,
-    inbox: Callable[[], Inbox],
-    keep: Callable[[], Keep],
-    meaning: Callable[[], VectorSearch | None] = lambda: None,
-) -> PatternStore:
-    """The patterns of a workspace; ``meaning`` gives what finds by meaning there, None where words decide alone."""
-    repository = parts.repository
-
-    def like(item: MemoryItem, limit: int) -> Sequence[str]:
-        known = meaning()
-        return known.like(item, limit) if known is not None else ()
-
-    return PatternStore(
-        store,
-        search=parts.index.search,
-        lock=FileLock(repository.state / "patterns.lock", home=repository.common_dir),
-        kinds=parts.kinds,
-        clock=parts.clock,
-        config=config,
-        fire=fire,
-        inbox=inbox,
-        keep=keep,
-        like=like,
-    )
 
 
 def _suggestion(pattern: Pattern, made: datetime) -> Suggestion:

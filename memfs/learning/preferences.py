@@ -39,7 +39,7 @@ from memfs.usage import Usage
 if TYPE_CHECKING:
     from memfs.intake.intake import Intake
     from memfs.learning.inbox import Inbox
-    from memfs.model.review import ReviewResult, StoreResult
+    from memfs.model.review import StoreResult
 
 
 KIND = "preference"
@@ -305,7 +305,7 @@ class Preferences:
     def _intake(self) -> Intake:
         from memfs.intake.intake import Intake
 
-        made = Intake(self._store, self._parts, self._usage, _nobody, fire=self._fire)
+        made = Intake(self._store, self._parts, self._usage, None, fire=self._fire)
         found: Intake = self.__dict__.setdefault("_intake", made)  # threads that make it at once share one
         return found
 
@@ -483,8 +483,3 @@ def _stable_id(draft: MemoryItem) -> str:
     basis = "\0".join((normalised(draft.content), draft.origin.speaker, str(draft.context.get("project", ""))))
     digest = hashlib.sha256(basis.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"{slug(draft.content) or KIND}-{digest}"
-
-
-def _nobody(_: MemoryItem) -> ReviewResult:
-    """Who is asked about a person's own words."""
-    raise AssertionError("a person's words are not reviewed")

@@ -110,7 +110,7 @@ class Triggers:
             if len(found) < limit:
                 alike_ones = self._near(table, one, table.others, threshold, _SHOWN)
                 fresh = [(value, row) for value, row in alike_ones if not self._ended(table, row)]
-                found += [_similar(row, value, value) for value, row in fresh[: limit - len(found)]]
+                found += [_similar(row, value) for value, row in fresh[: limit - len(found)]]
         return sorted(found, key=lambda one: (-round(one.similarity, 9), -one.timestamp.timestamp(), one.id))
 
     def rules(self, state: StateSnapshot, min_confidence: float = THRESHOLD, limit: int = 20) -> list[RuleMatch]:
@@ -133,11 +133,7 @@ class Triggers:
         fitting.sort(key=lambda pair: (-pair[0] * pair[1].confidence, pair[1].id))
         by_file = [row.path for _, row in fitting if row.words and not set(row.words).intersection(one.words)]
         further = set(by_file[_BY_FILE_ALONE:])
-        return [
-            RuleMatch(id=row.id, path=row.path, fit=value, confidence=row.confidence)
-            for value, row in fitting
-            if row.path not in further
-        ][:limit]
+        return [RuleMatch(id=row.id, path=row.path) for _, row in fitting if row.path not in further][:limit]
 
     def rows(self, sort: str = "") -> Sequence[TriggerRow]:
         """All episodes and rules as the files have them now, oldest first.
@@ -178,7 +174,7 @@ class Triggers:
             successes, failures = self._since(table, row, value)
             left = aged / (1.0 + successes / (_SOOTHING * (1 + failures)))
             if left >= threshold or row.pinned:
-                found.append(_similar(row, left, value, successes))
+                found.append(_similar(row, left))
             looked += 1
             if looked >= _WORTH_LOOKING or len(found) >= 2 * limit:
                 break
@@ -295,15 +291,13 @@ def _speaks_against(row: TriggerRow, success: TriggerRow) -> int:
     return 0 if success.warned else 1
 
 
-def _similar(row: TriggerRow, similarity: float, value: float, successes: int = 0) -> Similar:
+def _similar(row: TriggerRow, similarity: float) -> Similar:
     return Similar(
         id=row.id,
         path=row.path,
         similarity=similarity,
         outcome=row.outcome,
         timestamp=row.timestamp,
-        alike=value,
-        successes=successes,
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from memfs import MemoryItem, Workspace
 from memfs.learning import pattern_learner
-from memfs.learning.pattern_learner import PatternStore, patterns_of
+from memfs.learning.pattern_learner import PatternStore
 from memfs.learning.patterns import Pattern, grown
 from memfs.model import Candidate
 from memfs.model.episode import Action, Episode, StateSnapshot
@@ -184,7 +184,7 @@ def test_a_forgotten_pattern_is_not_written_back(workspace: Workspace, monkeypat
 def two(workspace: Workspace) -> Iterator[tuple[PatternStore, PatternStore]]:
     """Two learners of one workspace, as two processes would be."""
     made = tuple(
-        patterns_of(
+        PatternStore(
             workspace.store,
             workspace.parts,
             lambda: workspace.memory_config,
