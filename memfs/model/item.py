@@ -199,8 +199,8 @@ class MemoryItem:
         put(self, "trust", str(self.trust))
         put(self, "tags", _names("tags", self.tags))
         put(self, "supersedes", _names("supersedes", self.supersedes))
-        put(self, "links", _links(self.links))
-        put(self, "conflicts", _conflicts(self.conflicts))
+        put(self, "links", _values("links", self.links, Link))
+        put(self, "conflicts", _values("conflicts", self.conflicts, RecordedConflict))
         for name in ("timestamp", "created", "updated", "expires"):
             value = getattr(self, name)
             if value is not None:
@@ -218,6 +218,7 @@ class MemoryItem:
         return dataclasses.replace(self, **changes)
 
 
+Value = TypeVar("Value")
 _SORTS: tuple[tuple[str, type | tuple[type, ...], str], ...] = (
     ("content", str, "text"),
     ("memory_type", str, "the name of a type"),
@@ -264,29 +265,15 @@ def _names(name: str, values: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _links(values: Any) -> tuple[Link, ...]:
+def _values(name: str, values: Any, sort: type[Value]) -> tuple[Value, ...]:
     if values == ():
         return ()
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise _unfit("links", "a list of Link", values)
+        raise _unfit(name, f"a list of {sort.__name__}", values)
     found = tuple(values)
     for number, value in enumerate(found):
-        if not isinstance(value, Link):
-            raise SchemaInvalid(
-                f"expected a Link, got {ascii(value)[:60]}", field=f"links.{number}", hint='write Link(to="an-id")'
-            )
-    return found
-
-
-def _conflicts(values: Any) -> tuple[RecordedConflict, ...]:
-    if values == ():
-        return ()
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise _unfit("conflicts", "a list of RecordedConflict", values)
-    found = tuple(values)
-    for number, value in enumerate(found):
-        if not isinstance(value, RecordedConflict):
-            raise _unfit(f"conflicts.{number}", "a RecordedConflict", value)
+        if not isinstance(value, sort):
+            raise _unfit(f"{name}.{number}", f"a {sort.__name__}", value)
     return found
 
 
