@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 
-from memfs.errors import Conflict, ContentError, IdExists, MemfsError
+from memfs.errors import Conflict, ContentError, IdExists
 from memfs.format.secrets import refuse_item
 from memfs.intake.episode_item import EPISODIC
 from memfs.learning.failures import (
@@ -174,23 +174,17 @@ class FailureAnalyst:
         return FailureAnalysis(read=len(book.rows), found=tuple(rules), doubted=tuple(doubted))
 
     def _suggestion(self, found: FailureCondition) -> Suggestion | None:
-        failures = tuple(row.id for row in found.verdict.failures)[-MOST_EVIDENCE:]
-        for quoting in (True, False):
-            item = self._item(found, quoting)
-            try:
-                refuse_item(item)
-            except ContentError as error:  # the words of several episodes together look like a secret
-                failed = error
-                continue
-            return Suggestion(
-                item=item,
-                source=Source.RULE,
-                made=self._parts.clock(),
-                count=len(found.verdict.failures),
-                evidence=failures,
-            )
-        self._note(failed)
-        return None
+        item = self._item(found)
+        if item is None:
+            return None
+        failures = found.verdict.failures
+        return Suggestion(
+            item=item,
+            source=Source.RULE,
+            made=self._parts.clock(),
+            count=len(failures),
+            evidence=tuple(row.id for row in failures)[-MOST_EVIDENCE:],
+        )
 
     def _book(self) -> Casebook:
         rows = [row for row in self._triggers.rows(EPISODE) if row.status not in ENDED][-MOST_EPISODES:]
@@ -319,39 +313,41 @@ class FailureAnalyst:
                 spent = max(spent, row.time)
         return {row.id for row in found.verdict.failures if row.time <= spent}
 
-    def _learn(self, found: FailureCondition) -> Rule | None:
-        """Store the rule that was found; None where its id is taken, by whatever a person made of it."""
-        for quoting in (True, False):
-            try:
-                return self._stored(found, quoting)
-            except IdExists:
-                return None
-            except ContentError as error:  # the words of several episodes together look like a secret
-                failed = error
-        self._note(failed)
-        return None
-
-    def _item(self, found: FailureCondition, quoting: bool) -> MemoryItem:
-        """The item of the rule that was found."""
+    def _item(self, found: FailureCondition) -> MemoryItem | None:
+        """The item of the rule that was found; None where even without quotations it may not be stored."""
         verdict = found.verdict
         condition = found.condition._replace(files=tuple(_below(glob, self._tops) for glob in found.condition.files))
         place = ", ".join(condition.files) or condition.context
-        advice = advise(verdict.failures, verdict.remedies, place, quoting)
-        quoted = verdict.failures if is_unremedied(advice.action) else (*verdict.failures, *verdict.remedies)
-        return learned(_rule(condition, verdict, advice, _lowest(*(row.trust for row in quoted))), advice.title)
+        for quoting in (True, False):
+            advice = advise(verdict.failures, verdict.remedies, place, quoting)
+            quoted = (*verdict.failures, *(() if is_unremedied(advice.action) else verdict.remedies))
+            item = learned(_rule(condition, verdict, advice, _lowest(*(row.trust for row in quoted))), advice.title)
+            try:
+                refuse_item(item)
+            except ContentError as error:  # the words of several episodes together look like a secret
+                failed = error
+            else:
+                return item
+        self._store.note_failure(failed)
+        return None
 
-    def _stored(self, found: FailureCondition, quoting: bool) -> Rule:
-        item = self._item(found, quoting)
+    def _learn(self, found: FailureCondition) -> Rule | None:
+        """Store the rule that was found; None where it may not be, or its id is taken by what a person made of it."""
+        item = self._item(found)
+        if item is None:
+            return None
         failures = found.verdict.failures
         episodes = self._loaded(failures[-_MARKED:])
-        with self._store.batch(f"Learn a rule from {len(failures)} failures: {item.title}", source=SOURCE) as batch:
-            batch.put(item, expected="")
-            for episode in episodes:
-                if TAUGHT not in episode.metadata:
-                    batch.put(_marked(episode, item.id), expected=episode.sha256)
-        rule = rule_of(item)
-        assert rule is not None, "a rule was made"
-        return rule
+        message = f"Learn a rule from {len(failures)} failures: {item.title}"
+        try:
+            with self._store.batch(message, source=SOURCE) as batch:
+                batch.put(item, expected="")
+                for episode in episodes:
+                    if TAUGHT not in episode.metadata:
+                        batch.put(_marked(episode, item.id), expected=episode.sha256)
+        except IdExists:
+            return None
+        return rule_of(item)
 
     def _loaded(self, rows: Iterable[TriggerRow]) -> list[MemoryItem]:
         """The episodes behind rows, as far as their files can be read."""
@@ -364,9 +360,6 @@ class FailureAnalyst:
             if item is not None and item.type == EPISODIC:
                 found.append(item)
         return found
-
-    def _note(self, error: MemfsError) -> None:
-        self._store.note_failure(error)
 
 
 def _below(glob: str, tops: Iterable[str]) -> str:
