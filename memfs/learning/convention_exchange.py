@@ -399,11 +399,11 @@ class ConventionExchange:
     ) -> ConventionImport:
         if ours is None:
             return self._new(theirs, shared, accepted)
-        outcome, writing, reason = _compared(theirs, ours, shared, accepted, on_conflict)
+        outcome, change, reason = _compared(theirs, ours, shared, accepted, on_conflict)
         item = ours
-        if writing is _Writing.THEIRS:
+        if change is _Change.THEIRS:
             item = _filled(ours, theirs, shared, accepted)
-        elif writing is _Writing.SOURCE:
+        elif change is _Change.SOURCE:
             item = ours.replace(metadata=_with_source(ours, theirs, shared))
         return ConventionImport(
             id=ours.id,
@@ -433,7 +433,7 @@ class ConventionExchange:
         return new_id(wanted) if name.casefold() in theirs or self._store.locate(name) else name
 
 
-class _Writing(Enum):
+class _Change(Enum):
     """What an import writes of a convention that is here: nothing, that ours knows theirs, or theirs."""
 
     NOTHING = auto()
@@ -443,7 +443,7 @@ class _Writing(Enum):
 
 def _compared(
     theirs: MemoryItem, ours: MemoryItem, shared: SharedFile, accepted: bool, on_conflict: str
-) -> tuple[str, _Writing, str]:
+) -> tuple[str, _Change, str]:
     """What becomes of a convention that is here, what is written for it, and why.
 
     Three versions are compared: theirs, ours, and what was imported last, or what they took from here.
@@ -451,22 +451,22 @@ def _compared(
     said, here, was, back = digest(theirs), digest(ours), ConventionSource.of(ours), ConventionSource.of(theirs)
     known = was.sha256 if was is not None and was.workspace == shared.workspace else ""
     if theirs.status == RETIRED:
-        return GONE, _Writing.NOTHING, "retired there; 'memfs convention retire' does so here"
+        return GONE, _Change.NOTHING, "retired there; 'memfs convention retire' does so here"
     if said == here and accepted and theirs.status == ACCEPTED and ours.status == PROPOSED:
-        return UPDATED, _Writing.THEIRS, "accepted there"
+        return UPDATED, _Change.THEIRS, "accepted there"
     if said == here:
-        return SAME, _Writing.NOTHING if was is None or known == here else _Writing.SOURCE, ""
+        return SAME, _Change.NOTHING if was is None or known == here else _Change.SOURCE, ""
     if said == known:
-        return KEPT, _Writing.NOTHING, "changed here since"
+        return KEPT, _Change.NOTHING, "changed here since"
     if ours.status == RETIRED:
-        return KEPT, _Writing.NOTHING, "retired here"
+        return KEPT, _Change.NOTHING, "retired here"
     if here == known or (back is not None and here == back.sha256):
-        return UPDATED, _Writing.THEIRS, "changed there since"
+        return UPDATED, _Change.THEIRS, "changed there since"
     if on_conflict == TAKE:
-        return UPDATED, _Writing.THEIRS, "theirs taken, as asked"
+        return UPDATED, _Change.THEIRS, "theirs taken, as asked"
     if on_conflict == KEEP:
-        return KEPT, _Writing.SOURCE, "ours kept, as asked"
-    return CONFLICT, _Writing.NOTHING, "changed here and there"
+        return KEPT, _Change.SOURCE, "ours kept, as asked"
+    return CONFLICT, _Change.NOTHING, "changed here and there"
 
 
 class _ConventionMatch:

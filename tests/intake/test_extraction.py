@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfs.intake.features import keywords, names
-from memfs.intake.intake import extract
+from memfs.intake.intake import extract, keywords, names
 from memfs.model import MemoryItem, Origin
 
 LONG = (
