@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.errors import IdExists, MemfsError
 from memfs.learning.consolidation import extract_learnings
-from memfs.learning.patterns import Pattern, item_of
+from memfs.learning.patterns import Pattern, fixed_words, item_of, words_of
 from memfs.model import Link, MemoryItem, Query
 from memfs.model.memory_config import FITTING, BehaviorAction, MemoryConfig, Trigger
 from memfs.model.suggestion import Keep
@@ -153,8 +153,8 @@ class Reactions:
 def knowledge_of(pattern: MemoryItem) -> MemoryItem:
     """What a pattern teaches, as an item that says it in words; the same pattern always gives the same id."""
     lines = [f'What keeps coming up in {pattern.data.get("pattern_type", "the memories")}: "{pattern.content}".']
-    if examples := [str(example) for example in pattern.data.get("examples", ())]:
-        lines.append(f"For example: {'; '.join(examples)}.")
+    if seen := _variants(pattern):
+        lines.append(f"So far with: {', '.join(seen)}.")
     if pattern.context:
         circumstances = ", ".join(f"{key} is {value}" for key, value in pattern.context.items())
         lines.append(f"It holds where {circumstances}.")
@@ -168,3 +168,11 @@ def knowledge_of(pattern: MemoryItem) -> MemoryItem:
         context=dict(pattern.context),
         metadata={"learned_from": "pattern"},
     )
+
+
+def _variants(pattern: MemoryItem) -> list[str]:
+    """What each example has beside the words of the template."""
+    fixed = fixed_words(pattern.content)
+    texts = (str(example).split() for example in pattern.data.get("examples", ()))
+    found = (" ".join(word for word in words if not words_of(word) <= fixed) for words in texts)
+    return [variant for variant in dict.fromkeys(found) if variant]

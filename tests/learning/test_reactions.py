@@ -130,7 +130,7 @@ def test_a_found_pattern_becomes_reusable_knowledge_once(workspace: Workspace) -
     (made,) = workspace.store.select(Query(text="login", types=frozenset({"knowledge"})))
     assert made.content == (
         'What keeps coming up in interaction: "create {variable} login".\n'
-        "For example: create user login; Create admin login; create guest login.\nIt holds where project is shop."
+        "So far with: user, admin, guest.\nIt holds where project is shop."
     )
     assert [(link.to, link.relation) for link in made.links] == [("create-login-1a2b3c4d", "derived_from")]
     assert made.context == {"project": "shop"}
