@@ -30,19 +30,6 @@ def marker_line(data: bytes) -> int:
     return data.count(b"\n", 0, first.start()) + 1 if first else 0
 
 
-def spans(data: bytes) -> list[tuple[int, int]]:
-    """The first and the last line of each stretch between markers, 1-based; one that does not end goes to the end."""
-    found, begun, last = [], 0, 0
-    for last, line in enumerate(data.split(b"\n"), 1):
-        marker = _FIRST.match(line)
-        if marker and marker[1].startswith(b"<"):
-            begun = begun or last
-        elif marker:
-            found.append((begun or last, last))
-            begun = 0
-    return [*found, (begun, last)] if begun else found
-
-
 def sides(data: bytes) -> Sides | None:
     """The versions between the markers, each with what is around them; None where the markers do not pair."""
     first = _FIRST.search(data)

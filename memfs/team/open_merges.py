@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Literal
 
 from memfs.admin.merge_spool import MergeSpool
 from memfs.errors import ContentError, HistoryError, MemfsError, MergeRefused, NotRegularFile
-from memfs.format.codec import Codec, schema_of
+from memfs.format.codec import schema_of
 from memfs.format.conflict_markers import has_markers, sides
 from memfs.format.field_merge import merge_lines
 from memfs.format.file_merge import FieldConflict, FileMerger
@@ -23,12 +23,10 @@ from memfs.git.ancestry import merge_bases
 from memfs.git.layout import read_small
 from memfs.git.objects import FILE
 from memfs.git.refs import HEX
-from memfs.git.repository import Repository
 from memfs.git.unmerged import MERGED, REVERTED, Stage, UnmergedPath, situation, unmerged
-from memfs.model import KindTable
 from memfs.model.ids import stem_of
 from memfs.model.time import utc_now
-from memfs.store.parts import CONTENT, READ_LIMIT, is_item
+from memfs.store.parts import CONTENT, READ_LIMIT, Parts, is_item
 from memfs.store.values import is_own_file
 from memfs.team.history_merge import HistoryJoin
 from memfs.team.tree_join import Place, TreeJoin, Versions, joined_place, place_in
@@ -110,26 +108,10 @@ class MergeOutcome:
     undecided: str = ""
 
 
-class Ground(Protocol):
-    """What looking at open merges needs of a workspace's ``memfs.store.parts.Parts``."""
-
-    @property
-    def tree(self) -> Tree: ...
-
-    @property
-    def repository(self) -> Repository: ...
-
-    @property
-    def codec(self) -> Codec: ...
-
-    @property
-    def kinds(self) -> KindTable: ...
-
-
 class OpenMerges:
     """Finds and joins what a merge left open in one workspace. It writes nothing."""
 
-    def __init__(self, parts: Ground) -> None:
+    def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._merger = FileMerger(parts.codec)
         self._join = TreeJoin(parts.repository, parts.codec, parts.kinds)

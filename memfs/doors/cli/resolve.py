@@ -23,7 +23,6 @@ from memfs.doors.cli.output import (
     styled,
     time_text,
 )
-from memfs.doors.cli.startup_repair import blocked_at, list_blocked, mend
 from memfs.errors import MemfsError
 from memfs.model.conflict import DocumentClash
 
@@ -85,16 +84,6 @@ def resolve(
     """
     _refuse_unfit(ctx, [ours, theirs, keep, take])
     side: Side = "ours" if ours else "theirs" if theirs else ""
-    mended: list[MergeOutcome] = []
-    if not (keep or take) and (root := blocked_at(ctx)) is not None:
-        if not (names or every):
-            list_blocked(root, as_json)
-            return
-        mended = mend(root, names, side, dry_run)
-        names = tuple(name for name in names if name not in {one.open.path for one in mended})
-        if mended and (dry_run or not (names or every) or blocked_at(ctx) is not None):
-            _tell_outcomes(mended, dry_run, as_json)
-            ctx.exit(_REFUSED if names or any(one.undecided for one in mended) else 0)
     with opened(ctx) as workspace:
         if not (names or every):
             _list(workspace, as_json)
@@ -102,7 +91,7 @@ def resolve(
             refused = _decide(workspace, names, _ruling(take, field, number), dry_run, as_json)
             ctx.exit(_REFUSED if refused else 0)
         else:
-            refused = _finish(workspace, names, side, dry_run, as_json, mended)
+            refused = _finish(workspace, names, side, dry_run, as_json)
             ctx.exit(_REFUSED if refused else 0)
 
 
@@ -219,15 +208,13 @@ def merges_row(facts: Mapping[str, Any]) -> dict[str, str]:
 
 
 # -- ending merges ------------------------------------------------------------------------------------------------
-def _finish(
-    workspace: Workspace, names: tuple[str, ...], side: Side, dry_run: bool, as_json: bool, mended: list[MergeOutcome]
-) -> bool:
+def _finish(workspace: Workspace, names: tuple[str, ...], side: Side, dry_run: bool, as_json: bool) -> bool:
     resolver = workspace.teams.resolver
     outcomes = resolver.finish(names, side=side, source=SOURCE, dry_run=dry_run)
     waits = "" if dry_run or all(one.open.staged for one in outcomes) else land(workspace, None).reason
-    _tell_outcomes([*mended, *outcomes], dry_run, as_json)
+    _tell_outcomes(outcomes, dry_run, as_json)
     if not as_json:
-        if not (mended or outcomes):
+        if not outcomes:
             note("nothing is open; 'memfs resolve' lists what waits")
         elif not dry_run:
             note(_summary(resolver.waiting()))
