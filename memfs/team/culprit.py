@@ -6,7 +6,7 @@ tried.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from memfs.git.ancestry import is_ancestor, merge_bases
@@ -55,19 +55,18 @@ def by_distance(repository: Repository, stretch: Stretch) -> list[str]:
     return [line.split(None, 1)[0].decode() for line in out.splitlines() if line]
 
 
-def within(repository: Repository, stretch: Stretch, paths: Iterable[str] = OWN_PATHS, most: int = 0) -> list[str]:
-    """The commits of a stretch that changed some workspace paths, newest first; ``most`` 0 means all of them.
+def brought_by(repository: Repository, stretch: Stretch) -> list[str]:
+    """The newest commits of a stretch, newest first.
 
     Raises:
         GitFailed: git cannot tell.
     """
-    bound = [f"--max-count={most}"] if most else []
-    out = repository.git.run("rev-list", *bound, "--stdin", data=_asked(repository, stretch, tuple(paths)))
+    out = repository.git.run("rev-list", f"--max-count={_MOST}", "--stdin", data=_asked(repository, stretch))
     return out.decode().split()
 
 
-def _asked(repository: Repository, stretch: Stretch, paths: Collection[str] = OWN_PATHS) -> bytes:
-    names = [one_line(repository.full(path)) for path in paths]
+def _asked(repository: Repository, stretch: Stretch) -> bytes:
+    names = [one_line(repository.full(path)) for path in OWN_PATHS]
     left_out = [f"^{commit}".encode() for commit in stretch.without]
     return b"\n".join((stretch.end.encode(), *left_out, b"--", *names, b""))
 
@@ -199,7 +198,7 @@ class Search:
         brought: list[str] = []
         for parent in beside:
             others = [one for one in self.repository.commit_object(commit).parents if one != parent]
-            brought += within(self.repository, Stretch(end=parent, without=tuple(others)), most=_MOST)
+            brought += brought_by(self.repository, Stretch(end=parent, without=tuple(others)))
         found = revisions(self.repository, [commit, *dict.fromkeys(brought)])
         return Culprit(
             revision=found[0],
