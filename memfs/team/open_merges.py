@@ -26,7 +26,7 @@ from memfs.git.refs import HEX
 from memfs.git.unmerged import MERGED, REVERTED, Stage, UnmergedPath, situation, unmerged
 from memfs.model.ids import stem_of
 from memfs.model.time import utc_now
-from memfs.store.parts import CONTENT, READ_LIMIT, Parts, is_item
+from memfs.store.parts import READ_LIMIT, Parts, is_item
 from memfs.store.values import is_own_file
 from memfs.team.history_merge import HistoryJoin
 from memfs.team.tree_join import Place, TreeJoin, Versions, joined_place, place_in
@@ -128,9 +128,9 @@ class OpenMerges:
         items = [one for one in ours if self._is_item(one.path)]
         sides = self._sides() if items else None
         if sides is None:
-            opened = self._with_moved([self._checked(self._opened(group)) for group in _together(ours)])
+            opened = [self._checked(self._opened(one)) for one in ours]
         else:
-            opened = [*(self._opened([one]) for one in ours if one not in items), *self._by_id(items, sides)]
+            opened = [*(self._opened(one) for one in ours if one not in items), *self._by_id(items, sides)]
             opened.sort(key=lambda one: one.path)
         return opened, others + len(found) - len(ours)
 
@@ -177,41 +177,17 @@ class OpenMerges:
         )
 
     # -- finding versions -----------------------------------------------------------------------------------------
-    def _opened(self, group: Sequence[UnmergedPath]) -> Open:
-        begun = [one for one in group if one.base is not None]
-        ours, theirs = (_holder(group, name) for name in ("ours", "theirs"))
-        path = self._place(group, begun[0].path if len(begun) == 1 else "", ours, theirs)
-        base = next((one for one in begun if one.path == path), begun[0] if begun else None)
-        holder = next(one for one in group if one.path == path)
-        mine, other = _told_apart(
-            self._blob(ours.ours if ours else None), self._blob(theirs.theirs if theirs else None)
-        )
+    def _opened(self, one: UnmergedPath) -> Open:
+        """An open file with the versions that the index has of its path."""
         return Open(
-            path=path,
-            also=tuple(one.path for one in group if one.path != path),
-            what=_what(base, ours, theirs),
-            base=self._blob(base.base if base else None),
-            ours=mine,
-            theirs=other,
+            path=one.path,
+            what=_what(one.base, one.ours, one.theirs),
+            base=self._blob(one.base),
+            ours=self._blob(one.ours),
+            theirs=self._blob(one.theirs),
             staged=True,
-            mode=holder.mode,
+            mode=one.mode,
         )
-
-    def _place(
-        self, group: Sequence[UnmergedPath], began: str, ours: UnmergedPath | None, theirs: UnmergedPath | None
-    ) -> str:
-        """Where the outcome goes: of two places the one in which a person has been at work."""
-        here, there = (one.path if one else "" for one in (ours, theirs))
-        joined = joined_place(began, here, there) or group[0].path
-        if not here or not there or here == there:
-            return joined
-        stages = [stage for one in group for stage in (one.base, one.ours, one.theirs)]
-        places = (joined, here if joined == there else there)
-        present = [self._file(path) for path in places]
-        known = {self._blob(stage) for stage in stages} if any(present) else set()
-        worked = [path for path, data in zip(places, present, strict=True) if data is not None and data not in known]
-        left = [path for path, data in zip(places, present, strict=True) if data is not None]
-        return (worked or left or places)[0]
 
     def _file(self, path: str) -> bytes | None:
         """What is at a path; None also for what is no file, of which the outcome says so."""
@@ -340,24 +316,6 @@ class OpenMerges:
         outcome = self._merger.merge(one.path, one.base, one.ours, one.theirs)
         return self._file(one.path) == outcome.data and not any(self._file(path) for path in one.also)
 
-    def _with_moved(self, opened: list[Open]) -> list[Open]:
-        """An item that one side removed and has at another place was moved, though git did not see it: both are one."""
-        removed = {stem_of(one.path).casefold() for one in opened if _is_removed(one)}
-        places: dict[str, list[str]] = {}
-        for entry in self._parts.tree.scan(CONTENT) if removed else ():
-            if (name := stem_of(entry.path).casefold()) in removed and entry.regular and self._is_item(entry.path):
-                places.setdefault(name, []).append(entry.path)
-        return [self._moved(one, places.get(stem_of(one.path).casefold(), ())) for one in opened]
-
-    def _moved(self, one: Open, places: Sequence[str]) -> Open:
-        others = [path for path in places if path != one.path]
-        if not _is_removed(one) or len(others) != 1 or not self._is_item(one.path):
-            return one
-        there = self._present(others[0])
-        ours, theirs = (there if version is None else version for version in (one.ours, one.theirs))
-        also = (*one.also, one.path)
-        return replace(one, path=others[0], also=also, what="one side moved it", ours=ours, theirs=theirs)
-
     def _is_kept(self, path: str) -> bool:
         return self._is_item(path) or is_own_file(path)
 
@@ -425,10 +383,6 @@ def _is_gits(one: Open, present: bytes | None) -> bool:
     return found is not None and wanted is not None and (found.ours, found.theirs) == (wanted.ours, wanted.theirs)
 
 
-def _is_removed(one: Open) -> bool:
-    return one.base is not None and (one.ours is None) != (one.theirs is None)
-
-
 def paths_of(outcomes: Iterable[MergeOutcome]) -> list[str]:
     """Every path that outcomes concern."""
     return [path for one in outcomes for path in one.open.paths]
@@ -440,32 +394,6 @@ def is_marked(tree: Tree, path: str) -> bool:
         return has_markers(tree.read(path, READ_LIMIT).data)
     except (MemfsError, FileNotFoundError):
         return False
-
-
-def _together(found: Iterable[UnmergedPath]) -> list[list[UnmergedPath]]:
-    """The open paths, those of one item beside each other: a side that moved it leaves entries at both places."""
-    groups: dict[str, list[UnmergedPath]] = {}
-    for one in found:
-        whole = one.ours is not None and one.theirs is not None
-        key = one.path if whole or schema_of(one.path) else stem_of(one.path).casefold()
-        groups.setdefault(key, []).append(one)
-    return [group for many in groups.values() for group in ([many] if _is_one(many) else [[one] for one in many])]
-
-
-def _is_one(group: Sequence[UnmergedPath]) -> bool:
-    """Whether no version is there twice, but for that of two lines that crossed after each had moved the item."""
-    base, ours, theirs = (sum(getattr(one, name) is not None for one in group) for name in ("base", "ours", "theirs"))
-    return ours <= 1 and theirs <= 1 and base <= (2 if ours and theirs else 1)
-
-
-def _told_apart(ours: bytes | None, theirs: bytes | None) -> tuple[bytes | None, bytes | None]:
-    """Of an item that both sides moved, git has its own text merge in the place of both versions."""
-    found = sides(ours) if ours is not None and ours == theirs else None
-    return (found.ours, found.theirs) if found else (ours, theirs)
-
-
-def _holder(group: Sequence[UnmergedPath], version: str) -> UnmergedPath | None:
-    return next((one for one in group if getattr(one, version) is not None), None)
 
 
 def _belongs(
