@@ -186,7 +186,7 @@ def _refuse_markers(wanted: Sequence[MergeChange]) -> None:
             raise MergeRefused(
                 "the other line has conflict markers in this file",
                 path=one.path,
-                hint="there: memfs resolve, memfs commit; then join it again",
+                hint="there: keep what is right, delete the marker lines, memfs commit; then join it again",
             )
 
 

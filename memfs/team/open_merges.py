@@ -1,4 +1,4 @@
-"""Join memory files that git left with several versions, or with conflict markers.
+"""Join memory files that git left with several versions.
 
 A result that a person made by hand is kept as it is. Nothing is written: the caller puts the outcomes in place.
 """
@@ -16,9 +16,7 @@ from memfs.format.codec import schema_of
 from memfs.format.conflict_markers import has_markers, sides
 from memfs.format.field_merge import merge_lines
 from memfs.format.file_merge import FieldConflict, FileMerger
-from memfs.fs.tree import Tree
 from memfs.fs.workspace_location import is_own
-from memfs.git import log
 from memfs.git.ancestry import merge_bases
 from memfs.git.layout import read_small
 from memfs.git.objects import FILE
@@ -37,7 +35,6 @@ Side = Literal["", "ours", "theirs"]
 Sides = tuple[Versions, Versions, Versions]
 """What both lines of a merge began from, ours and theirs."""
 
-_ANCESTORS = 50
 _MISTAKEN = "git took it for another item"
 _REMOVED_BY_US, _REMOVED_BY_THEM = "we removed it, they changed it", "they removed it, we changed it"
 
@@ -52,7 +49,6 @@ class Open:
         beside: paths of other items that git took for this one: they are brought to an end together.
         what: what happened to it, in words.
         base, ours, theirs: the versions; None where there is none.
-        staged: whether the person's index holds them; else they stand between markers in the file alone.
         mode: of the file.
         mistaken: whether the versions are of two items, and nobody can tell where the other one belongs.
         made: what git and the merge driver may have made of the file, beside the versions themselves.
@@ -65,7 +61,6 @@ class Open:
     base: bytes | None
     ours: bytes | None
     theirs: bytes | None
-    staged: bool
     mode: str = ""
     mistaken: bool = False
     made: tuple[bytes, ...] = ()
@@ -134,22 +129,6 @@ class OpenMerges:
             opened.sort(key=lambda one: one.path)
         return opened, others + len(found) - len(ours)
 
-    def between_markers(self, path: str) -> Open:
-        """The versions that stand between markers in a file which git takes for merged.
-
-        Raises:
-            ContentError: the markers do not pair.
-            FileNotFoundError.
-        """
-        found = sides(self._parts.tree.read(path, READ_LIMIT).data)
-        if found is None:
-            hint = "keep what is right, and delete the marker lines"
-            raise ContentError("the merge conflict markers do not pair", path=path, hint=hint)
-        base = found.base if found.base is not None else self._ancestor(path)
-        return Open(
-            path=path, what="has conflict markers", base=base, ours=found.ours, theirs=found.theirs, staged=False
-        )
-
     def outcome(self, one: Open, side: Side = "") -> MergeOutcome:
         """What becomes of a file, as things are now."""
         try:
@@ -157,11 +136,11 @@ class OpenMerges:
         except NotRegularFile as error:
             return MergeOutcome(open=one, undecided=f"{error.sentence}: {error.hint}")
         merged = self._merger.merge(one.path, one.base, one.ours, one.theirs)
-        touched = one.staged and before not in (None, merged.data) and not is_known(one, before)
+        touched = before not in (None, merged.data) and not is_known(one, before)
         if side and not one.uncontested:
             data = one.ours if side == "ours" else one.theirs
             return MergeOutcome(open=one, data=data, before=before, touched=touched, side=side)
-        if one.staged and self._is_own(one, before, merged.data):
+        if self._is_own(one, before, merged.data):
             return MergeOutcome(open=one, data=before, before=before, own=True)
         if merged.whole or one.mistaken:
             reason = _MISTAKEN if one.mistaken else merged.reason or "a version cannot be read"
@@ -185,7 +164,6 @@ class OpenMerges:
             base=self._blob(one.base),
             ours=self._blob(one.ours),
             theirs=self._blob(one.theirs),
-            staged=True,
             mode=one.mode,
         )
 
@@ -286,7 +264,6 @@ class OpenMerges:
             base=versions[0],
             ours=versions[1],
             theirs=versions[2],
-            staged=True,
             mode=held[0].mode if held else FILE,
             made=tuple(data for data in (*raw, *made) if data is not None and data not in versions),
         )
@@ -324,21 +301,6 @@ class OpenMerges:
 
     def _blob(self, stage: Stage | None) -> bytes | None:
         return None if stage is None else self._parts.repository.blob(stage.blob)
-
-    def _ancestor(self, path: str) -> bytes | None:
-        """What both versions began from, where history tells: of the merge that brought the markers in."""
-        repository = self._parts.repository
-        with suppress(HistoryError, FileNotFoundError):
-            two: Sequence[str] = ()
-            for revision in log.log(repository, (path,), _ANCESTORS):
-                data = repository.read(revision.commit, path)
-                if data is None or not has_markers(data):
-                    break
-                two = repository.commit_object(revision.commit).parents
-            if len(two) == 2:
-                bases = merge_bases(repository, *two)
-                return repository.read(bases[0], path) if bases else None
-        return None
 
     # -- what the person made of it -------------------------------------------------------------------------------
     def _present(self, path: str) -> bytes | None:
@@ -386,14 +348,6 @@ def _is_gits(one: Open, present: bytes | None) -> bool:
 def paths_of(outcomes: Iterable[MergeOutcome]) -> list[str]:
     """Every path that outcomes concern."""
     return [path for one in outcomes for path in one.open.paths]
-
-
-def is_marked(tree: Tree, path: str) -> bool:
-    """Whether a file has conflict markers in it; what cannot be read has none."""
-    try:
-        return has_markers(tree.read(path, READ_LIMIT).data)
-    except (MemfsError, FileNotFoundError):
-        return False
 
 
 def _belongs(

@@ -17,7 +17,6 @@ from memfs.errors import (
     ContentError,
     HistoryError,
     ItemNotFound,
-    ItemSyntaxError,
     MemfsError,
     MergeRefused,
     NotRegularFile,
@@ -49,7 +48,7 @@ from memfs.store.recovery import keep_aside
 from memfs.store.searcher import path_of
 from memfs.team.decisions import DecisionResult, DecisionRule, Decisions, is_record
 from memfs.team.history_merge import HistoryJoin
-from memfs.team.open_merges import MergeOutcome, Open, OpenMerges, Side, is_known, is_marked, paths_of
+from memfs.team.open_merges import MergeOutcome, Open, OpenMerges, Side, is_known, paths_of
 from memfs.team.tree_join import TreeJoin
 
 if TYPE_CHECKING:
@@ -343,16 +342,12 @@ def _lost(parts: Parts, commit: str, present: Mapping[str, str]) -> Iterator[tup
                 yield path, data
 
 
-_COMMIT_MESSAGE = "Join the versions that a merge left"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenConflicts:
     """The conflicts that wait for a decision in one workspace.
 
     Attributes:
         open: files of which the person's index holds several versions.
-        markers: files with conflict markers in them that git takes for merged, by path.
         items: items that carry conflicts of a merge.
         documents: fields of documents of which one value was displaced.
         spooled: conflicts of a merge that goes on; they are decided about when it is over.
@@ -361,7 +356,6 @@ class OpenConflicts:
     """
 
     open: tuple[Open, ...] = ()
-    markers: tuple[str, ...] = ()
     items: tuple[MemoryItem, ...] = ()
     documents: tuple[DocumentClash, ...] = ()
     spooled: tuple[Record, ...] = ()
@@ -372,7 +366,7 @@ class OpenConflicts:
     def count(self) -> int:
         """How many decisions wait: files, and fields."""
         fields = sum(len(item.conflicts) for item in self.items)
-        return len(self.open) + len(self.markers) + fields + len(self.documents) + len(self.spooled)
+        return len(self.open) + fields + len(self.documents) + len(self.spooled)
 
 
 class Resolver:
@@ -388,25 +382,21 @@ class Resolver:
         self._aside = KeptAside(store, parts)
 
     # -- looking --------------------------------------------------------------------------------------------------
-    def waiting(self, *, quick: bool = False) -> OpenConflicts:
+    def waiting(self) -> OpenConflicts:
         """Everything that waits for a decision.
-
-        Args:
-            quick: leave out documents with markers that git takes for merged: to find them each is read.
 
         Raises:
             GitFailed, HistoryUnavailable: git's files cannot be read.
         """
         with self._store.looking_once():
-            return self._waiting(quick)
+            return self._waiting()
 
-    def _waiting(self, quick: bool) -> OpenConflicts:
+    def _waiting(self) -> OpenConflicts:
         documents = self.documents()
         opened, others = self._merges.in_index()
         in_index = {path for one in opened for path in one.paths}
         return OpenConflicts(
             open=tuple(opened),
-            markers=tuple(path for path in self._marked(quick) if path not in in_index),
             items=tuple(item for item in self._decisions.waiting() if item.path not in in_index),
             documents=tuple(documents),
             spooled=self._spooled(),
@@ -437,25 +427,12 @@ class Resolver:
         waiting = self._spool.waiting().values()
         return tuple(record for record in waiting if going_on or can_be_recorded(record["document"]))
 
-    def _marked(self, quick: bool = False) -> list[str]:
-        self._store.follow()
-        problems = self._store.following.problems()
-        if not quick:
-            from memfs.admin.integrity import document_problems
-
-            problems = [*problems, *document_problems(self._store, self._parts)]
-        suspects = {problem.path for problem in problems if problem.code == ItemSyntaxError.__name__}
-        return sorted(path for path in suspects if is_marked(self._parts.tree, path))
-
     # -- ending merges --------------------------------------------------------------------------------------------
-    def finish(
-        self, references: Sequence[str] = (), *, side: Side = "", source: str = "", dry_run: bool = False
-    ) -> list[MergeOutcome]:
+    def finish(self, references: Sequence[str] = (), *, side: Side = "", dry_run: bool = False) -> list[MergeOutcome]:
         """Join what git left in several versions, by the same rules as the merge driver.
 
         A file that the person made an outcome of stays as they made it. The outcome goes into the file and into the
-        person's index, as ``git add`` would put it; committing the merge is left to them. A file that git takes for
-        merged, with markers in it, is written and committed like any other change.
+        person's index, as ``git add`` would put it; committing the merge is left to them.
 
         Args:
             references: ids or paths; none means every file.
@@ -476,29 +453,18 @@ class Resolver:
         outcomes = _in_pairs([self._merges.outcome(one, side) for one in chosen])
         ready = [one for one in outcomes if not one.undecided]
         if not dry_run:
-            self._end_merges([one for one in ready if one.open.staged])
-            self._write([one for one in ready if not one.open.staged], source)
+            self._end_merges(ready)
             self.take_up()
         return outcomes
 
     def _chosen(self, opened: Sequence[Open], references: Sequence[str]) -> Iterator[Open]:
-        taken = {path for one in opened for path in one.paths}
-        marked = [path for path in self._marked() if path not in taken]
         if not references:
             yield from opened
-            for path in marked:
-                with suppress(ContentError):
-                    yield self._merges.between_markers(path)
-            return
         for reference in references:
             found = [one for one in opened if any(_means(reference, path) for path in one.paths)]
-            if found:
-                yield from found
-                continue
-            path = next((path for path in marked if _means(reference, path)), "")
-            if not path:
+            if not found:
                 raise ItemNotFound(f"no merge left {reference!r} open", hint="'memfs resolve' lists what waits")
-            yield self._merges.between_markers(path)
+            yield from found
 
     def _end_merges(self, outcomes: Sequence[MergeOutcome]) -> None:
         """The journal takes no part: what the file holds follows from what the index has, the commit is theirs."""
@@ -511,17 +477,6 @@ class Resolver:
             end_merges(self._parts.tree, repository, outcomes)
         settle(self._spool, {stem_of(path).casefold() for path in paths_of(outcomes)})
         self._store.refresh(paths_of(outcomes))
-
-    def _write(self, outcomes: Sequence[MergeOutcome], source: str) -> None:
-        plans = []
-        for one in outcomes:
-            plan = self._store.plan_restore(one.open.path, one.data)
-            if plan is not None:
-                plans.append(replace(plan, expected=plan.old_sha))
-        if plans:
-            self._store.carry_out(plans, _COMMIT_MESSAGE, source=source)
-        for one in outcomes:
-            keep_conflicts(self._spool, one)
 
     # -- deciding -------------------------------------------------------------------------------------------------
     def decide(

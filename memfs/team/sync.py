@@ -436,7 +436,9 @@ class Syncer:
             path = self._repository.below(name)
             if path is not None and is_own(path) and has_markers(self._repository.blob(entry.id)):
                 raise MergeRefused(
-                    "this file has conflict markers, and is committed", path=path, hint="memfs resolve, then sync again"
+                    "this file has conflict markers, and is committed",
+                    path=path,
+                    hint="keep what is right, delete the marker lines, and sync again",
                 )
 
 

@@ -78,7 +78,7 @@ def resolve(
     """Decide what a merge could not, and finish it.
 
     Without a name it lists what waits. With names, or --all, it joins the versions that git left open, field by field
-    as the merge driver does, also where git put conflict markers into a file; 'git commit' then finishes the merge.
+    as the merge driver does; 'git commit' then finishes the merge.
     Where both sides changed one field to different values, one stands and the other is recorded: --keep confirms the
     one that stands, --take puts the other in its place.
     """
@@ -117,9 +117,7 @@ def _list(workspace: Workspace, as_json: bool) -> None:
         return
     for one in waiting.open:
         print_raw(f"{styled('open', fg='yellow')}  {clean(one.path)}  {one.what}")
-    for path in waiting.markers:
-        print_raw(f"{styled('markers', fg='yellow')}  {clean(path)}  has conflict markers in it")
-    if waiting.open or waiting.markers:
+    if waiting.open:
         print_raw(styled("  memfs resolve --all", dim=True))
     for item in waiting.items:
         print_recorded(workspace, item)
@@ -191,7 +189,7 @@ def merges_facts(workspace: Workspace) -> dict[str, Any]:
     from memfs.admin import merge_driver_setup
 
     try:
-        waiting = workspace.teams.resolver.waiting(quick=True).count
+        waiting = workspace.teams.resolver.waiting().count
     except MemfsError:  # git's files cannot be read: 'check' says why
         waiting = 0
     return {"merges": {"waiting": waiting, "driver": merge_driver_setup.installed(workspace.repository)}}
@@ -210,16 +208,13 @@ def merges_row(facts: Mapping[str, Any]) -> dict[str, str]:
 # -- ending merges ------------------------------------------------------------------------------------------------
 def _finish(workspace: Workspace, names: tuple[str, ...], side: Side, dry_run: bool, as_json: bool) -> bool:
     resolver = workspace.teams.resolver
-    outcomes = resolver.finish(names, side=side, source=SOURCE, dry_run=dry_run)
-    waits = "" if dry_run or all(one.open.staged for one in outcomes) else land(workspace, None).reason
+    outcomes = resolver.finish(names, side=side, dry_run=dry_run)
     _tell_outcomes(outcomes, dry_run, as_json)
     if not as_json:
         if not outcomes:
             note("nothing is open; 'memfs resolve' lists what waits")
         elif not dry_run:
             note(_summary(resolver.waiting()))
-        if waits:
-            note(f"written; its commit waits: {waits}")
     return any(one.undecided for one in outcomes)
 
 
@@ -334,7 +329,6 @@ def _waiting_json(workspace: Workspace, waiting: OpenConflicts) -> dict[str, Any
         "waiting": waiting.count,
         "situation": waiting.situation,
         "open": [{"path": one.path, "what": one.what} for one in waiting.open],
-        "markers": list(waiting.markers),
         "items": [recorded_json(workspace, item) for item in waiting.items],
         "documents": [
             {"record": one.path, "document": one.document, "field": one.field, "kept": plain(one.kept)}
