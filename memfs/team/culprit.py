@@ -14,9 +14,6 @@ from memfs.git.commit_object import AGENT, SESSION, SOURCE
 from memfs.git.log import OWN_PATHS, Revision, one_line, revisions
 from memfs.git.repository import Repository
 
-_MIDDLE = b"bisect_rev='"
-_LEFT = b"bisect_all="
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
@@ -29,20 +26,6 @@ class Stretch:
 
     end: str
     without: tuple[str, ...]
-
-
-def middle(repository: Repository, stretch: Stretch) -> tuple[str, int]:
-    """The commit that halves a stretch, and how many commits the stretch has; "" and 0 for an empty one.
-
-    Raises:
-        GitFailed: git cannot tell.
-    """
-    out = repository.git.run("rev-list", "--bisect-vars", "--stdin", data=_asked(repository, stretch))
-    lines = out.splitlines()
-    found = next((line for line in lines if line.startswith(_MIDDLE)), _MIDDLE)
-    count = next((line for line in lines if line.startswith(_LEFT)), _LEFT + b"0")
-    name = found.removeprefix(_MIDDLE).rstrip(b"'").decode()
-    return (name, int(count.removeprefix(_LEFT))) if name else ("", 0)
 
 
 def by_distance(repository: Repository, stretch: Stretch) -> list[str]:
@@ -152,14 +135,12 @@ class Search:
         without, skipped = [one for one in (self.good, self.cleared) if one], set[str]()
         while True:
             stretch = Stretch(end=end, without=tuple(without))
-            half, left = middle(self.repository, stretch)
-            if not half or half == end or half in skipped:
-                every = by_distance(self.repository, stretch) if skipped or left > 1 else []
-                half = next((one for one in every if one != end and one not in skipped), "")
-                if not half:
-                    return end, [one for one in every if one in skipped]
+            every = by_distance(self.repository, stretch)
+            half = next((one for one in every if one != end and one not in skipped), "")
+            if not half:
+                return end, [one for one in every if one in skipped]
             if half not in self._known and self.tell is not None:
-                self.tell(left, left.bit_length())
+                self.tell(len(every), len(every).bit_length())
             held = self._held(half)
             if held is None:
                 skipped.add(half)
