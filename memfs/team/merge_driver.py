@@ -93,8 +93,6 @@ def _strangers(
     merger: FileMerger, folder: Path, path: str, inside: str, versions: tuple[bytes, bytes, bytes]
 ) -> frozenset[str]:
     """The versions that are of another item, as the commits tell; where git names none, as they seem."""
-    from memfs.git.process import GitCommands
-
     if schema_of(inside):
         return frozenset()
     with suppress(MemfsError, OSError):
@@ -131,8 +129,6 @@ def _remind(folder: Path, path: str, begun: bytes, own: bytes) -> None:
 
     What comes of them goes there, and git forgets that it was undecided where both sides have the same there.
     """
-    from memfs.git.process import GitCommands
-
     layout = _layout(folder)
     git = GitCommands(layout, state_folder(layout))
     joined = git.run("cat-file", "--batch-check", data=b"HEAD\n").decode().split()[:1]

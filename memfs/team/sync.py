@@ -34,8 +34,9 @@ from memfs.git.sync_state import RemoteHistory
 from memfs.git.tree_diff import snapshots
 from memfs.store import Store
 from memfs.store.parts import Parts
-from memfs.team.history_merge import Merger, MergeResult, named_files
+from memfs.team.history_merge import Merger, MergeResult
 from memfs.team.own_branch import is_separate
+from memfs.team.worktrees import first_of
 
 _MOST = 1000
 
@@ -68,7 +69,6 @@ def _has_less(repository: Repository, one: str, other: str) -> bool:
 
 _LOCK_PATIENCE = 120.0
 _ROUNDS = 20
-_NAMED = 20
 _STUCK = 6
 _PAUSE = 0.05
 _LONGEST_PAUSE = 2.0
@@ -206,10 +206,8 @@ class Syncer:
             if flushed.reason:
                 raise GitBusy(flushed.reason, hint="sync again when that is over")
         elif edits := self.unpublished_edits():
-            more = f" and {len(edits) - _NAMED} more" if len(edits) > _NAMED else ""
             raise PushRefused(
-                f"{len(edits)} edit(s) by hand are not committed, and would be published: "
-                f"{', '.join(edits[:_NAMED])}{more}",
+                f"{len(edits)} edit(s) by hand are not committed, and would be published: {first_of(edits, 20)}",
                 hint="look at them with 'memfs diff'; 'memfs commit' or --yes commits them, then they go along",
             )
 
@@ -416,7 +414,7 @@ class Syncer:
         found = [name for name in {*before, *after} if before.get(name) != after.get(name)]
         foreign = sorted(name for name in found if not self._is_memory(name))
         if foreign:
-            named = named_files(name.decode("utf-8", "backslashreplace") for name in foreign)
+            named = first_of(name.decode("utf-8", "backslashreplace") for name in foreign)
             place = shlex.quote(str(self._repository.work_tree))
             own = f"git -C {place} push {asked.remote.name} {BRANCH}"  # where the code lies git pushes code
             push = own if is_separate(self._repository) else "git push"
