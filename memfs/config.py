@@ -19,18 +19,9 @@ from types import MappingProxyType
 from typing import Any
 
 import memfs.config_names as names
-from memfs.errors import (
-    ItemSyntaxError,
-    MemfsError,
-    NotRegularFile,
-    PathEscape,
-    SchemaInvalid,
-    SettingInvalid,
-    WorkspaceNotFound,
-)
+from memfs.errors import MemfsError, NotRegularFile, PathEscape, SchemaInvalid, SettingInvalid, WorkspaceNotFound
 from memfs.format import toml_text
 from memfs.format.codec import DOCUMENT_LIMIT, SCHEMAS, SUFFIXES, Codec
-from memfs.format.conflict_markers import has_markers
 from memfs.format.render import parse
 from memfs.format.schema import Schemas
 from memfs.fs.tree import View
@@ -522,12 +513,7 @@ def kinds_in(data: bytes | None) -> tuple[KindTable, Schemas]:
     """
     if data is None:
         return KindTable(), Schemas()
-    try:
-        document = Codec(Schemas(), KindTable()).read_document(data, names.KINDS, "kinds")
-    except ItemSyntaxError as error:
-        if has_markers(data):  # no workspace opens with them, so that 'memfs resolve' cannot join the versions
-            error.hint = f"keep what is right, delete the marker lines, and 'git add {names.KINDS}'"
-        raise
+    document = Codec(Schemas(), KindTable()).read_document(data, names.KINDS, "kinds")
     rows: Mapping[str, Mapping[str, Any]] = document.get("kinds", {})
     bodies = {name: row["body"] for name, row in rows.items() if "body" in row}
     return KindTable([*BUILT_IN, *(_kind(name, row) for name, row in rows.items())]), Schemas(bodies)

@@ -1,10 +1,12 @@
-"""Finds merge conflict markers in a file and separates the two versions between them again."""
+"""Puts two versions between merge conflict markers, finds the markers, and separates the versions again."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+MARKER = 7
 _OURS, _BASE, _MIDDLE, _THEIRS = b"<|=>"
 _FIRST = re.compile(rb"^(<{7,}|>{7,})(?=[ \r\n]|\Z)", re.MULTILINE)
 _BETWEEN, _IN_OURS, _IN_BASE, _IN_THEIRS = range(4)
@@ -17,6 +19,28 @@ class Sides:
     ours: bytes
     base: bytes | None
     theirs: bytes
+
+
+def marked(
+    ours: Sequence[bytes], theirs: Sequence[bytes], marker_size: int = MARKER, newline: bytes = b"\n"
+) -> list[bytes]:
+    """The lines of two versions between conflict markers."""
+    return [
+        b"<" * marker_size + b" ours" + newline,
+        *_ended(ours, newline),
+        b"=" * marker_size + newline,
+        *_ended(theirs, newline),
+        b">" * marker_size + b" theirs" + newline,
+    ]
+
+
+def _ended(lines: Sequence[bytes], newline: bytes) -> list[bytes]:
+    return [line if line.endswith(b"\n") else line + newline for line in lines]
+
+
+def whole_marked(ours: bytes, theirs: bytes, marker_size: int = MARKER) -> bytes:
+    """Two files between conflict markers, where no part of one can be distinguished from the other."""
+    return b"".join(marked((ours,), (theirs,), marker_size))
 
 
 def has_markers(data: bytes) -> bool:

@@ -18,6 +18,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
+from memfs.format.conflict_markers import MARKER, marked
 from memfs.format.plain import canonical
 from memfs.model.shape import plain
 from memfs.model.time import parse_time, time_in
@@ -25,7 +26,6 @@ from memfs.model.time import parse_time, time_in
 Element = TypeVar("Element", bound=Hashable)
 Pair = tuple[int, int]
 
-MARKER = 7
 _CLOSE_LOOK = 400  # elements of both sides that are compared one by one; more are matched by those that are unique
 _DEEPEST = 16
 
@@ -83,15 +83,10 @@ def merge_lines(base: bytes, ours: bytes, theirs: bytes, marker_size: int = MARK
         if hunk.clash:
             clean = False
             newline = b"\r\n" if hunk.ours and hunk.ours[0].endswith(b"\r\n") else b"\n"
-            found += _marked(hunk, newline, marker_size)
+            found += marked(hunk.ours, hunk.theirs, marker_size, newline)
         else:
             found += hunk.joined
     return LineMerge(b"".join(found), clean)
-
-
-def whole_marked(ours: bytes, theirs: bytes, marker_size: int = MARKER) -> bytes:
-    """Two files between conflict markers, where no part of one can be distinguished from the other."""
-    return b"".join(_marked(Hunk((), (ours,), (theirs,), clash=True), b"\n", marker_size))
 
 
 def pairs(one: Sequence[Element], other: Sequence[Element]) -> list[Pair]:
@@ -214,20 +209,6 @@ def _split(data: bytes) -> list[bytes]:
     """The lines with their newlines. (``bytes.splitlines`` would split at a lone carriage return, too.)"""
     lines = data.split(b"\n")
     return [line + b"\n" for line in lines[:-1]] + lines[-1:] * bool(lines[-1])
-
-
-def _marked(hunk: Hunk[bytes], newline: bytes, size: int) -> list[bytes]:
-    return [
-        b"<" * size + b" ours" + newline,
-        *_ended(hunk.ours, newline),
-        b"=" * size + newline,
-        *_ended(hunk.theirs, newline),
-        b">" * size + b" theirs" + newline,
-    ]
-
-
-def _ended(lines: Sequence[bytes], newline: bytes) -> list[bytes]:
-    return [line if line.endswith(b"\n") else line + newline for line in lines]
 
 
 _ABSENT: Any = object()

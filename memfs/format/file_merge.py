@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from memfs.errors import ContentError, MemfsError
 from memfs.format import yaml_text
-from memfs.format.field_merge import MARKER, Clash, FieldMerge, Hunk, equal, hunks, merge, merge_lines, whole_marked
+from memfs.format.conflict_markers import MARKER, whole_marked
+from memfs.format.field_merge import Clash, FieldMerge, Hunk, equal, hunks, merge, merge_lines
 from memfs.format.merge_conflicts import DELETED, EDITED, ONE, OTHER, followed, record, within
 from memfs.format.merge_forms import CONFLICTS, Form, form_of
 from memfs.format.plain import FieldPath, KeyNode, Node, canonical, same

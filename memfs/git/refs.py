@@ -1,6 +1,6 @@
 """Reads HEAD, branches and other refs from git's own files, and keeps the list of the branches given to agents.
 
-Reading starts no process, and a garbled ref raises instead of being guessed at.
+Reading starts no process, and a garbled ref raises instead of being guessed at. No ref is moved here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from memfs.errors import (
 )
 from memfs.fs import io
 from memfs.git.layout import Layout, read_small
-from memfs.git.process import tether
 
 if TYPE_CHECKING:
     from memfs.git.repository import Repository
@@ -181,20 +180,6 @@ def blobs_at_tips(repository: Repository, path: str) -> set[str]:
     head = repository.head_commit()
     entries = (repository.entry(commit, path) for commit in {*commits, *([head] if head else [])})
     return {entry.id for entry in entries if entry is not None}
-
-
-def update_refs(repository: Repository, orders: Iterable[str], reason: str) -> None:
-    """Create, move or delete refs together, as orders of ``git update-ref``; the caller holds ``commit.lock``.
-
-    Args:
-        reason: for the reflog.
-
-    Raises:
-        GitFailed: git refused; none was moved.
-    """
-    data = os.fsencode("".join(f"{order}\n" for order in orders))
-    with tether(repository.state.parent) as held:
-        repository.git.run("update-ref", "--stdin", "-m", reason, data=data, keep=(held,))
 
 
 FILE = "memfs/branches.json"

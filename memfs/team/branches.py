@@ -27,7 +27,7 @@ from memfs.git.busy import users_of
 from memfs.git.layout import Layout, state_folder
 from memfs.git.process import wait_for_children
 from memfs.git.quarantine import QuarantinedBranch
-from memfs.git.refs import HEADS, OURS, BranchEntry, read_list, ref_of, save_list, short_name, update_refs
+from memfs.git.refs import HEADS, OURS, BranchEntry, read_list, ref_of, save_list, short_name
 from memfs.git.repository import Repository
 from memfs.model.state_paths import ITERATIONS, THREADS, document_of_sidecar
 from memfs.model.time import format_time
@@ -35,7 +35,7 @@ from memfs.search.cache_folders import drop
 from memfs.store import Store
 from memfs.store.parts import Parts
 from memfs.store.values import FlushResult
-from memfs.team.worktrees import at, forget_missing, is_locked, lay_out, remains, take_away
+from memfs.team.worktrees import at, forget_missing, is_locked, lay_out, remains, take_away, update_refs
 
 if TYPE_CHECKING:
     from memfs.team.history_merge import Merger, MergeResult

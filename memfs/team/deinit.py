@@ -28,7 +28,7 @@ from memfs.git.busy import users_of
 from memfs.git.config import read_config
 from memfs.git.layout import discover, state_path
 from memfs.git.process import wait_for_children
-from memfs.git.refs import read_list, short_name, update_refs
+from memfs.git.refs import read_list, short_name
 from memfs.git.repository import Repository
 from memfs.model.state_paths import document_of_sidecar
 from memfs.search.cache_folders import cache_home, caches, drop, recorded
@@ -36,7 +36,7 @@ from memfs.store.parts import CONTENT
 from memfs.store.plan import FilePlan
 from memfs.store.recovery import FOLDER
 from memfs.team import own_branch
-from memfs.team.worktrees import first_of, remove_all, remove_empty
+from memfs.team.worktrees import first_of, remove_all, remove_empty, update_refs
 
 if TYPE_CHECKING:
     from memfs.admin.recover import RecoveryCopies

@@ -18,7 +18,7 @@ from memfs.admin.merge_spool import MergeSpool, MissedConflict, can_wait, record
 from memfs.config import load_kinds
 from memfs.errors import HistoryError, MemfsError
 from memfs.format.codec import DOCUMENT_LIMIT, Codec, schema_of
-from memfs.format.field_merge import whole_marked
+from memfs.format.conflict_markers import whole_marked
 from memfs.format.file_merge import FieldConflict, FileMerge, FileMerger
 from memfs.format.schema import Schemas
 from memfs.fs import io

@@ -26,12 +26,12 @@ from memfs.git.config import read_config
 from memfs.git.identity import CommitChange, CommitWriter, Group
 from memfs.git.layout import Layout, discover
 from memfs.git.process import wait_for_children
-from memfs.git.refs import HEADS, Refs, update_refs
+from memfs.git.refs import HEADS, Refs
 from memfs.git.remote import LOCK, Talk, configured, remote_of
 from memfs.git.repository import Repository
 from memfs.git.sync_state import RemoteHistory
 from memfs.model.time import utc_now
-from memfs.team.worktrees import at, first_of, lay_out, remove_all, take_away
+from memfs.team.worktrees import at, first_of, lay_out, remove_all, take_away, update_refs
 
 REF = HEADS + BRANCH
 WORKFLOW = ".github/workflows/memory-review.yml"

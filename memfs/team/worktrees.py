@@ -325,3 +325,17 @@ def first_of(names: Iterable[str], most: int = 5) -> str:
     """The first few names, and how many more there are."""
     listed = list(names)
     return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
+
+
+def update_refs(repository: Repository, orders: Iterable[str], reason: str) -> None:
+    """Create, move or delete refs together, as orders of ``git update-ref``; the caller holds ``commit.lock``.
+
+    Args:
+        reason: for the reflog.
+
+    Raises:
+        GitFailed: git refused; none was moved.
+    """
+    data = os.fsencode("".join(f"{order}\n" for order in orders))
+    with tether(repository.state.parent) as held:
+        repository.git.run("update-ref", "--stdin", "-m", reason, data=data, keep=(held,))
