@@ -115,10 +115,6 @@ class SchemaRefForbidden(MemfsError):
     """A schema refers to something outside the bundled schemas."""
 
 
-class SchemaTooComplex(MemfsError):
-    """A schema could take unbounded time to check."""
-
-
 # -- names and places ---------------------------------------------------------------------------------------------
 class IdInvalid(MemfsError):
     """An id could not be a safe file name everywhere."""

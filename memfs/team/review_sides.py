@@ -15,7 +15,7 @@ from pathlib import Path
 
 from memfs.config import kinds_in
 from memfs.config_names import KINDS, SETTINGS_FILE
-from memfs.errors import ContentError, MemfsError, SchemaRefForbidden, SchemaTooComplex, SettingInvalid
+from memfs.errors import ContentError, MemfsError, SchemaRefForbidden, SettingInvalid
 from memfs.format.codec import PRUNED, Codec
 from memfs.format.schema import Schemas
 from memfs.git import process, tree
@@ -53,8 +53,8 @@ class Side:
     def __post_init__(self) -> None:
         schemas = Schemas()
         try:
-            self.kinds, schemas = kinds_in(self.data(KINDS))
-        except (ContentError, SettingInvalid, SchemaRefForbidden, SchemaTooComplex) as error:
+            self.kinds, schemas = kinds_in(self.data(KINDS), self.repository.workspace)
+        except (ContentError, SettingInvalid, SchemaRefForbidden) as error:
             self.broken_kinds = error
         self.codec = Codec(schemas, self.kinds, self.invisible)
 

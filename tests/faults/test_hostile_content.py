@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable
@@ -13,8 +14,8 @@ import pytest
 
 from hostile import content
 from hostile.content import Hostile
-from memfs import MemoryItem, Origin, Query
-from memfs.errors import MemfsError, QueryInvalid
+from memfs import MemoryItem, Origin, Query, trust
+from memfs.errors import MemfsError, QueryInvalid, SchemaInvalid
 from memfs.workspace import Workspace
 
 pytestmark = pytest.mark.faults
@@ -180,25 +181,48 @@ def test_13_no_door_takes_a_hostile_id(workspace: Workspace, door: str, tmp_path
 KINDS = {
     "15 http": {"$ref": "http://127.0.0.1:9/x"},
     "15 file": {"$ref": "file:///etc/passwd"},
-    "16 pattern": {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(a+)+$"}}},
     "16 self": {"$ref": "#"},
     "16 pointer": {"$ref": "#/nowhere"},
     "16 regex": {"type": "object", "properties": {"a": {"type": "string", "pattern": "(["}}},
 }
 
 
+def give_kind(root: Path, body: dict[str, Any]) -> None:
+    """A kind ``evil`` whose data has a schema of its own."""
+    row = {"layer": "semantic", "description": "x", "body": body}
+    (root / "ContextMemory/configuration/kinds.yaml").write_text(json.dumps({"kinds": {"evil": row}}))
+
+
 @pytest.mark.parametrize("case_", KINDS)
 def test_15_16_a_hostile_schema_of_a_kind_is_refused(opened: Opened, workspace: Workspace, case_: str) -> None:
-    """A kind that came with a repository reaches nothing and never hangs: opening names it (faults rows 15 and 16)."""
-    import json
-
-    row = {"layer": "semantic", "description": "x", "body": KINDS[case_]}
-    (workspace.root / "ContextMemory/configuration/kinds.yaml").write_text(json.dumps({"kinds": {"evil": row}}))
+    """A trusted schema reaches nothing and never hangs: opening names what is wrong (faults rows 15 and 16)."""
+    give_kind(workspace.root, KINDS[case_])
+    trust.grant(workspace.root)
     began = time.monotonic()
     with pytest.raises(MemfsError) as refused:
         opened(workspace.root)
     assert time.monotonic() - began < GENEROUS
-    assert refused.value.code in ("SchemaRefForbidden", "SchemaTooComplex", "SchemaInvalid")
+    assert refused.value.code in ("SchemaRefForbidden", "SchemaInvalid")
+
+
+def test_16_a_schema_counts_only_once_it_is_trusted(opened: Opened, workspace: Workspace) -> None:
+    """Without trust a schema whose pattern hangs is not used, and ``check`` says so; a changed one is not trusted."""
+    give_kind(workspace.root, {"properties": {"a": {"pattern": "^(a+)+$"}}})
+    item = MemoryItem("x", "evil", id="x", data={"a": "a" * 32 + "!"})
+    untrusted = opened(workspace.root)
+    untrusted.store.put(item)
+    assert "Untrusted" in {problem.code for problem in untrusted.checker.check()}
+    untrusted.close()
+
+    give_kind(workspace.root, {"properties": {"a": {"maxLength": 3}}})
+    trust.grant(workspace.root)
+    trusted = opened(workspace.root)
+    with pytest.raises(SchemaInvalid, match="at most 3"):
+        trusted.store.put(item.replace(id="y"))
+    trusted.close()
+
+    give_kind(workspace.root, {"properties": {"a": {"maxLength": 2}}})
+    assert opened(workspace.root).store.put(item.replace(id="z")).id == "z"
 
 
 QUERIES = (
