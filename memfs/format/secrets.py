@@ -194,8 +194,8 @@ class SecretRule(NamedTuple):
     or anchored so that two tries never walk the same characters.
 
     ``tokens`` are unbroken runs of characters that begin with one of their words, so they are looked for in long words
-    only; so are those of ``inside``, with the word anywhere in them. ``contexts`` need what is around the value; each begins
-    with one of its words, and is tried only there.
+    only; so are those of ``inside``, with the word anywhere in them. ``contexts`` need what is around the value; each
+    begins with one of its words, and is tried only there.
     """
 
     id: str
