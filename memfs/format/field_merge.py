@@ -218,13 +218,14 @@ _FREE: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clash:
+class FieldConflict:
     """A field that both sides changed, to different values.
 
     Attributes:
-        field: its dotted name.
+        field: its dotted name, "" for the whole file.
         kept: the value in the result; None where the field is gone.
         lost: the value it would have if the other side's change had been taken; None where it had removed the field.
+            For the whole file the two are words: ``edited``, ``deleted``, ``one version``, ``another version``.
         yielded: whether it was our change that was overridden.
     """
 
@@ -239,7 +240,7 @@ class FieldMerge:
     """The joined document, and the fields in which one side's value was overridden."""
 
     values: dict[str, Any]
-    conflicts: tuple[Clash, ...] = ()
+    conflicts: tuple[FieldConflict, ...] = ()
 
 
 def merge(
@@ -290,7 +291,7 @@ class _LineJoin:
 
     def __init__(self, removals_stand: bool) -> None:
         self._removals_stand = removals_stand
-        self.clashes: list[Clash] = []
+        self.clashes: list[FieldConflict] = []
 
     def mappings(
         self,
@@ -339,7 +340,7 @@ class _LineJoin:
 
     def _clash(self, where: str, kept: Any, lost: Any, yielded: bool) -> Any:
         shown = (None if value is _ABSENT else value for value in (kept, lost))
-        self.clashes.append(Clash(field=where, kept=next(shown), lost=next(shown), yielded=yielded))
+        self.clashes.append(FieldConflict(field=where, kept=next(shown), lost=next(shown), yielded=yielded))
         return kept
 
 

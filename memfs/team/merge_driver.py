@@ -19,7 +19,8 @@ from memfs.config import load_kinds
 from memfs.errors import HistoryError, MemfsError
 from memfs.format.codec import DOCUMENT_LIMIT, Codec, schema_of
 from memfs.format.conflict_markers import whole_marked
-from memfs.format.file_merge import FieldConflict, FileMerge, FileMerger
+from memfs.format.field_merge import FieldConflict
+from memfs.format.file_merge import FileMerge, FileMerger
 from memfs.format.schema import Schemas
 from memfs.fs import io
 from memfs.fs.tree import Tree

@@ -14,8 +14,8 @@ from memfs.admin.merge_spool import MergeSpool
 from memfs.errors import ContentError, HistoryError, MemfsError, MergeRefused, NotRegularFile
 from memfs.format.codec import schema_of
 from memfs.format.conflict_markers import has_markers, sides
-from memfs.format.field_merge import merge_lines
-from memfs.format.file_merge import FieldConflict, FileMerger
+from memfs.format.field_merge import FieldConflict, merge_lines
+from memfs.format.file_merge import FileMerger
 from memfs.fs.workspace_location import is_own
 from memfs.git.ancestry import merge_bases
 from memfs.git.layout import read_small

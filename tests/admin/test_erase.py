@@ -17,7 +17,7 @@ from memfs import EraseRefused, ItemNotFound, MemfsError, MemoryItem
 from memfs.admin import backup
 from memfs.admin.backup import Backups, own_folder
 from memfs.admin.merge_spool import MergeSpool, records_of
-from memfs.format.file_merge import FieldConflict
+from memfs.format.field_merge import FieldConflict
 from memfs.fs import io
 from memfs.git import rewrite_conditions
 from memfs.model.time import utc_now
