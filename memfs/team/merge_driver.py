@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -209,11 +209,8 @@ def _layout(folder: Path) -> Layout:
 def _codec(folder: Path) -> Codec:
     """Reads what this workspace keeps. Kinds that cannot be read are not known: their files are joined as text."""
     with suppress(MemfsError, OSError):
-        tree = Tree(folder)
-        try:
+        with closing(Tree(folder)) as tree:
             kinds, schemas = load_kinds(tree)
-        finally:
-            tree.close()
         return Codec(schemas, kinds, allow_invisible=True)
     return Codec(Schemas(), KindTable(), allow_invisible=True)
 
