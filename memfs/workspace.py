@@ -262,7 +262,7 @@ class Workspace:
         found = self.store.get(check_id(item_id))
         if found is not None:
             return found
-        ids = sorted(self.store.following.ids())
+        ids = sorted(self.store.index_sync.ids())
         raise not_found(item_id, [one for one in ids if one.casefold().startswith(item_id.casefold())], ids)
 
     def _is_committed(self, item: MemoryItem) -> bool:

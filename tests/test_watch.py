@@ -67,7 +67,7 @@ def test_44_a_storm_of_files_is_followed_within_seconds(resident: Workspace) -> 
 
 def test_44_lost_events_are_made_good_by_a_scan(resident: Workspace) -> None:
     """When the system says that events were lost, all files are compared (faults row 44)."""
-    eyes = resident.store.sight._eyes
+    eyes = resident.store.change_detector._watcher
     assert isinstance(eyes, Watcher)
     scanned = eyes._scanned_at
     logging.getLogger("watchdog.observers.inotify_c").warning("Inotify queue overflowed")
@@ -91,7 +91,7 @@ def test_44_without_watches_recall_scans_and_status_says_so(tmp_path: Path, monk
 
 def test_44_a_dead_observer_is_noticed(resident: Workspace) -> None:
     """If the observer's thread dies, recall scans (faults row 44)."""
-    eyes = resident.store.sight._eyes
+    eyes = resident.store.change_detector._watcher
     assert isinstance(eyes, Watcher)
     assert eyes._hearing._observer is not None
     eyes._hearing._observer.stop()

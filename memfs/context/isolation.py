@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from memfs.context.plugin import ContextSelection, Delivery, ItemSource, MemoryPlugin
-from memfs.context.plugin_failures import Busy, FailureBook, Late, PluginFailure, told
+from memfs.context.plugin_failures import Busy, FailureBook, Late, PluginFailure, error_line
 from memfs.fs.lock import renewed_in_child
 from memfs.model.episode import StateSnapshot
 
@@ -181,7 +181,7 @@ class SourceGuard:
         try:
             call.start(work, self._ended)
         except RuntimeError as error:  # the system gives no further thread
-            call.future, call.refused = None, told(error)
+            call.future, call.refused = None, error_line(error)
             self._ended(call)
 
     def _ended(self, call: ForeignCall) -> None:
@@ -219,7 +219,7 @@ def _direct(source: LoadedSource, state: StateSnapshot) -> SourceAnswer:
     try:
         selection = source.plugin.select(state)  # type: ignore[union-attr]  # a built-in one is an ItemSource
     except Exception as error:  # noqa: BLE001  reported: an agent goes on without this source
-        return SourceAnswer(source=source, seconds=time.monotonic() - began, failure=told(error))
+        return SourceAnswer(source=source, seconds=time.monotonic() - began, failure=error_line(error))
     return SourceAnswer(source=source, selection=selection, seconds=time.monotonic() - began)
 
 
@@ -316,7 +316,9 @@ class ForeignCall:
             if error is None:
                 self.future.set_result(value)
             else:
-                self.future.set_exception(error if isinstance(error, PluginFailure) else PluginFailure(told(error)))
+                self.future.set_exception(
+                    error if isinstance(error, PluginFailure) else PluginFailure(error_line(error))
+                )
 
 
 class _Daemons(ThreadPoolExecutor):

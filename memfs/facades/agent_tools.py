@@ -146,7 +146,7 @@ class AgentMemory(Facade):
         until = min(filter(None, (within.until, after and after[0])), default=None)
         asked = replace(within, text="", until=until, limit=size + 1)
         while True:
-            found = store.seeking.candidates(asked)
+            found = store.searcher.candidates(asked)
             rows = sorted((one for one in found if after is None or _place(one) > _order(*after)), key=_place)
             # of the oldest time that was found there may be more, which come before these
             settled = len(rows) > size and rows[size - 1].timestamp > min(one.timestamp for one in found)
@@ -461,7 +461,7 @@ class AgentPast:
         with suppress(ContentError):
             if (found := store.get(checked)) is not None:
                 return found.id
-        begun = [one for one in store.following.ids() if one.casefold().startswith(checked.casefold())]
+        begun = [one for one in store.index_sync.ids() if one.casefold().startswith(checked.casefold())]
         return begun[0] if len(begun) == 1 else checked
 
     def _target(self, reference: str | None) -> str | None:

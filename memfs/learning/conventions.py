@@ -123,7 +123,7 @@ class Conventions:
     def every(self) -> list[Convention]:
         """All conventions whatever their status, in the order of ``holding``."""
         query = Query(types=frozenset({CONVENTION}))
-        loaded = (self._store.load(candidate) for candidate in self._store.seeking.every(query))
+        loaded = (self._store.load(candidate) for candidate in self._store.searcher.every(query))
         found = [Convention(one.item) for one in loaded if one is not None and not one.stale]
         return sorted(found, key=_order)
 
@@ -145,7 +145,7 @@ class Conventions:
         every = self.every()
         holding = [one for one in every if one.status == ACCEPTED and _lives(one, now)]
         replaced = {name for one in holding for name in one.item.supersedes}
-        surely = {name for one in told(holding) for name in one.item.supersedes}  # no tool replaces a person's word
+        surely = {name for one in vouched(holding) for name in one.item.supersedes}  # no tool replaces a person's word
         present = (one for one in every if one.status == status and _lives(one, now))
         return [one for one in present if one.id not in (surely if one.trust in VOUCHED else replaced)]
 
@@ -158,7 +158,7 @@ def _order(one: Convention) -> tuple[bool, float, str]:
     return (not one.item.pinned, -one.item.importance, one.id)
 
 
-def told(conventions: Sequence[Convention]) -> list[Convention]:
+def vouched(conventions: Sequence[Convention]) -> list[Convention]:
     """Those that agents may be given without being asked: a person stands behind them."""
     return [one for one in conventions if one.trust in VOUCHED]
 

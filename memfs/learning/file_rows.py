@@ -72,7 +72,7 @@ class FileRows(Generic[Row]):
         self._changed: dict[str, Row | None] = {}
         self._uncached: dict[str, Row | None] = {}
         self._first: dict[str, tuple[MemoryItem, str]] | None = None
-        store.following.listeners.append(self._heard)
+        store.index_sync.listeners.append(self._heard)
 
     def follow(self) -> None:
         """Bring the index in step with the files. What it reads before there are rows is not read for these again."""

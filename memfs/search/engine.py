@@ -93,7 +93,7 @@ class Index(Protocol):
             IndexUnavailable: as ``search``.
         """
 
-    def talks(self) -> bool:
+    def has_conversations(self) -> bool:
         """Whether any item has a place in a talk; removed ones may count."""
 
     def statistics(self, terms: Collection[str]) -> TermStatistics:

@@ -310,8 +310,8 @@ class Responder:
     def _fitting(self, prompt: str, most: int, had: frozenset[str]) -> list[ContextEntry]:
         """The items that fit a prompt and that the session has not had, the best first."""
         workspace = self._workspace
-        beside = workspace.sources.mounts.each(lambda mount: mount.seeking.counted())
-        fit = Fit(prompt, workspace.store.seeking.counted(), *beside.values())
+        beside = workspace.sources.mounts.each(lambda mount: mount.searcher.counted())
+        fit = Fit(prompt, workspace.store.searcher.counted(), *beside.values())
         if not fit:
             return []
         seconds = workspace.settings.review.relevance_seconds / 2 if workspace.settings.review.endpoint else None

@@ -118,7 +118,7 @@ class ItemImport:
     def __init__(self, store: Store, parts: Parts) -> None:
         self._store = store
         self._parts = parts
-        self._planner = Planner(parts, store.following)
+        self._planner = Planner(parts, store.index_sync)
 
     def plans(self, record: ExportRecord, replace: bool) -> list[FilePlan]:
         """What stores a memory, nothing where it is there with equal content.

@@ -79,7 +79,7 @@ def _made(name: str, count: int, details: Mapping[str, Any]) -> PatternName | No
     return PatternName(plain, min(count, 10**9), dict(details)) if plain else None
 
 
-def told(pattern: PatternName) -> str:
+def pattern_text(pattern: PatternName) -> str:
     """A pattern in one sentence, with what else the review says of it."""
     facts = ", ".join(
         f"{key}: {value}"

@@ -213,7 +213,7 @@ class BranchFolders:
         with self._opened(layout.workspace) as store:
             if store.pending().count == 0:
                 flushed = store.flush(adopt=False)
-                if not flushed.reason and store.edits.untouched():
+                if not flushed.reason and store.edit_finder.untouched():
                     return flushed, ()
             return store.flush(adopt=adopt), tuple(store.hand_edits())
 

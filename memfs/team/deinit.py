@@ -153,7 +153,7 @@ class Deinit:
             others=self._others,
             files=tuple(self._own_files()) if self._purge else (),
             blocks=tuple(self._blocks()),
-            commits=self._purge and self._commits() and bool(self._store.edits.committed()),
+            commits=self._purge and self._commits() and bool(self._store.edit_finder.committed()),
             branches=(*branches, *((BRANCH,) if self._own and self._purge else ())),
             links=tuple(own_branch.linked(repository)) if self._own else (),
             refs=_refs(repository) if not self._others else (),
@@ -199,7 +199,7 @@ class Deinit:
             yield SETTINGS_FILE
 
     def _is_own(self, path: str) -> bool:
-        return self._store.edits.is_own(path) or bool(document_of_sidecar(path)) or path.endswith(_OUTSIDE_GIT)
+        return self._store.edit_finder.is_own(path) or bool(document_of_sidecar(path)) or path.endswith(_OUTSIDE_GIT)
 
     def _blocks(self) -> list[str]:
         """The files for agents that hold a block of memfs, named from the folder they lie in."""
@@ -257,7 +257,7 @@ class Deinit:
 
     def _uncommitted(self) -> Iterator[str]:
         """The files of memfs that HEAD does not have as they are."""
-        committed = self._store.edits.committed()
+        committed = self._store.edit_finder.committed()
         found = [
             path
             for path in self._present()
@@ -329,7 +329,7 @@ class Deinit:
         if not self._purge:
             return None, ()
         edited = tuple(name for name in planned.blocks if self._take_block(name, force))
-        committed = self._store.edits.committed()
+        committed = self._store.edit_finder.committed()
         with self._store.standing_still("remove the workspace"):
             for path in planned.files:
                 self._parts.tree.remove(path, durable=False)

@@ -229,7 +229,7 @@ def keep_others(parts: Parts, contested: Sequence[ContestedPath], wanted: Sequen
         MergeSpool(parts.repository.state).keep(records, after, before)
 
 
-def told(message: str, contested: Sequence[ContestedPath]) -> str:
+def merge_message(message: str, contested: Sequence[ContestedPath]) -> str:
     """The commit's message, naming the fields in which one side's value was displaced."""
     fields = [f"- {file.path}: {one.field or 'the whole file'}" for file in contested for one in file.conflicts]
     if not fields:
@@ -257,7 +257,7 @@ def join(
         store.writing.carry_out(plans, message, [signature], batch=True, critical=True, merges=merges, on=on)
     except PlanOutdated as outdated:
         if outdated.path:
-            store.following.refresh([outdated.path])
+            store.index_sync.refresh([outdated.path])
         raise Conflict(
             "a file or the branch changed while the merge was prepared", path=outdated.path or None, hint="try again"
         ) from None
@@ -404,7 +404,7 @@ class Merger:
         if news is None:
             self._store.refresh()
         elif news:
-            self._store.following.refresh(news)
+            self._store.index_sync.refresh(news)
 
     def _plan(self, commit: str, strangers: bool) -> _MergePlan | None:
         """What is to be done; None where the branch holds the commit already."""

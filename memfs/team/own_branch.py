@@ -27,7 +27,7 @@ from memfs.git.identity import CommitChange, CommitWriter, Group
 from memfs.git.layout import Layout, discover
 from memfs.git.process import wait_for_children
 from memfs.git.refs import HEADS, Refs
-from memfs.git.remote import LOCK, Talk, configured, remote_of
+from memfs.git.remote import LOCK, RemoteConnection, configured, remote_of
 from memfs.git.repository import Repository
 from memfs.git.sync_state import RemoteHistory
 from memfs.model.time import utc_now
@@ -200,7 +200,7 @@ def _from_remote(repository: Repository) -> tuple[str, str]:
         known = repository.ref_commit(f"refs/remotes/{name}/{BRANCH}")
         lock = FileLock(repository.state / LOCK)
         with lock.hold("look for the memory", _PATIENCE):
-            talk = Talk(repository, remote_of(repository, name))
+            talk = RemoteConnection(repository, remote_of(repository, name))
             try:
                 if BRANCH not in talk.branches():
                     continue

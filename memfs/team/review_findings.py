@@ -562,7 +562,7 @@ class _Preferences:
 
     def get_relevant(self, context: str, *, limit: int) -> list[Preference]:  # noqa: ARG002  (the source's own words)
         store = self._past.store
-        found = (store.load(one) for one in store.seeking.every(Query(types=frozenset({PREFERENCE}))))
+        found = (store.load(one) for one in store.searcher.every(Query(types=frozenset({PREFERENCE}))))
         items = {one.item.id: one.item for one in found if one is not None}
         rows = preferences_in_order(items.values(), self._past.now)
         return [Preference.of(items[row.id]) for row in rows[:limit]]

@@ -28,7 +28,7 @@ from memfs.fs.workspace_location import is_own
 from memfs.git.ancestry import beyond, count_beyond, cut_off, holds_commit, is_ancestor, merge_bases
 from memfs.git.quarantine import require_clean
 from memfs.git.refs import HEADS, is_branch
-from memfs.git.remote import LOCK, Raced, Remote, Talk, configured, remote_of, upstream
+from memfs.git.remote import LOCK, Raced, Remote, RemoteConnection, configured, remote_of, upstream
 from memfs.git.repository import Repository
 from memfs.git.sync_state import RemoteHistory
 from memfs.git.tree_diff import snapshots
@@ -177,7 +177,7 @@ class Syncer:
                 dry_run=dry_run,
             )
             self._settle_edits(asked, edits)
-            talk = Talk(self._repository, asked.remote)
+            talk = RemoteConnection(self._repository, asked.remote)
             try:
                 return self._rounds(talk, asked)
             finally:
@@ -190,7 +190,7 @@ class Syncer:
         what cannot be committed as it is, is left in any case.
         """
         self._store.require_open()
-        return [plan.path for plan in self._store.edits.find(False).plans] if self._adopts else []
+        return [plan.path for plan in self._store.edit_finder.find(False).plans] if self._adopts else []
 
     def _settle_edits(self, asked: _SyncRequest, wanted: bool | None) -> None:
         """Commit edits where that is wanted; refuse where nobody said so and they would be published.
@@ -241,7 +241,7 @@ class Syncer:
         raise RemoteInvalid("this repository has no remote", hint="git remote add origin ADDRESS makes one")
 
     # -- rounds ---------------------------------------------------------------------------------------------------
-    def _rounds(self, talk: Talk, asked: _SyncRequest) -> SyncOutcome:
+    def _rounds(self, talk: RemoteConnection, asked: _SyncRequest) -> SyncOutcome:
         tips = talk.branches()
         theirs = tips.get(asked.branch, "")
         joined: MergeResult | None = None
@@ -301,7 +301,7 @@ class Syncer:
         if flushed.reason:
             raise GitBusy(flushed.reason, hint="sync again when that is over")
 
-    def _fetch(self, talk: Talk, asked: _SyncRequest, announced: str, rescued: str) -> tuple[str, str]:
+    def _fetch(self, talk: RemoteConnection, asked: _SyncRequest, announced: str, rescued: str) -> tuple[str, str]:
         """The remote's commit, with all that belongs to it here, and the ref that keeps what it had before."""
         remote, branch, here = asked.remote.name, asked.branch, self._repository.head_commit()
         last = self._seen.tip(remote, branch)
@@ -397,7 +397,7 @@ class Syncer:
         self._refuse_foreign(asked, done)
         return not asked.dry_run
 
-    def _push(self, talk: Talk, asked: _SyncRequest, done: SyncOutcome) -> SyncOutcome:
+    def _push(self, talk: RemoteConnection, asked: _SyncRequest, done: SyncOutcome) -> SyncOutcome:
         self._refuse_markers(done.commit, done.fetched)
         talk.push(done.commit, asked.branch)
         self._seen.note(asked.remote.name, asked.branch, done.commit)

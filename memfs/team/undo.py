@@ -323,7 +323,7 @@ class RevertChoice:
         """The changes of a step by file: one that moved is one file, at two paths."""
         names: dict[str, list[str]] = {}
         for path in sorted(paths):
-            if self._store.edits.is_own(path) and not path.startswith(f"{AGGREGATES}/"):  # these are rebuilt
+            if self._store.edit_finder.is_own(path) and not path.startswith(f"{AGGREGATES}/"):  # these are rebuilt
                 names.setdefault(self._fields.name(path), []).append(path)
         for name, lain in names.items():
             old = next((before[path] for path in lain if path in before and path not in after), None)

@@ -53,7 +53,7 @@ def indexed(workspace: Workspace) -> dict[str, str]:
 
 def eyes_of(workspace: Workspace) -> Watcher:
     """The watcher behind a workspace."""
-    eyes = workspace.store.sight._eyes
+    eyes = workspace.store.change_detector._watcher
     assert isinstance(eyes, Watcher)
     return eyes
 

@@ -87,7 +87,13 @@ def test_a_child_waits_for_no_thread_of_its_parent(opened: Opened, git: Git) -> 
     put(workspace, "before")
     workspace.store.get("before")
     store, parts = workspace.store, workspace.parts
-    locks = [store._planning, store.sight._turn, store.following._lock, parts.journal._lock, parts.index._lock]
+    locks = [
+        store._planning,
+        store.change_detector._turn,
+        store.index_sync._lock,
+        parts.journal._lock,
+        parts.index._lock,
+    ]
     locks += [parts.index._folding, parts.repository.git._lock, workspace.behaviours._guard]
 
     def work() -> bool:

@@ -107,7 +107,7 @@ def test_a_hand_edit_found_before_an_agents_write_is_not_committed_over_it(opene
     path = remember(workspace, "p", "first")
     workspace.store.flush()
     (workspace.root / path).write_text("content: by hand\n")
-    edits = workspace.store.edits.find(include_staged=False).plans
+    edits = workspace.store.edit_finder.find(include_staged=False).plans
     remember(workspace, "p", "agent")
     assert workspace.store.writing.record_edits(edits, "Edit p by hand") == []
     workspace.store.flush()

@@ -320,7 +320,11 @@ def test_the_index_of_a_revision_is_the_same_whether_made_anew_or_from_anothers(
     there = workspace.teams.past.at(first)
     asked(there, "postgres")
     derived = workspace.teams.past.at(third, now=THEN)
-    found = asked(derived, "postgres pool timeuot"), asked(derived, "kubernetes timeout"), derived.store.seeking.talks()
+    found = (
+        asked(derived, "postgres pool timeuot"),
+        asked(derived, "kubernetes timeout"),
+        derived.store.searcher.has_conversations(),
+    )
     workspace.teams.past.close()
     for path in past_folder(workspace).glob("*.tree"):
         path.unlink()
@@ -328,9 +332,9 @@ def test_the_index_of_a_revision_is_the_same_whether_made_anew_or_from_anothers(
     assert (
         asked(anew, "postgres pool timeuot"),
         asked(anew, "kubernetes timeout"),
-        anew.store.seeking.talks(),
+        anew.store.searcher.has_conversations(),
     ) == found
-    assert not there.store.seeking.talks()
+    assert not there.store.searcher.has_conversations()
 
 
 def _talk() -> object:

@@ -237,7 +237,7 @@ class _ListQuery:
 
 
 def _listed(store: Store | PastStore, asked: Query, shown: int) -> _ListQuery:
-    found = store.seeking.candidates(asked)
+    found = store.searcher.candidates(asked)
     loaded = [(candidate.path, store.load(candidate)) for candidate in found[:shown]]
     missing = [path for path, item in loaded if item is None]
     store.refresh(missing)

@@ -68,7 +68,7 @@ def item_of_mount(workspace: Workspace, reference: str, revision: str) -> tuple[
     mounts = workspace.sources.mounts
     item = mounts.find(reference)
     store = next(mount.store for mount in mounts.opened() if mount.name == of_mount(item.id))
-    path = store.following.locate(without_mount(item.id))
+    path = store.index_sync.locate(without_mount(item.id))
     return item, store.tree.read(path, ITEM_LIMIT).data
 
 

@@ -133,8 +133,8 @@ def _status(workspace: Workspace) -> dict[str, Any]:
     store = workspace.store
     store.writing.bring_home()
     store.notice_commits(thorough=True)
-    with store.sight.everywhere():
-        learned, edits = store.edits.look()  # brings the index in step first
+    with store.change_detector.everywhere():
+        learned, edits = store.edit_finder.look()  # brings the index in step first
     items, pending, head = store.count(), store.pending(), workspace.repository.head()
     return {
         "items": items,
