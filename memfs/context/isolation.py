@@ -94,36 +94,18 @@ class SourceGuard:
         Args:
             paused: whether those are asked too that are paused because they failed.
         """
-        begun = self._begin(sources, state, paused)
-        answers = [_direct(source, state) for source in sources if source.built_in]
-        if begun:
-            wait(begun, self._left(begun))
-        return self._together(sources, answers, begun)
+        begun = {source.name: self._begun(source, state, paused) for source in sources if not source.built_in}
+        until = time.monotonic() + self.seconds
+        own = {source.name: _direct(source, state) for source in sources if source.built_in}
+        wait(list(begun.values()), until - time.monotonic())
+        return [own[source.name] if source.built_in else self._answer(source, begun[source.name]) for source in sources]
 
-    def _begin(self, sources: Sequence[LoadedSource], state: StateSnapshot, paused: bool) -> list[ForeignCall]:
-        foreign = [source for source in sources if not source.built_in]
-        if not foreign:
-            return []
-
-        begun = []
-        for source in foreign:
-            call = ForeignCall(source.name, self.seconds)
-            reason = "" if paused else self.book.paused(source.name)
-            if reason:
-                call.refused = reason
-            else:
-                self._start(call, partial(_context_of, source.plugin, _own(state)))
-            begun.append(call)
-        return begun
-
-    def _left(self, begun: Sequence[ForeignCall]) -> float:
-        return max((call.began for call in begun), default=time.monotonic()) + self.seconds - time.monotonic()
-
-    def _together(
-        self, sources: Sequence[LoadedSource], own: list[SourceAnswer], begun: list[ForeignCall]
-    ) -> list[SourceAnswer]:
-        direct, foreign = iter(own), iter(begun)
-        return [next(direct) if source.built_in else self._answer(source, next(foreign)) for source in sources]
+    def _begun(self, source: LoadedSource, state: StateSnapshot, paused: bool) -> ForeignCall:
+        call = ForeignCall(source.name, self.seconds)
+        call.refused = "" if paused else self.book.paused(source.name)
+        if not call.refused:
+            self._start(call, partial(_context_of, source.plugin, _own(state)))
+        return call
 
     def _answer(self, source: LoadedSource, call: ForeignCall) -> SourceAnswer:
         if call.refused:

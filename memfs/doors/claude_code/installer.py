@@ -7,7 +7,6 @@ uninstalling leaves every other byte as it was before.
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -26,7 +25,6 @@ COMMAND = "memfs"
 INTO, REPOSITORY = "--into=", "repository"
 _ACTING = ("Edit", "Write", "MultiEdit", "NotebookEdit", "Bash")
 _TASKS = ("TodoWrite", "TaskCreate", "TaskUpdate")
-_BY_HAND = re.compile(r"(?:^|[\s/;&|\"'])memfs[\"']?\s+hook\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,12 +115,6 @@ def is_our_server(entry: Any) -> bool:
     return _named(command) or (isinstance(command, str) and _by_module(entry["args"]) >= 0)
 
 
-def is_by_hand(handler: Any) -> bool:
-    """Whether somebody wrote a handler that calls memfs by way of the shell."""
-    command = handler.get("command") if isinstance(handler, dict) else None
-    return isinstance(command, str) and not is_ours(handler) and bool(_BY_HAND.search(command))
-
-
 def _named(command: Any) -> bool:
     return isinstance(command, str) and os.path.basename(command) == COMMAND
 
@@ -180,17 +172,6 @@ def handlers_in(text: str) -> list[Handler]:
         what ``with_hooks`` raises.
     """
     return list(_ours(_hooks(text)))
-
-
-def lines_by_hand(text: str) -> list[int]:
-    """The lines at which somebody wrote a handler of his own that calls memfs."""
-    found, root = [], json_text.tree(text)
-    for event, groups in _hooks(text).items():
-        for number, group in enumerate(groups):
-            for at, handler in enumerate(_handlers(group)):
-                if is_by_hand(handler):
-                    found.append(plain.place(root, text, (HOOKS, event, number, HOOKS, at)).line)
-    return found
 
 
 def _settled(text: str, wanted: Groups) -> str | None:
@@ -325,13 +306,11 @@ class InstallResult:
     """What became of the files, and what a person should know.
 
     Attributes:
-        by_hand: the lines of the settings at which somebody calls memfs himself.
         elsewhere: other settings that hold memfs's hooks as well.
         switched_off: whether these settings switch all hooks off.
     """
 
     files: tuple[SettingsChange, ...]
-    by_hand: tuple[int, ...] = ()
     elsewhere: tuple[Path, ...] = field(default=())
     switched_off: bool = False
 
@@ -397,7 +376,6 @@ def install(
     after = (files[0].after or b"{}").decode("utf-8-sig")
     return InstallResult(
         files=files,
-        by_hand=tuple(lines_by_hand(after)),
         elsewhere=tuple(_elsewhere(settings, project)),
         switched_off=json_text.load(after, None).get("disableAllHooks") is True,
     )
