@@ -97,7 +97,8 @@ class SourceGuard:
         begun = {source.name: self._begun(source, state, paused) for source in sources if not source.built_in}
         until = time.monotonic() + self.seconds
         own = {source.name: _direct(source, state) for source in sources if source.built_in}
-        wait(list(begun.values()), until - time.monotonic())
+        if begun:
+            wait(list(begun.values()), until - time.monotonic())
         return [own[source.name] if source.built_in else self._answer(source, begun[source.name]) for source in sources]
 
     def _begun(self, source: LoadedSource, state: StateSnapshot, paused: bool) -> ForeignCall:

@@ -246,13 +246,13 @@ class DocumentColumns:
         return len(self) - len(self._parts["dead"]) // array("I").itemsize
 
     @property
-    def has_conversations(self) -> bool:
+    def talks(self) -> bool:
         """Whether any document has a place in a talk."""
         return len(self._parts["talks"]) > 0
 
     def in_talk(self, dead: Collection[int]) -> bool:
         """Whether any document has a place in a talk, apart from these."""
-        return self.has_conversations and any(number not in dead for number in self._in_talks)
+        return self.talks and any(number not in dead for number in self._in_talks)
 
     def average_length(self) -> float:
         """Mean number of terms over all documents that still take part in scoring."""

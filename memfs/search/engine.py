@@ -93,7 +93,7 @@ class Index(Protocol):
             IndexUnavailable: as ``search``.
         """
 
-    def has_conversations(self) -> bool:
+    def talks(self) -> bool:
         """Whether any item has a place in a talk; removed ones may count."""
 
     def statistics(self, terms: Collection[str]) -> TermStatistics:

@@ -311,7 +311,7 @@ class TreeIndex:
             found += [columns.candidate(number, 0.0) for number in columns.select(numbers, wanted)]
         return found
 
-    def has_conversations(self) -> bool:
+    def talks(self) -> bool:
         """Whether any item has a place in a talk."""
         return any(share.part.columns.in_talk(share.dead) for share in self._shares)
 

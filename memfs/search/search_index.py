@@ -216,11 +216,9 @@ class SearchIndex:
         with self._lock:
             yield
 
-    def has_conversations(self) -> bool:
+    def talks(self) -> bool:
         """Whether any item has a place in a talk, as far as is known."""
-        return self._helped(
-            lambda base: self._fresh.index.has_conversations() or (base is not None and base.has_conversations()), False
-        )
+        return self._helped(lambda base: self._fresh.index.talks() or (base is not None and base.talks()), False)
 
     def beside(self, places: Collection[Place], query: Query) -> list[Candidate]:
         """The items at these places of talks that pass the query's filters, similarity 0, as far as is known."""

@@ -213,7 +213,7 @@ class SqliteIndex:
             rows = self._connection().execute(sql, (json.dumps(asked), *values, json.dumps(sorted(hidden))))
             return [_candidate(row, 0.0) for row in rows]
 
-    def has_conversations(self) -> bool:
+    def talks(self) -> bool:
         self.flush()
         if self._empty:
             return False

@@ -352,10 +352,10 @@ class WhooshIndex:
             held = [columns.numbers[key] for key in dict.fromkeys(ids) if key in columns.numbers and key not in hidden]
             return [columns.candidate(number, 0.0) for number in columns.select(held, Filter.of(query))]
 
-    def has_conversations(self) -> bool:
+    def talks(self) -> bool:
         self.flush()
         with reported(self._folder):
-            return self._known_columns().has_conversations
+            return self._known_columns().talks
 
     def statistics(self, terms: Collection[str]) -> TermStatistics:
         self.flush()

@@ -11,16 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from memfs.errors import (
-    ContentError,
-    CorruptItem,
-    DuplicateId,
-    HistoryError,
-    IdInvalid,
-    MemfsError,
-    NotRegularFile,
-    StorageIO,
-)
+from memfs.errors import ContentError, CorruptItem, DuplicateId, IdInvalid, MemfsError, NotRegularFile, StorageIO
 from memfs.format.codec import Codec
 from memfs.format.secrets import refuse_file
 from memfs.fs.bit_rot import corrupt, rotten
@@ -156,15 +147,13 @@ class IndexSync:
     wait.
     """
 
-    def __init__(
-        self, tree: View, codec: Codec, kinds: KindTable, index: SearchIndex, repository: Repository | None = None
-    ) -> None:
-        """``repository``: in which earlier versions of files that are invalid now are looked up; None for none."""
+    def __init__(self, tree: View, codec: Codec, kinds: KindTable, index: SearchIndex, git: Repository | None) -> None:
+        """``git``: in which earlier versions of files that are invalid now are looked up; None for none."""
         self._tree = tree
         self._codec = codec
         self._kinds = kinds
         self._index = index
-        self._repository = repository
+        self._repository = git
         self._rejected: dict[str, RejectedFile] = {}
         self._owners: dict[str, str] | None = None
         self._files = ItemFiles(tree, kinds)
@@ -498,12 +487,10 @@ class IndexSync:
 
     def last_good(self, path: str) -> bytes | None:
         """What history has for a path, None when it has nothing or cannot be read."""
-        if self._repository is None:
-            return None
         try:
-            head = self._repository.head()
-            return self._repository.read(head.commit, path) if head.commit else None
-        except HistoryError:
+            commit = self._repository.head().commit if self._repository is not None else None
+            return self._repository.read(commit, path) if self._repository is not None and commit else None
+        except MemfsError:
             return None
 
     def _earlier(self, path: str, entry: ScanEntry) -> tuple[MemoryItem | None, Stamp]:

@@ -141,7 +141,7 @@ class MountedStore:
     ) -> None:
         """``index``: in a folder of this user's own."""
         self.tree, self.codec, self.kinds, self.index, self.clock = tree, codec, kinds, index, clock
-        self.index_sync = IndexSync(tree, codec, kinds, index)
+        self.index_sync = IndexSync(tree, codec, kinds, index, None)
         self._detector = ChangeDetector(self.index_sync)
         self.searcher = Searcher(self, self._detector)
         self._decoder = ItemDecoder()

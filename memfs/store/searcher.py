@@ -79,7 +79,7 @@ class SearchTarget(Protocol):
 
     def among(self, ids: Collection[str], query: Query) -> list[Candidate]: ...
 
-    def has_conversations(self) -> bool: ...
+    def talks(self) -> bool: ...
 
     def statistics(self, terms: Collection[str]) -> TermStatistics: ...
 
@@ -220,7 +220,7 @@ class Searcher:
 
     def has_conversations(self) -> bool:
         """Whether any item has a place in a talk."""
-        return self._parts.index.has_conversations()
+        return self._parts.index.talks()
 
     def beside(self, places: Collection[tuple[str, int]], query: Query) -> list[Candidate]:
         """The items at these places (session, sequence) that pass the query's filters, similarity 0."""
