@@ -225,10 +225,6 @@ class CheckpointInvalid(CorruptRecord):
     """A checkpoint is damaged, lacks its payload, or is not there."""
 
 
-class SharedStorageUnsupported(MemfsError):
-    """The workspace is on a file system whose locks cannot be relied on."""
-
-
 # -- history ------------------------------------------------------------------------------------------------------
 class HistoryError(MemfsError):
     """Something about the git repository."""

@@ -106,7 +106,7 @@ class Searcher:
     """
 
     def __init__(self, parts: IndexHolder, detector: ChangeDetector | None = None) -> None:
-        """``sight`` looks at the files before each question; None where they never change."""
+        """``detector`` looks at the files before each question; None where they never change."""
         self._parts = parts
         self._detector = detector
         self._held = threading.local()

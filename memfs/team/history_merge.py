@@ -451,7 +451,7 @@ class Merger:
             agent=signer.agent if signer else "", session=signer.session if signer else "", source=source
         )
         keep_others(self._parts, planned.contested, planned.wanted)
-        said = told(message, planned.contested)
+        said = merge_message(message, planned.contested)
         join(self._store, self._parts, planned.wanted, said, signature, merges=planned.commit, on=planned.branch)
         flushed = self._store.flush(adopt=False)
         tip = self._parts.repository.head_commit() or ""
