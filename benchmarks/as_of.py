@@ -97,7 +97,7 @@ def _fresh(workspace: Workspace, folder: Path, query: Query, engine: str) -> Non
     git(workspace.root, "worktree", "add", "--quiet", "--detach", str(place), "HEAD~3")
     with open_workspace(place, watch=False, settings={"index.engine": engine}) as fresh:
         fresh.store.reindex()
-        fresh.recall.search(query)
+        fresh.recaller.search(query)
 
 
 def _seconds(act: Callable[[], object]) -> float:

@@ -24,7 +24,7 @@ def catch_up(bench: Bench) -> Iterator[Row]:
     with bench.open() as workspace:
         seen = took.time(workspace.store.refresh)
         count = len(seen.changed) + len(seen.added)  # an engine that keeps nothing knew none of them
-        if count < bench.size or not workspace.recall.search(Query(text="secunda")).hits:
+        if count < bench.size or not workspace.recaller.search(Query(text="secunda")).hits:
             raise RuntimeError(f"only {count} of {bench.size} changes were seen")
         time.sleep(SETTLED_SECONDS)
         folded.time(workspace.store.fold)

@@ -44,7 +44,7 @@ def _answered(bench: Bench, workspace: Workspace) -> Iterator[Row]:
             asked = Query(
                 text=bench.query(number).text, limit=10, deduplicate=True, max_tokens=_TOKENS, strategy=strategy
             )
-            found = took.time(lambda asked=asked: workspace.recall.search(asked))  # type: ignore[misc]
+            found = took.time(lambda asked=asked: workspace.recaller.search(asked))  # type: ignore[misc]
             if not found.hits:
                 raise RuntimeError(f"nothing found for {asked.text!r}, which is in a memory")
         yield timed("intake", name, bench.size, bench.engine, Samples(took.values[_WARM:]))

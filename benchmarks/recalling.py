@@ -20,8 +20,8 @@ def recall(bench: Bench) -> Iterator[Row]:
     raw = Fts5(bench.folder / "recall.db", bench.texts)
     with bench.open(watch=True) as workspace:
         for number in range(_WARM):
-            workspace.recall.search(bench.query(number))
-            workspace.recall.search(bench.query(number, filtered=True))
+            workspace.recaller.search(bench.query(number))
+            workspace.recaller.search(bench.query(number, filtered=True))
         for name, filtered in ((RECALL, False), (FILTERED, True)):
             yield from _race(bench, workspace, raw, name, filtered)
     raw.close()
@@ -33,7 +33,7 @@ def _race(bench: Bench, workspace: Workspace, raw: Fts5, name: str, filtered: bo
         asked = bench.asked[number % len(bench.asked)]
         query = bench.query(number, filtered=filtered)
         floor.time(lambda asked=asked: raw.search_filtered(asked) if filtered else raw.search(asked))  # type: ignore[misc]
-        found = whole.time(lambda query=query: workspace.recall.search(query))  # type: ignore[misc]
+        found = whole.time(lambda query=query: workspace.recaller.search(query))  # type: ignore[misc]
         if not found.hits:
             raise RuntimeError(f"nothing found for {query.text!r}, which is in a memory")
         alone.time(lambda query=query: workspace.store.candidates(query))  # type: ignore[misc]
@@ -45,13 +45,13 @@ def fresh(bench: Bench) -> Iterator[Row]:
     """A put, and the first recall after it that finds the item; a word nobody else has tells."""
     put, found = Samples(), Samples()
     with bench.open(watch=True, commit="manual") as workspace:
-        workspace.recall.search(bench.query(0))
+        workspace.recaller.search(bench.query(0))
         for number in range(bench.rounds(50)):
             word = f"zyx{number:04}qua"
             item = bench.item()
             item = item.replace(content=f"{item.content} {word}")
             stored = put.time(lambda item=item: workspace.store.put(item))  # type: ignore[misc]
-            answer = found.time(lambda word=word: workspace.recall.search(Query(text=word)))  # type: ignore[misc]
+            answer = found.time(lambda word=word: workspace.recaller.search(Query(text=word)))  # type: ignore[misc]
             if [hit.item.id for hit in answer.hits] != [stored.id]:
                 raise RuntimeError("a stored item was not found at once")
         workspace.store.flush(adopt=False)

@@ -1,6 +1,6 @@
 """``python -m benchmarks.states``: how retrieving state grows with the iterations, and how often a cache answers.
 
-Owns what is asked and how the access pattern of a supervisor is made. The documents are ``memfs.testing.statecorpus``'.
+Owns what is asked and how the access pattern of a supervisor is made. The documents are ``benchmarks.state_corpus``'.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from benchmarks import state_corpus as corpus
 from benchmarks.surroundings import hermetic
 from memfs.format import json_text
 from memfs.model import state_paths as paths
@@ -26,7 +27,6 @@ from memfs.state.parts import States
 from memfs.state.retrieval import Retrieval
 from memfs.state.search import find_similar_states
 from memfs.store.state_files import DocumentChange
-from memfs.testing import statecorpus as corpus
 from memfs.workspace import open_workspace
 
 _COLD = (
@@ -200,7 +200,14 @@ def pattern(root: Path, hours: float, seed: int = 1) -> dict[str, Any]:
                 _put(states, _written(act, iteration, int(minute * 1000), agent))
         told = states.retrieval.cache_statistics()
         reads = sum(act in _READS for _, act, _ in events)
-        return {"hours": hours, "reads": reads, "writes": len(events) - reads, **told["answers"]}
+        return {
+            "hours": hours,
+            "reads": reads,
+            "writes": len(events) - reads,
+            "hits": told["hits"],
+            "misses": told["misses"],
+            "rate": told["rate"],
+        }
 
 
 _READS = ("own", "hypotheses", "feedback", "summary", "system")

@@ -1,6 +1,24 @@
 """memfs: memory for AI agents that lives as plain files in git.
 
-The public names are loaded when first used, so that ``import memfs`` stays quick.
+Open a workspace, and ask it::
+
+    import memfs
+
+    with memfs.open_workspace("project", create=True) as ws:
+        note = ws.remember("Staging is rebuilt on Sundays", tags=["staging"])
+        for hit in ws.recall("when is staging rebuilt", limit=3):
+            print(hit.item.id, hit.item.content)
+        ws.update(note.id, content="Staging is rebuilt on Mondays")
+        ws.forget(note.id, reason="staging is gone")
+        ws.commit()
+
+``Workspace`` has the verbs, its parts (``store``, ``history``, ``teams``, ``states`` ...) the rest. The values are
+``MemoryItem`` with ``Origin`` and ``MemoryType``, ``Query`` and ``Hit``. Every error is a ``MemfsError``, and stands in
+``memfs.errors``. ``register_strategy``, ``register_reviewer`` and ``register_embedder`` add parts of your own, and
+``MemoryPlugin`` is what a source of your own looks like. ``memfs.seeds`` has further vocabularies for the same memory.
+The errors and the names of ``memfs.seeds`` can be imported from ``memfs``, too.
+
+Everything is loaded when it is first used, so that ``import memfs`` stays quick.
 """
 
 from __future__ import annotations
@@ -9,178 +27,49 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from memfs.context.builtin_sources import EpisodicMemory, PreferencesMemory, SemanticMemory
+    from memfs import errors, seeds
     from memfs.context.plugin import MemoryPlugin
-    from memfs.errors import (
-        AliasForbidden,
-        ArchiveInvalid,
-        AttributeConflict,
-        BackupInvalid,
-        CheckpointInvalid,
-        Conflict,
-        ContentError,
-        CorruptItem,
-        CorruptRecord,
-        DeinitRefused,
-        DuplicateId,
-        DuplicateKey,
-        EndpointFailed,
-        EraseRefused,
-        ExtraMissing,
-        FormatUnsupported,
-        GitBusy,
-        GitFailed,
-        HistoryError,
-        HistoryUnavailable,
-        IdExists,
-        IdInvalid,
-        IndexUnavailable,
-        InvisibleCharacter,
-        ItemNotFound,
-        ItemSyntaxError,
-        ItemTooDeep,
-        ItemTooLarge,
-        IterationInvalid,
-        JournalDamaged,
-        LockTimeout,
-        MemfsError,
-        MergeRefused,
-        NotRegularFile,
-        PathEscape,
-        PushRefused,
-        QueryInvalid,
-        QuotaExceeded,
-        RemoteInvalid,
-        RemoteRewritten,
-        RemoteUnreachable,
-        RepoUnsupported,
-        RepoUntrusted,
-        SchemaInvalid,
-        SchemaRefForbidden,
-        SchemaTooComplex,
-        SecretDetected,
-        SettingInvalid,
-        SharedStorageUnsupported,
-        StorageFull,
-        StorageIO,
-        StorageReadOnly,
-        StorageUnavailable,
-        TagForbidden,
-        TokenInvalid,
-        WorkspaceClosed,
-        WorkspaceNotFound,
-        WritePending,
-    )
-    from memfs.facades.context_memory import ContextMemory
-    from memfs.facades.coordinator import MemoryCoordinator
-    from memfs.facades.hooks import (
-        consolidate_session_memory,
-        on_session_start,
-        on_session_stop,
-        on_todo_write_complete,
-        on_user_prompt_submit,
-    )
-    from memfs.facades.layered import MultiLayeredMemorySystem, SimpleContextManager
-    from memfs.facades.memory import Memory, MemoryStats
-    from memfs.facades.memory_context import MemoryContext, MemoryInjector, PatternDetector
-    from memfs.facades.memory_layer import (
-        EpisodicStore,
-        MemoryLayer,
-        PatternMatcher,
-        PreferenceStore,
-        SemanticStore,
-        record_correction,
-        record_outcome,
-    )
-    from memfs.facades.pipelines import AgentReview, RetrievalPipeline, StoragePipeline, TimeWeightedRetrieval
-    from memfs.intake.filter import TrivialFilter
-    from memfs.learning.patterns import Pattern
+    from memfs.errors import *  # noqa: F403
+    from memfs.errors import MemfsError
     from memfs.model import Hit, MemoryItem, MemoryType, Origin, Query
-    from memfs.model.episode import Action, Episode, Outcome, StateSnapshot
-    from memfs.model.memory_config import MemoryConfig
-    from memfs.model.review import ReviewResult, StoreResult
-    from memfs.model.rule import Rule
-    from memfs.model.state_documents import (
-        Acknowledgement,
-        AgentOutput,
-        FeedbackData,
-        MetaReviewStorage,
-        RecoveryState,
-        RetrievedState,
-        StateUpdate,
-    )
     from memfs.recall.ranking import register_strategy
     from memfs.recall.reviewers import Score, register_reviewer
     from memfs.search.embedder import Embedder, register_embedder
+    from memfs.seeds import *  # noqa: F403
     from memfs.version import __version__
     from memfs.workspace import Workspace, open_workspace
 
 _HOMES = {
-    "Acknowledgement": "memfs.model.state_documents",
-    "Action": "memfs.model.episode",
-    "AgentOutput": "memfs.model.state_documents",
-    "AgentReview": "memfs.facades.pipelines",
-    "ContextMemory": "memfs.facades.context_memory",
     "Embedder": "memfs.search.embedder",
-    "register_embedder": "memfs.search.embedder",
-    "Episode": "memfs.model.episode",
-    "EpisodicMemory": "memfs.context.builtin_sources",
-    "EpisodicStore": "memfs.facades.memory_layer",
-    "FeedbackData": "memfs.model.state_documents",
     "Hit": "memfs.model",
-    "Memory": "memfs.facades.memory",
-    "MemoryConfig": "memfs.model.memory_config",
-    "MemoryContext": "memfs.facades.memory_context",
-    "MemoryCoordinator": "memfs.facades.coordinator",
-    "MemoryInjector": "memfs.facades.memory_context",
+    "MemfsError": "memfs.errors",
     "MemoryItem": "memfs.model",
-    "MemoryLayer": "memfs.facades.memory_layer",
     "MemoryPlugin": "memfs.context.plugin",
-    "MemoryStats": "memfs.facades.memory",
     "MemoryType": "memfs.model",
-    "MetaReviewStorage": "memfs.model.state_documents",
-    "MultiLayeredMemorySystem": "memfs.facades.layered",
     "Origin": "memfs.model",
-    "Outcome": "memfs.model.episode",
-    "Pattern": "memfs.learning.patterns",
-    "PatternDetector": "memfs.facades.memory_context",
-    "PatternMatcher": "memfs.facades.memory_layer",
-    "PreferenceStore": "memfs.facades.memory_layer",
-    "PreferencesMemory": "memfs.context.builtin_sources",
     "Query": "memfs.model",
-    "RecoveryState": "memfs.model.state_documents",
-    "RetrievalPipeline": "memfs.facades.pipelines",
-    "RetrievedState": "memfs.model.state_documents",
-    "ReviewResult": "memfs.model.review",
-    "Rule": "memfs.model.rule",
     "Score": "memfs.recall.reviewers",
-    "SemanticMemory": "memfs.context.builtin_sources",
-    "SemanticStore": "memfs.facades.memory_layer",
-    "SimpleContextManager": "memfs.facades.layered",
-    "StateSnapshot": "memfs.model.episode",
-    "StateUpdate": "memfs.model.state_documents",
-    "StoragePipeline": "memfs.facades.pipelines",
-    "StoreResult": "memfs.model.review",
-    "TimeWeightedRetrieval": "memfs.facades.pipelines",
-    "TrivialFilter": "memfs.intake.filter",
-    "__version__": "memfs.version",
     "Workspace": "memfs.workspace",
-    "consolidate_session_memory": "memfs.facades.hooks",
-    "on_session_start": "memfs.facades.hooks",
-    "on_session_stop": "memfs.facades.hooks",
-    "on_todo_write_complete": "memfs.facades.hooks",
-    "on_user_prompt_submit": "memfs.facades.hooks",
+    "__version__": "memfs.version",
     "open_workspace": "memfs.workspace",
-    "record_correction": "memfs.facades.memory_layer",
-    "record_outcome": "memfs.facades.memory_layer",
+    "register_embedder": "memfs.search.embedder",
     "register_reviewer": "memfs.recall.reviewers",
     "register_strategy": "memfs.recall.ranking",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:  # what is in no other home is an error
-        return getattr(import_module(_HOMES.get(name, "memfs.errors")), name)
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    if name in ("errors", "seeds"):
+        return import_module(f"memfs.{name}")
+    error = getattr(import_module("memfs.errors"), name, None)
+    if isinstance(error, type):
+        return error
+    if not name.islower() or "_" in name:  # else ``from memfs import trust`` asks here before it imports the module
+        seeds = import_module("memfs.seeds")
+        if name in seeds.__all__:
+            return getattr(seeds, name)
     raise AttributeError(f"module 'memfs' has no attribute {name!r}")
 
 
@@ -189,121 +78,21 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "Acknowledgement",
-    "Action",
-    "AgentOutput",
-    "AgentReview",
-    "AliasForbidden",
-    "ArchiveInvalid",
-    "AttributeConflict",
-    "BackupInvalid",
-    "CheckpointInvalid",
-    "Conflict",
-    "ContentError",
-    "ContextMemory",
-    "CorruptItem",
-    "CorruptRecord",
-    "DeinitRefused",
-    "DuplicateId",
-    "DuplicateKey",
     "Embedder",
-    "EndpointFailed",
-    "Episode",
-    "EpisodicMemory",
-    "EpisodicStore",
-    "EraseRefused",
-    "ExtraMissing",
-    "FeedbackData",
-    "FormatUnsupported",
-    "GitBusy",
-    "GitFailed",
-    "HistoryError",
-    "HistoryUnavailable",
     "Hit",
-    "IdExists",
-    "IdInvalid",
-    "IndexUnavailable",
-    "InvisibleCharacter",
-    "ItemNotFound",
-    "ItemSyntaxError",
-    "ItemTooDeep",
-    "ItemTooLarge",
-    "IterationInvalid",
-    "JournalDamaged",
-    "LockTimeout",
     "MemfsError",
-    "Memory",
-    "MemoryConfig",
-    "MemoryContext",
-    "MemoryCoordinator",
-    "MemoryInjector",
     "MemoryItem",
-    "MemoryLayer",
     "MemoryPlugin",
-    "MemoryStats",
     "MemoryType",
-    "MergeRefused",
-    "MetaReviewStorage",
-    "MultiLayeredMemorySystem",
-    "NotRegularFile",
     "Origin",
-    "Outcome",
-    "PathEscape",
-    "Pattern",
-    "PatternDetector",
-    "PatternMatcher",
-    "PreferenceStore",
-    "PreferencesMemory",
-    "PushRefused",
     "Query",
-    "QueryInvalid",
-    "QuotaExceeded",
-    "RecoveryState",
-    "RemoteInvalid",
-    "RemoteRewritten",
-    "RemoteUnreachable",
-    "RepoUnsupported",
-    "RepoUntrusted",
-    "RetrievalPipeline",
-    "RetrievedState",
-    "ReviewResult",
-    "Rule",
-    "SchemaInvalid",
-    "SchemaRefForbidden",
-    "SchemaTooComplex",
     "Score",
-    "SecretDetected",
-    "SemanticMemory",
-    "SemanticStore",
-    "SettingInvalid",
-    "SharedStorageUnsupported",
-    "SimpleContextManager",
-    "StateSnapshot",
-    "StateUpdate",
-    "StorageFull",
-    "StorageIO",
-    "StoragePipeline",
-    "StorageReadOnly",
-    "StorageUnavailable",
-    "StoreResult",
-    "TagForbidden",
-    "TimeWeightedRetrieval",
-    "TokenInvalid",
-    "TrivialFilter",
     "Workspace",
-    "WorkspaceClosed",
-    "WorkspaceNotFound",
-    "WritePending",
     "__version__",
-    "consolidate_session_memory",
-    "on_session_start",
-    "on_session_stop",
-    "on_todo_write_complete",
-    "on_user_prompt_submit",
+    "errors",
     "open_workspace",
-    "record_correction",
-    "record_outcome",
     "register_embedder",
     "register_reviewer",
     "register_strategy",
+    "seeds",
 ]

@@ -18,7 +18,7 @@ from time import monotonic
 from types import MappingProxyType
 from typing import Any
 
-from memfs import config_names as names
+import memfs.config_names as names
 from memfs.errors import MemfsError, NotRegularFile, PathEscape, SchemaInvalid, SettingInvalid, WorkspaceNotFound
 from memfs.format import toml_text
 from memfs.format.codec import DOCUMENT_LIMIT, SCHEMAS, SUFFIXES, Codec
@@ -45,7 +45,7 @@ from memfs.settings import (
     spec_of,
     toml,
 )
-from memfs.trust import EMBEDDING_ENDPOINT, TrustStatus, standing
+from memfs.trust import EMBEDDING_ENDPOINT, TrustStatus, body_key, standing
 
 KEY_VARIABLES = frozenset({names.REVIEW_KEY, names.EMBEDDING_KEY})
 """Keys of services: no settings, since a setting may stand in a file and is shown (``memfs.endpoint`` reads them)."""
@@ -500,13 +500,15 @@ def load_kinds(tree: View) -> tuple[KindTable, Schemas]:
 
     Raises:
         ContentError, SettingInvalid: the file is invalid, or redefines a built-in kind.
-        SchemaRefForbidden, SchemaTooComplex: a body schema could reach out or take unbounded time.
+        SchemaRefForbidden, SchemaInvalid: the body of a kind reaches out, is too large or no schema.
     """
-    return kinds_in(_data(tree, names.KINDS))
+    return kinds_in(_data(tree, names.KINDS), tree.root)
 
 
-def kinds_in(data: bytes | None) -> tuple[KindTable, Schemas]:
+def kinds_in(data: bytes | None, root: Path) -> tuple[KindTable, Schemas]:
     """The kinds that the content of such a file declares, beside the built-in ones; None where there is no file.
+
+    A body counts where the reader trusts the workspace at ``root`` with it; a schema can keep a check busy without end.
 
     Raises:
         As ``load_kinds``.
@@ -516,17 +518,21 @@ def kinds_in(data: bytes | None) -> tuple[KindTable, Schemas]:
     document = Codec(Schemas(), KindTable()).read_document(data, names.KINDS, "kinds")
     rows: Mapping[str, Mapping[str, Any]] = document.get("kinds", {})
     bodies = {name: row["body"] for name, row in rows.items() if "body" in row}
-    return KindTable([*BUILT_IN, *(_kind(name, row) for name, row in rows.items())]), Schemas(bodies)
+    if bodies:
+        status = standing(root)
+        bodies = {name: body for name, body in bodies.items() if status.value(names.KINDS, body_key(name)) == body}
+    kinds = (_kind(name, row, has_body=name in bodies) for name, row in rows.items())
+    return KindTable([*BUILT_IN, *kinds]), Schemas(bodies)
 
 
-def _kind(name: str, row: Mapping[str, Any]) -> Kind:
+def _kind(name: str, row: Mapping[str, Any], has_body: bool) -> Kind:
     return Kind(
         name=name,
         layer=Layer(row["layer"]),
         description=row["description"],
         folder=row.get("folder", f"memories/{name}"),
         dated=row.get("dated", True),
-        body=name if "body" in row else "",
+        body=name if has_body else "",
         half_life_days=row.get("half_life_days", 0),
         retention_days=row.get("retention_days", 0),
     )

@@ -115,10 +115,6 @@ class SchemaRefForbidden(MemfsError):
     """A schema refers to something outside the bundled schemas."""
 
 
-class SchemaTooComplex(MemfsError):
-    """A schema could take unbounded time to check."""
-
-
 # -- names and places ---------------------------------------------------------------------------------------------
 class IdInvalid(MemfsError):
     """An id could not be a safe file name everywhere."""
@@ -227,10 +223,6 @@ class ArchiveInvalid(CorruptRecord):
 
 class CheckpointInvalid(CorruptRecord):
     """A checkpoint is damaged, lacks its payload, or is not there."""
-
-
-class SharedStorageUnsupported(MemfsError):
-    """The workspace is on a file system whose locks cannot be relied on."""
 
 
 # -- history ------------------------------------------------------------------------------------------------------

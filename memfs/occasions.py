@@ -1,78 +1,16 @@
-"""Runs the reactions of a workspace's parts when an occasion is raised.
-
-A part is opened only when its occasion comes, and a reaction that fails is reported and stops no other.
-"""
+"""Runs the reactions to an occasion when it is raised. One that fails is reported and stops no other."""
 
 from __future__ import annotations
 
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
 
-from memfs.admin.store_builder import has_states
 from memfs.errors import SettingInvalid
 from memfs.fs.lock import renewed_in_child
 from memfs.model.kinds import nearest
-from memfs.model.memory_config import Trigger
 from memfs.store.parts import Facts
-
-if TYPE_CHECKING:
-    from memfs.admin.cleanup import Cleaner
-    from memfs.learning.learner import Learner
-    from memfs.learning.reactions import Reactions
-    from memfs.state.parts import States
-    from memfs.store.parts import Parts
-
-
-class ReactionRunner(Protocol):
-    """The parts that reactions need; see ``memfs.workspace.Workspace`` for each."""
-
-    @property
-    def parts(self) -> Parts: ...
-
-    @property
-    def behaviours(self) -> Behaviours: ...
-
-    @property
-    def learner(self) -> Learner: ...
-
-    @property
-    def reactions(self) -> Reactions: ...
-
-    @property
-    def states(self) -> States: ...
-
-    @property
-    def cleaner(self) -> Cleaner: ...
-
-
-def connect(workspace: ReactionRunner) -> None:
-    """Let the parts of a workspace hear of the occasions that concern them."""
-    on = workspace.behaviours.on
-    for occasion in ("memory_stored", "episode_recorded"):
-        on(occasion, partial(_learn, workspace, occasion))
-    for trigger in Trigger:
-        on(trigger.value, partial(_react, workspace, trigger.value))
-    on("storage_threshold", lambda _: workspace.cleaner.clean())
-    for occasion in ("state_stored", "iteration_closed", "storage_threshold"):
-        on(occasion, partial(_tell_states, workspace, occasion))
-
-
-def _learn(workspace: ReactionRunner, occasion: str, facts: Mapping[str, Any]) -> None:
-    workspace.learner.react(occasion, facts)
-
-
-def _react(workspace: ReactionRunner, occasion: str, facts: Mapping[str, Any]) -> None:
-    workspace.reactions.react(occasion, facts)
-
-
-def _tell_states(workspace: ReactionRunner, occasion: str, facts: Mapping[str, Any]) -> None:
-    if "states" in workspace.__dict__ or has_states(workspace.parts.seen):
-        workspace.states.react(occasion, facts)
-
 
 Reaction = Callable[[Facts], object]
 

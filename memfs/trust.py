@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memfs.config_names import FEEDBACK_TEMPLATE, MEMORY_CONTEXT, MEMORY_CONTEXTS, SETTINGS_FILE, SYSTEM_CONFIG
+from memfs.config_names import FEEDBACK_TEMPLATE, KINDS, MEMORY_CONTEXT, MEMORY_CONTEXTS, SETTINGS_FILE, SYSTEM_CONFIG
 from memfs.errors import ContentError, CorruptRecord, MemfsError
 from memfs.format import json_text, toml_text, yaml_text
 from memfs.format.decode import decode
@@ -111,6 +111,11 @@ class TrustStatus:
         ]
 
 
+def body_key(kind: str) -> str:
+    """The key of the schema that a workspace gives to the ``data`` of its own kind."""
+    return f"kinds.{kind}.body"
+
+
 def command(root: Path) -> str:
     """The command that trusts a folder, ready to be pasted into a shell."""
     return f"memfs trust {shlex.quote(str(root))}"
@@ -137,7 +142,7 @@ def standing(root: Path) -> TrustStatus:
 
 def enabling(root: Path) -> list[PluginTrust]:
     """What in a workspace's files would loosen a protection or reach outside; a file that cannot be read counts not."""
-    found = [*_from_settings(root), *_from_system_config(root), *_from_memory_contexts(root)]
+    found = [*_from_settings(root), *_from_system_config(root), *_from_kinds(root), *_from_memory_contexts(root)]
     return [*found, *_from_feedback_template(root)]
 
 
@@ -246,6 +251,14 @@ def _from_system_config(root: Path) -> Iterator[PluginTrust]:
     if not isinstance(secondary, dict) or secondary.get("enabled", True) is False or not secondary.get("path"):
         return
     yield PluginTrust(SYSTEM_CONFIG, "secondary.path", secondary["path"])
+
+
+def _from_kinds(root: Path) -> Iterator[PluginTrust]:
+    """The schemas of the workspace's own kinds, which can keep a check busy without end."""
+    rows = _document(root, KINDS).get("kinds")
+    for name, row in rows.items() if isinstance(rows, dict) else ():
+        if isinstance(row, dict) and "body" in row:
+            yield PluginTrust(KINDS, body_key(name), row["body"])
 
 
 def _from_memory_contexts(root: Path) -> Iterator[PluginTrust]:

@@ -376,7 +376,7 @@ class NoticedChange:
 
 
 class Watcher:
-    """Watches the files of one open store (see ``memfs.store.values.Eyes``)."""
+    """Watches the files of one open store (see ``memfs.store.values.FileWatcher``)."""
 
     def __init__(
         self,
@@ -422,7 +422,7 @@ class Watcher:
         self._adopt_soon()
         self._thread = self._started()
 
-    # -- Eyes -----------------------------------------------------------------------------------------------------
+    # -- FileWatcher ----------------------------------------------------------------------------------------------
     def drain(self) -> list[str] | None:
         """Paths seen to change since the last call; None when a scan is needed to be sure."""
         self._revive()

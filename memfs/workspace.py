@@ -6,9 +6,10 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from memfs.admin.quota import Quota
 from memfs.admin.secondary import problems_of
@@ -25,18 +26,22 @@ from memfs.admin.store_builder import (
 )
 from memfs.config import FollowedContext, checked_values, elsewhere, load
 from memfs.config_names import SETTINGS_FILE
-from memfs.errors import MemfsError, WorkspaceClosed
+from memfs.errors import Conflict, HistoryError, MemfsError, WorkspaceClosed
 from memfs.fs.lock import shared_property
 from memfs.git.busy import ERASE_FOLDER
 from memfs.git.repository import Repository
-from memfs.model import KindTable
-from memfs.model.memory_config import OFF
+from memfs.model import KindTable, MemoryItem, Query, Recall
+from memfs.model.ids import check_id
+from memfs.model.kinds import ITEM_LIMIT
+from memfs.model.memory_config import OFF, Trigger
+from memfs.model.query import MOST
 from memfs.model.time import utc_now
-from memfs.occasions import Behaviours, connect
+from memfs.occasions import Behaviours
 from memfs.recall.recaller import Helpers, Recaller
 from memfs.settings import Settings
 from memfs.store import Store
-from memfs.store.parts import Parts
+from memfs.store.parts import Facts, Parts
+from memfs.store.searcher import not_found
 from memfs.usage import Usage
 
 if TYPE_CHECKING:
@@ -59,18 +64,39 @@ if TYPE_CHECKING:
     from memfs.learning.learner import Learner
     from memfs.learning.pattern_learner import PatternStore
     from memfs.learning.reactions import Reactions
+    from memfs.model.item import ItemChanges, ItemFields
     from memfs.model.memory_config import MemoryConfig
+    from memfs.model.query import QueryFields
     from memfs.recall.embeddings import EmbeddingIndex
     from memfs.recall.rerank import Relevance
     from memfs.recall.vector_search import VectorSearch
     from memfs.state.parts import States
     from memfs.store.context import Contexts
+    from memfs.store.values import FlushResult
     from memfs.team.parts import Teams
+
+
+_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetResult:
+    """What was taken away, and from where it can be brought back.
+
+    Attributes:
+        item: as it was.
+        revision: a commit that holds it, or ``recovered``: a copy outside history; "" while its commit waits.
+        waits: why its commit waits.
+    """
+
+    item: MemoryItem
+    revision: str = ""
+    waits: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Workspace:
-    """The parts of one open workspace. The name of a part says which module to open.
+    """One open workspace: the verbs of every day, and its parts. The name of a part says which module to open.
 
     Attributes:
         root: the folder that holds ``ContextMemory/``.
@@ -97,10 +123,161 @@ class Workspace:
     created: CreateResult | None = None
     one_shot: bool = False
 
-    # The parts below are made when first used: a process that only recalls is spared what they import.
+    # -- the verbs of every day -----------------------------------------------------------------------------------
+    def remember(
+        self,
+        text: str,
+        type: str = "semantic",  # noqa: A002  what a person guesses
+        *,
+        source: str = "",
+        allow_secret: str = "",
+        **fields: Unpack[ItemFields],
+    ) -> MemoryItem:
+        """Store a memory. On return it survives ``kill -9`` and power loss, and recall finds it.
+
+        Args:
+            text: what to remember.
+            type: its kind, such as ``semantic``, ``procedural`` or ``preference``; ``kinds`` has them all.
+            source: what stores it, for the commit.
+            allow_secret: why what looks like a secret may stay.
+            fields: more of ``MemoryItem``, such as ``title``, ``tags``, ``origin`` or ``expires``.
+
+        Returns:
+            The memory with its id.
+
+        Raises:
+            SettingInvalid: there is no such type.
+            IdExists: there is a memory with that id; ``update`` changes it.
+            SchemaInvalid, SecretDetected, QuotaExceeded, StorageIO: nothing was stored.
+        """
+        self.kinds.get(type)
+        draft = MemoryItem(text, type, **fields)
+        stored = self.store.put(draft, expected="", source=source, allow_secret=allow_secret)
+        self.behaviours.fire("memory_stored", {"item": stored})
+        return stored
+
+    def recall(self, text: str = "", **fields: Unpack[QueryFields]) -> Recall:
+        """What answers a question best, the best first; without a question the newest first. Mounts are asked, too.
+
+        Args:
+            text: a question, or a few words.
+            fields: more of ``Query``, such as ``limit`` (the setting ``recall.limit`` where it is left out), ``types``,
+                ``tags``, ``since``, ``max_tokens`` or ``strategy``.
+
+        Raises:
+            QueryInvalid: an argument cannot be understood; ``field`` names it.
+        """
+        fields.setdefault("limit", self.settings.recall.limit)
+        recaller = self.sources.mounts.recall if self.settings.mounts else self.recaller
+        return recaller.search(Query(text=text, **fields))
+
+    def get(self, item_id: str) -> MemoryItem | None:
+        """The memory with this id; None where there is none.
+
+        Raises:
+            ContentError: its file is invalid at present.
+        """
+        return self.store.get(item_id)
+
+    def list(self, **fields: Unpack[QueryFields]) -> Sequence[MemoryItem]:
+        """The memories that pass all filters, newest first.
+
+        Args:
+            fields: of ``Query``, such as ``types``, ``tags``, ``since`` or ``limit``, which is 10,000 where left out.
+
+        Raises:
+            QueryInvalid: a filter cannot be understood; ``field`` names it.
+        """
+        fields.setdefault("limit", MOST)
+        return self.store.select(Query(**fields))
+
+    def update(
+        self, item_id: str, *, expected: str | None = None, source: str = "", **changes: Unpack[ItemChanges]
+    ) -> MemoryItem:
+        """Change fields of a memory; what is not named stays, and nobody else's change is lost.
+
+        Args:
+            expected: the sha256 that was last read, where a memory that changed since is to be left alone.
+            source: what changes it, for the commit.
+            changes: fields of ``MemoryItem``, such as ``content``, ``memory_type``, ``tags`` or ``importance``.
+
+        Raises:
+            ItemNotFound: there is none of this id; the hint names the nearest.
+            Conflict: it is not what was expected, or keeps changing.
+            SchemaInvalid, SecretDetected, QuotaExceeded, StorageIO: nothing was changed.
+        """
+        for _ in range(_TRIES):
+            before = self.exactly(item_id)
+            after = before.replace(**changes)
+            self.kinds.get(after.type)
+            try:
+                return self.store.put(after, expected=expected or before.sha256, source=source)
+            except Conflict:
+                if expected is not None:
+                    raise
+        raise Conflict(f"{item_id!r} keeps changing", hint="try again")
+
+    def forget(self, item_id: str, reason: str = "", *, expected: str | None = None, source: str = "") -> ForgetResult:
+        """Take a memory out of the files and out of recall; a revision or a copy keeps it.
+
+        Args:
+            reason: why, for the commit.
+            expected: the sha256 that was last read, where a memory that changed since is to be left alone.
+            source: what removes it, for the commit.
+
+        Raises:
+            ItemNotFound: there is none of this id; the hint names the nearest.
+            Conflict, StorageIO: nothing was removed.
+        """
+        item = self.exactly(item_id)
+        head, committed = self.repository.head().commit or "", self._is_committed(item)
+        by_hand = not committed and self.settings.history.commit == "manual"
+        if by_hand:
+            with suppress(FileNotFoundError):
+                self.recovered.keep(item.path, self.parts.seen.read(item.path, ITEM_LIMIT).data)
+        self.store.delete(item.id, expected=expected or item.sha256, reason=reason, source=source)
+        if committed or by_hand:
+            return ForgetResult(item=item, revision=head if committed else "recovered")
+        # what only the files or the journal hold goes into history: else there were no way back
+        flushed = self.store.flush(adopt=False)
+        if not flushed.commits:
+            return ForgetResult(item=item, waits=flushed.reason or "its commit waits")
+        return ForgetResult(item=item, revision=self.repository.resolve(f"{flushed.commits[-1]}~1"))
+
+    def commit(self, message: str = "") -> FlushResult:
+        """Commit what waits, and what was edited by hand, with a message for the latter.
+
+        It does not raise where git is busy: the answer's ``reason`` says so.
+        """
+        return self.store.flush(adopt=True, message=message, asked=True)
+
+    def exactly(self, item_id: str) -> MemoryItem:
+        """The memory with this very id: what is to be changed must not be guessed.
+
+        Raises:
+            ItemNotFound: there is none; the hint names the nearest.
+            IdInvalid: no id can be so.
+            ContentError: its file is invalid at present.
+        """
+        found = self.store.get(check_id(item_id))
+        if found is not None:
+            return found
+        ids = sorted(self.store.index_sync.ids())
+        raise not_found(item_id, [one for one in ids if one.casefold().startswith(item_id.casefold())], ids)
+
+    def _is_committed(self, item: MemoryItem) -> bool:
+        """Whether HEAD holds the memory as its file has it."""
+        try:
+            data = self.parts.seen.read(item.path, ITEM_LIMIT).data
+            return self.repository.head_blob(item.path) == self.repository.blob_id(data)
+        except (FileNotFoundError, HistoryError):
+            return False
+
+    # -- parts ----------------------------------------------------------------------------------------------------
+    # They are made when first used: a process that only recalls is spared what they import.
     @shared_property
-    def recall(self) -> Recaller:
-        """Answers questions."""
+    def recaller(self) -> Recaller:
+        """Answers questions, in more ways than ``recall``."""
         helpers = Helpers(
             usage=self.usage,
             repository=self.repository,
@@ -247,7 +424,7 @@ class Workspace:
             parts=self.parts,
             settings=self.settings,
             usage=self.usage,
-            recall=self.recall,
+            recall=self.recaller,
             intake=lambda: self.intake,
             states=lambda: self.states,
             memory_config=lambda: self.memory_config,
@@ -311,7 +488,7 @@ class Workspace:
 
         return Reactions(
             self.store,
-            self.recall,
+            self.recaller,
             lambda: self.memory_config,
             self.behaviours.fire,
             keep=lambda: self.learner.keep("patterns"),
@@ -321,9 +498,9 @@ class Workspace:
     @shared_property
     def patterns(self) -> PatternStore:
         """What memories have in common: found, kept and suggested."""
-        from memfs.learning.pattern_learner import patterns_of
+        from memfs.learning.pattern_learner import PatternStore
 
-        return patterns_of(
+        return PatternStore(
             self.store,
             self.parts,
             lambda: self.memory_config,
@@ -391,8 +568,8 @@ class Workspace:
             ending.callback(setattr, self.quota, "written", False)  # closing again has nothing to do
             ending.callback(self.store.close)
             ending.callback(self.usage.close)
-            if "recall" in self.__dict__:
-                self.recall.close()
+            if "recaller" in self.__dict__:
+                self.recaller.close()
             for begun in ("teams", "patterns", "meaning", "sources", "states"):
                 if begun in self.__dict__:
                     ending.callback(getattr(self, begun).close)
@@ -481,10 +658,33 @@ def _opened(
         created=lay_out(store, repository, on.repository_made) if on.create else None,
         one_shot=one_shot,
     )
-    connect(workspace)
+    _connect(workspace)
     workspace.quota.chores.append(workspace._keep_up)
     if os.path.lexists(repository.state / ERASE_FOLDER):
         workspace.cutter.take_up()
         workspace.eraser.take_up()
     store.take_up()
     return workspace
+
+
+def _connect(workspace: Workspace) -> None:
+    """Let the parts of a workspace hear of their occasions; a part is opened when the first of these comes."""
+    on = workspace.behaviours.on
+
+    def learn(occasion: str, facts: Facts) -> None:
+        workspace.learner.react(occasion, facts)
+
+    def react(occasion: str, facts: Facts) -> None:
+        workspace.reactions.react(occasion, facts)
+
+    def tell_states(occasion: str, facts: Facts) -> None:
+        if "states" in workspace.__dict__ or has_states(workspace.parts.seen):
+            workspace.states.react(occasion, facts)
+
+    for occasion in ("memory_stored", "episode_recorded"):
+        on(occasion, partial(learn, occasion))
+    for trigger in Trigger:
+        on(trigger.value, partial(react, trigger.value))
+    on("storage_threshold", lambda _: workspace.cleaner.clean())
+    for occasion in ("state_stored", "iteration_closed", "storage_threshold"):
+        on(occasion, partial(tell_states, occasion))

@@ -17,6 +17,7 @@ PACKAGE = Path(__file__).parent.parent / "memfs"
 # From the top down. A module imports only rows beneath its own, or its own row where that is one folder.
 ROWS: list[set[str]] = [
     {"memfs", "memfs.__main__"},
+    {"memfs.seeds"},
     {"memfs.testing"},
     {"memfs.doors"},
     {"memfs.facades"},
@@ -79,7 +80,6 @@ OWNERS = {
     "git": "memfs.git.process",
     "httpx": "memfs.endpoint",
     "jsonschema": "memfs.format.schema",
-    "matplotlib": "memfs.state.charts",
     "pyarrow": "memfs.state.export_formats",
     "zstandard": "memfs.fs.zstd",
     "jsonschema_rs": "memfs.format.schema",

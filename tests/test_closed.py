@@ -104,7 +104,7 @@ def test_every_part_of_a_closed_workspace_says_so(opened: Opened) -> None:
     """Every public method of every part raises WorkspaceClosed, whatever it would have answered from memory."""
     workspace = opened()
     workspace.store.put(MemoryItem("hello", "knowledge", id="hello"))
-    workspace.recall.search("hello")
+    workspace.recaller.search("hello")
     parts = parts_of(workspace)
     workspace.close()
     silent = []
@@ -131,7 +131,7 @@ def test_a_closed_workspace_reads_nothing_through_a_number_of_old(opened: Opened
     reused = [io.open_file(tmp_path, 0) for _ in range(64)]
     try:
         with pytest.raises(WorkspaceClosed):
-            workspace.recall.search("hello")
+            workspace.recaller.search("hello")
         with pytest.raises(WorkspaceClosed):
             workspace.store.put(MemoryItem("more", "knowledge"))
         assert workspace.store.watching == "off"

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
+from kit.model_server import ModelReply, ModelServer, Request, embeds, says
 from kit.patience import LONG
 from memfs.config import KEY_VARIABLES, load
 from memfs.config_names import EMBEDDING_KEY, REVIEW_KEY
 from memfs.endpoint import AnswerUnusable, Endpoint, chat_answer, key_of
 from memfs.errors import EndpointFailed, ExtraMissing, SettingInvalid
-from memfs.testing.model_server import ModelReply, ModelServer, Request, embeds, says
 
 SCHEMA = {"type": "object", "properties": {"score": {"type": "number"}}, "required": ["score"]}
 KEY = "sk-test-0123456789abcdef"

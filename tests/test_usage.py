@@ -265,7 +265,7 @@ def workspace(opened: Callable[..., Workspace]) -> Workspace:
 
 def test_a_recall_counts_what_it_brought_back(workspace: Workspace) -> None:
     """Only the hits of an answer count, not candidates that were cut off, and not what is listed or read (M3)."""
-    hits = workspace.recall.search(Query(text="apple", limit=2)).hits
+    hits = workspace.recaller.search(Query(text="apple", limit=2)).hits
     workspace.store.get("c")
     workspace.store.select(Query())
     assert workspace.usage.all().keys() == {hit.item.id for hit in hits}
@@ -276,7 +276,7 @@ def test_use_changes_the_order_under_learning(workspace: Workspace) -> None:
     """What came back before comes first under ``learning``, and has no say under ``default`` (M1)."""
     workspace.usage.touch(["c"] * 20, NOON)
     orders = {
-        name: [hit.item.id for hit in workspace.recall.search(Query(text="apple", strategy=name)).hits]
+        name: [hit.item.id for hit in workspace.recaller.search(Query(text="apple", strategy=name)).hits]
         for name in ("default", "learning")
     }
     assert orders == {"default": ["a", "b", "c"], "learning": ["c", "a", "b"]}
@@ -286,7 +286,7 @@ def test_a_recall_writes_nothing_that_git_tracks(workspace: Workspace, git: Call
     """Counts lie outside the tree, and no file of an item changes (M3)."""
     workspace.store.flush()
     before = {path: path.read_bytes() for path in workspace.root.rglob("*.yaml")}
-    workspace.recall.search("apple")
+    workspace.recaller.search("apple")
     workspace.usage.flush()
     assert {path: path.read_bytes() for path in workspace.root.rglob("*.yaml")} == before
     assert git(workspace.root, "status", "--porcelain") == ""
@@ -302,7 +302,7 @@ def test_an_answer_comes_though_the_disk_takes_no_counts(workspace: Workspace) -
     before = io.set_hook(full)
     try:
         for name in ("default", "learning"):
-            assert len(workspace.recall.search(Query(text="apple", strategy=name)).hits) == 3
+            assert len(workspace.recaller.search(Query(text="apple", strategy=name)).hits) == 3
         workspace.usage.flush()
     finally:
         io.set_hook(before)

@@ -54,7 +54,7 @@ def test_recall_in_a_watching_process_sees_what_was_written_just_before(resident
     """After a moment for the event to arrive, recall needs no scan to be right."""
     assert resident.store.watching == "on"
     write(resident, "a", "apricot")
-    assert until(lambda: len(resident.recall.search("apricot").hits) == 1)
+    assert until(lambda: len(resident.recaller.search("apricot").hits) == 1)
 
 
 def test_44_a_storm_of_files_is_followed_within_seconds(resident: Workspace) -> None:
@@ -67,7 +67,7 @@ def test_44_a_storm_of_files_is_followed_within_seconds(resident: Workspace) -> 
 
 def test_44_lost_events_are_made_good_by_a_scan(resident: Workspace) -> None:
     """When the system says that events were lost, all files are compared (faults row 44)."""
-    eyes = resident.store.sight._eyes
+    eyes = resident.store.change_detector._watcher
     assert isinstance(eyes, Watcher)
     scanned = eyes._scanned_at
     logging.getLogger("watchdog.observers.inotify_c").warning("Inotify queue overflowed")
@@ -86,18 +86,18 @@ def test_44_without_watches_recall_scans_and_status_says_so(tmp_path: Path, monk
         assert workspace.store.watching.startswith("degraded")
         assert "inotify watch limit reached" in workspace.store.watching
         write(workspace, "a", "apple")
-        assert [hit.item.id for hit in workspace.recall.search("apple").hits] == ["a"]
+        assert [hit.item.id for hit in workspace.recaller.search("apple").hits] == ["a"]
 
 
 def test_44_a_dead_observer_is_noticed(resident: Workspace) -> None:
     """If the observer's thread dies, recall scans (faults row 44)."""
-    eyes = resident.store.sight._eyes
+    eyes = resident.store.change_detector._watcher
     assert isinstance(eyes, Watcher)
     assert eyes._hearing._observer is not None
     eyes._hearing._observer.stop()
     eyes._hearing._observer.join()
     write(resident, "a", "apple")
-    assert [hit.item.id for hit in resident.recall.search("apple").hits] == ["a"]
+    assert [hit.item.id for hit in resident.recaller.search("apple").hits] == ["a"]
 
 
 def test_44_a_library_that_cannot_be_stopped_holds_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

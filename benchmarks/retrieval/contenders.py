@@ -60,7 +60,7 @@ class Memfs:
 
     def answer(self, asked: Asked) -> list[str]:
         """See ``Contender``."""
-        hits = self._workspace.recall.search(Query(text=asked.text, limit=DEPTH)).hits
+        hits = self._workspace.recaller.search(Query(text=asked.text, limit=DEPTH)).hits
         return [self._ids[hit.item.id] for hit in hits]
 
     def close(self) -> None:

@@ -290,7 +290,7 @@ def leaks(checker: CheckContext) -> Iterator[Problem]:
     """Every secret that nothing allows, in the files and in the last commit; and what may be one."""
     known = {(row.path, row.line) for row in checker.store.problems() if row.code == SecretDetected.__name__}
     committed = _committed(checker.parts)
-    for path in (*ROOT_FILES, *checker.store.edits.own_paths()):
+    for path in (*ROOT_FILES, *checker.store.edit_finder.own_paths()):
         data = _read_capped(checker.parts, path)
         if data is None:
             continue
@@ -487,8 +487,8 @@ def _items(checker: Checker) -> Iterator[Problem]:
 def _warnings(checker: Checker) -> Iterator[Problem]:
     parts = checker.parts
     broken = {problem.path for problem in checker.store.problems()}
-    for path in checker.store.edits.own_paths():
-        if schema_of(path) or path in broken or not checker.store.following.is_item(path):
+    for path in checker.store.edit_finder.own_paths():
+        if schema_of(path) or path in broken or not checker.store.index_sync.is_item(path):
             continue
         try:
             content = parts.tree.read(path, READ_LIMIT)
@@ -562,7 +562,7 @@ def _attributes(checker: Checker) -> Iterator[Problem]:
             hint="memfs check --fix adds it",
             severity=WARNING,
         )
-    for conflict in attribute_conflicts(checker.parts.repository, checker.store.edits.own_paths()):
+    for conflict in attribute_conflicts(checker.parts.repository, checker.store.edit_finder.own_paths()):
         yield Problem.of(conflict)
 
 

@@ -296,7 +296,7 @@ class Eraser:
         self._parts = parts
         self._backups = backups
         self._repository = parts.repository
-        self._history = HistoryErase(parts, store.edits)
+        self._history = HistoryErase(parts, store.edit_finder)
         self.ended: EraseResult | None = None
 
     @property

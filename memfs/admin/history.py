@@ -171,7 +171,7 @@ class History:
         self._store.require_open()
         known = [path for path in unsaved if self._repository.head_blob(path) is not None]
         undo = f"undo it with 'git checkout -- {known[0]}'" if known else "move the file out of ContextMemory/"
-        if any(map(self._store.following.rejected, unsaved)):
+        if any(map(self._store.index_sync.rejected, unsaved)):
             return f"'memfs check' names what is wrong: correct it and 'memfs commit', or {undo}"
         return f"'memfs commit' commits it, after you corrected what 'memfs check' names; or {undo}"
 
@@ -179,9 +179,9 @@ class History:
         then = {
             path: blob
             for path, blob in self._repository.tree(commit, CONTENT).items()
-            if self._store.edits.is_own(path)
+            if self._store.edit_finder.is_own(path)
         }
-        now = set(filter(self._store.edits.is_own, self._store.edits.own_paths(surely=True)))
+        now = set(filter(self._store.edit_finder.is_own, self._store.edit_finder.own_paths(surely=True)))
         if target is None:
             wanted = then.keys() | now
         else:
@@ -224,7 +224,7 @@ class History:
         return CONTENT if target.rstrip("/") == CONTENT else path_of(target).rstrip("/")
 
     def _is_there(self, path: str) -> bool:
-        return any((own + "/").startswith(path + "/") for own in self._store.edits.own_paths())
+        return any((own + "/").startswith(path + "/") for own in self._store.edit_finder.own_paths())
 
     def _followed(self, path: str, item_id: str) -> tuple[str, ...]:
         """Every path the item had: a commit that moved it touched the place it came from, too."""

@@ -41,7 +41,7 @@ def read_items(store: Store, parts: Parts) -> None:
     What is wrong with them is then among the store's problems. From now on the index vouches for the others.
     """
     store.refresh()
-    items = (path for path in store.edits.own_paths() if store.following.is_item(path))
+    items = (path for path in store.edit_finder.own_paths() if store.index_sync.is_item(path))
     suspects = [path for path in items if _suspect(store, parts, path)]
     if suspects:
         store.refresh(suspects)
@@ -53,7 +53,7 @@ def read_items(store: Store, parts: Parts) -> None:
 def document_problems(store: Store, parts: Parts) -> Iterator[Problem]:
     """What is wrong with settings, context and state documents."""
     stamps = document_stamps(parts)
-    for path in store.edits.own_paths():  # memfs.toml was read when the workspace was opened
+    for path in store.edit_finder.own_paths():  # memfs.toml was read when the workspace was opened
         schema = schema_of(path)
         if not schema:
             continue
@@ -108,8 +108,8 @@ def _suspect(store: Store, parts: Parts, path: str) -> bool:
         content = parts.seen.read(path, READ_LIMIT)
     except (FileNotFoundError, MemfsError):
         return True
-    stamp = store.following.stamp_of(path)
-    return stamp is None or store.following.damaged(path) or stamp.blob != content.stamp.blob
+    stamp = store.index_sync.stamp_of(path)
+    return stamp is None or store.index_sync.damaged(path) or stamp.blob != content.stamp.blob
 
 
 def _journal(checker: Checker) -> Iterator[Problem]:

@@ -23,7 +23,7 @@ from memfs.model.state_paths import MERGES, document_kind, iteration_of
 from memfs.model.time import format_time
 
 if TYPE_CHECKING:
-    from memfs.format.file_merge import FieldConflict
+    from memfs.format.field_merge import FieldConflict
     from memfs.git.repository import Repository
     from memfs.model.conflict import DocumentClash
 

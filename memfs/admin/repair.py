@@ -94,7 +94,7 @@ class Repairer:
         if not named:
             yield from self._journal()
         integrity.read_items(self._store, self._parts)
-        for problem in (*self._store.following.problems(), *integrity.document_problems(self._store, self._parts)):
+        for problem in (*self._store.index_sync.problems(), *integrity.document_problems(self._store, self._parts)):
             rot = problem.code == CorruptItem.__name__
             if problem.path in named or (not named and rot):
                 yield self._item(problem.path, problem.message, rot)
@@ -136,7 +136,7 @@ class Repairer:
             found = self._parts.tree.read(path, READ_LIMIT)
         except (FileNotFoundError, MemfsError) as error:
             return _Step(_lost(path, f"it cannot be read ({error}); move it away, then 'git checkout HEAD -- {path}'"))
-        stamp = self._store.following.stamp_of(path) or integrity.document_stamps(self._parts).get(path)
+        stamp = self._store.index_sync.stamp_of(path) or integrity.document_stamps(self._parts).get(path)
         if not rot and self._valid(path, found.data):
             return _Step(_lost(path, f"its bytes are whole, and it is not used for another reason: {reason}"))
         if not rot and self._parts.repository.busy():
@@ -269,7 +269,7 @@ class Repairer:
 
     def _contents(self) -> Iterator[bytes]:
         """Every content that could be an object that is lost."""
-        for path in (SETTINGS_FILE, *self._store.edits.own_paths()):
+        for path in (SETTINGS_FILE, *self._store.edit_finder.own_paths()):
             with suppress(FileNotFoundError, MemfsError):
                 yield self._parts.tree.read(path, READ_LIMIT).data
         with suppress(MemfsError):

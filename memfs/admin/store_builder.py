@@ -222,7 +222,7 @@ def usage_of(parts: Parts, store: Store, settings: Settings, notes: Path) -> Usa
         days=chosen.days,
         megabytes=chosen.megabytes,
         head=lambda: repository.head().commit or "",
-        version=store.following.blob_of,
+        version=store.index_sync.blob_of,
         unnamed=unnamed,
     )
     return Usage(notes / USAGE_FILE, served, unnamed)

@@ -18,7 +18,7 @@ from memfs.errors import Conflict, ContentError, PathEscape
 from memfs.format.text_guard import shown
 from memfs.fs import shared_file
 from memfs.fs.workspace_location import is_own, names_git
-from memfs.learning.conventions import Convention, Conventions, told
+from memfs.learning.conventions import Convention, Conventions, vouched
 from memfs.learning.preferences import Preference
 from memfs.model.kinds import ACCEPTED
 from memfs.recall.conflict_notes import unresolved_note
@@ -363,13 +363,13 @@ class AgentsBlock:
     def text(self, preferences: bool = False) -> str:
         """The text between the marks: what is agreed on and a person vouches for; "" for nothing."""
         wishes = self._preferences() if preferences else ()
-        return block_text(told(self._conventions.holding()), wishes)
+        return block_text(vouched(self._conventions.holding()), wishes)
 
     def left_out(self) -> list[Convention]:
         """What is agreed on and yet left out, as nobody vouches for it."""
         held = self._conventions.holding(status=ACCEPTED)
-        vouched = {one.id for one in told(held)}
-        return [one for one in held if one.id not in vouched]
+        ids = {one.id for one in vouched(held)}
+        return [one for one in held if one.id not in ids]
 
     # -- the file -------------------------------------------------------------------------------------------------
     def check(self, path: str | os.PathLike[str] | None = None, preferences: bool | None = None) -> BlockCheck:

@@ -21,9 +21,8 @@ from memfs.context.plugin import ContextEntry, ContextSelection, Delivery, ItemS
 from memfs.errors import MemfsError, QueryInvalid, SettingInvalid
 from memfs.intake.episode_item import episode_of
 from memfs.learning.conventions import Convention, Conventions
-from memfs.learning.episodes import Episodes
 from memfs.learning.preferences import KIND, preferences_in_order
-from memfs.learning.rules import Rules
+from memfs.learning.rules import Rules, rule_of
 from memfs.learning.triggers import THRESHOLD, Triggers
 from memfs.model import Candidate, MemoryItem, Query
 from memfs.model.episode import Episode, Outcome, Similar, StateSnapshot
@@ -31,7 +30,6 @@ from memfs.model.ids import of_mount
 from memfs.model.item import VOUCHED, Trust
 from memfs.model.kinds import ACCEPTED, nearest
 from memfs.model.time import utc_now
-from memfs.private import NAME
 from memfs.recall.conflict_notes import FINISHED
 from memfs.recall.tokens import gist
 from memfs.settings import SPECS, checked
@@ -42,7 +40,6 @@ if TYPE_CHECKING:
     from memfs.learning.preferences import Preference, Preferences
     from memfs.model.insights import AgentFeedback
     from memfs.model.rule import Rule
-    from memfs.settings import Settings
 
 
 Maker = Callable[["Sources"], ItemSource]
@@ -69,54 +66,27 @@ class _Feedback:
             self._sources.store.note_failure(error)
 
 
-def has_private(settings: Settings) -> bool:
-    """Whether private memory may be read beside the workspace."""
-    return bool(settings.mounts.get(NAME, "").strip())
-
-
-# A process that only warns, as a hook does, is spared what the other sources import.
 def _preferences(sources: Sources) -> ItemSource:
-
-    if not has_private(sources.settings):
-        return PreferencesMemory(sources.preferences)
-
     return PreferencesMemory(JointPreferences(sources.preferences, sources.mounts, sources.parts.clock))
 
 
 def _conventions(sources: Sources) -> ItemSource:
-
-    if not sources.settings.mounts:  # most workspaces have none, and are spared what reads them
-        return ConventionsMemory(sources.conventions)
-
     return ConventionsMemory(JointConventions(sources.conventions, sources.mounts))
 
 
 def _recent_session(sources: Sources) -> ItemSource:
-
-    if not has_private(sources.settings):
-        return RecentSessionMemory(sources.store, sources.parts.clock)
-
     return RecentSessionMemory(JointSessions(sources.store, sources.mounts), sources.parts.clock)
 
 
 def _feedback(sources: Sources) -> ItemSource:
-
     return FeedbackMemory(_Feedback(sources))
 
 
 def _episodic(sources: Sources) -> ItemSource:
-
-    if not sources.settings.mounts:
-        return EpisodicMemory(sources.episodes, sources.item)
-
     return EpisodicMemory(JointEpisodes(sources.triggers, sources.mounts), sources.item)
 
 
 def _semantic(sources: Sources) -> ItemSource:
-
-    if not sources.settings.mounts:
-        return SemanticMemory(sources.rules, sources.item, whole=True)
-
     return SemanticMemory(JointRules(sources.rules, sources.mounts), sources.item, whole=True)
 
 
@@ -602,7 +572,7 @@ class JointEpisodes:
             found += more
         found.sort(key=lambda pair: (pair[0].outcome != Outcome.FAILURE, -round(pair[0].similarity, 9)))
         items = (load(one) for one, load in found[:limit])
-        episodes = (Episodes.of(item) for item in items if item is not None)
+        episodes = (episode_of(item) for item in items if item is not None)
         return [episode for episode in episodes if episode is not None]
 
 
@@ -631,7 +601,7 @@ class JointRules:
 
 def _rules(mount: Mount, state: StateSnapshot, min_confidence: float) -> list[Rule]:
     items = (mount.behind(match) for match in mount.triggers.rules(state, min_confidence))
-    rules = (Rules.of(item) for item in items if item is not None)
+    rules = (rule_of(item) for item in items if item is not None)
     return [rule for rule in rules if rule is not None]
 
 
@@ -663,11 +633,11 @@ class JointPreferences:
     def _wishes(self, mount: Mount, context: str, limit: int) -> list[MemoryItem]:
         """The preferences that hold in private memory, those that fit the context first."""
         asked = Query(types=frozenset({KIND}))
-        loaded = (mount.load(candidate) for candidate in mount.seeking.every(asked))
+        loaded = (mount.load(candidate) for candidate in mount.searcher.every(asked))
         items = {one.item.id: one.item for one in loaded if one is not None}
         names = [row.id for row in preferences_in_order(items.values(), self._clock())]
         if context.strip():
-            found = mount.seeking.candidates(replace(asked, text=context, limit=max(limit, 1)))
+            found = mount.searcher.candidates(replace(asked, text=context, limit=max(limit, 1)))
             names = list(dict.fromkeys([*(one.id for one in found if one.id in names), *names]))
         return [items[name] for name in names[:limit]]
 
@@ -680,7 +650,7 @@ class JointSessions:
 
     def candidates(self, query: Query) -> list[Candidate]:
         """The items that pass the query's filters, the newest first."""
-        more = self._mounts.each(lambda mount: mount.store.seeking.candidates(query) if mount.own else [])
+        more = self._mounts.each(lambda mount: mount.store.searcher.candidates(query) if mount.own else [])
         found = [*self._own.candidates(query), *(one for rows in more.values() for one in rows)]
         return sorted(found, key=lambda one: one.timestamp, reverse=True)[: query.limit]
 
@@ -692,5 +662,5 @@ class JointSessions:
 
 
 def _selected(mount: Mount, query: Query) -> list[MemoryItem]:
-    loaded = (mount.store.load(candidate) for candidate in mount.store.seeking.candidates(query))
+    loaded = (mount.store.load(candidate) for candidate in mount.store.searcher.candidates(query))
     return [mount.outward(found.item) for found in loaded if found is not None]

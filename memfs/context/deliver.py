@@ -230,16 +230,23 @@ def cost_of(text: str) -> int:
 
 
 def _shortened(entry: ContextEntry, most: int) -> ContextEntry:
-    """An entry that takes no more than ``most`` tokens, cut at a blank."""
+    """An entry that takes no more than ``most`` tokens; as it is where it cannot be cut to that."""
     if cost_of(bullet(entry)) <= most:
         return entry
-    low, high = 0, min(len(entry.text), LETTERS_A_TOKEN * max(most, 0))
-    while low < high:
-        middle = (low + high + 1) // 2
-        fits = cost_of(bullet(replace(entry, text=entry.text[:middle] + SHORTENED))) <= most
-        low, high = (middle, high) if fits else (low, middle - 1)
-    kept = entry.text[:low]
-    return replace(entry, text=(kept.rpartition(" ")[0] or kept) + SHORTENED) if kept.strip() else entry
+    text = _beginning(entry.text, most, lambda kept: cost_of(bullet(replace(entry, text=kept))))
+    return replace(entry, text=text) if text else entry
+
+
+def _beginning(text: str, most: int, cost: Callable[[str], int]) -> str:
+    """The beginning of a text, cut at a blank, that costs no more than ``most`` tokens; "" if none does."""
+
+    def cut(length: int) -> str:
+        kept = text[:length]
+        return (kept.rpartition(" ")[0] or kept) + SHORTENED
+
+    lengths = range(1, min(len(text), LETTERS_A_TOKEN * max(most, 0)))
+    length = bisect_right(lengths, most, key=lambda length: cost(cut(length)))
+    return cut(length) if text[:length].strip() else ""
 
 
 _SHARE = 3
@@ -250,67 +257,43 @@ _MORE = "(more was found, and had no room)"
 _FADING = "fading"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextQuestion:
-    """What is asked.
-
-    Attributes:
-        text: in natural words.
-        limit: at most so many items.
-        tokens: the budget; None where there is no bound.
-        decay: whether what is old and unused sinks.
-        known: tells what the agent has already.
-        within: whose filters restrict the items; its text, limit and budget do not count.
-    """
-
-    text: str
-    limit: int
-    tokens: int | None
-    decay: bool
-    known: Callable[[str], bool]
-    within: Query = field(default_factory=Query)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecalledContext:
-    """The answer: its text, "" where nothing is found, the ids in it, and how much had no room."""
-
-    text: str = ""
-    ids: tuple[str, ...] = ()
-    left_out: int = 0
-
-
-def recalled(recall: Recaller, said: Sequence[SourceReply], question: ContextQuestion) -> RecalledContext:
+def recalled(
+    recall: Recaller, said: Sequence[SourceReply], query: Query, known: Callable[[str], bool]
+) -> DeliveryResult:
     """The items that answer a question best, and what further sources say, as quoted data.
+
+    Args:
+        query: what is asked; its ``max_tokens`` is the budget of all of it.
+        known: tells what the agent has already.
 
     Raises:
         QueryInvalid: the question cannot be understood.
     """
     wanted = sum(cost_of("\n".join(one.lines())) for one in said)
-    answer = _found(recall, _query(question, wanted), question)
+    answer = _found(recall, _sharing(query, wanted), known)
     spent = (answer.tokens or count_tokens(frame())) + cost_of(_MORE)
-    left = None if question.tokens is None else question.tokens - spent
+    left = None if query.max_tokens is None else query.max_tokens - spent
     blocks, left = _told(answer, left)
     same = {normalised(gist(hit.item)) for hit in answer.hits}
     told = choose(
         said,
-        lambda text: normalised(text) in same or question.known(text),
+        lambda text: normalised(text) in same or known(text),
         Room(tokens=left, once=cost_of(MISSING.format(1_000))),
     )
     lines = [f"{QUOTE}{line}" for one in told for text in one.lines() for line in shown(text).split("\n")]
     blocks += ["\n".join(lines)] if lines else []
     if blocks and answer.cut:
         blocks.append(QUOTE + _MORE)
-    return RecalledContext(
-        text=around("\n\n".join(blocks)) if blocks else "",
+    return DeliveryResult(
+        texts=(around("\n\n".join(blocks)),) if blocks else (),
         ids=tuple(hit.item.id for hit in answer.hits),
         left_out=sum(one.left_out for one in told),
     )
 
 
-def _found(recall: Recaller, query: Query, question: ContextQuestion) -> Recall:
+def _found(recall: Recaller, query: Query, known: Callable[[str], bool]) -> Recall:
     """The hits that have room; where none has, the best one, shortened: it is found, and must not pass for missing."""
-    search = partial(recall.search, fenced=True, leave_out=partial(_left_out, question.known), mark=_mark)
+    search = partial(recall.search, fenced=True, leave_out=partial(_left_out, known), mark=_mark)
     answer = search(query)
     if answer.duplicates and not any(hit.item.type == RULE for hit in answer.hits):
         answer = _with_rules(answer, query, search)
@@ -334,15 +317,13 @@ def _with_rules(answer: Recall, query: Query, search: Callable[[Query], Recall])
 
 
 def _shortened_hit(hit: Hit, most: int) -> Hit | None:
-    """A hit that takes no more than ``most`` tokens with the marks around it, cut at a blank; None if none does."""
-    content = hit.item.content
+    """A hit that takes no more than ``most`` tokens with the marks around it; None if none does."""
 
-    def cut(length: int) -> Hit:
-        kept = content[:length]
-        return replace(hit, item=hit.item.replace(content=(kept.rpartition(" ")[0] or kept) + SHORTENED))
+    def holding(content: str) -> Hit:
+        return replace(hit, item=hit.item.replace(content=content))
 
-    low = bisect_right(range(1, min(len(content), LETTERS_A_TOKEN * most)), most, key=lambda length: _cost(cut(length)))
-    return cut(low) if low else None
+    content = _beginning(hit.item.content, most, lambda kept: _cost(holding(kept)))
+    return holding(content) if content else None
 
 
 def _cost(hit: Hit) -> int:
@@ -374,17 +355,12 @@ def _told(answer: Recall, left: int | None) -> tuple[list[str], int | None]:
     return blocks, left
 
 
-def _query(question: ContextQuestion, wanted: int) -> Query:
-    tokens = question.tokens
-    most = None if tokens is None else max(1, tokens - min(wanted, tokens // _SHARE) - cost_of(_MORE))
-    return replace(
-        question.within,
-        text=question.text,
-        limit=question.limit,
-        max_tokens=most,
-        deduplicate=True,
-        strategy=_FADING if question.decay else "",
-    )
+def _sharing(query: Query, wanted: int) -> Query:
+    """The query with what its budget leaves to items where further sources want so many tokens."""
+    tokens = query.max_tokens
+    if tokens is None:
+        return query
+    return replace(query, max_tokens=max(1, tokens - min(wanted, tokens // _SHARE) - cost_of(_MORE)))
 
 
 def _left_out(known: Callable[[str], bool], item: MemoryItem) -> bool:
@@ -451,7 +427,7 @@ class Deliverer:
 
     def apart(self) -> Deliverer:
         """One that may be given other settings and further sources, without a change to this one."""
-        return Deliverer(self._sources, self._sources.plugins_for(self.memory))
+        return Deliverer(self._sources, self.plugins.copy())
 
     def configure(self, values: Mapping[str, Any]) -> None:
         """Let values win over the workspace's ``[memory]`` tables.
@@ -541,20 +517,20 @@ class Deliverer:
         most = self._sources.settings.recall.limit if limit is None else limit
         told, query = _text(prompt), _text(query, "query")
         known = KnownText(unquoted(told)).has if told.strip() else (lambda _: False)
-        question = ContextQuestion(
-            text=query, limit=most, tokens=tokens, decay=self.memory.decay, known=known, within=within or Query()
+        asked = replace(
+            within or Query(),
+            text=query,
+            limit=most,
+            max_tokens=tokens,
+            deduplicate=True,
+            strategy=_FADING if self.memory.decay else "",
         )
         state = StateSnapshot(context=query, agent=agent)
         said, problems = self._asked(Delivery.ON_DEMAND, state) if within is None else ([], ())
         with not_handed_out():  # not all that is found has room
-            found = recalled(self._sources.mounts.recall, said, question)
+            found = recalled(self._sources.mounts.recall, said, asked, known)
         self._served("recall", found.ids, state, query)
-        return DeliveryResult(
-            texts=(found.text,) if found.text else (),
-            ids=found.ids,
-            left_out=found.left_out,
-            problems=problems,
-        )
+        return replace(found, problems=problems)
 
     def _delivered(
         self,

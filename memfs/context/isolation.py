@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from memfs.context.plugin import ContextSelection, Delivery, ItemSource, MemoryPlugin
-from memfs.context.plugin_failures import Busy, FailureBook, Late, PluginFailure, told
+from memfs.context.plugin_failures import Busy, FailureBook, Late, PluginFailure, error_line
 from memfs.fs.lock import renewed_in_child
 from memfs.model.episode import StateSnapshot
 
@@ -94,36 +94,19 @@ class SourceGuard:
         Args:
             paused: whether those are asked too that are paused because they failed.
         """
-        begun = self._begin(sources, state, paused)
-        answers = [_direct(source, state) for source in sources if source.built_in]
+        begun = {source.name: self._begun(source, state, paused) for source in sources if not source.built_in}
+        until = time.monotonic() + self.seconds
+        own = {source.name: _direct(source, state) for source in sources if source.built_in}
         if begun:
-            wait(begun, self._left(begun))
-        return self._together(sources, answers, begun)
+            wait(list(begun.values()), until - time.monotonic())
+        return [own[source.name] if source.built_in else self._answer(source, begun[source.name]) for source in sources]
 
-    def _begin(self, sources: Sequence[LoadedSource], state: StateSnapshot, paused: bool) -> list[ForeignCall]:
-        foreign = [source for source in sources if not source.built_in]
-        if not foreign:
-            return []
-
-        begun = []
-        for source in foreign:
-            call = ForeignCall(source.name, self.seconds)
-            reason = "" if paused else self.book.paused(source.name)
-            if reason:
-                call.refused = reason
-            else:
-                self._start(call, partial(_context_of, source.plugin, _own(state)))
-            begun.append(call)
-        return begun
-
-    def _left(self, begun: Sequence[ForeignCall]) -> float:
-        return max((call.began for call in begun), default=time.monotonic()) + self.seconds - time.monotonic()
-
-    def _together(
-        self, sources: Sequence[LoadedSource], own: list[SourceAnswer], begun: list[ForeignCall]
-    ) -> list[SourceAnswer]:
-        direct, foreign = iter(own), iter(begun)
-        return [next(direct) if source.built_in else self._answer(source, next(foreign)) for source in sources]
+    def _begun(self, source: LoadedSource, state: StateSnapshot, paused: bool) -> ForeignCall:
+        call = ForeignCall(source.name, self.seconds)
+        call.refused = "" if paused else self.book.paused(source.name)
+        if not call.refused:
+            self._start(call, partial(_context_of, source.plugin, _own(state)))
+        return call
 
     def _answer(self, source: LoadedSource, call: ForeignCall) -> SourceAnswer:
         if call.refused:
@@ -181,7 +164,7 @@ class SourceGuard:
         try:
             call.start(work, self._ended)
         except RuntimeError as error:  # the system gives no further thread
-            call.future, call.refused = None, told(error)
+            call.future, call.refused = None, error_line(error)
             self._ended(call)
 
     def _ended(self, call: ForeignCall) -> None:
@@ -219,7 +202,7 @@ def _direct(source: LoadedSource, state: StateSnapshot) -> SourceAnswer:
     try:
         selection = source.plugin.select(state)  # type: ignore[union-attr]  # a built-in one is an ItemSource
     except Exception as error:  # noqa: BLE001  reported: an agent goes on without this source
-        return SourceAnswer(source=source, seconds=time.monotonic() - began, failure=told(error))
+        return SourceAnswer(source=source, seconds=time.monotonic() - began, failure=error_line(error))
     return SourceAnswer(source=source, selection=selection, seconds=time.monotonic() - began)
 
 
@@ -316,7 +299,9 @@ class ForeignCall:
             if error is None:
                 self.future.set_result(value)
             else:
-                self.future.set_exception(error if isinstance(error, PluginFailure) else PluginFailure(told(error)))
+                self.future.set_exception(
+                    error if isinstance(error, PluginFailure) else PluginFailure(error_line(error))
+                )
 
 
 class _Daemons(ThreadPoolExecutor):

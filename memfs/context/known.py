@@ -1,7 +1,6 @@
 """Tell whether an agent has a text already: in its prompt, or in the files that coding agents read on their own.
 
-Texts are compared by passage, without their Markdown. Reading never leaves the repository, and a file is read again
-only when it changed.
+Texts are compared by passage, without their Markdown. Reading never leaves the repository.
 """
 
 from __future__ import annotations
@@ -9,17 +8,14 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cached_property, lru_cache
 from pathlib import Path
 
 from memfs.config_names import SETTINGS_FILE
 from memfs.errors import MemfsError
-from memfs.fs.lock import renewed_in_child
-from memfs.fs.scan import ScanEntry
 from memfs.fs.tree import Tree
 from memfs.intake.contradictions import contradiction
 from memfs.recall.similarity import SAME, TextShape, alike, normalised
@@ -72,24 +68,21 @@ class Passages:
         return any(alike(shape, one, SAME) >= SAME and not contradiction(shape.text, one.text) for one in near)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=32)
 def _taken_apart(text: str) -> Passages:
-    """The same prompt comes again and again."""
+    """The same prompt, and the same files, come again and again."""
     return Passages(text if len(text) <= 2 * _LOOKED_AT else f"{text[:_LOOKED_AT]}\n\n{text[-_LOOKED_AT:]}")
 
 
 class KnownText:
     """Texts an agent has before it asks for memory. May be used from several threads."""
 
-    def __init__(self, *texts: str, passages: Iterable[Passages] = ()) -> None:
+    def __init__(self, *texts: str) -> None:
         """Take whole documents, such as a prompt; Markdown is read as what it says.
 
         Of a very long one the beginning and the end count.
-
-        Args:
-            passages: of documents that were taken apart before.
         """
-        self._passages = (*(_taken_apart(text) for text in texts if text.strip()), *passages)
+        self._passages = [_taken_apart(text) for text in texts if text.strip()]
 
     def has(self, text: str) -> bool:
         """Whether a text, or else each sentence of it, occurs there in the same words, or nearly.
@@ -152,18 +145,6 @@ _MOST_BYTES = 256 << 10
 _MOST_IMPORTS = 20
 _DEEPEST = 32
 _IMPORT = re.compile(r"(?:^|(?<=\s))@([\w./-]{1,300}[\w/-])")
-_Facts = tuple[int, int, int, int]
-
-
-class _File:
-    """One file that was read: its facts, its passages, and the files it imports."""
-
-    __slots__ = ("facts", "imports", "passages")
-
-    def __init__(self, facts: _Facts, text: str, imports: tuple[str, ...]) -> None:
-        self.facts = facts
-        self.passages = Passages(text)
-        self.imports = imports
 
 
 class KnownFiles:
@@ -182,28 +163,25 @@ class KnownFiles:
         self._root = root.resolve()
         resolved = self._root if top is None else top.resolve()
         self._top = resolved if self._root.is_relative_to(resolved) else self._root
-        self._files: dict[str, _File] = {}
-        self._lock = threading.Lock()
-        renewed_in_child(self)
 
     def text(self, prompt: str = "") -> KnownText:
         """What they say at present, and the prompt; a file that cannot be read says nothing."""
-        with self._lock:
-            return KnownText(prompt, passages=self._read())
+        return KnownText(prompt, *self._texts())
 
-    def _read(self) -> list[Passages]:
+    def _texts(self) -> list[str]:
+        """What each file says, of those that are imported, too."""
         try:
             tree = Tree(self._top)
         except (MemfsError, OSError):
             return []
-        known, self._files = self._files, {}
+        found: dict[str, str] = {}
         try:
             for path in self._paths():
-                for imported in self._take(tree, path, known):
-                    self._take(tree, imported, known)
+                for imported in self._take(tree, path, found):
+                    self._take(tree, imported, found)
         finally:
             tree.close()
-        return [file.passages for file in self._files.values()]
+        return list(found.values())
 
     def _paths(self) -> Iterator[str]:
         """Where they may lie, below the repository's top."""
@@ -216,9 +194,9 @@ class KnownFiles:
                 return
             folder = posixpath.dirname(folder)
 
-    def _take(self, tree: Tree, path: str, known: dict[str, _File]) -> tuple[str, ...]:
-        """Read a file, or know that it is as it was; return the files that it imports."""
-        if path in self._files:
+    def _take(self, tree: Tree, path: str, found: dict[str, str]) -> tuple[str, ...]:
+        """Read a file; return the files that it imports, or the one that it is a link to."""
+        if path in found:
             return ()
         with suppress(MemfsError, OSError):
             entry = tree.entry(path)
@@ -226,11 +204,9 @@ class KnownFiles:
                 return ()
             if not entry.regular:
                 return self._aim(path)
-            file = known.get(path)
-            if file is None or file.facts != _facts(entry):
-                file = _file(tree, path, entry)
-            self._files[path] = file
-            return file.imports
+            found[path] = text = _text(tree, path)
+            written = _IMPORT.findall(text)[:_MOST_IMPORTS] if not path.endswith(".toml") else []
+            return tuple(dict.fromkeys(one for name in written for one in _within(path, name)))
         return ()
 
     def _aim(self, path: str) -> tuple[str, ...]:
@@ -239,16 +215,12 @@ class KnownFiles:
         return _within(path, target)
 
 
-def _file(tree: Tree, path: str, entry: ScanEntry) -> _File:
+def _text(tree: Tree, path: str) -> str:
     fd = tree.open_read(path)
     try:
-        data = os.read(fd, _MOST_BYTES)
+        return os.read(fd, _MOST_BYTES).decode("utf-8", "replace")
     finally:
         os.close(fd)
-    text = data.decode("utf-8", "replace")
-    found = _IMPORT.findall(text) if not path.endswith(".toml") else []
-    imports = dict.fromkeys(one for written in found[:_MOST_IMPORTS] for one in _within(path, written))
-    return _File(_facts(entry), text, tuple(imports))
 
 
 def _within(path: str, written: str) -> tuple[str, ...]:
@@ -257,7 +229,3 @@ def _within(path: str, written: str) -> tuple[str, ...]:
         return ()
     found = posixpath.normpath(posixpath.join(posixpath.dirname(path), written))
     return () if found.startswith("../") or found in ("..", ".") else (found,)
-
-
-def _facts(entry: ScanEntry) -> _Facts:
-    return entry[1:5]

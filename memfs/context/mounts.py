@@ -92,7 +92,7 @@ class Mount:
         self.name, self.path, self.place, self.store, self.own = name, path, place, store, own
         self.same_repository = same_repository
         self._ageing, self._layout = ageing, layout
-        self.seeking = MountSearcher(name, store.seeking)
+        self.searcher = MountSearcher(name, store.searcher)
         self.failed_at = -math.inf
         self._watched = False
 
@@ -120,7 +120,7 @@ class Mount:
         found = self.get(reference)
         if found is not None:
             return found
-        ids = [in_mount(self.name, item_id) for item_id in self.store.following.ids()]
+        ids = [in_mount(self.name, item_id) for item_id in self.store.index_sync.ids()]
         starting = [item_id for item_id in ids if item_id.casefold().startswith(reference.casefold())]
         if len(starting) == 1 and (only := self.get(starting[0])) is not None:
             return only
@@ -212,37 +212,37 @@ class Mount:
 class MountSearcher:
     """Searches one mount, with the mount's name before ids, paths and sessions."""
 
-    def __init__(self, name: str, seeking: Searcher) -> None:
+    def __init__(self, name: str, searcher: Searcher) -> None:
         self._name = name
-        self._searcher = seeking
+        self._searcher = searcher
 
     def snapshot(self) -> AbstractContextManager[None]:
-        """See ``Seeking.snapshot``."""
+        """See ``Searcher.snapshot``."""
         return self._searcher.snapshot()
 
     def candidates(self, query: Query) -> list[Candidate]:
-        """See ``Seeking.candidates``."""
+        """See ``Searcher.candidates``."""
         return self._outward(self._searcher.candidates(query))
 
     def weighed(self, query: Query, asked: Asked) -> list[Candidate]:
-        """See ``Seeking.weighed``."""
+        """See ``Searcher.weighed``."""
         return self._outward(self._searcher.weighed(query, asked))
 
     def every(self, query: Query) -> Iterator[Candidate]:
-        """See ``Seeking.every``."""
+        """See ``Searcher.every``."""
         return iter(self._outward(self._searcher.every(query)))
 
     def counted(self) -> TermCounts:
-        """See ``Seeking.counted``."""
+        """See ``Searcher.counted``."""
         return self._searcher.counted()
 
-    def talks(self) -> bool:
-        """See ``Seeking.talks``."""
-        return self._searcher.talks()
+    def has_conversations(self) -> bool:
+        """See ``Searcher.has_conversations``."""
+        return self._searcher.has_conversations()
 
     def beside(self, places: Collection[tuple[str, int]], query: Query) -> list[Candidate]:
-        """See ``Seeking.beside``; of the places only those in sessions of this mount."""
-        before = in_talk(self._name, "")
+        """See ``Searcher.beside``; of the places only those in sessions of this mount."""
+        before = session_in_mount(self._name, "")
         mine = [(session.removeprefix(before), at) for session, at in places if session.startswith(before)]
         return self._outward(self._searcher.beside(mine, query)) if mine else []
 
@@ -252,13 +252,13 @@ class MountSearcher:
                 one,
                 id=in_mount(self._name, one.id),
                 path=in_mount(self._name, one.path),
-                session=in_talk(self._name, one.session) if one.session else "",
+                session=session_in_mount(self._name, one.session) if one.session else "",
             )
             for one in found
         ]
 
 
-def in_talk(name: str, session: str) -> str:
+def session_in_mount(name: str, session: str) -> str:
     """What a session of a mount is called among those of all workspaces: no file has such a name for one."""
     return f"\0{name}\0{session}"
 
@@ -367,7 +367,7 @@ class JointStore:
         self._own = own
         self._mounts = mounts
         self._absent = absent
-        self.seeking = JointSearcher(own, mounts)
+        self.searcher = JointSearcher(own, mounts)
 
     def load(self, candidate: Candidate) -> LoadedItem | None:
         """The item behind a candidate, from the workspace it was found in."""
@@ -407,10 +407,10 @@ class JointSearcher:
     @contextmanager
     def _snapshot(self) -> Iterator[None]:
         with ExitStack() as held:
-            held.enter_context(self._own.seeking.snapshot())
+            held.enter_context(self._own.searcher.snapshot())
             for mount in self._mounts():
                 with _left_out(mount):
-                    held.enter_context(mount.seeking.snapshot())
+                    held.enter_context(mount.searcher.snapshot())
             yield
 
     def snapshot(self) -> AbstractContextManager[None]:
@@ -419,17 +419,17 @@ class JointSearcher:
 
     def candidates(self, query: Query) -> list[Candidate]:
         """The best of all, on one scale, best first; the newest first where nothing is asked in words."""
-        own = self._own.seeking
+        own = self._own.searcher
         mounts = _asked(self._mounts(), query)
         counted = [own.counted()]
         for mount in mounts:
             with _left_out(mount):
-                counted.append(mount.seeking.counted())
+                counted.append(mount.searcher.counted())
         asked = asked_of(query, counted)
         found = own.weighed(query, asked)
         for mount in mounts:
             with _left_out(mount):
-                theirs = (one for one in mount.seeking.weighed(query, asked) if not self._shared(mount, one))
+                theirs = (one for one in mount.searcher.weighed(query, asked) if not self._shared(mount, one))
                 found += [replace(one, similarity=one.similarity * _BEHIND) for one in theirs]
         found.sort(key=_worth, reverse=True)  # keeps the order of equals: the workspace's own first
         return found[: query.limit]
@@ -438,16 +438,18 @@ class JointSearcher:
         """Whether an item of private memory lies in the workspace, too, under the same id."""
         return mount.own and self._own.locate(without_mount(one.id)) != ""
 
-    def talks(self) -> bool:
+    def has_conversations(self) -> bool:
         """Whether any item has a place in a talk."""
-        return self._own.seeking.talks() or any(mount.seeking.talks() for mount in self._mounts())
+        return self._own.searcher.has_conversations() or any(
+            mount.searcher.has_conversations() for mount in self._mounts()
+        )
 
     def beside(self, places: Collection[tuple[str, int]], query: Query) -> list[Candidate]:
         """The items at these places of talks that pass the query's filters."""
-        found = self._own.seeking.beside([place for place in places if not place[0].startswith("\0")], query)
+        found = self._own.searcher.beside([place for place in places if not place[0].startswith("\0")], query)
         for mount in _asked(self._mounts(), query):
             with _left_out(mount):
-                found += mount.seeking.beside(places, query)
+                found += mount.searcher.beside(places, query)
         return found
 
 
@@ -591,7 +593,7 @@ class Mounts:
     def states(self) -> list[MountState]:
         """The state of each mount, looked at now."""
         self._parts.require_open()
-        counts = self.each(lambda mount: (mount.store.count(), len(mount.store.following.rejected_items())))
+        counts = self.each(lambda mount: (mount.store.count(), len(mount.store.index_sync.rejected_items())))
         found = []
         for name, path in self._paths.items():
             items, unread = counts.get(name, (None, 0))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from memfs.context.deliver import Deliverer
     from memfs.context.known import KnownFiles
     from memfs.context.mounts import Mounts
-    from memfs.context.plugins import Makers, Plugins
+    from memfs.context.plugins import Plugins
     from memfs.intake.intake import Intake
     from memfs.learning.convention_exchange import ConventionExchange
     from memfs.learning.conventions import Agreements, Conventions
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from memfs.model.item import MemoryItem
     from memfs.model.memory_config import MemoryConfig
     from memfs.recall.recaller import Recaller
-    from memfs.settings import MemorySettings, Settings
+    from memfs.settings import Settings
     from memfs.state.parts import States
     from memfs.store import Store
     from memfs.store.parts import Fire, Parts
@@ -72,9 +72,9 @@ class Sources:
     @shared_property
     def triggers(self) -> Triggers:
         """Knows which episodes and rules a situation brings to mind."""
-        from memfs.learning.triggers import triggers_of
+        from memfs.learning.triggers import Triggers
 
-        return triggers_of(self.store, self.parts, self.settings.memory.decay)
+        return Triggers(self.store, self.parts, self.settings.memory.decay)
 
     @shared_property
     def episodes(self) -> Episodes:
@@ -86,9 +86,9 @@ class Sources:
     @shared_property
     def rules(self) -> Rules:
         """What was learned from outcomes."""
-        from memfs.learning.rules import rules_of
+        from memfs.learning.rules import Rules
 
-        return rules_of(self.store, self.parts, self.triggers, self.memory_config, self.inbox)
+        return Rules(self.store, self.parts, self.triggers, self.memory_config, self.inbox)
 
     @shared_property
     def preferences(self) -> Preferences:
@@ -165,21 +165,10 @@ class Sources:
     @shared_property
     def plugins(self) -> Plugins:
         """The sources that settings name, ours and those of others."""
+        from memfs.context.builtin_sources import BUILT_IN
         from memfs.context.plugins import plugins_of
 
-        return plugins_of(self.root, self.settings, self._makers())
-
-    def plugins_for(self, memory: MemorySettings) -> Plugins:
-        """Sources apart from the workspace's own, by the given settings; failures are counted together."""
-        from memfs.context.isolation import SourceGuard
-        from memfs.context.plugins import Plugins
-
-        return Plugins(memory, self._makers(), SourceGuard(memory.source_seconds, self.plugins.guard.book))
-
-    def _makers(self) -> Makers:
-        from memfs.context.builtin_sources import BUILT_IN
-
-        return {name: partial(make, self) for name, make in BUILT_IN.items()}
+        return plugins_of(self.root, self.settings, {name: partial(make, self) for name, make in BUILT_IN.items()})
 
     @shared_property
     def delivery(self) -> Deliverer:

@@ -6,16 +6,15 @@ begins again.
 
 from __future__ import annotations
 
+import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from memfs.errors import MemfsError
-from memfs.format import json_text
-from memfs.format.decode import decode
 from memfs.fs import io
 from memfs.fs.lock import renewed_in_child
 
@@ -25,8 +24,6 @@ IN_A_ROW = 3
 FIRST_PAUSE, LONGEST_PAUSE = 60.0, 3600.0
 _LIMIT = 1 << 20
 _REASON_LETTERS = 300
-_MOST = 200
-"""So many sources are kept in the file; who fails least is dropped first."""
 
 
 class Late(Exception):
@@ -45,7 +42,7 @@ class PluginFailure(Exception):
         self.hint = hint
 
 
-def told(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """What an error says, in one line of a bounded length; it may be one that cannot even be shown."""
     try:
         reason = " ".join(str(error).split())
@@ -77,12 +74,12 @@ class FailureBook:
     """The failures of sources by name. May be used from several threads; two processes at once may miss a count."""
 
     def __init__(self, path: Path | None = None, now: Callable[[], float] = time.time) -> None:
-        """Without a ``path`` this process alone counts."""
+        """Without a ``path``, or where it takes no writes, this process alone counts."""
         self._path = path
         self._now = now
         self._lock = threading.Lock()
         renewed_in_child(self)
-        self._known: dict[str, Failures] | None = None
+        self._counts: dict[str, Failures] = {}
 
     def paused(self, name: str) -> str:
         """Why a source is not asked at present, "" where it is."""
@@ -95,71 +92,45 @@ class FailureBook:
     def of(self, name: str) -> Failures:
         """What is known of a source."""
         with self._lock:
-            return self._table().get(name, Failures())
+            return self._read().get(name, Failures())
 
     def failed(self, name: str, reason: str) -> None:
         """Count a failure; from the third in a row on the source is paused, each time for longer."""
-        with self._lock:
-            old = self._fresh().get(name, Failures())
-            row = old.in_a_row + 1
-            pause = min(FIRST_PAUSE * 2.0 ** min(row - IN_A_ROW, 10), LONGEST_PAUSE)
-            until = self._now() + pause if row >= IN_A_ROW else 0.0
-            self._keep(name, Failures(total=old.total + 1, in_a_row=row, until=until, reason=reason))
+        old = self.of(name)
+        row = old.in_a_row + 1
+        pause = min(FIRST_PAUSE * 2.0 ** min(row - IN_A_ROW, 10), LONGEST_PAUSE)
+        until = self._now() + pause if row >= IN_A_ROW else 0.0
+        self._write(name, Failures(total=old.total + 1, in_a_row=row, until=until, reason=reason))
 
     def worked(self, name: str) -> None:
         """Note that a source answered: its next failure is the first in a row again."""
-        with self._lock:
-            old = self._table().get(name)
-            if old is not None and (old.in_a_row or old.until):
-                self._fresh()
-                self._keep(name, replace(old, in_a_row=0, until=0.0))
-
-    # -- the file -------------------------------------------------------------------------------------------------
-    def _table(self) -> dict[str, Failures]:
-        if self._known is None:
-            return self._fresh()
-        return self._known
-
-    def _fresh(self) -> dict[str, Failures]:
-        """The counts with what other processes counted meanwhile."""
-        if self._known is None or self._path is not None:
-            self._known = self._read() if self._path is not None else {}
-        return self._known
+        old = self.of(name)
+        if old.in_a_row or old.until:
+            self._write(name, replace(old, in_a_row=0, until=0.0))
 
     def _read(self) -> dict[str, Failures]:
-        assert self._path is not None
-        try:
-            value = json_text.load(decode(io.read_file(self._path, _LIMIT)).text)
-        except (MemfsError, OSError):
-            return self._known or {}
-        rows = value.items() if isinstance(value, dict) else ()
-        return {name: made for name, row in rows if (made := _row(row)) is not None}
+        """What all processes counted; what this one did, where the file is missing or damaged."""
+        if self._path is not None:
+            with suppress(MemfsError, OSError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError):
+                rows = json.loads(io.read_file(self._path, _LIMIT))
+                self._counts = {name: _row(**row) for name, row in rows.items()}
+        return self._counts
 
-    def _keep(self, name: str, failures: Failures) -> None:
-        table = self._table()
-        table[name] = failures
-        if self._path is None:
-            return
-        kept = sorted(table.items(), key=lambda entry: (-entry[1].in_a_row, -entry[1].total))[:_MOST]
-        try:
-            io.write_file(self._path, _text(dict(kept)), durable=False)
-        except (MemfsError, OSError):  # a full disk: this process counts alone
-            return
+    def _write(self, name: str, failures: Failures) -> None:
+        with self._lock:
+            self._counts = {**self._read(), name: failures}
+            if self._path is None:
+                return
+            # What an error quotes may be anything, and lies nowhere where an erase would not look for it.
+            rows = {one: {**asdict(row), "reason": row.reason.partition(":")[0]} for one, row in self._counts.items()}
+            with suppress(MemfsError, OSError):  # a full disk: this process counts alone
+                io.write_file(self._path, json.dumps(rows, indent=1, sort_keys=True).encode() + b"\n", durable=False)
 
 
-def _text(table: Mapping[str, Failures]) -> bytes:
-    import json  # written when something failed only
+def _row(total: int, in_a_row: int, until: float, reason: str) -> Failures:
+    """A row of the file.
 
-    # What an error quotes may be anything, and lies nowhere where an erase would not look for it.
-    rows = {name: {**asdict(row), "reason": row.reason.partition(":")[0]} for name, row in table.items()}
-    return json.dumps(rows, indent=1, sort_keys=True).encode() + b"\n"
-
-
-def _row(value: Any) -> Failures | None:
-    """A row of the file, None where it is none."""
-    if not isinstance(value, dict):
-        return None
-    total, row, until, reason = (value.get(name) for name in ("total", "in_a_row", "until", "reason"))
-    if not all(isinstance(one, (int, float)) and abs(one) < 1e12 for one in (total, row, until)):
-        return None
-    return Failures(int(total), int(row), float(until), reason if isinstance(reason, str) else "")  # type: ignore[arg-type]
+    Raises:
+        TypeError, ValueError, OverflowError: it is none.
+    """
+    return Failures(int(total), min(int(in_a_row), 1_000_000), float(until), str(reason))

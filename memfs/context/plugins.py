@@ -20,7 +20,7 @@ from memfs.config_names import SETTINGS_FILE
 from memfs.context.isolation import LoadedSource, SourceAnswer, SourceGuard
 from memfs.context.plugin import Delivery, ItemSource
 from memfs.context.plugin_failures import FILE as FAILURES
-from memfs.context.plugin_failures import Busy, FailureBook, Late, PluginFailure, told
+from memfs.context.plugin_failures import Busy, FailureBook, Late, PluginFailure, error_line
 from memfs.errors import MemfsError, SettingInvalid
 from memfs.fs.lock import renewed_in_child
 from memfs.model.episode import StateSnapshot
@@ -63,7 +63,9 @@ def offers() -> list[Offer]:
     try:
         points = entry_points(group=ENTRY_POINTS)
     except (ValueError, TypeError, LookupError, AttributeError, OSError) as error:  # what damaged metadata lead to
-        raise PluginRefused(f"the list of installed packages is damaged: {told(error)}", "run 'pip check'") from error
+        raise PluginRefused(
+            f"the list of installed packages is damaged: {error_line(error)}", "run 'pip check'"
+        ) from error
     found = []
     for point in points:
         package = f"{point.dist.name} {point.dist.version}" if point.dist is not None else "an installed package"
@@ -109,7 +111,7 @@ def made(offer: Offer, table: Mapping[str, Any], setting: str) -> LoadedSource:
     except ImportError as error:
         missing = isinstance(error, ModuleNotFoundError)
         hint = "install it, or put the folder it lies in on PYTHONPATH" if missing else ""
-        raise PluginFailure(f"it cannot be imported: {told(error)}", hint) from error
+        raise PluginFailure(f"it cannot be imported: {error_line(error)}", hint) from error
     for attribute in path.partition("[")[0].strip().split(".") if path else ():
         found = getattr(found, attribute)
     plugin = found() if isinstance(found, type) or not hasattr(found, "get_context") else found
@@ -146,7 +148,7 @@ def configure(plugin: Any, table: Mapping[str, Any]) -> None:
     except SettingInvalid as error:
         raise PluginFailure(f"its settings are refused: {error.sentence}") from error
     except (ValueError, TypeError) as error:
-        raise PluginFailure(f"its settings are refused: {told(error)}") from error
+        raise PluginFailure(f"its settings are refused: {error_line(error)}") from error
     if inspect.iscoroutine(given):  # whatever it would refuse nobody would hear of
         given.close()
         raise PluginFailure("its method configure is asynchronous, and must not be")
@@ -384,7 +386,9 @@ class Plugins:
             except PluginRefused as error:
                 found[name] = error
                 continue
-            works[name] = partial(_keep, self._ready, name, partial(made, offer, self._table(name), setting))
+            works[name] = partial(
+                _keep, self._ready, name, partial(made, offer, self._settings.sources.get(name, {}), setting)
+            )
         for name, outcome in self.guard.call_all(works).items():
             found[name] = outcome
             if isinstance(outcome, Late) and not isinstance(outcome, Busy):
@@ -392,9 +396,6 @@ class Plugins:
             elif isinstance(outcome, LoadedSource) and name != outcome.name:
                 self.guard.book.worked(name)  # what it says from here on is counted by its own name
         return found
-
-    def _table(self, name: str) -> Mapping[str, Any]:
-        return self._settings.sources.get(name, {})
 
     def _built_in(self, name: str, delivery: Delivery, setting: str) -> LoadedSource:
         layer = Delivery(BUILT_IN_SOURCES[name])

@@ -1,4 +1,4 @@
-"""Report that the packages a door needs are not installed, or too old, and how to install them.
+"""What doors to frameworks share: to end with a ``with`` block, and to say which packages are missing.
 
 Importing a door imports none of its packages.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from importlib import import_module
-from typing import Any
+from typing import Any, Self
 
 from memfs.errors import ExtraMissing
 
@@ -35,3 +35,25 @@ def missing(what: str, extra: str, packages: Collection[str], error: ImportError
         return error
     said = f"{what} needs packages that are not installed, or newer ones"
     return ExtraMissing(said, hint=f"pip install 'gitmemfs[{extra}]'")
+
+
+class Closable:
+    """Ends with the block of a ``with`` or ``async with``."""
+
+    def close(self) -> None:
+        """End the use of what is open. May be repeated."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        from asyncio import to_thread  # costs start-up time
+
+        await to_thread(self.close)

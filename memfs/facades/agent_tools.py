@@ -20,7 +20,6 @@ from memfs.admin.usage_by_area import numbers
 from memfs.errors import (
     Conflict,
     ContentError,
-    HistoryError,
     HistoryUnavailable,
     ItemNotFound,
     MemfsError,
@@ -40,7 +39,6 @@ from memfs.recall.fence import withheld
 from memfs.sessions.respond import Reminder, pending
 from memfs.sessions.store import keep_heard
 from memfs.store.authorship import signed_by
-from memfs.store.searcher import not_found
 
 if TYPE_CHECKING:
     from memfs.context.deliver import DeliveryResult
@@ -50,7 +48,7 @@ if TYPE_CHECKING:
     from memfs.store import Store
     from memfs.team.asof import Past
     from memfs.team.revision_reader import PastStore
-    from memfs.workspace import Workspace
+    from memfs.workspace import ForgetResult, Workspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +146,7 @@ class AgentMemory(Facade):
         until = min(filter(None, (within.until, after and after[0])), default=None)
         asked = replace(within, text="", until=until, limit=size + 1)
         while True:
-            found = store.seeking.candidates(asked)
+            found = store.searcher.candidates(asked)
             rows = sorted((one for one in found if after is None or _place(one) > _order(*after)), key=_place)
             # of the oldest time that was found there may be more, which come before these
             settled = len(rows) > size and rows[size - 1].timestamp > min(one.timestamp for one in found)
@@ -221,17 +219,21 @@ class AgentMemory(Facade):
         Raises:
             IdInvalid, ItemNotFound, ContentError.
         """
+        self.require_own(item_id)
+        return self.workspace.exactly(item_id)
+
+    @staticmethod
+    def require_own(item_id: str) -> None:
+        """Refuse an id of a mounted workspace.
+
+        Raises:
+            ItemNotFound: it is one.
+        """
         if of_mount(item_id):
             raise ItemNotFound(
                 f"{ascii(item_id)[:80]} belongs to a mounted workspace, which is only read",
                 hint="store what you want to add as a memory of this workspace",
             )
-        store = self.workspace.store
-        found = store.get(check_id(item_id))
-        if found is None:
-            ids = list(store.following.ids())
-            raise not_found(item_id, [one for one in ids if one.casefold().startswith(item_id.casefold())], ids)
-        return found
 
     # -- what is delivered------------------------------------------------------------------------------------------
     def beginning(self, agent: str = "") -> tuple[DeliveryResult, Sequence[Reminder]]:
@@ -311,15 +313,6 @@ def _read_cursor(cursor: str) -> tuple[datetime, str]:
 """Names, in place of a revision, what was displaced before any commit held it."""
 _COMMITTING = frozenset({"interval", "each", "batch"})
 _VERSIONS = 50
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteResult:
-    """What was taken away, and a revision that holds it, or ``recovered``: "" while its commit waits, with why."""
-
-    item: MemoryItem
-    revision: str = ""
-    waits: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -407,30 +400,17 @@ class AgentPast:
         return self._workspace.history.diff(start, newer, target), start
 
     # -- taking away and bringing back --------------------------------------------------------------------------------
-    def delete(self, item_id: str, reason: str, caller: Caller, expected: str | None = None) -> DeleteResult:
+    def delete(self, item_id: str, reason: str, caller: Caller, expected: str | None = None) -> ForgetResult:
         """Take an item out of the files and out of recall; history holds it.
 
         Raises:
             ItemNotFound, Conflict, StorageIO: nothing was changed.
         """
-        workspace = self._workspace
-        item = self._memory.exactly(item_id)
-        head, committed = workspace.repository.head().commit, self._committed(item)
-        by_hand = not committed and workspace.settings.history.commit == "manual"
-        if by_hand and (data := self._bytes(item.path)) is not None:
-            workspace.recovered.keep(item.path, data)
+        self._memory.require_own(item_id)
         with signed_by(caller.origin):
-            workspace.store.delete(item.id, expected=expected or item.sha256, reason=reason, source=caller.source)
-        if committed:
-            self._settle()
-            return DeleteResult(item=item, revision=head or "")
-        if by_hand:
-            return DeleteResult(item=item, revision=RECOVERED)
-        # what only the files or the journal hold goes into history: else there were no way back
-        flushed = workspace.store.flush(adopt=False)
-        if not flushed.commits:
-            return DeleteResult(item=item, waits=flushed.reason or "its commit waits")
-        return DeleteResult(item=item, revision=workspace.repository.resolve(f"{flushed.commits[-1]}~1"))
+            gone = self._workspace.forget(item_id, reason, expected=expected, source=caller.source)
+        self._settle()
+        return gone
 
     def restore(self, item_id: str, revision: str, caller: Caller) -> RestoredItem:
         """Bring an item back: as it was at a revision, what was displaced before a commit, or else its version before.
@@ -481,7 +461,7 @@ class AgentPast:
         with suppress(ContentError):
             if (found := store.get(checked)) is not None:
                 return found.id
-        begun = [one for one in store.following.ids() if one.casefold().startswith(checked.casefold())]
+        begun = [one for one in store.index_sync.ids() if one.casefold().startswith(checked.casefold())]
         return begun[0] if len(begun) == 1 else checked
 
     def _target(self, reference: str | None) -> str | None:
@@ -498,14 +478,6 @@ class AgentPast:
             return self._workspace.parts.seen.read(path, ITEM_LIMIT).data if path else None
         except FileNotFoundError:
             return None
-
-    def _committed(self, item: MemoryItem) -> bool:
-        """Whether HEAD holds the item as its file has it."""
-        repository, data = self._workspace.repository, self._bytes(item.path)
-        try:
-            return data is not None and repository.head_blob(item.path) == repository.blob_id(data)
-        except HistoryError:
-            return False
 
     def _read(self, item_id: str, commit: str) -> MemoryItem:
         path, data = self._workspace.history.found_at(commit, item_id)

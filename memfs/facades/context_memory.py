@@ -1,7 +1,6 @@
 """ContextMemory: keep the state of a long-running multi-agent system.
 
-It covers iterations, outputs, feedback, shared documents, checkpoints and archives. The handle remembers which
-versions of shared documents it has seen, so that concurrent changes are merged.
+It covers iterations, outputs, feedback, shared documents, checkpoints and archives.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from memfs.facades.open_workspaces import Facade
@@ -27,7 +25,6 @@ from memfs.model.state_documents import (
 if TYPE_CHECKING:
     from memfs.model.insights import AgentFeedback, Analysis, TrendReport
     from memfs.state.checkpoint_store import Checkpoint, CheckpointVerdict
-    from memfs.state.concurrent_documents import MergeBase
     from memfs.state.export import ExportResult
     from memfs.state.export_record import Sink
     from memfs.state.hypotheses import HypothesisHistory
@@ -51,15 +48,6 @@ class ContextMemory(Facade):
     @property
     def _states(self) -> States:
         return self.workspace.states
-
-    @cached_property
-    def _known(self) -> MergeBase:
-        from memfs.state.concurrent_documents import MergeBase
-
-        known: MergeBase = self.__dict__.setdefault(
-            "_known", MergeBase(since=self._made_ns)
-        )  # threads that come at once share it
-        return known
 
     # -- iterations -----------------------------------------------------------------------------------------------
     def start_iteration(self, iteration: int | None = None) -> Iteration:
@@ -115,19 +103,19 @@ class ContextMemory(Facade):
     ) -> Acknowledgement:
         """Store a hypothesis, or bring it up to date.
 
-        Where somebody else changed it since this handle last saw it, both changes hold: counters add up, fields that
-        only one of them changed keep that change; of a field that both changed, this call's value wins, the other
-        stays in history, and the acknowledgement's ``conflicts`` names the field.
+        Fields that are left out stay as they are. With ``base``, what somebody else changed since holds, too: counters
+        add up, fields that only one of them changed keep that change; of a field that both changed, this call's value
+        wins, the other stays in history, and the acknowledgement's ``conflicts`` names the field.
 
         Args:
             hypothesis: ``id`` and, as there are, ``state``, ``rating``, ``agent``, and any keys of your own.
             parents: ids of the hypotheses it came from, or the id of one.
-            base: the version it was made from, where several agents share one thread and each keeps what it read.
+            base: the version it was made from, as ``retrieve_state`` or ``hypothesis_history`` gave it.
 
         Raises:
             SchemaInvalid, SecretDetected, QuotaExceeded, StorageIO: nothing was stored.
         """
-        return self._states.recorder.hypothesis(hypothesis, parents, known=self._known, base=base)
+        return self._states.recorder.hypothesis(hypothesis, parents, base=base)
 
     def store_tournament_result(self, result: Mapped) -> Acknowledgement:
         """Store one result of the tournament: ``participants``, ``winner`` and, as there are, ``id``, ``ratings``.
@@ -135,7 +123,7 @@ class ContextMemory(Facade):
         Raises:
             SchemaInvalid, SecretDetected, QuotaExceeded, StorageIO: nothing was stored.
         """
-        return self._states.recorder.tournament_result(result, known=self._known)
+        return self._states.recorder.tournament_result(result)
 
     # -- reading --------------------------------------------------------------------------------------------------
     def retrieve_state(
@@ -163,11 +151,9 @@ class ContextMemory(Facade):
         Raises:
             QueryInvalid: an argument cannot be understood; ``field`` names it.
         """
-        found = self._states.retrieval.retrieve(
+        return self._states.retrieval.retrieve(
             request_type, start, end, agents, components, hypotheses, iterations, metrics, deadline
         )
-        self._known.saw_hypotheses(found.content.hypothesis_data)
-        return found
 
     def get_feedback(self, iteration: int | str = "latest", agent_type: str | None = None) -> FeedbackData:
         """What the meta-review of an iteration says to everybody and to each agent.
@@ -192,9 +178,7 @@ class ContextMemory(Facade):
         """How a hypothesis came about, how it changed, and what came of it: ancestors, versions, descendants."""
         from memfs.state.hypotheses import hypothesis_history
 
-        found = hypothesis_history(self._states.reading, hypothesis_id)
-        self._known.saw_hypotheses(version.document for version in found.versions)
-        return found
+        return hypothesis_history(self._states.reading, hypothesis_id)
 
     def find_similar_states(self, state: StateUpdate | Mapped, limit: int = 5) -> list[SimilarState]:
         """Past states of the system that resemble one, the most similar first."""
@@ -226,7 +210,9 @@ class ContextMemory(Facade):
 
     def trends(self) -> TrendReport:
         """How the patterns of the meta-reviews come and go."""
-        return self._states.trends.patterns()
+        from memfs.state.trends import pattern_trends
+
+        return pattern_trends(self._states.reading)
 
     def get_configuration(self) -> dict[str, Mapped]:
         """``system_config`` and ``retention_policy`` as they are now.
@@ -239,7 +225,7 @@ class ContextMemory(Facade):
         return read_documents(self.workspace.parts.seen, self.workspace.parts.codec)
 
     def cache_statistics(self) -> Mapped:
-        """How many of this process's questions were answered from the cache."""
+        """How many of the documents that this process read came from the cache."""
         return self._states.retrieval.cache_statistics()
 
     # -- checkpoints and continuation -----------------------------------------------------------------------------
@@ -350,10 +336,8 @@ class ContextMemory(Facade):
         self,
         source: str | os.PathLike[str] | BinaryIO,
         replace: bool = False,
-        *,
-        format: str = "",  # noqa: A002  as ``export`` has it
     ) -> ImportCounts:
-        """Store every document that an export holds; what is there already with equal content stays as it is.
+        """Store every document of an export as JSON Lines; what is there already with equal content stays as it is.
 
         Everything is checked before the first document is stored. An import that was cut short is taken up by
         importing again.
@@ -361,12 +345,11 @@ class ContextMemory(Facade):
         Args:
             source: a file's path, or an open binary file.
             replace: whether documents that differ are replaced; without it they are conflicts.
-            format: "" means as the file's ending says, else JSON Lines.
 
         Raises:
             Conflict: documents are there with other content. Nothing was stored.
             ContentError: records are no valid documents. Nothing was stored.
-            ExtraMissing, QueryInvalid: the format cannot be read here, or there is none of that name.
+            QueryInvalid: by its name it is CSV or Parquet.
             StorageIO: the file cannot be read; or a batch could not be stored, those before it are.
         """
-        return self._states.importer.read(source, format, replace=replace)
+        return self._states.importer.read(source, replace=replace)

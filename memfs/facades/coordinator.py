@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Unpack
 
 from memfs.admin.usage_by_area import numbers
 from memfs.errors import IdInvalid, ItemNotFound
@@ -22,33 +22,7 @@ from memfs.workspace import Workspace
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-
-Result = TypeVar("Result")
-
-
-class Later:
-    """One thread, begun when it is first needed. May be used from several threads."""
-
-    def __init__(self) -> None:
-        self._pools = Pools(threads=1)
-
-    def submit(
-        self, failed: Callable[[Exception], object], work: Callable[..., Result], *values: Any
-    ) -> Future[Result]:
-        """Have work done after what was given before; ``failed`` is called with what it raised."""
-        doing = self._pools.submit("later", work, *values)
-        doing.add_done_callback(lambda done: _tell(done, failed))
-        return doing
-
-    def close(self) -> None:
-        """Wait until all is done."""
-        self._pools.close(give_up=False)
-
-
-def _tell(done: Future[Any], failed: Callable[[Exception], object]) -> None:
-    error = None if done.cancelled() else done.exception()
-    if isinstance(error, Exception):
-        failed(error)
+    from memfs.model.query import QueryFields
 
 
 class MemoryCoordinator(Facade):
@@ -77,7 +51,7 @@ class MemoryCoordinator(Facade):
         self._pipelines = storage, retrieval
         self._storage: StoragePipeline | None = None
         self._retrieval: RetrievalPipeline | None = None
-        self._later = Later()
+        self._later = Pools(threads=1)
 
     @property
     def storage(self) -> StoragePipeline:
@@ -122,58 +96,47 @@ class MemoryCoordinator(Facade):
         """Store a text if it is worth it; see ``StoragePipeline.store``."""
         return self.storage.store(content, memory_type, metadata, context)
 
-    async def store_async(
-        self,
-        content: str,
-        memory_type: str = "semantic",
-        metadata: Mapping[str, Any] | None = None,
-        context: Mapping[str, Any] | None = None,
-    ) -> StoreResult:
+    async def store_async(self, content: str, *facts: Any, **named: Any) -> StoreResult:
         """``store`` on a thread, so that an event loop goes on meanwhile."""
         from asyncio import to_thread  # costs start-up time, and callers without a loop do not need it
 
-        return await to_thread(self.store, content, memory_type, metadata, context)
+        return await to_thread(self.store, content, *facts, **named)
 
-    def store_in_background(
-        self,
-        content: str,
-        memory_type: str = "semantic",
-        metadata: Mapping[str, Any] | None = None,
-        context: Mapping[str, Any] | None = None,
-    ) -> Future[StoreResult]:
+    def store_in_background(self, content: str, *facts: Any, **named: Any) -> Future[StoreResult]:
         """``store`` later, in the order of the calls.
 
         ``close``, and the end of the program, wait until all is stored. What could not be is also reported by
         ``Store.problems``.
         """
-        failed = self.workspace.store.note_failure
-        return self._later.submit(failed, self.store, content, memory_type, metadata, context)
+        note = self.workspace.store.note_failure
+
+        def report(done: Future[StoreResult]) -> None:
+            if not done.cancelled() and isinstance(error := done.exception(), Exception):
+                note(error)
+
+        doing = self._later.submit("later", partial(self.store, content, *facts, **named))
+        doing.add_done_callback(report)
+        return doing
 
     def retrieve(
-        self,
-        query: str = "",
-        memory_types: Iterable[str] | None = None,
-        limit: int = 10,
-        max_tokens: int | None = None,
-        since: datetime | str | None = None,
-        deduplicate: bool = False,
-        similarity_threshold: float = 0.85,
-        **more: Any,
+        self, query: str = "", memory_types: Iterable[str] | None = None, **more: Unpack[QueryFields]
     ) -> list[Memory]:
         """The memories that answer a question best; see ``RetrievalPipeline.retrieve``."""
-        return self.retrieval.retrieve(
-            query, memory_types, limit, max_tokens, since, deduplicate, similarity_threshold, **more
-        )
+        return self.retrieval.retrieve(query, memory_types, **more)
 
-    async def retrieve_async(self, query: str = "", **arguments: Any) -> list[Memory]:
+    async def retrieve_async(
+        self, query: str = "", memory_types: Iterable[str] | None = None, **more: Unpack[QueryFields]
+    ) -> list[Memory]:
         """``retrieve`` on a thread."""
         from asyncio import to_thread
 
-        return await to_thread(self.retrieve, query, **arguments)
+        return await to_thread(self.retrieve, query, memory_types, **more)
 
-    def batch_retrieve(self, queries: Iterable[str], **arguments: Any) -> dict[str, list[Memory]]:
+    def batch_retrieve(
+        self, queries: Iterable[str], memory_types: Iterable[str] | None = None, **more: Unpack[QueryFields]
+    ) -> dict[str, list[Memory]]:
         """``retrieve`` for several questions over one state of the index; the answers by question."""
-        return self.retrieval.batch_retrieve(queries, **arguments)
+        return self.retrieval.batch_retrieve(queries, memory_types, **more)
 
     def stats(self) -> MemoryStats:
         """How many memories there are, and how many of each type."""
@@ -214,5 +177,5 @@ class MemoryCoordinator(Facade):
 
     def close(self) -> None:
         """Store what waits, then end as every facade does."""
-        self._later.close()
+        self._later.close(give_up=False)
         super().close()

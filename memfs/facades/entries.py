@@ -298,7 +298,7 @@ class Entries(Facade):
 
         query = Query(text=text, types=_TYPES, tags=asked_tags(prefix), limit=min(max(count, 1), MOST))
         with not_handed_out():  # a page of them is, and what else fits
-            hits = self.workspace.recall.search(query, leave_out=unfit).hits
+            hits = self.workspace.recaller.search(query, leave_out=unfit).hits
         return [
             EntryHit(entry, score)
             for hit, score in zip(hits, relevances(hits), strict=True)

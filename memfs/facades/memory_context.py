@@ -142,7 +142,7 @@ class MemoryContext(Facade):
         workspace = self.workspace
         workspace.patterns.settle(_PATIENCE)
         asked = Query(text=query, context=context or {}, limit=limit, **{"strategy": STRATEGY, **more})
-        hits: Sequence[Hit] = workspace.recall.search(asked, leave_out=withheld).hits
+        hits: Sequence[Hit] = workspace.recaller.search(asked, leave_out=withheld).hits
         if query.strip() and asked.max_tokens is None:
             hits = workspace.patterns.among(hits, asked)
         return memories_of(hits, bool(query.strip()), workspace.usage.of(hit.item.id for hit in hits))

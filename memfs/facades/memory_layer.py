@@ -377,13 +377,12 @@ class EpisodicStore(Facade):
         Raises:
             SchemaInvalid, QuotaExceeded, StorageIO: nothing was stored.
         """
-        from asyncio import to_thread  # costs start-up time
 
         def record() -> Episode:
             with as_program():
                 return self.workspace.sources.episodes.record(episode)
 
-        return await to_thread(record)
+        return await _aside(record)
 
     async def find_similar(self, state: StateSnapshot, limit: int = 3, threshold: float | None = None) -> list[Episode]:
         """The episodes in situations like this one, the most similar first.
@@ -391,9 +390,7 @@ class EpisodicStore(Facade):
         Args:
             threshold: from this similarity on, 0 to 1; None means the seed's 0.7.
         """
-        from asyncio import to_thread
-
-        return await to_thread(lambda: self.workspace.sources.episodes.find_similar(state, limit, threshold))
+        return await _aside(lambda: self.workspace.sources.episodes.find_similar(state, limit, threshold))
 
     def count(self) -> int:
         """How many episodes there are."""
@@ -429,6 +426,4 @@ class PatternMatcher(Facade):
         Raises:
             StorageIO: rules could not be stored.
         """
-        from asyncio import to_thread
-
-        return await to_thread(lambda: self.workspace.sources.rules.analyze_failures())
+        return await _aside(lambda: self.workspace.sources.rules.analyze_failures())

@@ -12,7 +12,6 @@ import os
 import sys
 import tempfile
 import threading
-import time
 import weakref
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -232,7 +231,6 @@ class Facade:
         if workspace is not None and (path is not None or db_path is not None or config):
             raise MemfsError("an open workspace has its path and its config", field="workspace", hint="give it alone")
         self._given, self._closed = workspace, False
-        self._made_ns = time.time_ns()
         self._place: Place | None = None
         if workspace is not None:
             return

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from memfs.facades.memory import Memory, memories_of, memory_of
 from memfs.facades.open_workspaces import Facade
@@ -32,6 +31,7 @@ from memfs.recall.reviewers import (
 from memfs.workspace import Workspace
 
 if TYPE_CHECKING:
+    from memfs.model.query import QueryFields
     from memfs.recall.recaller import Recaller
 
 
@@ -130,8 +130,12 @@ def item_of(memory: Judged) -> MemoryItem:
     )
 
 
-class RetrievalPipeline(Facade):
-    """Finds memories of one workspace."""
+class ReviewedFacade(Facade):
+    """A facade for which somebody's own judges may speak.
+
+    Attributes:
+        agent_review: who judges drafts and orders answers, None for the reviewers that the settings name.
+    """
 
     def __init__(
         self,
@@ -141,62 +145,49 @@ class RetrievalPipeline(Facade):
         workspace: Workspace | None = None,
         agent_review: AgentReview | None = None,
     ) -> None:
-        """As ``Facade``, and ``agent_review``: whose ``score_relevance`` orders answers, where it is one's own."""
+        """As ``Facade``, and ``agent_review``: see above."""
         super().__init__(path, db_path=db_path, workspace=workspace)
         self.agent_review = agent_review
 
+
+class RetrievalPipeline(ReviewedFacade):
+    """Finds memories of one workspace; an ``agent_review`` orders answers by a ``score_relevance`` of its own."""
+
     @property
     def _recall(self) -> Recaller:
-        recall = self.workspace.recall
+        recall = self.workspace.recaller
         if self.agent_review is None:
             return recall
         judges = relevance_by(self.agent_review, self.workspace.settings.review.relevance_seconds)
         return recall if judges is None else recall.reviewed_by(judges)
 
     def retrieve(
-        self,
-        query: str = "",
-        memory_types: Iterable[str] | None = None,
-        limit: int = 10,
-        max_tokens: int | None = None,
-        since: datetime | str | None = None,
-        deduplicate: bool = False,
-        similarity_threshold: float = 0.85,
-        **more: Any,
+        self, query: str = "", memory_types: Iterable[str] | None = None, **more: Unpack[QueryFields]
     ) -> list[Memory]:
         """The memories that answer a question best, the best first; without a question the newest first.
 
         Args:
             query: natural words.
             memory_types: only these types; None means all.
-            limit: at most so many.
-            max_tokens: together at most so many tokens.
-            since: only what happened since then; a time without an offset is local time.
-            deduplicate: leave out what repeats a better one, from ``similarity_threshold`` on.
-            more: other fields of ``Query``, such as ``context``, ``sessions``, ``strategy`` or ``seconds``.
+            more: fields of ``Query``: ``limit`` (10), ``max_tokens``, ``since``, ``deduplicate`` with
+                ``similarity_threshold``, ``context``, ``sessions``, ``strategy``, ``seconds`` and the others.
 
         Raises:
             QueryInvalid: an argument cannot be understood; ``field`` names it.
         """
-        chosen = _fields(memory_types, limit, max_tokens, since, deduplicate, similarity_threshold, more)
-        return _memories(self._recall.search(Query(text=query, **chosen), leave_out=withheld))
+        return _memories(self._recall.search(_query(query, memory_types, more), leave_out=withheld))
 
     def batch_retrieve(
-        self,
-        queries: Iterable[str],
-        memory_types: Iterable[str] | None = None,
-        limit: int = 10,
-        max_tokens: int | None = None,
-        since: datetime | str | None = None,
-        deduplicate: bool = False,
-        similarity_threshold: float = 0.85,
-        **more: Any,
+        self, queries: Iterable[str], memory_types: Iterable[str] | None = None, **more: Unpack[QueryFields]
     ) -> dict[str, list[Memory]]:
         """``retrieve`` for several questions over one state of the index; the answers by question."""
-        chosen = _fields(memory_types, limit, max_tokens, since, deduplicate, similarity_threshold, more)
-        asked = [Query(text=text, **chosen) for text in dict.fromkeys(queries)]
+        asked = [_query(text, memory_types, more) for text in dict.fromkeys(queries)]
         found = self._recall.search_many(asked, leave_out=withheld)
         return {text: _memories(answer) for text, answer in found.items()}
+
+
+def _query(text: str, memory_types: Iterable[str] | None, more: QueryFields) -> Query:
+    return Query(text=text, **({} if memory_types is None else {"types": memory_types}), **more)
 
 
 class TimeWeightedRetrieval(Facade):
@@ -211,7 +202,7 @@ class TimeWeightedRetrieval(Facade):
         Raises:
             QueryInvalid: the weight is not from 0 to 1, or another argument cannot be understood.
         """
-        mixing = ranking.TimeWeightedSearch(self.workspace.recall, self.workspace.parts.clock)
+        mixing = ranking.TimeWeightedSearch(self.workspace.recaller, self.workspace.parts.clock)
         found = mixing.retrieve_time_weighted(query, recency_weight, limit)
         return [memory_of(hit.item, hit.reasons["relevance"]) for hit in found if not withheld(hit.item)]
 
@@ -220,47 +211,14 @@ def _memories(answer: Recall) -> list[Memory]:
     return memories_of(answer.hits, bool(answer.query.text))
 
 
-def _fields(
-    memory_types: Iterable[str] | None,
-    limit: int,
-    max_tokens: int | None,
-    since: datetime | str | None,
-    deduplicate: bool,
-    similarity_threshold: float,
-    more: Mapping[str, Any],
-) -> dict[str, Any]:
-    """The seed's arguments as fields of a query."""
-    return {
-        "types": () if memory_types is None else memory_types,
-        "limit": limit,
-        "max_tokens": max_tokens,
-        "since": since,
-        "deduplicate": deduplicate,
-        "similarity_threshold": similarity_threshold,
-        **more,
-    }
-
-
 SOURCE = "coordinator"
 
 
-class StoragePipeline(Facade):
-    """Filters, reviews and stores texts in one workspace."""
+class StoragePipeline(ReviewedFacade):
+    """Filters, reviews and stores texts in one workspace; an ``agent_review`` judges instead of the reviewers."""
 
     teaches = True
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        db_path: str | os.PathLike[str] | None = None,
-        workspace: Workspace | None = None,
-        agent_review: AgentReview | None = None,
-    ) -> None:
-        """As ``Facade``, and ``agent_review``: who judges, instead of the reviewers that the settings name."""
-        super().__init__(path, db_path=db_path, workspace=workspace)
-        self.agent_review = agent_review
-        self.trivial_filter = TrivialFilter()
+    trivial_filter = TrivialFilter()
 
     @property
     def consensus_threshold(self) -> float:

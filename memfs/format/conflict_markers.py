@@ -1,10 +1,12 @@
-"""Finds merge conflict markers in a file and separates the two versions between them again."""
+"""Puts two versions between merge conflict markers, finds the markers, and separates the versions again."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+MARKER = 7
 _OURS, _BASE, _MIDDLE, _THEIRS = b"<|=>"
 _FIRST = re.compile(rb"^(<{7,}|>{7,})(?=[ \r\n]|\Z)", re.MULTILINE)
 _BETWEEN, _IN_OURS, _IN_BASE, _IN_THEIRS = range(4)
@@ -19,6 +21,28 @@ class Sides:
     theirs: bytes
 
 
+def marked(
+    ours: Sequence[bytes], theirs: Sequence[bytes], marker_size: int = MARKER, newline: bytes = b"\n"
+) -> list[bytes]:
+    """The lines of two versions between conflict markers."""
+    return [
+        b"<" * marker_size + b" ours" + newline,
+        *_ended(ours, newline),
+        b"=" * marker_size + newline,
+        *_ended(theirs, newline),
+        b">" * marker_size + b" theirs" + newline,
+    ]
+
+
+def _ended(lines: Sequence[bytes], newline: bytes) -> list[bytes]:
+    return [line if line.endswith(b"\n") else line + newline for line in lines]
+
+
+def whole_marked(ours: bytes, theirs: bytes, marker_size: int = MARKER) -> bytes:
+    """Two files between conflict markers, where no part of one can be distinguished from the other."""
+    return b"".join(marked((ours,), (theirs,), marker_size))
+
+
 def has_markers(data: bytes) -> bool:
     """Whether a line begins as the first or the last marker does; of a merge within a merge they are longer."""
     return _FIRST.search(data) is not None
@@ -28,19 +52,6 @@ def marker_line(data: bytes) -> int:
     """The 1-based line of the first such marker, 0 where there is none."""
     first = _FIRST.search(data)
     return data.count(b"\n", 0, first.start()) + 1 if first else 0
-
-
-def spans(data: bytes) -> list[tuple[int, int]]:
-    """The first and the last line of each stretch between markers, 1-based; one that does not end goes to the end."""
-    found, begun, last = [], 0, 0
-    for last, line in enumerate(data.split(b"\n"), 1):
-        marker = _FIRST.match(line)
-        if marker and marker[1].startswith(b"<"):
-            begun = begun or last
-        elif marker:
-            found.append((begun or last, last))
-            begun = 0
-    return [*found, (begun, last)] if begun else found
 
 
 def sides(data: bytes) -> Sides | None:

@@ -18,6 +18,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
+from memfs.format.conflict_markers import MARKER, marked
 from memfs.format.plain import canonical
 from memfs.model.shape import plain
 from memfs.model.time import parse_time, time_in
@@ -25,7 +26,6 @@ from memfs.model.time import parse_time, time_in
 Element = TypeVar("Element", bound=Hashable)
 Pair = tuple[int, int]
 
-MARKER = 7
 _CLOSE_LOOK = 400  # elements of both sides that are compared one by one; more are matched by those that are unique
 _DEEPEST = 16
 
@@ -83,15 +83,10 @@ def merge_lines(base: bytes, ours: bytes, theirs: bytes, marker_size: int = MARK
         if hunk.clash:
             clean = False
             newline = b"\r\n" if hunk.ours and hunk.ours[0].endswith(b"\r\n") else b"\n"
-            found += _marked(hunk, newline, marker_size)
+            found += marked(hunk.ours, hunk.theirs, marker_size, newline)
         else:
             found += hunk.joined
     return LineMerge(b"".join(found), clean)
-
-
-def whole_marked(ours: bytes, theirs: bytes, marker_size: int = MARKER) -> bytes:
-    """Two files between conflict markers, where no part of one can be distinguished from the other."""
-    return b"".join(_marked(Hunk((), (ours,), (theirs,), clash=True), b"\n", marker_size))
 
 
 def pairs(one: Sequence[Element], other: Sequence[Element]) -> list[Pair]:
@@ -216,20 +211,6 @@ def _split(data: bytes) -> list[bytes]:
     return [line + b"\n" for line in lines[:-1]] + lines[-1:] * bool(lines[-1])
 
 
-def _marked(hunk: Hunk[bytes], newline: bytes, size: int) -> list[bytes]:
-    return [
-        b"<" * size + b" ours" + newline,
-        *_ended(hunk.ours, newline),
-        b"=" * size + newline,
-        *_ended(hunk.theirs, newline),
-        b">" * size + b" theirs" + newline,
-    ]
-
-
-def _ended(lines: Sequence[bytes], newline: bytes) -> list[bytes]:
-    return [line if line.endswith(b"\n") else line + newline for line in lines]
-
-
 _ABSENT: Any = object()
 _KEYED, _LISTED = frozenset({"", "keys"}), frozenset({"", "union", "sequence"})
 """Rules by which mappings and lists are joined part by part."""
@@ -237,13 +218,14 @@ _FREE: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clash:
+class FieldConflict:
     """A field that both sides changed, to different values.
 
     Attributes:
-        field: its dotted name.
+        field: its dotted name, "" for the whole file.
         kept: the value in the result; None where the field is gone.
         lost: the value it would have if the other side's change had been taken; None where it had removed the field.
+            For the whole file the two are words: ``edited``, ``deleted``, ``one version``, ``another version``.
         yielded: whether it was our change that was overridden.
     """
 
@@ -258,7 +240,7 @@ class FieldMerge:
     """The joined document, and the fields in which one side's value was overridden."""
 
     values: dict[str, Any]
-    conflicts: tuple[Clash, ...] = ()
+    conflicts: tuple[FieldConflict, ...] = ()
 
 
 def merge(
@@ -309,7 +291,7 @@ class _LineJoin:
 
     def __init__(self, removals_stand: bool) -> None:
         self._removals_stand = removals_stand
-        self.clashes: list[Clash] = []
+        self.clashes: list[FieldConflict] = []
 
     def mappings(
         self,
@@ -358,7 +340,7 @@ class _LineJoin:
 
     def _clash(self, where: str, kept: Any, lost: Any, yielded: bool) -> Any:
         shown = (None if value is _ABSENT else value for value in (kept, lost))
-        self.clashes.append(Clash(field=where, kept=next(shown), lost=next(shown), yielded=yielded))
+        self.clashes.append(FieldConflict(field=where, kept=next(shown), lost=next(shown), yielded=yielded))
         return kept
 
 

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from memfs.errors import ContentError, MemfsError
 from memfs.format import yaml_text
-from memfs.format.field_merge import MARKER, Clash, FieldMerge, Hunk, equal, hunks, merge, merge_lines, whole_marked
+from memfs.format.conflict_markers import MARKER, whole_marked
+from memfs.format.field_merge import FieldConflict, FieldMerge, Hunk, equal, hunks, merge, merge_lines
 from memfs.format.merge_conflicts import DELETED, EDITED, ONE, OTHER, followed, record, within
 from memfs.format.merge_forms import CONFLICTS, Form, form_of
 from memfs.format.plain import FieldPath, KeyNode, Node, canonical, same
@@ -253,7 +254,7 @@ def merge_settings(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
     return text.encode("utf-8")
 
 
-def clashing_settings(base: bytes, ours: bytes, theirs: bytes) -> tuple[Clash, ...]:
+def clashing_settings(base: bytes, ours: bytes, theirs: bytes) -> tuple[FieldConflict, ...]:
     """The settings that both sides changed, to different values: ``kept`` is ours; none where a version is no TOML."""
     try:
         begun, mine, other = (_tables(version.decode("utf-8-sig")) for version in (base, ours, theirs))
@@ -316,7 +317,7 @@ def healed(form: Form, merged: FieldMerge, ours: Mapping[str, Any], theirs: Mapp
     for whole, yielded in ((ours, False), (theirs, True)):
         valid = _typed(form, FieldMerge(values=dict(whole)))
         if not form.faults(valid.values):
-            return replace(valid, conflicts=(Clash(field="", kept=ONE, lost=OTHER, yielded=yielded),))
+            return replace(valid, conflicts=(FieldConflict(field="", kept=ONE, lost=OTHER, yielded=yielded),))
     return None
 
 
@@ -335,7 +336,7 @@ def _with_ours(merged: FieldMerge, fault: FieldPath, ours: Mapping[str, Any], th
         field = names[:length]
         mine, joined = _at(ours, field), _at(merged.values, field)
         if _differ(mine, joined):
-            clash = Clash(field=".".join(field), kept=_shown(mine), lost=_shown(_at(theirs, field)))
+            clash = FieldConflict(field=".".join(field), kept=_shown(mine), lost=_shown(_at(theirs, field)))
             left = tuple(one for one in merged.conflicts if not f"{one.field}.".startswith(f"{clash.field}."))
             return FieldMerge(values=_put(merged.values, field, mine), conflicts=(*left, clash))
     return merged
@@ -398,7 +399,7 @@ def vouched(merged: FieldMerge, ours: Mapping[str, Any], theirs: Mapping[str, An
     trust = lower_trust(stands, *map(_trust, sources or (ours, theirs)))
     if len(sources) == 2 or trust == stands:
         return merged
-    clash = Clash(field=_TRUST, kept=trust, lost=stands, yielded=_trust(ours) == stands)
+    clash = FieldConflict(field=_TRUST, kept=trust, lost=stands, yielded=_trust(ours) == stands)
     others = tuple(one for one in merged.conflicts if one.field != _TRUST)
     return replace(merged, values={**merged.values, _TRUST: trust}, conflicts=(*others, clash))
 
@@ -417,22 +418,6 @@ Preference = Literal["later", "ours"]
 _MOMENTS = ("updated", "timestamp", "closed", "given", "written", "created")
 _MADE = frozenset({"aggregate"})
 _SEALED = frozenset({"checkpoint"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldConflict:
-    """A field in which one version's value was overridden.
-
-    Attributes:
-        field: its dotted name; "" for the file as a whole.
-        kept: the value in the result, as plain values; None where the field, or the file, is gone.
-        lost: the value it would have if the other version's change had been taken; None where that had removed the
-            field. For the whole file the two are words: ``edited``, ``deleted``, ``one version``, ``another version``.
-    """
-
-    field: str
-    kept: Any
-    lost: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -594,7 +579,7 @@ class FileMerger:
                 return None
             parsed = form.read(data)
             moment = request.now or time_in(parsed.mapping.get("updated"))
-            entry = record(Clash(field="", kept=EDITED, lost=DELETED), "", request.by, moment)
+            entry = record(FieldConflict(field="", kept=EDITED, lost=DELETED), "", request.by, moment)
             values = _with_records(parsed.mapping, [entry], "")
             return None if form.faults(values) else form.write(values, parsed).data
         except MemfsError:
@@ -625,8 +610,7 @@ def _by_fields(request: _Request, form: Form, ours: FileVersion, theirs: FileVer
         result = _followed(form, result, begun, (ours, theirs))
         told = _with_conflicts(request, form, result, ours, theirs)
     data = laid_out(form, told or result.values, request.base, ours, theirs)
-    conflicts = tuple(FieldConflict(field=one.field, kept=one.kept, lost=one.lost) for one in result.conflicts)
-    return FileMerge(data=data, conflicts=conflicts, recorded=told is not None)
+    return FileMerge(data=data, conflicts=result.conflicts, recorded=told is not None)
 
 
 def _followed(
@@ -749,8 +733,7 @@ def _by_lines(request: _Request) -> FileMerge:
     marked = merge_lines(request.base, request.ours, request.theirs, request.marker_size)
     both = whole_marked(request.ours, request.theirs, request.marker_size)
     clashes = clashing_settings(request.base, request.ours, request.theirs) if is_toml else ()
-    told = tuple(FieldConflict(field=one.field, kept=one.kept, lost=one.lost) for one in clashes)
-    return FileMerge(data=both if marked.clean else marked.data, whole=True, reason=reason, conflicts=told)
+    return FileMerge(data=both if marked.clean else marked.data, whole=True, reason=reason, conflicts=clashes)
 
 
 def _unread(request: _Request, reason: str) -> FileMerge:

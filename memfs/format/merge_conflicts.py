@@ -11,7 +11,7 @@ from typing import Any
 
 from memfs.errors import QueryInvalid
 from memfs.format import item_fields
-from memfs.format.field_merge import Clash, equal, merge
+from memfs.format.field_merge import FieldConflict, equal, merge
 from memfs.format.plain import canonical
 from memfs.model.item import MemoryItem, RecordedConflict
 from memfs.model.time import format_time, time_in
@@ -29,7 +29,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def record(
-    clash: Clash, lost_sha256: str, by: str = "", now: datetime | None = None, *, brief: bool = False
+    clash: FieldConflict, lost_sha256: str, by: str = "", now: datetime | None = None, *, brief: bool = False
 ) -> dict[str, Any]:
     """The entry of an item's ``conflicts`` that records a clash.
 
@@ -78,7 +78,7 @@ def followed(entry: Mapping[str, Any], before: Mapping[str, Any], after: Mapping
     lost = lost if joined.conflicts else joined.values.get(field)
     if equal(lost, stands_there):
         return None
-    clash = Clash(field=field, kept=stands_there, lost=lost)
+    clash = FieldConflict(field=field, kept=stands_there, lost=lost)
     made = record(clash, "", str(entry.get("by", "")), time_in(entry.get("time")))
     return dict(entry) if "lost_sha256" in made else made
 

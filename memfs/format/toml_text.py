@@ -61,7 +61,7 @@ def parse(text: str) -> dict[str, Any]:
             hint = "name each table and each setting once; the lines of a table stand together below its name"
         if has_markers(text.encode()):
             reason = "a merge left conflict markers in it"
-            hint = "'memfs resolve' shows both values and joins them, or keep what is right and take the markers out"
+            hint = f"keep what is right, delete the marker lines, and 'git add {FILE}'"
         raise SettingInvalid(reason, path=FILE, line=line, column=column, hint=hint) from error
 
 

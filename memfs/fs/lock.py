@@ -2,11 +2,8 @@
 
 The system releases a lock when its process dies; the text inside the file is for messages only.
 
-The file has a second name, its twin. When somebody deletes the first while the lock is held, the next process finds the
-same file by the second: a new file would be a second lock, and two processes would hold it.
-
-A process that has waited for seconds takes a ticket and comes next, so that nobody waits forever among many that write
-without pause. Others are let in as it happens, which is ten times faster than first come, first served.
+A lock is two files, and its holder has locked both. When somebody deletes one of them while the lock is held, the next
+process makes that one again, and waits for the other all the same.
 """
 
 from __future__ import annotations
@@ -14,7 +11,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import secrets
+import random
 import socket
 import threading
 import time
@@ -71,85 +68,6 @@ def leads_to(path: Path, fd: int) -> bool:
     return os.path.samestat(os.fstat(fd), found)
 
 
-_FRESH_SECONDS = 2.0
-
-
-class Turn:
-    """One waiter's place in the queue of a folder, which is there only while somebody waits.
-
-    A ticket is advice among those who keep to it: who holds a lock, the lock alone decides. It ends with its process,
-    and one whose owner was stopped is passed over.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._name = ""
-        self._fd = -1
-
-    @property
-    def taken(self) -> bool:
-        """Whether this waiter has a ticket."""
-        return self._fd >= 0
-
-    def take(self) -> None:
-        """Take a ticket; where none can be had, this waiter goes on without."""
-        name = f"{time.monotonic_ns():020d}-{os.getpid()}-{secrets.token_hex(3)}"
-        with suppress(MemfsError, OSError):
-            io.mkdir(self._folder, 0o700)
-            self._fd = io.open_file(self._folder / name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
-            self._name = name
-            if not (locked(self._fd) and leads_to(self._folder / name, self._fd)):
-                self.leave()  # taken for a dead one's in the very moment it was made
-
-    def ahead(self) -> int:
-        """How many are to come first, 0 when it is this waiter's turn."""
-        try:
-            names = sorted(os.listdir(self._folder))
-        except OSError:
-            return 0
-        if self.taken:
-            with suppress(StorageIO):
-                io.touch(self._fd)
-            names = [name for name in names if name < self._name]
-        for number, name in enumerate(names):
-            if self._waits(self._folder / name):
-                return len(names) - number
-        if not self.taken:
-            self._clear()
-        return 0
-
-    def leave(self) -> None:
-        """Give the ticket back."""
-        if not self.taken:
-            return
-        with suppress(MemfsError, OSError):
-            io.unlink(self._folder / self._name, missing_ok=True)
-        os.close(self._fd)
-        self._fd = -1
-        self._clear()
-
-    def _clear(self) -> None:
-        """The last one leaves no folder; while others wait it cannot be removed."""
-        with suppress(MemfsError, OSError):
-            io.rmdir(self._folder)
-
-    @staticmethod
-    def _waits(ticket: Path) -> bool:
-        """Whether a ticket's owner lives and is at it."""
-        try:
-            fd = io.open_file(ticket, os.O_RDONLY | os.O_NONBLOCK)
-        except (FileNotFoundError, MemfsError):
-            return False
-        try:
-            if not locked(fd, shared=True):
-                return abs(time.time() - os.fstat(fd).st_mtime) < _FRESH_SECONDS
-            with suppress(MemfsError, OSError):
-                io.unlink(ticket, missing_ok=True)
-            return False
-        finally:
-            os.close(fd)
-
-
 _MAKERS = {type(threading.Lock()): threading.Lock, type(threading.RLock()): threading.RLock}
 _RENEWING = "begin_anew_in_child"
 _known: weakref.WeakSet[object] = weakref.WeakSet()
@@ -188,9 +106,6 @@ os.register_at_fork(after_in_child=_renew)
 
 _FIRST_WAIT = 0.0005
 _LONGEST_WAIT = 0.02
-_PATIENCE = 3.0
-_STEP = 0.001
-_FAR = 0.05
 
 
 class FileLock:
@@ -200,8 +115,7 @@ class FileLock:
         """``home``: a folder above it; while that is there, folders that are missing in between are made again."""
         self.path = path
         self._home = home
-        self._twin = path.with_name(f".{path.name}.twin")
-        self._queue = path.with_name(f".{path.name}.queue")
+        self._second = path.with_name(f".{path.name}.second")
         self._threads = threading.Lock()
         renewed_in_child(self)
 
@@ -222,96 +136,56 @@ class FileLock:
         if not threads.acquire(timeout=timeout):
             raise self._timeout(timeout)
         try:
-            fd = self._acquire(deadline, timeout)
+            fds = self._acquire(deadline, timeout)
             owner = os.getpid()
-            _held.add(fd)
+            _held.update(fds)
             try:
-                self._sign(fd, purpose)
+                self._sign(fds[0], purpose)
                 yield
             finally:
-                _release(fd, owner)
+                _release(fds, owner)
         finally:
             threads.release()
 
-    def _acquire(self, deadline: float, timeout: float) -> int:
-        began, wait, turn = time.monotonic(), _FIRST_WAIT, Turn(self._queue)
-        try:
-            while True:
-                now = time.monotonic()
-                ahead = turn.ahead()
-                fd = self._tried() if not ahead or now >= deadline else -1
-                if fd >= 0:
-                    return fd
-                if now >= deadline:
-                    raise self._timeout(timeout)
-                if now - began > _PATIENCE and not turn.taken:
-                    turn.take()
-                time.sleep(min(_STEP * (ahead + 1), _FAR) if turn.taken else wait)
-                wait = min(wait * 1.5, _LONGEST_WAIT)
-        finally:
-            turn.leave()
-
-    def _tried(self) -> int:
-        """The locked file, or -1 where another holds it."""
+    def _acquire(self, deadline: float, timeout: float) -> tuple[int, int]:
+        wait = _FIRST_WAIT
         while True:
-            fd = self._opened()
+            first = self._tried(self.path)
+            if first >= 0:
+                try:
+                    second = self._tried(self._second)
+                except BaseException:
+                    release(first)
+                    raise
+                if second >= 0:
+                    return first, second
+                release(first)
+            if time.monotonic() >= deadline:
+                raise self._timeout(timeout)
+            time.sleep(wait * random.uniform(0.5, 1))  # noqa: S311  so that waiters do not ask in step
+            wait = min(wait * 1.5, _LONGEST_WAIT)
+
+    def _tried(self, path: Path) -> int:
+        """The locked file at a path, or -1 where another process has locked it."""
+        while True:
+            fd = self._opened(path)
             try:
                 if not locked(fd):
-                    break
-                if leads_to(self.path, fd):
-                    if leads_to(self._twin, fd) or self._twinned(fd):
-                        return fd
-                    break
+                    os.close(fd)
+                    return -1
+                if leads_to(path, fd):
+                    return fd
             except BaseException:
                 os.close(fd)
                 raise
             os.close(fd)
-        os.close(fd)
-        return -1
 
-    def _opened(self) -> int:
+    def _opened(self, path: Path) -> int:
         if self._home is not None:
-            io.refuse_links(self.path.parent, self._home)
-        try:
-            return io.open_file(self.path, os.O_RDWR)
-        except FileNotFoundError:
-            with suppress(FileNotFoundError, FileExistsError, StorageIO):
-                io.link(str(self._twin), str(self.path))
-        try:
-            self._make_folder()
-            return io.open_file(self.path, os.O_RDWR | os.O_CREAT)
-        except FileNotFoundError as error:
-            raise io.storage_error(error, "lock", str(self.path)) from error
-
-    def _make_folder(self) -> None:
-        if self._home is not None and not os.path.exists(self.path.parent) and os.path.isdir(self._home):
-            io.make_private_folder(self.path.parent)
-
-    def _twinned(self, fd: int) -> bool:
-        """Give the locked file its second name; false while somebody holds the file that has it.
-
-        Where a file can have one name only, the lock does without.
-        """
-        try:
-            old = io.open_file(self._twin, os.O_RDWR)
-        except FileNotFoundError:
-            return self._named_twice(fd)
-        try:
-            if not locked(old):
-                return False
-            io.unlink(self._twin, missing_ok=True)
-            return self._named_twice(fd)
-        finally:
-            os.close(old)
-
-    def _named_twice(self, fd: int) -> bool:
-        try:
-            io.link(str(self.path), str(self._twin))
-        except (FileNotFoundError, FileExistsError):
-            return False
-        except StorageIO:
-            return True
-        return leads_to(self._twin, fd)
+            io.refuse_links(path.parent, self._home)
+            if not os.path.exists(path.parent) and os.path.isdir(self._home):
+                io.make_private_folder(path.parent)
+        return io.make_file(path, os.O_RDWR)
 
     def _sign(self, fd: int, purpose: str) -> None:
         holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.time(), "purpose": purpose}
@@ -353,12 +227,13 @@ def _forget_in_child() -> None:
 os.register_at_fork(after_in_child=_forget_in_child)
 
 
-def _release(fd: int, owner: int) -> None:
-    """Give the lock back and close its file, unless this is a child that left its parent's block."""
+def _release(fds: tuple[int, int], owner: int) -> None:
+    """Give the lock back and close its files, unless this is a child that left its parent's block."""
     if os.getpid() != owner:
         return
-    _held.discard(fd)
-    release(fd)
+    _held.difference_update(fds)
+    for fd in fds:
+        release(fd)
 
 
 def _stopped(pid: int) -> bool:

@@ -197,7 +197,7 @@ class Raced(Exception):
     """Somebody else pushed in between; fetch and try again. Never leaves the sync."""
 
 
-class Talk:
+class RemoteConnection:
     """A conversation with one remote. Its folder belongs to the holder of the workspace's sync lock."""
 
     def __init__(self, repository: Repository, remote: Remote) -> None:

@@ -11,13 +11,11 @@ import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from typing import Any
 
 from memfs.errors import Conflict
 from memfs.fs.lock import renewed_in_child
-from memfs.intake.features import dates, keywords, names
 from memfs.intake.filter import TrivialFilter
 from memfs.intake.neighbours import Neighbourhood, Neighbours
 from memfs.model import MemoryItem, Phase
@@ -26,6 +24,8 @@ from memfs.model.review import ReviewResult, StoreResult
 from memfs.recall.review import Review
 from memfs.recall.reviewers import reviewers_of
 from memfs.recall.tokens import gist
+from memfs.search.analyzer import STOP_WORDS, tokens
+from memfs.search.terms import COMMON_WORDS
 from memfs.settings import ReviewSettings
 from memfs.store import Store
 from memfs.store.commit_message import of_items
@@ -96,9 +96,79 @@ def _added(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]
     return {**ours, **{name: value for name, value in theirs.items() if name not in ours}}
 
 
+MOST_KEYWORDS = 5
+MOST_NAMES = 8
+_LOOKED_AT = 5_000
+_MORE_EMPTY_WORDS = (
+    "we they them he she us was were been being also than into onto out via per whether within without among "
+    "however therefore because since while though although dont doesnt didnt wont cant"
+)
+_EMPTY_WORDS = STOP_WORDS | COMMON_WORDS | frozenset(_MORE_EMPTY_WORDS.split())
+_NAME_LENGTH = 60
+
+_NAMES = re.compile(
+    r"(?<![\w`./@-])(?:"
+    r"`(?P<code>[^`\n]{2,60})`"
+    r"|(?P<link>https?://[^\s<>\"')\]]{3,200}[^\s<>\"')\].,;:!?])"
+    r"|(?P<mail>[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,63}){1,4})"
+    r"|(?P<path>~?[\w.-]{0,64}(?:/[\w.-]{1,64}){1,12}/?|[\w-]{1,64}\.(?:py|js|ts|tsx|go|rs|rb|c|h|cpp|java|md|ya?ml|toml|"
+    r"json|sh|sql|html|css|txt|cfg|ini|lock|csv|tf|proto)\b)"
+    r"|(?P<word>[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+|[a-z]+[A-Z]\w{0,60}|[A-Z]{2,}[A-Z0-9]*\w{0,8}|[A-Za-z]+\d[\w]{0,30}|"
+    r"[A-Za-z]\w{0,40}_\w{1,40})"
+    r"|(?P<proper>[A-Z][a-z]+\b(?: (?:(?:of|de|van|von|the) )?[A-Z][a-z]+\b){0,3})"
+    r")"
+)
+_SENTENCE_END = re.compile(r"(?:^|[.!?:\n\u2022*#>-])[\s\"'(\u201c]*$")
+
+_CALENDAR_WORDS = (
+    "monday tuesday wednesday thursday friday saturday sunday "
+    "january jan february feb march mar april apr may june jun july jul august aug september sept sep october oct "
+    "november nov december dec"
+)
+_NO_KEYWORDS = _EMPTY_WORDS | frozenset(_CALENDAR_WORDS.split())
+
+
+def keywords(text: str) -> tuple[str, ...]:
+    """The words of a text that tell most: often said, long, early; lower case, the best first, at most five."""
+    found: dict[str, list[float]] = {}
+    for place, (word, stems) in enumerate(tokens(text[:_LOOKED_AT])):
+        plain = word.casefold()
+        telling = stems and len(plain) > 2 and plain not in _NO_KEYWORDS and not plain.isdigit()
+        if telling:
+            row = found.setdefault(plain, [0.0, float(place)])
+            row[0] += 1.0 + min(len(plain), 12) / 12 + (0.5 if word[1:] != word[1:].lower() else 0.0)
+    ranked = sorted(found, key=lambda word: (-found[word][0] + found[word][1] / 200, found[word][1]))
+    return tuple(ranked[:MOST_KEYWORDS])
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Names, identifiers, paths, addresses and links a text mentions, as written, in order, at most eight."""
+    text = text[:_LOOKED_AT]
+    found: dict[str, str] = {}
+    for match in _NAMES.finditer(text):
+        name = match["code"] or match.group().strip("`")
+        if match.lastgroup == "proper":
+            name = _named(name, text[max(match.start() - 8, 0) : match.start()])
+        if name and (len(name) <= _NAME_LENGTH or match.lastgroup == "link"):
+            found.setdefault(name.casefold(), name)
+        if len(found) == MOST_NAMES:
+            break
+    return tuple(found.values())
+
+
+def _named(words: str, before: str) -> str:
+    """The name in words with capitals: without one that merely begins a sentence, unless it may belong to the name."""
+    first, _, rest = words.partition(" ")
+    if first.casefold() in _NO_KEYWORDS:
+        return rest
+    if _SENTENCE_END.search(before) and not rest:
+        return ""
+    return words
+
+
 _TITLED_FROM = 100
 _TITLE_LENGTH = 80
-_NAME_LENGTH = 200
+_LONGEST_ORIGIN = 200
 _ORIGIN: Mapping[str, tuple[str, ...]] = {
     "session": ("session_id", "session"),
     "agent": ("agent_id", "agent_name", "agent"),
@@ -112,17 +182,16 @@ _MARKUP = re.compile(r"^[#>*\-\s]+")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^a-z])")
 
 
-def extract(item: MemoryItem, now: datetime) -> MemoryItem:
+def extract(item: MemoryItem) -> MemoryItem:
     """The draft with what its text and metadata say of it, each in its own field.
 
-    A title, where it has none and its text is longer than one glance; ``metadata.keywords``, ``metadata.entities`` and
-    ``metadata.dates``, where it has none and the text gives any; the parts of ``origin`` that are unknown and that
-    ``metadata``, or else ``context``, names: ``session_id``, ``agent_id``, ``task_id``, ``tool_name``, ``speaker``,
-    ``role``, ``phase``, ``sequence``.
+    A title, where it has none and its text is longer than one glance; ``metadata.keywords`` and ``metadata.entities``,
+    where it has none and the text gives any; the parts of ``origin`` that are unknown and that ``metadata``, or else
+    ``context``, names: ``session_id``, ``agent_id``, ``task_id``, ``tool_name``, ``speaker``, ``role``, ``phase``,
+    ``sequence``.
     """
     text = gist(item)
-    said = (item.timestamp or now).date()
-    found = {"keywords": keywords(text), "entities": names(text), "dates": dates(text, said)}
+    found = {"keywords": keywords(text), "entities": names(text)}
     added = {name: list(values) for name, values in found.items() if values and name not in item.metadata}
     return item.replace(
         title=item.title or _title(item.content),
@@ -147,7 +216,7 @@ def _origin(item: MemoryItem) -> dict[str, Any]:
     """The parts of the origin that are unknown and that metadata or context names."""
     found: dict[str, Any] = {}
     for part, keys in _ORIGIN.items():
-        if not getattr(item.origin, part) and (name := _named(item, keys)):
+        if not getattr(item.origin, part) and (name := _stated(item, keys)):
             found[part] = name
     if found.get("phase") not in (None, *(phase.value for phase in Phase)):
         del found["phase"]
@@ -157,13 +226,13 @@ def _origin(item: MemoryItem) -> dict[str, Any]:
     return found
 
 
-def _named(item: MemoryItem, keys: tuple[str, ...]) -> str:
+def _stated(item: MemoryItem, keys: tuple[str, ...]) -> str:
     for values in (item.metadata, item.context):
         for key in keys:
             value = values.get(key)
             if isinstance(value, int) and not isinstance(value, bool):
                 value = str(value)
-            if isinstance(value, str) and value.strip() and len(value) <= _NAME_LENGTH and value.isprintable():
+            if isinstance(value, str) and value.strip() and len(value) <= _LONGEST_ORIGIN and value.isprintable():
                 return value.strip()
     return ""
 
@@ -181,7 +250,7 @@ class Intake:
         store: Store,
         parts: Parts,
         usage: Usage,
-        judge: Judge,
+        judge: Judge | None,
         *,
         extraction: Extraction = lambda item: (item, {}),
         threshold: float = 6.0,
@@ -192,7 +261,7 @@ class Intake:
         Args:
             store, parts: where they go.
             usage: where a repeated draft counts as a use of the item it repeats.
-            judge: what is said of a draft, such as ``Review.storage``.
+            judge: what is said of a draft, such as ``Review.storage``; None where nobody is ever asked.
             extraction: what reads a draft before it is judged, such as ``Review.extraction``.
             threshold: the mean score, 0 to 10, from which a draft is stored.
             fire: raises an occasion with its facts, as ``Behaviours.fire`` does.
@@ -236,8 +305,8 @@ class Intake:
         self._store.require_open()
         if review and not item.data and (trivial := self._trivial.reason(gist(item))):
             return StoreResult(stored=False, memory_id=None, consensus_score=0.0, reason=trivial)
-        draft, unread = self._extraction(extract(item, self._clock()))
-        verdict = self._judge(draft) if review else None
+        draft, unread = self._extraction(extract(item))
+        verdict = self._judge(draft) if review and self._judge is not None else None
         if verdict is not None and unread:
             verdict = replace(verdict, absent={**unread, **verdict.absent})
         score = verdict.consensus_score if verdict else 0.0

@@ -53,7 +53,7 @@ class NeighbourSource(Protocol):
     """Where neighbours are looked for: a store, or the items of one revision."""
 
     @property
-    def seeking(self) -> WordSearch:
+    def searcher(self) -> WordSearch:
         """Asks the index."""
 
     def load(self, candidate: Candidate) -> LoadedItem | None:
@@ -145,8 +145,8 @@ class Neighbourhood:
 
     def _found(self, words: Mapping[str, str], count: int, draft: MemoryItem) -> list[Candidate]:
         """What the index finds for so many of the rarest words, the nearest first."""
-        asked = " ".join(words[stem] for stem in self._store.seeking.rarest(words, count))
-        found = self._store.seeking.known(Query(text=asked, limit=LOOKED_AT + 1)) if asked else []
+        asked = " ".join(words[stem] for stem in self._store.searcher.rarest(words, count))
+        found = self._store.searcher.known(Query(text=asked, limit=LOOKED_AT + 1)) if asked else []
         return [one for one in found if one.id != draft.id]
 
     def _item(self, candidate: Candidate) -> MemoryItem | None:

@@ -337,7 +337,7 @@ class Conflicts:
             store: the items.
             now: what counts as the present.
         """
-        loaded = (store.load(candidate) for candidate in store.seeking.every(Query()))
+        loaded = (store.load(candidate) for candidate in store.searcher.every(Query()))
         items = {one.item.id: one.item for one in loaded if one is not None}
         return self._undecided(items, items.get, set(), now)
 

@@ -102,13 +102,16 @@ def extract_learnings(store: Store, facts: Mapping[str, Any], inbox: Inbox | Non
         notes.append(MemoryItem(outcome, "task_history", trust=Trust.AGENT.value))
     drafts = [draft for note in notes for draft in _drafts(note, task, session)]
     if inbox is not None:
-        _suggest(store, drafts, task or session, inbox)
+        fresh = _fresh(store, [draft for draft in drafts if not reason_in(draft.metadata)])
+        inbox.add(_suggestion(draft, task or session) for draft in fresh)
         return []
     for _ in range(_TRIES):
+        fresh = _fresh(store, drafts)
         try:
-            return _kept(store, drafts, task or session)
-        except Conflict:
-            continue
+            with store.batch(f"Learn from {(task or session)[:80]}", source=_SOURCE) as batch:
+                return [batch.put(draft, expected="") for draft in fresh if not store.locate(draft.id)]
+        except (Conflict, IdExists):
+            store.refresh()
     raise Conflict("what was learned keeps changing while it is written", hint="try again")
 
 
@@ -151,39 +154,24 @@ def _sentences(text: str) -> Iterator[str]:
             yield plain
 
 
-def _kept(store: Store, drafts: list[MemoryItem], name: str) -> list[MemoryItem]:
-    """Store those drafts that say something new."""
-    kept: list[MemoryItem] = []
-    with store.batch(f"Learn from {name[:80]}", source=_SOURCE) as batch:
-        for draft in drafts:
-            if len(kept) == MOST_LEARNINGS:
-                break
-            if _is_known(store, draft, kept):
-                continue
-            try:
-                kept.append(batch.put(draft, expected=""))
-            except IdExists:
-                continue
-    return kept
-
-
-def _suggest(store: Store, drafts: list[MemoryItem], name: str, inbox: Inbox) -> None:
-    """Suggest those drafts that say something new."""
+def _fresh(store: Store, drafts: Iterable[MemoryItem]) -> list[MemoryItem]:
+    """The drafts that say something new, ``MOST_LEARNINGS`` at most."""
     fresh: list[MemoryItem] = []
     for draft in drafts:
-        if len(fresh) < MOST_LEARNINGS and not reason_in(draft.metadata) and not _is_known(store, draft, fresh):
+        if len(fresh) < MOST_LEARNINGS and not _is_known(store, draft, fresh):
             fresh.append(draft)
-    told, now = f"learned in {name}", utc_now()
-    inbox.add(
-        Suggestion(item=one, source=Source.LESSON, reason=told, made=now, evidence=tuple(link.to for link in one.links))
-        for one in fresh
-    )
+    return fresh
 
 
-def _is_known(store: Store, draft: MemoryItem, kept: list[MemoryItem]) -> bool:
+def _is_known(store: Store, draft: MemoryItem, fresh: list[MemoryItem]) -> bool:
     shape = TextShape(draft.content)
     query = Query(text=draft.content, types=frozenset({"semantic"}), limit=_COMPARED)
-    return any(alike(shape, TextShape(item.content), SAME) >= SAME for item in [*kept, *store.select(query)])
+    return any(alike(shape, TextShape(item.content), SAME) >= SAME for item in [*fresh, *store.select(query)])
+
+
+def _suggestion(draft: MemoryItem, name: str) -> Suggestion:
+    evidence = tuple(link.to for link in draft.links)
+    return Suggestion(item=draft, source=Source.LESSON, reason=f"learned in {name}", made=utc_now(), evidence=evidence)
 
 
 WORKING, LASTING = "working", "semantic"
@@ -350,7 +338,7 @@ class Consolidation:
     def _working(self, session: str) -> tuple[list[MemoryItem], dict[str, str]]:
         """Every working memory of a session, oldest first, and the ids of those that cannot be read now, with why."""
         named = Query(types=frozenset({WORKING}), sessions=frozenset({session}))
-        items, left = self._loaded(self._store.seeking.every(named))
+        items, left = self._loaded(self._store.searcher.every(named))
         told, _ = self._loaded(self._search(Query(text=session, types=frozenset({WORKING}), limit=MOST)))
         items |= {key: item for key, item in told.items() if item.metadata.get("session_id") == session}
         for problem in self._store.problems():  # a file that was never readable says no session

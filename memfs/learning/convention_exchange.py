@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import asdict, dataclass
+from enum import Enum, auto
 from typing import Any
 
 from memfs.errors import (
@@ -73,64 +72,42 @@ class ConventionSource:
 
     def noted(self) -> dict[str, str]:
         """As an item says it."""
-        values = {"workspace": self.workspace, "id": self.id, "sha256": self.sha256, "revision": self.revision}
-        return {name: value for name, value in values.items() if value}
+        return {name: value for name, value in asdict(self).items() if value}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharedConvention:
-    """One convention of such a file: what travels of it."""
+def digest(item: MemoryItem) -> str:
+    """The sha256 of what a convention says: title, content, tags, expires and data, whatever its id and status."""
+    return hashlib.sha256(canonical(plain(_says(item))).encode()).hexdigest()
 
-    id: str
-    title: str = ""
-    content: str = ""
-    tags: tuple[str, ...] = ()
-    expires: datetime | None = None
-    data: Mapping[str, Any] = field(default_factory=dict)
-    status: str = PROPOSED
-    came_from: ConventionSource | None = None
 
-    @classmethod
-    def of(cls, item: MemoryItem) -> SharedConvention:
-        """What travels of an item."""
-        return cls(
-            id=item.id,
-            title=item.title,
-            content=item.content,
-            tags=item.tags,
-            expires=item.expires,
-            data=item.data,
-            status=item.status.strip() or PROPOSED,
-            came_from=ConventionSource.of(item),
-        )
+def _says(item: MemoryItem) -> dict[str, Any]:
+    """What travels of a convention."""
+    values = {
+        "title": item.title,
+        "content": item.content,
+        "tags": list(item.tags),
+        "expires": format_time(item.expires) if item.expires else "",
+        "data": {name: value for name, value in item.data.items() if name not in _THEIR_OWN},
+    }
+    return {name: value for name, value in values.items() if value}
 
-    @property
-    def sha256(self) -> str:
-        """A digest of what it says: title, content, tags, expires and data, whatever its id and status."""
-        return hashlib.sha256(canonical(plain(self._says())).encode()).hexdigest()
 
-    def _says(self) -> dict[str, Any]:
-        values = {
-            "title": self.title,
-            "content": self.content,
-            "tags": list(self.tags),
-            "expires": format_time(self.expires) if self.expires else "",
-            "data": {name: value for name, value in self.data.items() if name not in _THEIR_OWN},
-        }
-        return {name: value for name, value in values.items() if value}
+def _status(item: MemoryItem) -> str:
+    return item.status.strip() or PROPOSED
 
-    def written(self) -> dict[str, Any]:
-        """As the file has it."""
-        origin = self.came_from
-        back = {"workspace": origin.workspace, "id": origin.id, "sha256": origin.sha256} if origin else {}
-        whole = bool(back) and all(back.values())
-        return {
-            "id": self.id,
-            "status": self.status,
-            **self._says(),
-            **({"came_from": back} if whole else {}),
-            "sha256": self.sha256,
-        }
+
+def _entry(item: MemoryItem) -> dict[str, Any]:
+    """A convention as the file has it."""
+    origin = ConventionSource.of(item)
+    back = {"workspace": origin.workspace, "id": origin.id, "sha256": origin.sha256} if origin else {}
+    whole = bool(back) and all(back.values())
+    return {
+        "id": item.id,
+        "status": _status(item),
+        **_says(item),
+        **({"came_from": back} if whole else {}),
+        "sha256": digest(item),
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +116,7 @@ class SharedFile:
 
     workspace: str
     revision: str = ""
-    conventions: tuple[SharedConvention, ...] = ()
+    conventions: tuple[MemoryItem, ...] = ()
 
     def encode(self, codec: Codec, name: str) -> bytes:
         """Its bytes: the same for the same conventions of the same revision; YAML, or JSON by the name's ending.
@@ -152,7 +129,7 @@ class SharedFile:
             "format_version": VERSION,
             "workspace": self.workspace,
             **({"revision": self.revision} if self.revision else {}),
-            "conventions": [one.written() for one in self.conventions],
+            "conventions": [_entry(one) for one in self.conventions],
         }
         data = codec.write_document(document, _as_document(name), SCHEMA)
         if not _as_document(name).endswith(".json"):
@@ -181,7 +158,7 @@ class SharedFile:
             _refuse_other(parse(data, path).mapping)
             values = codec.read_document(data, path, SCHEMA)
             _refuse_unprintable(values["workspace"], "workspace")
-            found = tuple(_shared(entry, at) for at, entry in enumerate(values["conventions"]))
+            found = tuple(_convention(entry, at) for at, entry in enumerate(values["conventions"]))
             _refuse_twice(found)
         except MemfsError as error:
             error.path = name
@@ -206,24 +183,25 @@ def _refuse_other(values: Mapping[str, Any]) -> None:
         )
 
 
-def _shared(values: Mapping[str, Any], at: int) -> SharedConvention:
+def _convention(values: Mapping[str, Any], at: int) -> MemoryItem:
     where = f"conventions.{at}"
     back = values.get("came_from")
     if back:
         _refuse_unprintable(back["workspace"], f"{where}.came_from.workspace")
-    found = SharedConvention(
+    found = MemoryItem(
+        values.get("content", ""),
+        CONVENTION,
         id=check_id(values["id"]),
         title=values.get("title", ""),
-        content=values.get("content", ""),
         tags=tuple(dict.fromkeys(values.get("tags", ()))),
         expires=parse_time(values["expires"]) if "expires" in values else None,
         data={name: value for name, value in values.get("data", {}).items() if name not in _THEIR_OWN},
         status=values.get("status", PROPOSED),
-        came_from=ConventionSource(**back) if back else None,
+        metadata={IMPORTED: back} if back else {},
     )
     if not (found.title.strip() or found.content.strip()):
         raise SchemaInvalid(f"{found.id} says nothing", field=where, hint="write content, a title, or both")
-    if values.get("sha256", found.sha256) != found.sha256:
+    if values.get("sha256", digest(found)) != digest(found):
         raise ContentError(
             f"{found.id} is not what its sha256 says: somebody changed it",
             field=f"{where}.sha256",
@@ -238,7 +216,7 @@ def _refuse_unprintable(name: str, where: str) -> None:
         raise SchemaInvalid(f"{ascii(name)[:60]} is no name for a workspace", field=where, hint="write one line")
 
 
-def _refuse_twice(found: Iterable[SharedConvention]) -> None:
+def _refuse_twice(found: Iterable[MemoryItem]) -> None:
     seen: set[str] = set()
     for one in found:
         if one.id.casefold() in seen:
@@ -335,12 +313,11 @@ class ConventionExchange:
             _refuse_secret(item)
         revisions = {self._revision_of(item.path) for item in items}
         revision = revisions.pop() if len(revisions) == 1 else ""
-        entries = tuple(SharedConvention.of(item) for item in items)
-        if unfit := [one.id for one in entries if one.status not in STATUSES]:
+        if unfit := [one.id for one in items if _status(one) not in STATUSES]:
             raise QueryInvalid(
                 f"{unfit[0]!r} has a status of its own", field="status", hint=f"make it one of {', '.join(STATUSES)}"
             )
-        return SharedFile(workspace=self.name, revision=revision, conventions=entries)
+        return SharedFile(workspace=self.name, revision=revision, conventions=tuple(items))
 
     def encode(self, shared: SharedFile, file_name: str) -> bytes:
         """The bytes of the file; see ``SharedFile.encode``."""
@@ -397,7 +374,7 @@ class ConventionExchange:
         if not writing:
             return
         what = f"{len(writing)} convention{'s' * (len(writing) != 1)}"
-        with suppress(_DryRun), self._store.batch(f"Import {what} from {done.workspace}", source=source) as batch:
+        with self._store.batch(f"Import {what} from {done.workspace}", source=source) as batch:
             for one, item in writing:
                 try:
                     batch.put(item, expected=one.expected)
@@ -409,7 +386,7 @@ class ConventionExchange:
                     error.path = file_name
                     raise
             if done.dry_run:  # what would be refused was refused by now
-                raise _DryRun
+                batch.plans.clear()
 
     def _taken(self, shared: SharedFile, accepted: bool, on_conflict: str) -> tuple[ConventionImport, ...]:
         self._store.follow()
@@ -418,37 +395,29 @@ class ConventionExchange:
         return tuple(self._decided(one, matching.of(one), shared, accepted, on_conflict) for one in shared.conventions)
 
     def _decided(
-        self, theirs: SharedConvention, ours: MemoryItem | None, shared: SharedFile, accepted: bool, on_conflict: str
+        self, theirs: MemoryItem, ours: MemoryItem | None, shared: SharedFile, accepted: bool, on_conflict: str
     ) -> ConventionImport:
         if ours is None:
-            if theirs.status == RETIRED:
-                return ConventionImport(
-                    id=theirs.id, there=theirs.id, outcome=GONE, reason="retired there, and not here at all"
-                )
             return self._new(theirs, shared, accepted)
-        here, was = SharedConvention.of(ours).sha256, ConventionSource.of(ours)
-        known = was.sha256 if was is not None and was.workspace == shared.workspace else ""
-        back = theirs.came_from.sha256 if theirs.came_from is not None else ""
-        say = _Say(ours, theirs, shared)
-        if theirs.status == RETIRED:
-            return say.without(GONE, "retired there; 'memfs convention retire' does so here")
-        if theirs.sha256 == here and accepted and theirs.status == ACCEPTED and ours.status == PROPOSED:
-            return say.replacing(UPDATED, accepted, "accepted there")
-        if theirs.sha256 == here:
-            return say.noting(SAME) if was is not None and known != here else say.without(SAME)
-        if theirs.sha256 == known:
-            return say.without(KEPT, "changed here since")
-        if ours.status == RETIRED:
-            return say.without(KEPT, "retired here")
-        if here in (known, back):
-            return say.replacing(UPDATED, accepted, "changed there since")
-        if on_conflict == TAKE:
-            return say.replacing(UPDATED, accepted, "theirs taken, as asked")
-        if on_conflict == KEEP:
-            return say.noting(KEPT, "ours kept, as asked")
-        return say.without(CONFLICT, "changed here and there")
+        outcome, change, reason = _compared(theirs, ours, shared, accepted, on_conflict)
+        item = ours
+        if change is _Change.THEIRS:
+            item = _filled(ours, theirs, shared, accepted)
+        elif change is _Change.SOURCE:
+            item = ours.replace(metadata=_with_source(ours, theirs, shared))
+        return ConventionImport(
+            id=ours.id,
+            there=theirs.id,
+            outcome=outcome,
+            reason=reason,
+            item=item if item != ours else None,
+            expected=ours.sha256,
+        )
 
-    def _new(self, theirs: SharedConvention, shared: SharedFile, accepted: bool) -> ConventionImport:
+    def _new(self, theirs: MemoryItem, shared: SharedFile, accepted: bool) -> ConventionImport:
+        if theirs.status == RETIRED:
+            reason = "retired there, and not here at all"
+            return ConventionImport(id=theirs.id, there=theirs.id, outcome=GONE, reason=reason)
         chosen = self._free_id(theirs.id, shared)
         blank = MemoryItem(theirs.content or theirs.title, CONVENTION, id=chosen)
         item = _filled(blank, theirs, shared, accepted)
@@ -464,8 +433,40 @@ class ConventionExchange:
         return new_id(wanted) if name.casefold() in theirs or self._store.locate(name) else name
 
 
-class _DryRun(Exception):
-    """Ends a batch before it is written. Never leaves this module."""
+class _Change(Enum):
+    """What an import writes of a convention that is here: nothing, that ours knows theirs, or theirs."""
+
+    NOTHING = auto()
+    SOURCE = auto()
+    THEIRS = auto()
+
+
+def _compared(
+    theirs: MemoryItem, ours: MemoryItem, shared: SharedFile, accepted: bool, on_conflict: str
+) -> tuple[str, _Change, str]:
+    """What becomes of a convention that is here, what is written for it, and why.
+
+    Three versions are compared: theirs, ours, and what was imported last, or what they took from here.
+    """
+    said, here, was, back = digest(theirs), digest(ours), ConventionSource.of(ours), ConventionSource.of(theirs)
+    known = was.sha256 if was is not None and was.workspace == shared.workspace else ""
+    if theirs.status == RETIRED:
+        return GONE, _Change.NOTHING, "retired there; 'memfs convention retire' does so here"
+    if said == here and accepted and theirs.status == ACCEPTED and ours.status == PROPOSED:
+        return UPDATED, _Change.THEIRS, "accepted there"
+    if said == here:
+        return SAME, _Change.NOTHING if was is None or known == here else _Change.SOURCE, ""
+    if said == known:
+        return KEPT, _Change.NOTHING, "changed here since"
+    if ours.status == RETIRED:
+        return KEPT, _Change.NOTHING, "retired here"
+    if here == known or (back is not None and here == back.sha256):
+        return UPDATED, _Change.THEIRS, "changed there since"
+    if on_conflict == TAKE:
+        return UPDATED, _Change.THEIRS, "theirs taken, as asked"
+    if on_conflict == KEEP:
+        return KEPT, _Change.SOURCE, "ours kept, as asked"
+    return CONFLICT, _Change.NOTHING, "changed here and there"
 
 
 class _ConventionMatch:
@@ -480,9 +481,9 @@ class _ConventionMatch:
             if source is not None and source.workspace == workspace:
                 self._imported.setdefault(source.id, item)
 
-    def of(self, theirs: SharedConvention) -> MemoryItem | None:
+    def of(self, theirs: MemoryItem) -> MemoryItem | None:
         """The one that was imported as this, that this was made from, or that has its id; None where none does."""
-        back = theirs.came_from
+        back = ConventionSource.of(theirs)
         if (found := self._imported.get(theirs.id)) is not None:
             return found
         if back is not None and back.workspace == self._own_name and back.id in self._by_id:
@@ -490,37 +491,7 @@ class _ConventionMatch:
         return self._by_id.get(theirs.id)
 
 
-@dataclass(frozen=True, slots=True)
-class _Say:
-    """The ways in which an import can end for a convention that is here."""
-
-    ours: MemoryItem
-    theirs: SharedConvention
-    shared: SharedFile
-
-    def without(self, outcome: str, reason: str = "") -> ConventionImport:
-        """Nothing is written."""
-        return ConventionImport(id=self.ours.id, there=self.theirs.id, outcome=outcome, reason=reason)
-
-    def noting(self, outcome: str, reason: str = "") -> ConventionImport:
-        """Ours stays, and says that it knows theirs."""
-        item = self.ours.replace(metadata=_with_source(self.ours, self.theirs, self.shared))
-        return self._writing(outcome, reason, item)
-
-    def replacing(self, outcome: str, accepted: bool, reason: str) -> ConventionImport:
-        """Theirs takes the place of ours."""
-        return self._writing(outcome, reason, _filled(self.ours, self.theirs, self.shared, accepted))
-
-    def _writing(self, outcome: str, reason: str, item: MemoryItem) -> ConventionImport:
-        ours, there = self.ours, self.theirs.id
-        if item == ours:
-            return self.without(outcome, reason)
-        return ConventionImport(
-            id=ours.id, there=there, outcome=outcome, reason=reason, item=item, expected=ours.sha256
-        )
-
-
-def _filled(item: MemoryItem, theirs: SharedConvention, shared: SharedFile, accepted: bool) -> MemoryItem:
+def _filled(item: MemoryItem, theirs: MemoryItem, shared: SharedFile, accepted: bool) -> MemoryItem:
     """An item with what a convention of a file says: text from outside, unless somebody vouches for it."""
     holds = accepted and theirs.status == ACCEPTED
     return item.replace(
@@ -536,8 +507,8 @@ def _filled(item: MemoryItem, theirs: SharedConvention, shared: SharedFile, acce
     )
 
 
-def _with_source(item: MemoryItem, theirs: SharedConvention, shared: SharedFile) -> dict[str, object]:
-    source = ConventionSource(workspace=shared.workspace, id=theirs.id, sha256=theirs.sha256, revision=shared.revision)
+def _with_source(item: MemoryItem, theirs: MemoryItem, shared: SharedFile) -> dict[str, object]:
+    source = ConventionSource(workspace=shared.workspace, id=theirs.id, sha256=digest(theirs), revision=shared.revision)
     return {**item.metadata, IMPORTED: source.noted()}
 
 

@@ -5,8 +5,8 @@ Agents get only conventions that a person vouched for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -123,7 +123,7 @@ class Conventions:
     def every(self) -> list[Convention]:
         """All conventions whatever their status, in the order of ``holding``."""
         query = Query(types=frozenset({CONVENTION}))
-        loaded = (self._store.load(candidate) for candidate in self._store.seeking.every(query))
+        loaded = (self._store.load(candidate) for candidate in self._store.searcher.every(query))
         found = [Convention(one.item) for one in loaded if one is not None and not one.stale]
         return sorted(found, key=_order)
 
@@ -145,7 +145,7 @@ class Conventions:
         every = self.every()
         holding = [one for one in every if one.status == ACCEPTED and _lives(one, now)]
         replaced = {name for one in holding for name in one.item.supersedes}
-        surely = {name for one in told(holding) for name in one.item.supersedes}  # no tool replaces a person's word
+        surely = {name for one in vouched(holding) for name in one.item.supersedes}  # no tool replaces a person's word
         present = (one for one in every if one.status == status and _lives(one, now))
         return [one for one in present if one.id not in (surely if one.trust in VOUCHED else replaced)]
 
@@ -158,7 +158,7 @@ def _order(one: Convention) -> tuple[bool, float, str]:
     return (not one.item.pinned, -one.item.importance, one.id)
 
 
-def told(conventions: Sequence[Convention]) -> list[Convention]:
+def vouched(conventions: Sequence[Convention]) -> list[Convention]:
     """Those that agents may be given without being asked: a person stands behind them."""
     return [one for one in conventions if one.trust in VOUCHED]
 
@@ -189,18 +189,6 @@ class Proposal:
     scope: Sequence[str] = ()
     supersedes: Sequence[str] = ()
     rationale: str = ""
-
-
-@dataclass(slots=True)
-class _Decision:
-    """What is to be written together: items by id as they are, and as they are to be."""
-
-    before: dict[str, MemoryItem] = field(default_factory=dict)
-    after: dict[str, MemoryItem] = field(default_factory=dict)
-
-    def change(self, before: MemoryItem, after: MemoryItem) -> None:
-        if after != before:
-            self.before[before.id], self.after[before.id] = before, after
 
 
 class Agreements:
@@ -272,30 +260,26 @@ class Agreements:
         refuse_text(reason, "reason")
         for _ in range(_TRIES):
             found = {one.id: one.item for one in map(self._conventions.find, references)}
-            decision = self._decision(found.values(), status)
-            sentence = _sentence(_decided(decision.after.values(), status), reason)
+            changes = [(before, after) for before, after in self._decided(found, status) if after != before]
+            sentence = _sentence(_told(changes, status), reason)
             try:
                 with self._store.batch(sentence, source=source) as batch:
-                    after = [
-                        batch.put(item, expected=decision.before[name].sha256) for name, item in decision.after.items()
-                    ]
+                    after = [batch.put(new, expected=old.sha256) for old, new in changes]
             except Conflict:
                 self._store.follow()
                 continue
             return [Convention(item) for item in after]
         raise Conflict("others keep changing the conventions", hint="try again")
 
-    def _decision(self, items: Iterable[MemoryItem], status: str) -> _Decision:
-        chosen = {item.id: item for item in items}
-        decision = _Decision()
+    def _decided(self, chosen: Mapping[str, MemoryItem], status: str) -> Iterator[tuple[MemoryItem, MemoryItem]]:
+        """The items that a decision is about, and those it replaces, each as it is and as it is to be."""
         for item in chosen.values():
-            decision.change(item, self._after(item, status))
+            yield item, self._after(item, status)
         replaced = [name for item in chosen.values() for name in item.supersedes] if status == ACCEPTED else []
-        for name in replaced:
+        for name in dict.fromkeys(replaced):
             old = self._store.get(name) if name not in chosen else None
             if old is not None and old.type == CONVENTION:
-                decision.change(old, old.replace(status=RETIRED))
-        return decision
+                yield old, old.replace(status=RETIRED)
 
     def _after(self, item: MemoryItem, status: str) -> MemoryItem:
         if status != ACCEPTED:
@@ -305,8 +289,9 @@ class Agreements:
         return item.replace(status=status, trust=trust, data=day)
 
 
-def _decided(items: Iterable[MemoryItem], status: str) -> str:
+def _told(changes: Iterable[tuple[MemoryItem, MemoryItem]], status: str) -> str:
     """What a decision did, as the commit says it."""
+    items = [after for _, after in changes]
     by_status = {one: [item.id for item in items if item.status == one] for one in dict.fromkeys((status, RETIRED))}
     parts = [f"{_VERBS[one]} {_listed(names)}" for one, names in by_status.items() if names]
     return "; ".join(part if number == 0 else part[0].lower() + part[1:] for number, part in enumerate(parts))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from memfs.intake.episode_item import episode_of, item_of
 from memfs.learning.triggers import THRESHOLD, Triggers
-from memfs.model import MemoryItem
 from memfs.model.episode import Episode, StateSnapshot
 from memfs.model.item import Trust
 from memfs.store import Store
@@ -73,8 +72,3 @@ class Episodes:
         """
         item = self._store.get(episode_id)
         return episode_of(item) if item is not None else None
-
-    @staticmethod
-    def of(item: MemoryItem) -> Episode | None:
-        """The episode that an item is, None where it is not one."""
-        return episode_of(item)

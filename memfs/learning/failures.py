@@ -14,11 +14,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
-from typing import Any
 
 from memfs.format.text_guard import shown
 from memfs.intake.episode_item import MOST_ERROR
@@ -33,7 +32,6 @@ _HELPS = 0.25
 _DAY = 86_400.0
 _MENDED_WITHIN = 3_600.0
 _GENERIC_WORTH = 0.25
-_PRIOR = 2.0
 _TELLING = 2
 """From so many successes that did something else than what failed, what agents say they did tells who heeded."""
 _MOST_DEEDS = 20
@@ -156,7 +154,6 @@ class Casebook:
         cases: Sequence[TriggerRow],
         speaks: Callable[[TriggerRow], bool],
         warnings: Collection[str] = (),
-        stated: Mapping[str, Any] | None = None,
     ) -> RuleVerdict:
         """What episodes say of a rule.
 
@@ -164,13 +161,12 @@ class Casebook:
             cases: those in which it applied, oldest first.
             speaks: whether a failure is what the rule is about.
             warnings: ids with which an agent is warned of it, besides those of the failures themselves.
-            stated: what its author said before: the figures begin there.
         """
         sheet = _entered(cases, speaks, _Sheet(set(warnings)))
         if sum(bool(row.deeds) and not sheet.did(row) for row in sheet.remedies) >= _TELLING:
             sheet = _entered(cases, speaks, _Sheet(set(warnings), strict=True))
         return RuleVerdict(
-            confidence=self._confidence(sheet, stated),
+            confidence=self._confidence(sheet),
             failures=tuple(sheet.failures),
             against=sum(event.good for event in sheet.events),
             helped=len(sheet.helped),
@@ -178,7 +174,7 @@ class Casebook:
             remedies=tuple(sheet.remedies),
         )
 
-    def _confidence(self, sheet: _Sheet, stated: Mapping[str, Any] | None) -> float:
+    def _confidence(self, sheet: _Sheet) -> float:
         fors = unaged = against = 0.0
         recent = 1.0
         for event in reversed(sheet.events):
@@ -190,11 +186,7 @@ class Casebook:
             recent *= RECENT
         heeded = sum(map(self._faded, sheet.helped))
         fors += min(_HELPS * heeded, unaged - fors)
-        prior, strength = 0.5, _PRIOR
-        if stated is not None:
-            prior = float(stated["confidence"])
-            strength += int(stated.get("support", 0)) + int(stated.get("against", 0))
-        return round((fors + prior * strength) / (fors + against + strength), 2)
+        return round((fors + 1.0) / (fors + against + 2.0), 2)
 
     def _faded(self, time: float) -> float:
         if not self._half_life:
@@ -265,6 +257,7 @@ def _mends(failed: TriggerRow, row: TriggerRow) -> bool:
 
 _SHARED = 0.7
 _NUMBERS = re.compile(r"\S*\d\S*")
+_UNREMEDIED, _REPEATED = "Check first: ", " here before, more than once."
 _DID, _ERROR, _BRIEF, _WHOLE = 120, 160, 60, 400
 QUOTES = str.maketrans({'"': "'", "\u201c": "'", "\u201d": "'", "\u201e": "'", "`": "'"})
 _ADVISED = re.compile(
@@ -303,11 +296,16 @@ def advise(failures: Sequence[TriggerRow], remedies: Sequence[TriggerRow], place
     if worked:
         action = f"Consider {worked}: it worked where {did or 'another way'} {wrong}."
     else:
-        action = f"Check first: {did or 'this'} {wrong} here before, more than once."
+        action = f"{_UNREMEDIED}{did or 'this'} {wrong}{_REPEATED}"
     brief = quote(telling_line(newest.error), _BRIEF)[1:-1] if quoting else ""
     where = quote(place, _BRIEF)[1:-1] or "again and again"
     whole = quote(telling_line(newest.error), _WHOLE)[1:-1] if quoting else ""
     return Advice(action, f"{where}: {brief}" if brief else f"{where}: goes wrong", whole)
+
+
+def is_unremedied(action: str) -> bool:
+    """Whether an advice is ours, and knows of nothing that works."""
+    return action.startswith(_UNREMEDIED) and action.endswith(_REPEATED)
 
 
 def quote(text: str, most: int) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.errors import Conflict, IdExists, IndexUnavailable, MemfsError
 from memfs.format.secrets import reason_in
-from memfs.fs.lock import FileLock, renewed_in_child
+from memfs.fs.lock import FileLock
 from memfs.intake.episode_item import episode_of
 from memfs.learning.patterns import (
     EXAMPLES,
@@ -28,12 +28,11 @@ from memfs.learning.patterns import (
     item_of,
     overlap,
     suggested,
-    sure,
     when,
     with_patterns,
     words_of,
 )
-from memfs.model import Candidate, Hit, KindTable, MemoryItem, Query
+from memfs.model import Candidate, Hit, MemoryItem, Query
 from memfs.model.memory_config import MemoryConfig
 from memfs.model.query import MOST
 from memfs.model.suggestion import Keep, Source, Suggestion, SuggestionDecision
@@ -59,7 +58,6 @@ _KNOWN, _LOOKED_AT = 16, 24
 _MOST_KNOWN = 1000
 _SAME_WORDS = 0.75
 _TRIES = 5
-_STEP = 10
 _LOCK_SECONDS = 10.0
 _SUGGESTED = 8
 
@@ -85,49 +83,33 @@ class PatternStore:
     def __init__(
         self,
         store: Store,
-        *,
-        search: Callable[[Query], list[Candidate]],
-        lock: FileLock,
-        kinds: KindTable,
-        clock: Callable[[], datetime],
+        parts: Parts,
         config: Callable[[], MemoryConfig],
         fire: Fire,
         inbox: Callable[[], Inbox],
         keep: Callable[[], Keep] = lambda: Keep.WRITE,
-        like: Callable[[MemoryItem, int], Sequence[str]] = lambda _item, _limit: (),
+        meaning: Callable[[], VectorSearch | None] = lambda: None,
     ) -> None:
         """Begin with nothing to learn.
 
         Args:
-            store: where memories and patterns are.
-            search: asks the index without looking for changed files first, which is done once.
-            lock: held while a new pattern is noted, so that two processes do not note it in different words.
-            kinds: the types there are.
-            clock: tells the time.
+            store, parts: where memories and patterns are.
             config: says what is similar, and how many make a pattern.
             fire: raises ``pattern_detected`` when a pattern is written.
             inbox: gives where patterns are suggested, and which ones somebody refused.
             keep: what becomes of patterns unless a caller says so.
-            like: the ids of so many memories that mean nearly the same, where that is known.
+            meaning: gives what finds by meaning, None where words decide alone.
         """
-        self._store = store
-        self._like = like
-        self._ask = search
-        self._lock = lock
-        self._kinds, self._config, self._fire = kinds, config, fire
-        self._clock = clock
-        self._inbox, self._keep = inbox, keep
+        self._store, self._parts = store, parts
+        self._config, self._fire = config, fire
+        self._inbox, self._keep, self._meaning = inbox, keep, meaning
+        state = parts.repository.state
+        self._lock = FileLock(state / "patterns.lock", home=parts.repository.common_dir)
         self._inside = threading.local()
         self._background = Background[MemoryItem](
-            "memfs-patterns", partial(self.learn, keep=Keep.WRITE), store.note_failure, bunch=self._learn_many
+            "memfs-patterns", partial(self.learn, keep=Keep.WRITE), store.note_failure
         )
-        self._unwritten: dict[str, int] = {}
         self._looked = False
-        renewed_in_child(self)
-
-    def begin_anew_in_child(self) -> None:
-        """Count from nothing: what the parent counted, the parent writes down."""
-        self._unwritten = {}
 
     # -- learning ---------------------------------------------------------------------------------------------------
     def later(self, item: MemoryItem) -> bool:
@@ -147,19 +129,8 @@ class PatternStore:
         return self._background.settle(seconds)
 
     def close(self) -> None:
-        """Learn what waits, for at most ``CLOSE_SECONDS``, and write down what was counted; then learn no more."""
+        """Learn what waits, for at most ``CLOSE_SECONDS``; then learn no more."""
         self._background.close(CLOSE_SECONDS)
-        try:
-            self._write_counts()
-        except MemfsError as error:  # counts, at most: closing goes on
-            self._store.note_failure(error)
-
-    def _write_counts(self) -> None:
-        while self._unwritten:
-            pattern_id, more = self._unwritten.popitem()
-            known = self._store.get(pattern_id)
-            if known is not None:
-                self._write(known, partial(_counted, more=more))
 
     def learn(self, item: MemoryItem, keep: Keep | None = None) -> MemoryItem | None:
         """Learn from a stored memory now.
@@ -187,19 +158,6 @@ class PatternStore:
         finally:
             self._inside.learning = False
 
-    def _learn_many(self, items: list[MemoryItem]) -> None:
-        """Learn what these memories have in common with one another and with the patterns there are.
-
-        What else they are like, each is learned from by itself.
-        """
-        self._inside.learning = True
-        try:
-            detector, known = self.detector(), [*self.all()[:_MOST_KNOWN], *self._suggested(Keep.WRITE)]
-            for item in detector.detect_all([item for item in items if _best(item, known, detector) is None]):
-                self._note(item, Keep.WRITE)
-        finally:
-            self._inside.learning = False
-
     def _learning(self) -> bool:
         """Whether this thread is learning: what is stored in reaction to a pattern is not learned from."""
         return getattr(self._inside, "learning", False)
@@ -218,7 +176,9 @@ class PatternStore:
             return self._follow(known, item, detector, keep)
         most = min(max(_LOOKED_AT, 4 * detector.threshold), COUNTED)
         found = {other.id: other for other in self._loaded(gist(item), item.type, most)}
-        fresh = [other for key in self._like(item, most) if key not in found and (other := self._store.get(key))]
+        meaning = self._meaning()
+        like = meaning.like(item, most) if meaning is not None else []
+        fresh = [other for key in like if key not in found and (other := self._store.get(key))]
         near = [other for other in (*found.values(), *fresh) if other.id != item.id and self._learnable(other)]
         pattern = detector.extract_pattern([item, *(other for other in near if detector.are_similar(item, other))])
         return self._note(pattern, keep) if pattern is not None and item.id in pattern.members else None
@@ -242,7 +202,7 @@ class PatternStore:
         with self._lock.hold("noting a pattern", _LOCK_SECONDS):
             twin = self._twin(pattern, keep)
             if twin is None and keep is Keep.SUGGEST:
-                self._inbox().add([_suggestion(pattern, self._clock())])
+                self._inbox().add([_suggestion(pattern, self._parts.clock())])
                 return item_of(pattern)
             if twin is None:
                 message = f"Note a pattern: {pattern.template[:80]}"
@@ -281,12 +241,8 @@ class PatternStore:
             self._background.drop(other.id for other in members)
             newest = item if keep is Keep.WRITE else None  # a suggestion counts the memories there are
             return self._grown(known, lambda now: _with(now, members, newest), members, keep)
-        waiting = self._unwritten.get(known.id, 0) + (item.updated is None)
-        if waiting * _STEP < known.data.get("occurrences", 0):
-            self._unwritten[known.id] = waiting
-            return self._announced(known, found=False)
-        self._unwritten.pop(known.id, None)
-        return self._grown(known, lambda now: _more(now, members, waiting), members, keep)
+        one = item.updated is None
+        return self._grown(known, lambda now: grown(now, members, _occurrences(now) + one), members, keep)
 
     def _grown(
         self, known: MemoryItem, change: Callable[[MemoryItem], MemoryItem], members: list[MemoryItem], keep: Keep
@@ -364,7 +320,7 @@ class PatternStore:
         if PATTERN not in (query.types or {PATTERN}) or len(hits) <= FOLLOWERS:
             return list(hits)
         known = suggested(self._store, self.detector(), query.text, query.context, _SUGGESTED)
-        passing = {one.id for one in self._store.seeking.among([hit.item.id for hit in known], query)}
+        passing = {one.id for one in self._store.searcher.among([hit.item.id for hit in known], query)}
         return with_patterns(hits, [hit for hit in known if hit.item.id in passing], self.detector())
 
     # -- all at once ------------------------------------------------------------------------------------------------
@@ -378,7 +334,7 @@ class PatternStore:
             As ``learn``.
         """
         keep = self._keep()
-        detector, kinds = self.detector(), [kind.name for kind in self._kinds if kind.name != PATTERN]
+        detector, kinds = self.detector(), [kind.name for kind in self._parts.kinds if kind.name != PATTERN]
         read, found, updated = 0, [], []
         known = [*self.all(), *self._suggested(keep)]
         if keep is Keep.OFF:
@@ -428,43 +384,13 @@ class PatternStore:
         query = Query(text=text, types=frozenset({kind}), limit=limit)
         if self._looked:  # before, the index does not know what processes that have ended stored
             with contextlib.suppress(IndexUnavailable):
-                return self._ask(query)
+                return self._parts.index.search(query)
         self._looked = True
         return self._store.candidates(query)
 
     def _items(self, candidates: Iterable[Candidate]) -> list[MemoryItem]:
         loaded = map(self._store.load, candidates)
         return [found.item for found in loaded if found is not None]
-
-
-def patterns_of(
-    store: Store,
-    parts: Parts,
-    config: Callable[[], MemoryConfig],
-    fire: Fire,
-    inbox: Callable[[], Inbox],
-    keep: Callable[[], Keep],
-    meaning: Callable[[], VectorSearch | None] = lambda: None,
-) -> PatternStore:
-    """The patterns of a workspace; ``meaning`` gives what finds by meaning there, None where words decide alone."""
-    repository = parts.repository
-
-    def like(item: MemoryItem, limit: int) -> Sequence[str]:
-        known = meaning()
-        return known.like(item, limit) if known is not None else ()
-
-    return PatternStore(
-        store,
-        search=parts.index.search,
-        lock=FileLock(repository.state / "patterns.lock", home=repository.common_dir),
-        kinds=parts.kinds,
-        clock=parts.clock,
-        config=config,
-        fire=fire,
-        inbox=inbox,
-        keep=keep,
-        like=like,
-    )
 
 
 def _suggestion(pattern: Pattern, made: datetime) -> Suggestion:
@@ -504,19 +430,6 @@ def _with(known: MemoryItem, members: list[MemoryItem], newest: MemoryItem | Non
     before = _occurrences(known)
     later = newest is not None and newest.updated is None and _last_seen(known) < when(newest)
     return grown(known, members, max(len(members), before + (later and len(members) <= before)))
-
-
-def _more(known: MemoryItem, members: list[MemoryItem], more: int) -> MemoryItem:
-    """A pattern's item with so many more counted, of which these memories are some."""
-    return grown(known, members, max(len(members), _occurrences(known) + more))
-
-
-def _counted(known: MemoryItem, more: int) -> MemoryItem:
-    """A pattern's item with so many more counted."""
-    count = _occurrences(known) + more
-    before = max(_occurrences(known), 1)
-    share = known.data.get("confidence", 0.0) * (before + 1) / before
-    return known.replace(data={**known.data, "occurrences": count, "confidence": sure(min(share, 1.0), count)})
 
 
 def _occurrences(pattern: MemoryItem) -> int:

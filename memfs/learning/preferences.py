@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
@@ -17,10 +16,11 @@ from itertools import chain, zip_longest
 from math import inf, log
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from memfs.errors import Conflict, ContentError, IdExists, IndexUnavailable, StorageIO
+from memfs.errors import Conflict, ContentError, IdExists
 from memfs.fs.lock import renewed_in_child
 from memfs.intake.neighbours import Neighbourhood
 from memfs.learning.conflicts import covers, record_of
+from memfs.learning.file_rows import FileRows
 from memfs.model import Candidate, MemoryItem, Origin
 from memfs.model.ids import slug
 from memfs.model.item import VOUCHED, Trust
@@ -29,7 +29,6 @@ from memfs.recall.conflict_notes import OVER, contradicted, disputes_among
 from memfs.recall.similarity import normalised
 from memfs.recall.tokens import gist
 from memfs.search.analyzer import identity, terms
-from memfs.search.stamps import Entry, StampTable
 from memfs.search.terms import weights
 from memfs.search.trigger_table import RowBase
 from memfs.store import Store
@@ -40,7 +39,7 @@ from memfs.usage import Usage
 if TYPE_CHECKING:
     from memfs.intake.intake import Intake
     from memfs.learning.inbox import Inbox
-    from memfs.model.review import ReviewResult, StoreResult
+    from memfs.model.review import StoreResult
 
 
 KIND = "preference"
@@ -49,7 +48,7 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
 FILE = "preferences.sqlite"
 _VERSION = 1
-_WORTH_KEEPING = 100
+_WORTH_CACHING = 100
 """With fewer files it takes no longer to read them than to open a cache."""
 _KEEP_AT = 200
 _LOOKED_INTO = 5_000
@@ -116,19 +115,20 @@ class PreferenceTable:
     """The table of the preferences of one workspace. May be used from several threads."""
 
     def __init__(self, store: Store, parts: Parts) -> None:
-        self._store = store
-        self._parts = parts
-        self._folder = f"{CONTENT}/{parts.kinds.get(KIND).folder}/"
+        folder = f"{CONTENT}/{parts.kinds.get(KIND).folder}/"
+        self._rows = FileRows[PreferenceRow](
+            store,
+            parts,
+            (folder,),
+            RowBase(parts.index.folder, f"{_VERSION}/{identity()}", file=FILE, what="the index of preferences"),
+            _row,
+            pack=list,
+            unpack=_rows,
+            worth_caching=_WORTH_CACHING,
+        )
         self._lock = threading.Lock()
         renewed_in_child(self)
-        self._seen: tuple[StampTable, Mapping[str, str]] | None = None
-        self._below: Mapping[str, str] = {}
-        self._missed: dict[str, str] = {}
-        self._rows: dict[str, PreferenceRow] = {}
         self._table = _Table()
-        made_by = f"{_VERSION}/{identity()}"
-        self._base = RowBase(parts.index.folder, made_by, file=FILE, what="the index of preferences")
-        self._unkept: dict[str, PreferenceRow | None] = {}
 
     def ordered(self, context: str, now: datetime) -> Iterator[PreferenceRow]:
         """Those that hold, each once: what fits the context first, the best first; then by importance and time."""
@@ -147,68 +147,16 @@ class PreferenceTable:
     def close(self) -> None:
         """Keep what was learned for the next process. May be repeated."""
         with self._lock:
-            self._keep(0)
-            self._base.close()
+            self._rows.close()
 
-    # -- keeping in step ------------------------------------------------------------------------------------------
     def _current(self, now: datetime) -> _Table:
-        self._store.follow()
+        self._rows.follow()
         with self._lock:
-            with self._parts.index.held():
-                base, stamps = self._parts.index.base_stamps(), self._parts.index.stamps()
-                over = stamps.changed_below(self._folder)
-            changed = self._seen is None or self._seen[0] is not base or self._seen[1] != over
-            if changed:
-                self._take(base, over)
-            read = self._catch_up(stamps) if self._missed else False
-            if changed or read or self._table.until <= now.timestamp():
-                self._table = _table(self._rows.values(), now.timestamp())
-                self._keep(_KEEP_AT)
+            self._rows.update()
+            if self._rows.changes() or self._table.until <= now.timestamp():
+                self._table = _table(self._rows.rows.values(), now.timestamp())
+                self._rows.keep(_KEEP_AT)
             return self._table
-
-    def _take(self, base: StampTable, over: Mapping[str, str]) -> None:
-        """Forget what is no longer as it was read; what is to be read is then missed."""
-        if self._seen is None or self._seen[0] is not base:
-            self._below = {path: blob for path, blob in base.blobs() if path.startswith(self._folder)}
-        held = {path: blob for path, blob in {**self._below, **over}.items() if blob}
-        first = self._seen is None and len(held) > _WORTH_KEEPING
-        known = {row.path: row for row in self._kept()} if first else self._rows
-        self._unkept.update((path, None) for path in known if path not in held)
-        self._rows = {path: row for path, row in known.items() if row.blob == held.get(path)}
-        self._missed = {path: blob for path, blob in held.items() if path not in self._rows}
-        self._seen = base, over
-
-    def _catch_up(self, stamps: Mapping[str, Entry]) -> bool:
-        """Read the files that are missed; whether any could be. What cannot be read now is tried again next time."""
-        before = len(self._missed)
-        for path, blob in list(self._missed.items()):
-            item = self._loaded(path, stamps[path][0]) if path in stamps else None
-            if item is not None:
-                self._rows[path] = self._unkept[path] = _row(item, path, blob)
-                del self._missed[path]
-        return len(self._missed) < before
-
-    def _loaded(self, path: str, name: str) -> MemoryItem | None:
-        asked = Candidate(id=name, path=path, similarity=0.0, type=KIND, timestamp=_LONG_AGO)
-        loaded = self._store.load(asked)
-        return None if loaded is None else loaded.item
-
-    def _kept(self) -> list[PreferenceRow]:
-        try:
-            return self._base.load(_rows)
-        except (IndexUnavailable, StorageIO):  # a cache: without it the files are read
-            return []
-
-    def _keep(self, most: int) -> None:
-        """Write down what was learned where it is more than ``most`` rows."""
-        if len(self._unkept) <= most or len(self._rows) <= _WORTH_KEEPING:
-            return
-        rows, self._unkept = self._unkept, {}
-        with suppress(IndexUnavailable, StorageIO):  # a cache: the next process reads the files
-            self._base.keep(
-                [(path, row.blob, list(row)) for path, row in rows.items() if row is not None],
-                [path for path, row in rows.items() if row is None],
-            )
 
 
 def is_wanted(item: MemoryItem, now: datetime) -> bool:
@@ -219,7 +167,7 @@ def is_wanted(item: MemoryItem, now: datetime) -> bool:
 
 def preferences_in_order(items: Iterable[MemoryItem], now: datetime) -> Sequence[PreferenceRow]:
     """Of preferences at hand those that hold, in the order in which they are given where nothing fits better."""
-    return _table([_row(item, item.path, "") for item in items], now.timestamp()).held
+    return _table([_row(item, "") for item in items], now.timestamp()).held
 
 
 def _is_held(trust: str, status: str) -> bool:
@@ -245,10 +193,10 @@ def _undisputed(rows: Iterable[PreferenceRow], against: Mapping[str, Sequence[st
             yield row
 
 
-def _row(item: MemoryItem, path: str, blob: str) -> PreferenceRow:
+def _row(item: MemoryItem, blob: str) -> PreferenceRow:
     return PreferenceRow(
         id=item.id,
-        path=path,
+        path=item.path,
         blob=blob,
         time=min((item.timestamp or item.created or _LONG_AGO).timestamp(), _LAST),
         importance=float(item.importance),
@@ -357,7 +305,7 @@ class Preferences:
     def _intake(self) -> Intake:
         from memfs.intake.intake import Intake
 
-        made = Intake(self._store, self._parts, self._usage, _nobody, fire=self._fire)
+        made = Intake(self._store, self._parts, self._usage, None, fire=self._fire)
         found: Intake = self.__dict__.setdefault("_intake", made)  # threads that make it at once share one
         return found
 
@@ -535,8 +483,3 @@ def _stable_id(draft: MemoryItem) -> str:
     basis = "\0".join((normalised(draft.content), draft.origin.speaker, str(draft.context.get("project", ""))))
     digest = hashlib.sha256(basis.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"{slug(draft.content) or KIND}-{digest}"
-
-
-def _nobody(_: MemoryItem) -> ReviewResult:
-    """Who is asked about a person's own words."""
-    raise AssertionError("a person's words are not reviewed")

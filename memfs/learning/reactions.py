@@ -5,13 +5,12 @@ The same pattern always becomes the same item.
 
 from __future__ import annotations
 
-import string
 from collections.abc import Callable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from memfs.errors import IdExists, MemfsError
 from memfs.learning.consolidation import extract_learnings
-from memfs.learning.patterns import VARIABLE, Pattern, item_of
+from memfs.learning.patterns import Pattern, fixed_words, item_of, words_of
 from memfs.model import Link, MemoryItem, Query
 from memfs.model.memory_config import FITTING, BehaviorAction, MemoryConfig, Trigger
 from memfs.model.suggestion import Keep
@@ -172,31 +171,8 @@ def knowledge_of(pattern: MemoryItem) -> MemoryItem:
 
 
 def _variants(pattern: MemoryItem) -> list[str]:
-    """The values of the variables, in each example that has the template's words in their order."""
-    found = [_gaps(pattern.content.split(), str(example).split()) for example in pattern.data.get("examples", ())]
-    return list(dict.fromkeys(" / ".join(gaps) for gaps in found if gaps))
-
-
-def _gaps(template: list[str], words: list[str]) -> list[str]:
-    """The stretches of a text where a template has variables; nothing where the text does not fit."""
-    gaps: list[list[str]] = []
-    rest = iter(words)
-    for wanted in template:
-        if wanted == VARIABLE:
-            gaps.append([])
-            continue
-        for word in rest:
-            if _bare(word) == _bare(wanted):
-                break
-            if not gaps:
-                return []
-            gaps[-1].append(word)
-        else:
-            return []
-    if gaps and template[-1] == VARIABLE:
-        gaps[-1].extend(rest)
-    return [" ".join(gap) for gap in gaps] if next(rest, None) is None else []
-
-
-def _bare(word: str) -> str:
-    return word.casefold().strip(string.punctuation)
+    """What each example has beside the words of the template."""
+    fixed = fixed_words(pattern.content)
+    texts = (str(example).split() for example in pattern.data.get("examples", ()))
+    found = (" ".join(word for word in words if not words_of(word) <= fixed) for words in texts)
+    return [variant for variant in dict.fromkeys(found) if variant]

@@ -36,14 +36,12 @@ SOURCE = "rules"
 MADE_FROM = "made_from"
 """The key of ``metadata`` that says what a rule was made from; patterns are not learned from what has it."""
 FAILURES = "failures"
-WORDING = "wording"
 RETIRED_ON = "retired"
 TAUGHT = "taught"
 """The key of an episode's ``metadata`` that names the rule it taught."""
 MOST_EVIDENCE = 100
 LINKED = 3
 _TITLE = 80
-_FIGURES = ("confidence", "support", "against", "helped")
 _OPTIONAL = frozenset({"files", "tool", "error", "learned_from"})
 _FIELDS = ("pattern", "action", "confidence", "files", "tool", "error", "support", "against", "helped")
 
@@ -91,27 +89,17 @@ def rule_of(item: MemoryItem) -> Rule | None:
 
 
 def updated(item: MemoryItem, rule: Rule) -> MemoryItem:
-    """An item with what a caller says of its rule; the item itself where a better trusted one is there.
-
-    Said again as its author said it, a rule keeps what was counted since, and its status. Said with another confidence,
-    it is counted from there on.
-    """
+    """An item with what a caller says of its rule; the item itself where a better trusted one is there."""
     known = rule_of(item)
     if known is None or known == rule or _rank(rule.trust) < _rank(item.trust):
         return item
-    data = _data(rule, {**item.data, "learned_from": known.learned_from})
-    if rule.confidence in (known.confidence, stated_of(item)["confidence"]):
-        counted = any(getattr(rule, name) for name in _FIGURES[1:]) and rule.confidence == known.confidence
-        data |= {} if counted else {name: item.data[name] for name in _FIGURES if name in item.data}
-    else:
-        data.pop("stated", None)
     same_words = known.action == rule.action or item.content != known.action
     return item.replace(
         content=item.content if same_words else rule.action,
         trust=rule.trust,
         status=rule.status or item.status,
         pinned=rule.pinned or item.pinned,
-        data=data,
+        data=_data(rule, item.data),
     )
 
 
@@ -121,11 +109,6 @@ def stable_id(rule: Rule) -> str:
     return f"{slug(rule.action) or RULE}-{sha256(basis.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
 
 
-def known_action(item: MemoryItem) -> str:
-    """What an item's ``data`` advises."""
-    return text_in(item.data.get("action"))
-
-
 # -- what analysis may change ---------------------------------------------------------------------------------------
 def made_by_analysis(item: MemoryItem) -> bool:
     """Whether failures taught it."""
@@ -133,60 +116,20 @@ def made_by_analysis(item: MemoryItem) -> bool:
 
 
 def is_kept(item: MemoryItem) -> bool:
-    """Whether it is a person's: neither its figures nor its words are changed, and it is never retired."""
+    """Whether a person stands behind it: then neither its figures nor its words are changed, nor is it retired."""
     return item.pinned or item.trust in VOUCHED
-
-
-def wording_of(item: MemoryItem) -> str:
-    """Names the words of a rule, to see whether somebody changed them."""
-    words = (
-        item.title,
-        item.content,
-        known_action(item),
-        text_in(item.data.get("pattern")),
-        text_in(item.data.get("error")),
-    )
-    return sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def learned(rule: Rule, title: str) -> MemoryItem:
     """The item of a rule that failures taught."""
-    item = item_of(rule).replace(title=title[:_TITLE])
-    return worded(item.replace(metadata={MADE_FROM: FAILURES}))
-
-
-def worded(item: MemoryItem) -> MemoryItem:
-    """An item that knows its words as those of the analysis."""
-    return item.replace(metadata={**item.metadata, WORDING: wording_of(item)})
-
-
-def is_untouched(item: MemoryItem) -> bool:
-    """Whether its words are still those that the analysis wrote."""
-    return item.metadata.get(WORDING) == wording_of(item)
+    return item_of(rule).replace(title=title[:_TITLE], metadata={MADE_FROM: FAILURES})
 
 
 def with_figures(item: MemoryItem, figures: Mapping[str, float], evidence: tuple[str, ...]) -> MemoryItem:
-    """An item with other figures, and further evidence where failures taught it.
-
-    What an author had stated is kept beside; what it named as evidence stays as it is, for that was known when it was
-    stated, and is not counted again.
-    """
-    data = dict(item.data)
-    if not made_by_analysis(item) and "stated" not in data:
-        data["stated"] = stated_of(item)
-    data |= figures
-    if evidence and made_by_analysis(item):
-        known = texts_in(data.get("learned_from"))
-        data["learned_from"] = list(dict.fromkeys((*known, *evidence)))[-MOST_EVIDENCE:]
-    return item.replace(data=data)
-
-
-def stated_of(item: MemoryItem) -> dict[str, Any]:
-    """What its author said of a rule that no analysis made, before outcomes were counted."""
-    stated = item.data.get("stated")
-    if isinstance(stated, Mapping):
-        return {"confidence": confidence_of(item), **stated}
-    return {"confidence": confidence_of(item), **{name: count_in(item.data.get(name)) for name in _FIGURES[1:]}}
+    """An item with other figures and further evidence, of which it names the newest."""
+    known = texts_in(item.data.get("learned_from"))
+    newest = list(dict.fromkeys((*known, *evidence)))[-MOST_EVIDENCE:]
+    return item.replace(data={**item.data, **figures, "learned_from": newest})
 
 
 def _data(rule: Rule, known: Mapping[str, Any]) -> dict[str, Any]:
@@ -306,11 +249,6 @@ class Rules:
         item = self._store.get(rule_id)
         return rule_of(item) if item is not None else None
 
-    @staticmethod
-    def of(item: MemoryItem) -> Rule | None:
-        """The rule that an item is, None where it is none."""
-        return rule_of(item)
-
     # -- learning -----------------------------------------------------------------------------------------------------
     def analyze_failures(self) -> list[Rule]:
         """Learn from all episodes now; return the rules that this made. Raises as ``analyze``."""
@@ -351,17 +289,6 @@ class Rules:
                 self.analyze(seconds=0.0)
             except LockTimeout:  # another process analyses at this moment
                 return
-
-
-def rules_of(
-    store: Store,
-    parts: Parts,
-    triggers: Triggers,
-    config: Callable[[], MemoryConfig],
-    inbox: Callable[[], Inbox],
-) -> Rules:
-    """The rules of a workspace."""
-    return Rules(store, parts, triggers, config, inbox)
 
 
 def _rule(item: MemoryItem) -> Rule:

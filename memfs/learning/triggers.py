@@ -12,18 +12,19 @@ import hashlib
 import json
 import os
 import threading
-from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from math import floor, inf
 from pathlib import Path
 from typing import NamedTuple
 
-from memfs.errors import IndexUnavailable, MemfsError, StorageIO
+from memfs.errors import MemfsError
 from memfs.fs import io
 from memfs.fs.lock import renewed_in_child
 from memfs.intake.episode_item import EPISODIC
+from memfs.learning.file_rows import FileRows
 from memfs.learning.situations import (
     GENERIC,
     KINDS,
@@ -39,13 +40,12 @@ from memfs.learning.situations import (
     same_deed,
     share_needed,
 )
-from memfs.model import Candidate, MemoryItem, Stamp
+from memfs.model import Candidate, MemoryItem
 from memfs.model.episode import RULE, Outcome, RuleMatch, Similar, StateSnapshot, TriggerRow
 from memfs.model.rule import ENDED
 from memfs.model.time import utc_now
-from memfs.search.trigger_table import Pool, TriggerBase, TriggerTable
-from memfs.store import Store
-from memfs.store.parts import CONTENT, Parts
+from memfs.search.trigger_table import FILE, Pool, RowBase, TriggerTable, packed, unpacked
+from memfs.store.parts import CONTENT
 from memfs.store.reader import Followable, Machinery
 
 THRESHOLD = 0.7
@@ -57,13 +57,8 @@ _COMPARED, _SHOWN = 400, 60
 _STEPS, _AS_MUCH = 20, 0.95
 _MOST_REMEMBERED = 1_000
 _KEEP_AT = 200
-_TRIED = 20
-_MOST_NEWS = 2_000
 _BY_FILE_ALONE = 3
-_UNKNOWN = -1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-News = tuple[list[tuple[MemoryItem, Stamp]], list[str]]
 
 
 class Triggers:
@@ -77,19 +72,22 @@ class Triggers:
         """
         self._store = store
         self._parts = parts
-        self._base = TriggerBase(parts.index.folder, maker())
-        self._folders = tuple(f"{CONTENT}/{kind.folder}/" for kind in parts.kinds if kind.name in KINDS)
+        folders = tuple(f"{CONTENT}/{kind.folder}/" for kind in parts.kinds if kind.name in KINDS)
+        self._rows = FileRows[TriggerRow](
+            store,
+            parts,
+            folders,
+            RowBase(parts.index.folder, maker(), file=FILE, what="the index of episodes and rules"),
+            lambda item, blob: row_of(item, blob),
+            pack=packed,
+            unpack=unpacked,
+        )
         half_lives = {kind.name: kind.half_life_days for kind in parts.kinds}
         self._half_life = half_lives[EPISODIC] if ageing else 0.0
         self._table: TriggerTable | None = None
-        self._generation = _UNKNOWN
-        self._news: deque[News] = deque()
-        self._first: dict[str, tuple[MemoryItem, str]] | None = None
-        self._unkept: dict[str, TriggerRow | None] = {}
         self._after: dict[tuple[str, float], tuple[int, tuple[int, int]]] = {}
         self._lock = threading.RLock()
         renewed_in_child(self)
-        store.following.listeners.append(self._heard)
 
     # -- asking -----------------------------------------------------------------------------------------------------
     @property
@@ -112,7 +110,7 @@ class Triggers:
             if len(found) < limit:
                 alike_ones = self._near(table, one, table.others, threshold, _SHOWN)
                 fresh = [(value, row) for value, row in alike_ones if not self._ended(table, row)]
-                found += [_similar(row, value, value) for value, row in fresh[: limit - len(found)]]
+                found += [_similar(row, value) for value, row in fresh[: limit - len(found)]]
         return sorted(found, key=lambda one: (-round(one.similarity, 9), -one.timestamp.timestamp(), one.id))
 
     def rules(self, state: StateSnapshot, min_confidence: float = THRESHOLD, limit: int = 20) -> list[RuleMatch]:
@@ -135,11 +133,7 @@ class Triggers:
         fitting.sort(key=lambda pair: (-pair[0] * pair[1].confidence, pair[1].id))
         by_file = [row.path for _, row in fitting if row.words and not set(row.words).intersection(one.words)]
         further = set(by_file[_BY_FILE_ALONE:])
-        return [
-            RuleMatch(id=row.id, path=row.path, fit=value, confidence=row.confidence)
-            for value, row in fitting
-            if row.path not in further
-        ][:limit]
+        return [RuleMatch(id=row.id, path=row.path) for _, row in fitting if row.path not in further][:limit]
 
     def rows(self, sort: str = "") -> Sequence[TriggerRow]:
         """All episodes and rules as the files have them now, oldest first.
@@ -165,10 +159,7 @@ class Triggers:
     def close(self) -> None:
         """Keep what was learned for the next process. May be repeated."""
         with self._lock:
-            if self._table is not None:
-                self._take_news(self._table)
-                self._keep(0)
-            self._base.close()
+            self._rows.close()
 
     # -- failures ---------------------------------------------------------------------------------------------------
     def _failures(self, table: TriggerTable, one: PreparedSituation, threshold: float, limit: int) -> list[Similar]:
@@ -183,7 +174,7 @@ class Triggers:
             successes, failures = self._since(table, row, value)
             left = aged / (1.0 + successes / (_SOOTHING * (1 + failures)))
             if left >= threshold or row.pinned:
-                found.append(_similar(row, left, value, successes))
+                found.append(_similar(row, left))
             looked += 1
             if looked >= _WORTH_LOOKING or len(found) >= 2 * limit:
                 break
@@ -239,119 +230,40 @@ class Triggers:
         return expired or row.status in ENDED or table.replaced(row)
 
     # -- keeping in step --------------------------------------------------------------------------------------------
-    def _heard(self, written: Sequence[tuple[MemoryItem, Stamp]], gone: Sequence[str]) -> None:
-        """Takes from the store what the index learns. Waits for nothing: the caller holds the index."""
-        first = self._first
-        if first is not None:
-            of_mine = (pair for pair in written if pair[0].path.startswith(self._folders))
-            first.update((item.path, (item, stamp.blob)) for item, stamp in of_mine)
-        if self._table is not None:
-            mine = [pair for pair in written if pair[0].path.startswith(self._folders)]
-            lost = [path for path in gone if path.startswith(self._folders)]
-            if len(self._news) >= _MOST_NEWS:  # nobody asks: the next question compares with the files instead
-                self._news.clear()
-                self._generation = _UNKNOWN
-            elif mine or lost:
-                self._news.append((mine, lost))
-
     @contextmanager
     def _current(self) -> Iterator[TriggerTable]:
         """The table as the files are now; no other thread changes it meanwhile."""
-        self._look()
+        self._rows.follow()
         with self._lock:
             table = self._table
-            if table is None or self._generation != self._parts.index.generation or table.wasteful:
-                table = self._made_anew(table)
-            self._take_news(table)
-            self._keep(_KEEP_AT)
+            if table is None or table.wasteful:
+                table = self._made()
+            else:
+                self._rows.update()
+                self._put(table, self._rows.changes())
+            self._rows.keep(_KEEP_AT)
             yield table
 
-    def _look(self) -> None:
-        """Bring the index in step. What it reads of files before there is a table is not read for that again."""
-        if self._table is None and self._first is None:
-            self._first = {}
-        try:
-            self._store.follow()
-        except BaseException:
-            self._first = None
-            raise
-
-    def _made_anew(self, before: TriggerTable | None) -> TriggerTable:
-        with _collecting_later():
-            known = self._kept() if before is None else list(before.all())
-        table = self._table = TriggerTable(GENERIC)  # from here on what is heard waits to be taken in
+    def _made(self) -> TriggerTable:
         self._after.clear()
-        try:
-            with _collecting_later():
-                self._fill(table, known)
-        except BaseException:  # half a table would be taken for the whole
-            self._table = None
-            raise
-        finally:
-            self._first = None
+        with _collecting_later():
+            self._rows.update()
+            table = TriggerTable(GENERIC)
+            table.fill(sorted(self._rows.rows.values(), key=lambda row: row.time))
+        self._rows.changes()  # all of them are in the table
+        self._table = table
         return table
 
-    def _take_news(self, table: TriggerTable) -> None:
-        while True:
-            try:
-                written, gone = self._news.popleft()
-            except IndexError:
-                return
-            for path in gone:
-                table.remove(path)
-                self._unkept[path] = None
-            for item, stamp in written:
-                self._put(table, row_of(item, stamp.blob))
-
-    def _put(self, table: TriggerTable, row: TriggerRow) -> None:
-        table.put(row)
-        self._unkept[row.path] = row
-
-    def _fill(self, table: TriggerTable, known: Iterable[TriggerRow]) -> None:
-        """Make the table: of what is known, as far as it is what the files hold, and of the files."""
-        self._news.clear()
-        by_path = {row.path: row for row in known}
-        held = self._held()
-        lost = [path for path in by_path if path not in held]
-        if any(self._parts.seen.entry(path) is not None for path in lost[:_TRIED]):
-            self._store.refresh()  # the index was damaged, and lacks what is there
-            held = self._held()
-            lost = [path for path in by_path if path not in held]
-        good = [row for path, row in by_path.items() if held.get(path) == row.blob]
-        fresh = held.keys() - {row.path for row in good}
-        read = [row for path in sorted(fresh) if (row := self._read(path, held[path])) is not None]
-        table.fill(sorted((*good, *read), key=lambda row: row.time))
-        self._unkept.update((path, None) for path in lost)
-        self._unkept.update((row.path, row) for row in read)
-
-    def _held(self) -> dict[str, str]:
-        """Path to content of what the index has of episodes and rules."""
-        self._generation = self._parts.index.generation
-        return {path: blob for path, blob in self._parts.index.stamps().blobs() if path.startswith(self._folders)}
-
-    def _read(self, path: str, blob: str) -> TriggerRow | None:
-        item, read = (self._first or {}).get(path, (None, ""))
-        if item is not None and read == blob:
-            return row_of(item, blob)
-        known = self._parts.index.stamps().get(path)
-        found = self._store.load(_candidate(known[0], path)) if known is not None else None
-        return None if found is None else row_of(found.item, blob)
-
-    def _kept(self) -> list[TriggerRow]:
+    def _put(self, table: TriggerTable, changes: Mapping[str, TriggerRow | None]) -> None:
         try:
-            return self._base.load()
-        except (IndexUnavailable, StorageIO):  # a cache: without it the files are read
-            return []
-
-    def _keep(self, most: int) -> None:
-        """Write down what was learned where it is more than ``most`` rows."""
-        if len(self._unkept) <= most:
-            return
-        rows, self._unkept = self._unkept, {}
-        with suppress(IndexUnavailable, StorageIO):  # a cache: the next process reads the files
-            self._base.keep(
-                [row for row in rows.values() if row is not None], [path for path, row in rows.items() if row is None]
-            )
+            for path, row in changes.items():
+                if row is None:
+                    table.remove(path)
+                else:
+                    table.put(row)
+        except BaseException:  # half of the changes would be taken for all
+            self._table = None
+            raise
 
 
 @contextmanager
@@ -379,25 +291,18 @@ def _speaks_against(row: TriggerRow, success: TriggerRow) -> int:
     return 0 if success.warned else 1
 
 
-def _similar(row: TriggerRow, similarity: float, value: float, successes: int = 0) -> Similar:
+def _similar(row: TriggerRow, similarity: float) -> Similar:
     return Similar(
         id=row.id,
         path=row.path,
         similarity=similarity,
         outcome=row.outcome,
         timestamp=row.timestamp,
-        alike=value,
-        successes=successes,
     )
 
 
-def triggers_of(store: Store, parts: Parts, ageing: bool = True) -> Triggers:
-    """The triggers of a workspace; see ``Triggers``."""
-    return Triggers(store, parts, ageing)
-
-
-FILE, OLDER = "warned.log", "warned.older.log"
-FILES = (FILE, OLDER)
+LOG, OLDER = "warned.log", "warned.older.log"
+FILES = (LOG, OLDER)
 _MOST = 128 * 1024
 _READ = 4 * _MOST
 _MOST_IDS, _LONGEST = 100, 300
@@ -427,7 +332,7 @@ class WarningLog:
 
     def __init__(self, folder: Path) -> None:
         """``folder``: the workspace's private state."""
-        self._path, self._older = folder / FILE, folder / OLDER
+        self._path, self._older = folder / LOG, folder / OLDER
         self._inode = self._read_to = 0
 
     def add(self, given: WarningRecord) -> None:

@@ -256,8 +256,6 @@ class Similar:
 
     Attributes:
         similarity: 0 to 1, age and later successes counted in.
-        alike: 0 to 1, how alike the situations are by themselves.
-        successes: how often it went well afterwards; where everything was the same, it counts twice.
     """
 
     id: str
@@ -265,15 +263,11 @@ class Similar:
     similarity: float
     outcome: str
     timestamp: datetime
-    alike: float = 0.0
-    successes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleMatch:
-    """A rule that applies to a situation: ``fit`` says how well, 0 to 1; ``confidence`` is its own."""
+    """A rule that applies to a situation."""
 
     id: str
     path: str
-    fit: float
-    confidence: float

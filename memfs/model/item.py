@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, Unpack
 
 from memfs.errors import SchemaInvalid
 from memfs.model.time import given_time
@@ -107,6 +107,39 @@ class RecordedConflict:
     time: datetime | None = None
 
 
+class ItemFields(TypedDict, total=False):
+    """The fields of an item by name, as they may be given: any iterable, and a time as text, too."""
+
+    id: str
+    title: str
+    tags: Iterable[str]
+    timestamp: datetime | str | None
+    created: datetime | str | None
+    updated: datetime | str | None
+    origin: Origin
+    trust: str
+    importance: float
+    pinned: bool
+    status: str
+    expires: datetime | str | None
+    supersedes: Iterable[str]
+    links: Iterable[Link]
+    context: Mapping[str, Any]
+    metadata: Mapping[str, Any]
+    data: Mapping[str, Any]
+    conflicts: Iterable[RecordedConflict]
+    path: str
+    sha256: str
+    durability: str
+
+
+class ItemChanges(ItemFields, total=False):
+    """What may be changed of an item: its fields, its text and its type."""
+
+    content: str
+    memory_type: str
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryItem:
     """One remembered thing, as a value.
@@ -162,6 +195,10 @@ class MemoryItem:
     sha256: str = ""
     durability: str = field(default="", compare=False)
 
+    if TYPE_CHECKING:
+
+        def __init__(self, content: str = "", memory_type: str = "semantic", **fields: Unpack[ItemFields]) -> None: ...
+
     def __post_init__(self) -> None:
         put = object.__setattr__
         if not (  # spelt out: every file that is read passes here, and a loop over names takes three times as long
@@ -178,8 +215,8 @@ class MemoryItem:
         put(self, "trust", str(self.trust))
         put(self, "tags", _names("tags", self.tags))
         put(self, "supersedes", _names("supersedes", self.supersedes))
-        put(self, "links", _links(self.links))
-        put(self, "conflicts", _conflicts(self.conflicts))
+        put(self, "links", _values("links", self.links, Link))
+        put(self, "conflicts", _values("conflicts", self.conflicts, RecordedConflict))
         for name in ("timestamp", "created", "updated", "expires"):
             value = getattr(self, name)
             if value is not None:
@@ -197,6 +234,7 @@ class MemoryItem:
         return dataclasses.replace(self, **changes)
 
 
+Value = TypeVar("Value")
 _SORTS: tuple[tuple[str, type | tuple[type, ...], str], ...] = (
     ("content", str, "text"),
     ("memory_type", str, "the name of a type"),
@@ -243,29 +281,15 @@ def _names(name: str, values: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _links(values: Any) -> tuple[Link, ...]:
+def _values(name: str, values: Any, sort: type[Value]) -> tuple[Value, ...]:
     if values == ():
         return ()
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise _unfit("links", "a list of Link", values)
+        raise _unfit(name, f"a list of {sort.__name__}", values)
     found = tuple(values)
     for number, value in enumerate(found):
-        if not isinstance(value, Link):
-            raise SchemaInvalid(
-                f"expected a Link, got {ascii(value)[:60]}", field=f"links.{number}", hint='write Link(to="an-id")'
-            )
-    return found
-
-
-def _conflicts(values: Any) -> tuple[RecordedConflict, ...]:
-    if values == ():
-        return ()
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise _unfit("conflicts", "a list of RecordedConflict", values)
-    found = tuple(values)
-    for number, value in enumerate(found):
-        if not isinstance(value, RecordedConflict):
-            raise _unfit(f"conflicts.{number}", "a RecordedConflict", value)
+        if not isinstance(value, sort):
+            raise _unfit(f"{name}.{number}", f"a {sort.__name__}", value)
     return found
 
 

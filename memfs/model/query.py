@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from memfs.errors import QueryInvalid
 from memfs.model.item import MemoryItem
@@ -14,6 +14,27 @@ from memfs.model.time import given_time, parse_until, parse_when, utc_now
 MOST = 10_000
 """The most items a query may ask for."""
 _NAMES = ("types", "layers", "tags", "agents", "sessions", "phases")
+
+
+class QueryFields(TypedDict, total=False):
+    """The fields of a query but its text, as they may be given: any iterable of names, and a time as text, too."""
+
+    limit: int
+    types: Iterable[str]
+    layers: Iterable[str]
+    tags: Iterable[str]
+    agents: Iterable[str]
+    sessions: Iterable[str]
+    phases: Iterable[str]
+    since: datetime | str | None
+    until: datetime | str | None
+    path: str
+    context: Mapping[str, Any]
+    max_tokens: int | None
+    deduplicate: bool
+    similarity_threshold: float
+    strategy: str
+    seconds: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +81,10 @@ class Query:
     similarity_threshold: float = 0.85
     strategy: str = ""
     seconds: float | None = None
+
+    if TYPE_CHECKING:
+
+        def __init__(self, *, text: str = "", **fields: Unpack[QueryFields]) -> None: ...
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -227,3 +252,9 @@ class Recall:
     cut: str = ""
     absent: Mapping[str, str] = field(default_factory=dict)
     semantic: bool = False
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)

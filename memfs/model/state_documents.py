@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from memfs.model.shape import Free, Shape
 
@@ -68,6 +68,18 @@ class StateUpdate(Shape):
     orchestration_state: OrchestrationState = field(default_factory=OrchestrationState)
     checkpoint_data: CheckpointData = field(default_factory=CheckpointData)
 
+    if TYPE_CHECKING:  # what may be given: mappings and text for values
+
+        def __init__(
+            self,
+            *,
+            timestamp: datetime | str | None = ...,
+            update_type: str = ...,
+            system_statistics: SystemStatistics | Mapping[str, Any] = ...,
+            orchestration_state: OrchestrationState | Mapping[str, Any] = ...,
+            checkpoint_data: CheckpointData | Mapping[str, Any] = ...,
+        ) -> None: ...
+
 
 # -- from specialised agents --------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -99,6 +111,18 @@ class AgentOutput(Shape):
     timestamp: datetime | None = None
     results: AgentResults = field(default_factory=AgentResults)
     state_data: StateData | None = None
+
+    if TYPE_CHECKING:  # what may be given: mappings and text for values
+
+        def __init__(
+            self,
+            *,
+            agent_type: str,
+            task_id: str,
+            timestamp: datetime | str | None = ...,
+            results: AgentResults | Mapping[str, Any] = ...,
+            state_data: StateData | Mapping[str, Any] | None = ...,
+        ) -> None: ...
 
 
 # -- from the meta-reviewer ---------------------------------------------------------------------------------------
@@ -134,6 +158,17 @@ class MetaReviewStorage(Shape):
     timestamp: datetime | None = None
     critique: Critique = field(default_factory=Critique)
     research_overview: ResearchOverview = field(default_factory=ResearchOverview)
+
+    if TYPE_CHECKING:  # what may be given: mappings and text for values
+
+        def __init__(
+            self,
+            *,
+            iteration_number: int,
+            timestamp: datetime | str | None = ...,
+            critique: Critique | Mapping[str, Any] = ...,
+            research_overview: ResearchOverview | Mapping[str, Any] = ...,
+        ) -> None: ...
 
 
 # -- what comes back ----------------------------------------------------------------------------------------------
@@ -190,7 +225,6 @@ class RetrievedState(Shape):
         content: what was found.
         partial: whether anything is missing that was asked for.
         missing: what, one sentence each.
-        cached: whether the answer came from the cache.
         behind: how far what is only eventually consistent is behind: writes without a commit, the age of aggregates.
     """
 
@@ -202,7 +236,6 @@ class RetrievedState(Shape):
     content: RetrievedContent = field(default_factory=RetrievedContent)
     partial: bool = False
     missing: tuple[str, ...] = ()
-    cached: bool = False
     behind: Free = field(default_factory=dict)
 
 

@@ -9,7 +9,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from memfs.fs.lock import renewed_in_child
@@ -22,7 +21,6 @@ Task = TypeVar("Task")
 
 LIMIT = 1000
 QUIET_SECONDS = 0.25
-BUNCH = 20
 
 
 class Background(Generic[Task]):
@@ -38,7 +36,6 @@ class Background(Generic[Task]):
         work: Callable[[Task], object],
         failed: Callable[[Exception], None],
         *,
-        bunch: Callable[[list[Task]], object] | None = None,
         limit: int = LIMIT,
         quiet_seconds: float = QUIET_SECONDS,
     ) -> None:
@@ -48,8 +45,6 @@ class Background(Generic[Task]):
             name: of the thread.
             work: does one task.
             failed: called with what it raised.
-            bunch: where ``BUNCH`` tasks or more have gathered, called with all of them before each is done by itself;
-                it drops those that have become needless.
             limit: so many tasks wait at most.
             quiet_seconds: how long nothing must have been added.
         """
@@ -59,8 +54,6 @@ class Background(Generic[Task]):
         self._limit = limit
         self._quiet = quiet_seconds
         self._news = threading.Condition()
-        self._bunch = bunch
-        self._bunched: set[str] = set()
         self._waiting: dict[str, Task] = {}
         self._added = 0.0
         self._hurry = 0
@@ -72,7 +65,7 @@ class Background(Generic[Task]):
     def begin_anew_in_child(self) -> None:
         """Begin with no task and no thread: what waits in the parent, the parent does."""
         self._news, self._thread = threading.Condition(), None
-        self._waiting, self._bunched, self._hurry, self._busy = {}, set(), 0, False
+        self._waiting, self._hurry, self._busy = {}, 0, False
 
     def add(self, key: str, task: Task) -> bool:
         """Have a task done; one that waits under the same key is replaced. False where there is no room, or no more."""
@@ -82,7 +75,6 @@ class Background(Generic[Task]):
             if key not in self._waiting and len(self._waiting) >= self._limit:
                 return False
             self._waiting[key] = task
-            self._bunched.discard(key)
             self._added = time.monotonic()
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
@@ -95,7 +87,6 @@ class Background(Generic[Task]):
         with self._news:
             for key in keys:
                 self._waiting.pop(key, None)
-                self._bunched.discard(key)
 
     def settle(self, seconds: float | None = None) -> bool:
         """Wait until everything is done, at most so long; false where something still waits.
@@ -135,26 +126,16 @@ class Background(Generic[Task]):
                     return
                 if not self._waiting:
                     continue
-                act = self._next()
+                task = self._waiting.pop(next(iter(self._waiting)))
                 self._busy = True
             try:
-                act()
+                self._work(task)
             except Exception as error:  # noqa: BLE001  reported, see tests/test_architecture.py
                 self._failed(error)
             finally:
                 with self._news:
                     self._busy = False
                     self._news.notify_all()
-
-    def _next(self) -> Callable[[], object]:
-        """What to do next: look at all that has gathered, or do the oldest."""
-        fresh = [key for key in self._waiting if key not in self._bunched]
-        if self._bunch is not None and len(fresh) >= BUNCH:
-            self._bunched.update(fresh)
-            return partial(self._bunch, [self._waiting[key] for key in fresh])
-        key = next(iter(self._waiting))
-        self._bunched.discard(key)
-        return partial(self._work, self._waiting.pop(key))
 
     def _rest(self) -> float:
         """How long the next task has to wait."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from memfs.errors import EndpointFailed
 from memfs.format.secrets import find, refuse_text
@@ -15,6 +15,9 @@ from memfs.format.text_guard import shown
 from memfs.model import MemoryItem
 from memfs.recall.fence import fence
 from memfs.recall.reviewers import RELEVANCE_SCALE, STORAGE_SCALE, Score
+
+if TYPE_CHECKING:
+    from memfs.endpoint import Endpoint
 
 MOST_ITEMS = 200
 _DRAFT_LETTERS = 8_000
@@ -74,15 +77,6 @@ _RELEVANCE_SHAPE = _object(scores={"type": "array", "items": _NUMBER})
 _HEARING_SHAPE = _object(labels={"type": "array", "items": {"type": "string", "enum": list(_LABELS)}})
 
 
-class ModelClient(Protocol):
-    """What the reviewer needs of an endpoint."""
-
-    def chat_json(
-        self, model: str, system: str, user: str, schema: Mapping[str, Any], *, seconds: float | None = None
-    ) -> dict[str, Any]:
-        """A model's answer as a JSON object with the keys that the schema requires, or ``EndpointFailed``."""
-
-
 class LlmReviewer:
     """Asks a model what a draft or an answer is worth. May be used from several threads.
 
@@ -90,12 +84,10 @@ class LlmReviewer:
         name: ``model:`` and the model's name; ``model`` where the service chooses one.
     """
 
-    def __init__(
-        self, client: ModelClient, model: str, *, seconds: float = 5.0, relevance_seconds: float = 2.0
-    ) -> None:
+    def __init__(self, client: Endpoint, model: str, *, seconds: float = 5.0, relevance_seconds: float = 2.0) -> None:
         """
         Args:
-            client: a ``memfs.endpoint.Endpoint``.
+            client: asks the service.
             model: the service's name of it.
             seconds, relevance_seconds: how long it may take over a draft, and over an answer.
         """

@@ -507,7 +507,7 @@ def _check_weight(factor: str, weight: object) -> None:
 
 # -- time-weighted ------------------------------------------------------------------------------------------------
 class Retriever(Protocol):
-    """Something that answers queries, as ``Workspace.recall`` does."""
+    """Something that answers queries, as ``Workspace.recaller`` does."""
 
     def search(self, query: Query) -> Recall:
         """The answer to a query."""

@@ -144,11 +144,11 @@ class CandidateFinder:
             meaning.prepare(queries)
 
     def _find(self, query: Query, wider: int = 1, *, prepared: bool = False) -> CandidateSet:
-        seeking = self._store.seeking
+        searcher = self._store.searcher
         found, cut = self._candidates(query, query.limit * _PER_HIT * wider)
         if not query.text:
             return CandidateSet(matches=[RankCandidate(one) for one in found], cut=cut)
-        together: Sequence[tuple[Candidate, Shares]] = gathered(found, lambda places: seeking.beside(places, query))
+        together: Sequence[tuple[Candidate, Shares]] = gathered(found, lambda places: searcher.beside(places, query))
         if not prepared:
             self._prepare([query])
         meaning = self._helpers.meaning()
@@ -163,12 +163,12 @@ class CandidateFinder:
 
     def _candidates(self, query: Query, wanted: int) -> tuple[list[Candidate], bool]:
         """At least so many candidates, and whether there may be more."""
-        seeking = self._store.seeking
-        in_talks = bool(query.text) and seeking.talks()
+        searcher = self._store.searcher
+        in_talks = bool(query.text) and searcher.has_conversations()
         asked = min(max(wanted, _IN_TALKS) if in_talks else wanted, MOST)
-        found = seeking.candidates(replace(query, limit=asked))
+        found = searcher.candidates(replace(query, limit=asked))
         cut = len(found) >= asked
-        if cut and query.text and not in_talks and seeking.talks():
+        if cut and query.text and not in_talks and searcher.has_conversations():
             return self._candidates(query, wanted)  # the files that were looked at only now hold the first talk
         return found, cut
 
@@ -177,7 +177,7 @@ class CandidateFinder:
         self._prepare(queries)
         for _ in range(_TRIES):
             try:
-                with self._store.seeking.snapshot():
+                with self._store.searcher.snapshot():
                     return [self._find(query, prepared=True) for query in queries]
             except IndexUnavailable:
                 self._store.refresh()

@@ -83,14 +83,14 @@ class Relevance:
                 rows = zip(marked, zip(*scores, strict=True), strict=True)
                 marked = [_marked(hit, reason, sum(row) / len(row)) for hit, row in rows]
         if self._alone and result.by_reviewer:
-            scored = [replace(hit, score=told(hit.reasons) or 0.0) for hit in marked]
+            scored = [replace(hit, score=reviewed_relevance(hit.reasons) or 0.0) for hit in marked]
             marked = sorted(scored, key=lambda hit: -hit.score)
         elif all(one.score >= other.score for one, other in pairwise(seen)):  # else a strategy has its own order
             marked.sort(key=lambda hit: -hit.score)
         return JudgedHit([*marked, *hits[len(seen) :]], result.absent)
 
 
-def told(reasons: Mapping[str, float]) -> float | None:
+def reviewed_relevance(reasons: Mapping[str, float]) -> float | None:
     """What reviewers said of a hit with these reasons, 0 to 1: a model's word first, then one's own; else None."""
     for reason in (MODEL, OWN, RULES):
         if reason in reasons:
@@ -110,7 +110,7 @@ def relevances(hits: Sequence[Hit], asked: bool = True) -> list[float]:
     best = max((hit.score for hit in hits), default=0.0)
     if not asked or best <= 0:
         return [1.0] * len(hits)
-    strength = max((said for hit in hits if (said := told(hit.reasons)) is not None), default=0.0) or 1.0
+    strength = max((said for hit in hits if (said := reviewed_relevance(hit.reasons)) is not None), default=0.0) or 1.0
     return [round(strength * max(0.0, hit.score) / best, 4) for hit in hits]
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,9 +22,6 @@ SAME = 0.85
 """From this likeness on, one text repeats the other."""
 _OTHER_FACTS = 0.8
 _LENGTH_SLACK = 1.5
-_NEAR_SPELLING = 0.75
-_SPELT_FROM = 5
-_MOST_SPELLINGS = 24
 _COMPARED = 20_000
 # With less than half of the stems of the shorter text in common, no order gives more than a third.
 _FEW = 0.35
@@ -54,10 +50,9 @@ def normalised(text: str) -> str:
 def likeness(one: str, other: str) -> float:
     """How alike two texts are: 0 for nothing in common, 1 for the same text but for case, blanks and punctuation.
 
-    It is symmetric: the share of stems, and of pairs of neighbouring stems, that both have. A misspelt word counts as
-    the right one, and a word replaced by another costs more than one that is added. Where each text has a number or
-    name that the other lacks, or one denies what the other says, they state different facts, and the result stays
-    below ``SAME`` however long they are.
+    It is symmetric: the share of stems, and of pairs of neighbouring stems, that both have. A word that is replaced by
+    another costs more than one that is added. Where each text has a number or name that the other lacks, or one denies
+    what the other says, they state different facts, and the result stays below ``SAME`` however long they are.
     """
     return alike(TextShape(one), TextShape(other))
 
@@ -71,11 +66,6 @@ class Shingles:
 
     stems: frozenset[tuple[str, int]]
     pairs: frozenset[tuple[tuple[str, str], int]]
-
-    @classmethod
-    def of(cls, stems: list[str]) -> Shingles:
-        """Those of stems in order."""
-        return cls(frozenset(_numbered(stems)), frozenset(_numbered(pairwise(stems))))
 
     @property
     def weight(self) -> int:
@@ -194,41 +184,6 @@ def _far(one: TextShape, other: TextShape, least: float) -> bool:
 def _shared(one: TextShape, other: TextShape) -> float:
     """What both have, of what they have: by Dice where only one adds to the other, by Jaccard where both differ."""
     first, second = one.shingles, other.shingles
-    equal = len(first.stems & second.stems)
-    if 2 * equal >= min(len(first.stems), len(second.stems)):
-        respelt = _respelt(one.stems, other.stems)
-        if respelt:
-            second = Shingles.of([respelt.get(stem, stem) for stem in other.stems])
     common = first.common(second)
     lone, strange = first.weight - common, second.weight - common
     return 2 * common / (2 * common + lone + strange + 2 * min(lone, strange))
-
-
-def _respelt(one: list[str], other: list[str]) -> dict[str, str]:
-    """Stems of ``other`` that ``one`` lacks, with the stem of ``one`` they are probably a spelling of."""
-    lone = sorted(set(one) - set(other))
-    strange = sorted(set(other) - set(one))
-    if not lone or not strange or max(len(lone), len(strange)) > _MOST_SPELLINGS:
-        return {}
-    pairs = sorted(((_spelling(a, b), a, b) for a in lone for b in strange), key=lambda row: (-row[0], sorted(row[1:])))
-    found: dict[str, str] = {}
-    taken: set[str] = set()
-    for near, a, b in pairs:
-        if near < _NEAR_SPELLING:
-            break
-        if a not in taken and b not in found:
-            taken.add(a)
-            found[b] = a
-    return found
-
-
-def _spelling(one: str, other: str) -> float:
-    """The share of letter pairs two words have in common (Dice).
-
-    0 for short words, for what holds a digit, and where the first letter differs, as it does before a prefix that turns
-    the meaning round.
-    """
-    if min(len(one), len(other)) < _SPELT_FROM or one[0] != other[0] or not (one.isalpha() and other.isalpha()):
-        return 0.0
-    first, second = (Counter(zip(f"^{word}", f"{word}$", strict=True)) for word in (one, other))
-    return 2 * (first & second).total() / (first.total() + second.total())

@@ -1,7 +1,7 @@
 """State index: finds state documents by what they are about, in one SQLite file beside the search index.
 
-Everything in it is derived: a file that is damaged or gone is started over, and ``whole`` says so. A log of changes
-tells which cached answers are out of date. No document is read.
+Everything in it is derived: a file that is damaged or gone is started over, and ``whole`` says so. No document is
+read.
 """
 
 from __future__ import annotations
@@ -188,11 +188,8 @@ def sharing(base: sqlite3.Connection, role: str, word: str, most: int) -> list[t
     return base.execute(sql, (role, storable(word), most)).fetchall()
 
 
-_KEPT_NEWS = 10_000
 _CHUNK = 500
 _BELOW = "path >= ? AND path < ?"
-# Asked for both at once, SQLite would read the whole log.
-_ENDS = "SELECT (SELECT min(generation) FROM log), (SELECT max(generation) FROM log)"
 
 Value = TypeVar("Value")
 
@@ -204,17 +201,6 @@ class Folder(NamedTuple):
     ctime_ns: int
     inode: int
     checked: int
-
-
-@dataclass(frozen=True, slots=True)
-class News:
-    """What a document that was learned or dropped was about."""
-
-    kind: str
-    iteration: int | None
-    moment: datetime | None
-    agents: frozenset[str]
-    hypotheses: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,19 +351,6 @@ class StateIndex:
             counted.setdefault(number, {})[kind] = many
         return counted
 
-    def digests(self, first: int, last: int) -> list[tuple[int, str, str, str]]:
-        """Iteration, kind, path and digest of the documents of a range of iterations, by path."""
-        sql = "SELECT iteration, kind, path, sha256 FROM documents WHERE iteration BETWEEN ? AND ? ORDER BY path"
-        return self._base.ask(lambda base: base.execute(sql, (first, last)).fetchall())
-
-    def lineage(self) -> list[tuple[str, int, str, float | None]]:
-        """Of every hypothesis its ``name`` and each ``parent``, with its iteration and rating."""
-        sql = (
-            "SELECT n.role, d.iteration, n.name, d.rating FROM names n JOIN documents d ON d.id = n.id"
-            " WHERE n.role IN ('name', 'parent') AND n.kind = 'hypothesis' AND d.iteration IS NOT NULL"
-        )
-        return self._base.ask(lambda base: base.execute(sql).fetchall())
-
     def metrics(
         self,
         names: Sequence[str] = (),
@@ -441,29 +414,6 @@ class StateIndex:
             lambda base: [(tables.row_of(found[:-1]), found[-1]) for found in base.execute(sql, values)]
         )
 
-    # -- what has changed ---------------------------------------------------------------------------------------------
-    def generation(self) -> int:
-        """A number that grows with every change."""
-        return self._base.ask(lambda base: int(base.execute("SELECT max(generation) FROM log").fetchone()[0] or 0))
-
-    def news(self, since: int, most: int = 500) -> list[News] | None:
-        """What has changed since a generation; None where that is too much, or no longer known."""
-        sql = "SELECT kind, iteration, moment, agents, hypotheses FROM log WHERE generation > ? LIMIT ?"
-
-        def act(base: sqlite3.Connection) -> list[News] | None:
-            (low, high) = base.execute(_ENDS).fetchone()
-            if since > (high or 0) or (low or 0) > since + 1:
-                return None
-            found = base.execute(sql, (since, most + 1)).fetchall()
-            return [_news(*one) for one in found] if len(found) <= most else None
-
-        return self._base.ask(act)
-
-    def trim(self) -> None:
-        """Drop what the log has of long ago."""
-        sql = "DELETE FROM log WHERE generation <= (SELECT max(generation) FROM log) - ?"
-        self._base.change(lambda base: base.execute(sql, (_KEPT_NEWS,)).rowcount)
-
     # -- folders and notes --------------------------------------------------------------------------------------------
     def folders(self, folder: str, deep: bool = True) -> dict[str, Folder]:
         """The folders at and below one (with ``deep`` false, only itself), as they were when last looked into."""
@@ -502,15 +452,6 @@ class StateIndex:
         """All texts that are kept, by key; none in a file that was started over."""
         return self._base.ask(lambda base: dict(base.execute("SELECT key, value FROM meta").fetchall()))
 
-    def add(self, **numbers: int) -> None:
-        """Add to numbers that are kept by key."""
-        sql = (
-            "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE"
-            " SET value = CAST(value AS INTEGER) + CAST(excluded.value AS INTEGER)"
-        )
-        rows = [(key, str(number)) for key, number in numbers.items()]
-        self._base.change(lambda base: base.executemany(sql, rows).rowcount)
-
 
 def _each(act: Callable[[sqlite3.Connection, Value], None], base: sqlite3.Connection, values: Iterable[Value]) -> None:
     for value in values:
@@ -526,12 +467,6 @@ def _agents(base: sqlite3.Connection, kind: str) -> Iterator[str]:
         if base.execute(has, (found[0], kind)).fetchone():
             yield found[0]
         found = base.execute(sql, found).fetchone()
-
-
-def _news(kind: str, iteration: int | None, moment: int, agents: str, hypotheses: str) -> News:
-    return News(
-        kind, iteration, tables.moment_of(moment), frozenset(json.loads(agents)), frozenset(json.loads(hypotheses))
-    )
 
 
 def _span(folder: str) -> tuple[str, str]:

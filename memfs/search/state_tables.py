@@ -50,8 +50,6 @@ CREATE INDEX IF NOT EXISTS measures_in ON measures (iteration, name, agent);
 CREATE INDEX IF NOT EXISTS measures_near ON measures (name, agent, value, moment) WHERE kind = 'state_update';
 CREATE TABLE IF NOT EXISTS folders (path TEXT PRIMARY KEY, mtime INTEGER NOT NULL, ctime INTEGER NOT NULL,
   inode INTEGER NOT NULL, checked INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS log (generation INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, iteration INTEGER,
-  moment INTEGER NOT NULL, agents TEXT NOT NULL, hypotheses TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (terms, tokenize='ascii');
 """
@@ -113,23 +111,18 @@ def put(base: sqlite3.Connection, row: StateRow) -> None:
     if old is not None:
         before = row_of(old[1:])
         if before.sha256 == row.sha256 and before.facts == facts:
-            if before.archive != row.archive:
-                note(base, facts, moment)
             return
         clear_beside(base, key)
-        note(base, before.facts, moment)
     base.executemany("INSERT OR IGNORE INTO names VALUES (?, ?, ?, ?, ?, ?)", list(_names(facts, moment, key)))
     base.executemany("INSERT OR IGNORE INTO measures VALUES (?, ?, ?, ?, ?, ?, ?)", list(_measures(facts, moment, key)))
-    note(base, facts, moment)
 
 
 def take(base: sqlite3.Connection, path: str) -> None:
     """Drop a document."""
-    old = base.execute("SELECT id, facts, moment FROM documents WHERE path = ?", (path,)).fetchone()
+    old = base.execute("SELECT id FROM documents WHERE path = ?", (path,)).fetchone()
     if old is not None:
         clear_beside(base, old[0])
         base.execute("DELETE FROM documents WHERE id = ?", (old[0],))
-        note(base, StateFacts.from_dict(json.loads(old[1])), old[2])
 
 
 def clear_beside(base: sqlite3.Connection, key: int) -> None:
@@ -146,14 +139,6 @@ def put_words(base: sqlite3.Connection, found: tuple[StateRow, str]) -> None:
     for (key,) in base.execute(sql, (row.path, row.sha256)).fetchall():
         base.execute("DELETE FROM words WHERE rowid = ?", (key,))
         base.execute("INSERT INTO words (rowid, terms) VALUES (?, ?)", (key, storable(terms)))
-
-
-def note(base: sqlite3.Connection, facts: StateFacts, moment: int) -> None:
-    """Write down that something is another now, for answers that are kept."""
-    base.execute(
-        "INSERT INTO log (kind, iteration, moment, agents, hypotheses) VALUES (?, ?, ?, ?, ?)",
-        (facts.kind, facts.iteration, moment, json.dumps(facts.agents), json.dumps(facts.hypotheses)),
-    )
 
 
 def _substitute(base: sqlite3.Connection, row: StateRow) -> int:
@@ -222,12 +207,12 @@ def storable(text: str) -> str:
 
 
 FILE = "states.sqlite"
-VERSION = 4
+VERSION = 5
 _BESIDE = ("-wal", "-shm", "-journal")
 _WAIT_SECONDS = 10.0
 _MEMORY = ":memory:"
 # A whole look writes tens of megabytes: with SQLite's own small limits it would wait for the disk most of the time. The
-# log counts as room that memfs takes: 2,000 pages are 8 MB, also where the documents are few.
+# write-ahead log counts as room that memfs takes: 2,000 pages are 8 MB, also where the documents are few.
 _QUICK = ("cache_size = -16384", "wal_autocheckpoint = 2000")
 _SHAPE = "SELECT group_concat(sql, char(10)) FROM (SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name)"
 # What a damaged file makes of a query, or of the reading of its rows.

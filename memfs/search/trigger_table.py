@@ -371,46 +371,20 @@ _SORTS = tuple(map(type, TriggerRow(id="", path="", blob="", sort="")))
 _TERM_PLACES = sorted(_PLACES[name] for name in _TERMS)
 
 
-class TriggerBase:
-    """The cached rows of episodes and rules of one workspace. Shared by threads and processes.
-
-    Raises (every method):
-        IndexUnavailable: the file gives no answer, and neither does a new one.
-    """
-
-    def __init__(self, folder: Path, made_by: str) -> None:
-        """
-        Args:
-            folder: the workspace's own in the user's cache.
-            made_by: names the rules by which rows are made; those made by others are dropped.
-        """
-        self._base = RowBase(folder, made_by, file=FILE, what="the index of episodes and rules")
-
-    def load(self) -> list[TriggerRow]:
-        """All rows that are kept."""
-        return self._base.load(_rows)
-
-    def keep(self, rows: Iterable[TriggerRow], gone: Iterable[str] = ()) -> None:
-        """Keep rows in place of what their files had, and drop those of other files."""
-        self._base.keep([(row.path, row.blob, _values(row)) for row in rows], gone)
-
-    def clear(self) -> None:
-        """Forget everything."""
-        self._base.clear()
-
-    def close(self) -> None:
-        """Release the file."""
-        self._base.close()
-
-
-def _values(row: TriggerRow) -> list[Any]:
+def packed(row: TriggerRow) -> list[Any]:
+    """A row as it is cached."""
     values: list[Any] = list(row)
     for place in _TERM_PLACES:
         values[place] = " ".join(values[place])
     return values
 
 
-def _rows(kept: list[Any]) -> list[TriggerRow]:
+def unpacked(kept: list[Any]) -> list[TriggerRow]:
+    """The rows that were cached.
+
+    Raises:
+        ValueError: one of them is damaged.
+    """
     known: dict[str, str] = {}
     return [_row(values, known) for values in kept]
 

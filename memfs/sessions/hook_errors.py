@@ -16,7 +16,7 @@ from pathlib import Path
 from memfs.errors import MemfsError
 from memfs.fs import io
 from memfs.model.problem import WARNING, Problem
-from memfs.model.time import format_time, parse_time, utc_now
+from memfs.model.time import format_time, time_in, utc_now
 
 FILE = "hooks.log"
 _LARGEST = 64 * 1024
@@ -51,7 +51,8 @@ def note(state: Path, event: str, sentence: str) -> None:
 def latest(state: Path, now: datetime | None = None) -> tuple[Trouble, ...]:
     """What went wrong within the last days, the oldest first."""
     since = (now or utc_now()) - _TOLD_FOR
-    return tuple(one for one in _read(state / FILE) if _after(one.moment, since))
+    rows = ((one, time_in(one.moment)) for one in _read(state / FILE))
+    return tuple(one for one, moment in rows if moment is not None and moment >= since)
 
 
 def problems(state: Path, now: datetime | None = None) -> list[Problem]:
@@ -83,10 +84,3 @@ def _read(path: Path) -> Iterator[Trouble]:
             moment, event, sentence = json.loads(line)
             if all(isinstance(text, str) for text in (moment, event, sentence)):
                 yield Trouble(moment, event, sentence)
-
-
-def _after(moment: str, since: datetime) -> bool:
-    try:
-        return parse_time(moment) >= since
-    except ValueError:
-        return False

@@ -243,12 +243,12 @@ class Responder:
         more = _MORE.format(self._command) if known and workspace.settings.memory.on_demand else ""
         left = tokens - count_tokens(more)
         waiting = self._pending()
-        reminders = _listed(waiting, int(left * _REMINDERS_SHARE))
+        reminders = _quoted(waiting, _PENDING, int(left * _REMINDERS_SHARE))
         room = max(left - count_tokens(reminders), 1)
         most = min(workspace.settings.memory.automatic_tokens or room, room)
         state = StateSnapshot(agent=event.agent, session=event.session)
         given = workspace.sources.delivery.automatic(state, max_tokens=most)
-        reminders = _listed(waiting, left - count_tokens(given.text))
+        reminders = _quoted(waiting, _PENDING, left - count_tokens(given.text))
         self._given = (*given.ids, *(entry.id for entry in waiting if bullet(entry) in reminders))
         return "\n\n".join(filter(None, (given.text, reminders, more)))
 
@@ -304,14 +304,14 @@ class Responder:
             return "", []
         with workspace.store.looking_once(), not_handed_out():
             entries = self._fitting(prompt, settings.prompt_items, had)
-        told = _within(lambda tokens: _quoted(entries, prompt, tokens), settings.prompt_tokens, largest)
+        told = _within(lambda tokens: _quoted(entries, _RECALLED, tokens, prompt), settings.prompt_tokens, largest)
         return told, _in(entries, told)
 
     def _fitting(self, prompt: str, most: int, had: frozenset[str]) -> list[ContextEntry]:
         """The items that fit a prompt and that the session has not had, the best first."""
         workspace = self._workspace
-        beside = workspace.sources.mounts.each(lambda mount: mount.seeking.counted())
-        fit = Fit(prompt, workspace.store.seeking.counted(), *beside.values())
+        beside = workspace.sources.mounts.each(lambda mount: mount.searcher.counted())
+        fit = Fit(prompt, workspace.store.searcher.counted(), *beside.values())
         if not fit:
             return []
         seconds = workspace.settings.review.relevance_seconds / 2 if workspace.settings.review.endpoint else None
@@ -361,24 +361,11 @@ def _told_of(event: SessionEvent, place: SessionLocation) -> Response:
     return Response(place.state, event.session, event.text("agent_id"))
 
 
-def _listed(waiting: Iterable[ContextEntry], tokens: int) -> str:
-    """What is pending as quoted data, as far as there is room; what one leaves free, the other may have."""
-    kept: list[str] = []
-    left = tokens - count_tokens(enclosed(["-"], _PENDING))
-    for entry in waiting:
-        line = bullet(entry)
-        left -= count_tokens(f"| {line}\n")
-        if left < 0:
-            break
-        kept.append(line)
-    return enclosed(kept, _PENDING)
-
-
-def _quoted(entries: Iterable[ContextEntry], prompt: str, tokens: int) -> str:
+def _quoted(entries: Iterable[ContextEntry], introduction: str, tokens: int, prompt: str = "") -> str:
     """Entries as quoted data, as far as there is room; what the prompt says itself is left out."""
     said = SourceReply(source="recall", selection=ContextSelection(entries=tuple(entries)))
-    told = choose([said], KnownText(prompt).has, Room(tokens=tokens, once=frame_cost(_RECALLED)))
-    return enclosed([line for one in told for line in one.lines()], _RECALLED)
+    told = choose([said], KnownText(prompt).has, Room(tokens=tokens, once=frame_cost(introduction)))
+    return enclosed([line for one in told for line in one.lines()], introduction)
 
 
 def _entry(item: MemoryItem) -> ContextEntry:

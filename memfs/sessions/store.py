@@ -37,7 +37,7 @@ _MOST_PENDING = 500
 def open_intentions(store: Store | Mount, limit: int = _MOST_PENDING) -> list[MemoryItem]:
     """The intentions that nobody has carried out or dropped, the newest first."""
     query = Query(types=frozenset({PROSPECTIVE}), limit=limit)
-    loaded = (store.load(candidate) for candidate in store.seeking.candidates(query))
+    loaded = (store.load(candidate) for candidate in store.searcher.candidates(query))
     return [found.item for found in loaded if found is not None and found.item.status not in FINISHED]
 
 
@@ -243,7 +243,7 @@ class _Attempt:
         if _is_own(self._workspace) or self._workspace.learner.by_program:
             return None
         query = Query(types=frozenset({WORKING}), limit=_MOST_PENDING)
-        loaded = (self._store.load(candidate) for candidate in self._store.seeking.candidates(query))
+        loaded = (self._store.load(candidate) for candidate in self._store.searcher.candidates(query))
         working = [found.item.content for found in loaded if found is not None]
         waiting = [one.item.content for one in self._waiting]
         return set(pieces([*self._heard.typed, *working, *waiting]))

@@ -6,22 +6,17 @@ Each follows from the documents alone: bringing one up to date gives the bytes t
 from __future__ import annotations
 
 import hashlib
-import logging
-import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from memfs.errors import ContentError, CorruptRecord, ItemNotFound, MemfsError
+from memfs.errors import ContentError, CorruptRecord, ItemNotFound
 from memfs.format import json_text
-from memfs.fs.lock import renewed_in_child
 from memfs.model.kinds import nearest
 from memfs.model.state_facts import StateFacts
 from memfs.model.state_paths import AGGREGATE_NAMES, aggregate_path
 from memfs.model.state_query import StateQuery, StateRow
-from memfs.search.state_index import StateIndex
 from memfs.search.state_tables import storable
 from memfs.state import metrics
 from memfs.state.concurrent_documents import settled
@@ -34,72 +29,11 @@ if TYPE_CHECKING:
     from memfs.store.state_files import StateFiles
 
 
-_AT_ONCE = 200
-
-Listed = tuple[str, str, str]
-"""Kind, path and digest of a document."""
-
-
 def inputs_name(documents: Iterable[tuple[str, str]], ratings: Mapping[str, float]) -> str:
     """The name of documents, by path and digest in the order of their paths, and of ratings they are judged by."""
     lines = [f"{path}\0{sha256}" for path, sha256 in documents]
     lines += [f"{name}\0{rating!r}" for name, rating in sorted((storable(key), one) for key, one in ratings.items())]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
-
-
-@dataclass(slots=True)
-class _Lineage:
-    """The hypotheses of all iterations: those in each, their parents, and by name the ratings of each iteration."""
-
-    here: dict[int, set[str]] = field(default_factory=dict)
-    parents: dict[int, set[str]] = field(default_factory=dict)
-    ratings: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
-
-    def before(self, number: int) -> dict[str, float]:
-        """By name, the newest rating of each parent that lies in earlier iterations only."""
-        found = {}
-        for name in self.parents.get(number, set()) - self.here.get(number, set()):
-            rated = [one for one in self.ratings.get(name, ()) if one[0] < number]
-            if rated:
-                found[name] = max(rated)[1]
-        return found
-
-
-class Inputs:
-    """The names of one moment, asked for as they are needed. Does not look for changes first."""
-
-    def __init__(self, index: StateIndex, numbers: Iterable[int]) -> None:
-        """``numbers``: the iterations that may be asked for."""
-        self._index = index
-        self._numbers = sorted(numbers)
-        self._listed: dict[int, list[Listed]] = {}
-
-    def of(self, number: int, kinds: Collection[str], rated: bool) -> str:
-        """The source of an iteration's documents of some kinds; ``rated`` takes in the ratings of parents elsewhere."""
-        if number not in self._listed:
-            self._list(number)
-        documents = [(path, sha256) for kind, path, sha256 in self._listed[number] if kind in kinds]
-        return inputs_name(documents, self._lineage.before(number) if rated else {})
-
-    def _list(self, number: int) -> None:
-        """Ask for the iterations from one on; those asked for before are let go."""
-        wanted = [one for one in self._numbers if one >= number][:_AT_ONCE]
-        self._listed = {one: [] for one in wanted}
-        for iteration, kind, path, sha256 in self._index.digests(wanted[0], wanted[-1]):
-            if iteration in self._listed:
-                self._listed[iteration].append((kind, path, sha256))
-
-    @cached_property
-    def _lineage(self) -> _Lineage:
-        lineage = _Lineage()
-        for role, iteration, name, rating in self._index.lineage():
-            if role == "parent":
-                lineage.parents.setdefault(iteration, set()).add(name)
-                continue
-            lineage.here.setdefault(iteration, set()).add(name)
-            if rating is not None:
-                lineage.ratings.setdefault(name, []).append((iteration, rating))
-        return lineage
 
 
 Entry = Mapping[str, Any]
@@ -345,9 +279,6 @@ _PATIENCE = 2.0
 _BATCH = 50
 _HELD = 200
 _NAMES_AT_ONCE = 500
-_LIVE = 64
-_QUICK_BYTES = 8 << 20
-_log = logging.getLogger("memfs")
 _UNREADABLE = (ContentError, FileNotFoundError, CorruptRecord)
 
 
@@ -395,10 +326,6 @@ class Aggregates:
     def __init__(self, files: StateFiles, reader: StateReader) -> None:
         self._files = files
         self._reader = reader
-        self._working: list[threading.Thread] = []
-        self._live: dict[tuple[int, str], dict[str, Any]] = {}
-        self._guard = threading.Lock()
-        renewed_in_child(self)
 
     def read(self, name: str) -> dict[str, Any]:
         """One aggregate as it is on disk: as of the last closing, review or rebuild; ``behind`` says how far back.
@@ -440,34 +367,10 @@ class Aggregates:
         """Bring up to date: all when an iteration was closed, what a review says when one was stored."""
         self._reader.parts.require_open()
         if occasion == "iteration_closed":
-            self._update_soon(facts["iteration"])
+            self.update(facts["iteration"])
         elif occasion == "state_stored" and facts.get("kind") == "meta_review":
             number = facts["iteration"]
             self._store(lambda series, sort, looked: self._brought(series, sort, looked, number), _REVIEWED)
-
-    def _update_soon(self, number: int) -> None:
-        """Bring up to date now, or where that means reading a lot, behind the back of who closed the iteration."""
-        rows = self._reader.rows(StateQuery(kinds=_EFFECTIVENESS.kinds, iterations=(number,)))
-        if sum(row.bytes for row in rows) <= _QUICK_BYTES:
-            self.update(number)
-            return
-        work = threading.Thread(target=self._update_behind, args=(number,), name="memfs aggregates", daemon=True)
-        with self._guard:
-            self._working = [*(one for one in self._working if one.is_alive()), work]
-        work.start()
-
-    def _update_behind(self, number: int) -> None:
-        try:
-            self.update(number)
-        except (MemfsError, OSError) as error:  # the next update takes it up
-            _log.warning("the aggregates could not be brought up to date: %s", error)
-
-    def close(self) -> None:
-        """Wait for what is being brought up to date."""
-        with self._guard:
-            working, self._working = self._working, []
-        for one in working:
-            one.join()
 
     def behind(self) -> list[int]:
         """The iterations whose documents say something else by now than an aggregate does."""
@@ -494,19 +397,8 @@ class Aggregates:
 
     # -- one entry ------------------------------------------------------------------------------------------------
     def _lived(self, looked: _Lookup, number: int) -> dict[str, Any]:
-        key = (number, looked.source(number, _EFFECTIVENESS))
-        with self._guard:
-            known = self._live.get(key)
-        if known is None:
-            loading = _Loader(self._reader)
-            rows = looked.of(number, metrics.KINDS)
-            known = metrics.digest(rows, loading, looked.elsewhere(number))
-            if loading.sure:
-                with self._guard:
-                    self._live[key] = known
-                    while len(self._live) > _LIVE:
-                        del self._live[next(iter(self._live))]
-        return known
+        rows = looked.of(number, metrics.KINDS)
+        return metrics.digest(rows, _Loader(self._reader), looked.elsewhere(number))
 
     def _entry(self, sort: _Sort, looked: _Lookup, number: int) -> Entry:
         loading = _Loader(self._reader)
@@ -535,8 +427,7 @@ class Aggregates:
                 for number in recent
                 if number == iteration or looked.is_open(number) or "open" in series.entries.get(number, {"open": True})
             ]
-        if len(recent) <= _BATCH:  # of many, only those that are out of date are looked at
-            looked.prepare(recent)
+        looked.prepare(recent)
         stale = [number for number in recent if not self._is_current(series, sort, looked, number)]
         looked.prepare(stale)
         brought = series.put({number: self._entry(sort, looked, number) for number in stale}, sort.fold)
@@ -599,7 +490,6 @@ class _Lookup:
         self.numbers = sorted(self.statuses)
         self._rows: dict[int, list[StateRow]] = {}
         self._ratings: dict[int, dict[str, float]] = {}
-        self._inputs = Inputs(reader.index, self.numbers)
 
     def is_open(self, number: int) -> bool:
         """Whether more documents are expected in an iteration."""
@@ -647,12 +537,9 @@ class _Lookup:
         return {name: rating for name, (_, rating) in newest.items()}
 
     def source(self, number: int, sort: _Sort) -> str:
-        """What names the documents that an entry of an iteration is made from: those that were looked at, if any."""
-        rated = sort is _EFFECTIVENESS
-        if number not in self._rows:
-            return self._inputs.of(number, sort.kinds, rated)
+        """What names the documents that an entry of an iteration is made from."""
         documents = [(row.path, row.sha256) for row in self.of(number, sort.kinds)]
-        return inputs_name(documents, self.elsewhere(number) if rated else {})
+        return inputs_name(documents, self.elsewhere(number) if sort is _EFFECTIVENESS else {})
 
 
 class _Loader:

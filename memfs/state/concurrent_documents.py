@@ -11,8 +11,7 @@ import hashlib
 import json
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -39,77 +38,6 @@ if TYPE_CHECKING:
     from memfs.state.iterations import Iterations
     from memfs.state.reader import StateReader
     from memfs.store.state_files import StateFiles
-
-
-_MOST = 10_000
-_MOST_CHARACTERS = 64_000_000
-_NUMBERS_FOR_EACH = 20
-
-
-class MergeBase:
-    """The versions that the user of one handle knows, by document and thread. May be used from several threads.
-
-    What a caller changes is judged against what that caller last saw: two threads that both read a count of 5 and both
-    store 6 have counted twice. A thread that saw nothing goes by what the handle's others saw last.
-    """
-
-    def __init__(self, since: int | None = None, most: int = _MOST, most_characters: int = _MOST_CHARACTERS) -> None:
-        """Remember ``most`` versions, of so many characters in all; the oldest are forgotten first.
-
-        Args:
-            since: when the handle was opened, in nanoseconds since 1970; by default now.
-        """
-        self._most, self._most_characters = most, most_characters
-        self._characters = 0
-        self.since = time.time_ns() if since is None else since
-        self._guard = threading.Lock()
-        renewed_in_child(self)
-        self._seen: OrderedDict[tuple[str, str, int], str] = OrderedDict()
-        self._numbers: OrderedDict[tuple[str, str, int], dict[str, int | float]] = OrderedDict()
-
-    def saw(self, kind: str, name: str, values: Mapping[str, Any]) -> None:
-        """The caller was given, or handed over, these values of the document of that kind and id.
-
-        They are kept as they are now, whatever the caller does with them.
-        """
-        text = json.dumps(plain(values))
-        with self._guard:
-            for thread in (threading.get_ident(), 0):
-                self._characters += len(text) - len(self._seen.pop((kind, name, thread), ""))
-                self._seen[kind, name, thread] = text
-                self._numbers.pop((kind, name, thread), None)
-            while len(self._seen) > 2 and (
-                len(self._seen) > 2 * self._most or self._characters > 2 * self._most_characters
-            ):
-                self._forget(*self._seen.popitem(last=False))
-
-    def _forget(self, key: tuple[str, str, int], text: str) -> None:
-        self._characters -= len(text)
-        numbers = {name: value for name, value in json.loads(text).items() if isinstance(value, int | float)}
-        self._numbers[key] = numbers
-        while len(self._numbers) > _NUMBERS_FOR_EACH * self._most:
-            self._numbers.popitem(last=False)
-
-    def saw_hypotheses(self, versions: Iterable[Mapping[str, Any]]) -> None:
-        """The caller was given these hypotheses; of several versions of one, the last is what counts."""
-        for values in versions:
-            if isinstance(name := values.get("id"), str):
-                self.saw("hypothesis", name, values)
-
-    def last(self, kind: str, name: str) -> dict[str, Any] | None:
-        """What the caller last saw, None where that is not known."""
-        with self._guard:
-            text = self._seen.get((kind, name, threading.get_ident())) or self._seen.get((kind, name, 0))
-        return json.loads(text) if text else None
-
-    def numbers(self, kind: str, name: str) -> dict[str, int | float] | None:
-        """The numbers in a version that was seen and is forgotten else; None where none was seen.
-
-        Without them, a counter that is stored again would be taken for counted again, and added to itself.
-        """
-        with self._guard:
-            found = self._numbers.get((kind, name, threading.get_ident()))
-            return self._numbers.get((kind, name, 0)) if found is None else found
 
 
 _PATIENCE = 30.0
@@ -165,7 +93,6 @@ class _StoredDocument:
 
     values: dict[str, Any]
     sha256: str
-    changed_ns: int
     here: State | None = None
 
 
@@ -189,7 +116,6 @@ class SharedDocuments:
         values: Mapping[str, Any],
         *,
         iteration: int | None,
-        known: MergeBase,
         base: Mapping[str, Any] | None = None,
     ) -> DocumentResult:
         """Join a version with what is there, and store the outcome.
@@ -197,7 +123,8 @@ class SharedDocuments:
         Args:
             kind: ``hypothesis`` or ``tournament_result``.
             values: plain; a field that is left out stays as it is, one that is None goes.
-            base: what ``values`` were made from; by default what the caller last saw.
+            base: what ``values`` were made from: both changes to it hold. Without it, each field of ``values`` takes
+                the place of the one that is stored.
 
         Raises:
             Conflict: others never stopped changing it.
@@ -211,12 +138,10 @@ class SharedDocuments:
             with self._turn:  # threads of this process outdate nobody's read
                 now = self._clock()
                 stored = self._stored(kind, name, number, path)
-                begun = self._begun(kind, name, known, base, stored)
+                begun = dict(base) if base is not None else stored.values if stored else {}
                 ours = {key: value for key, value in {**begun, **values}.items() if value is not None}
                 merged = merge(begun, ours, stored.values, _schema(kind)) if stored else FieldMerge(values=ours)
-                done = self._write(number, path, stored, merged, now, _untimed(kind, values, begun, stored))
-            known.saw(kind, name, ours)
-            return done
+                return self._write(number, path, stored, merged, now, _untimed(kind, values, begun, stored))
 
         return settled(attempt)
 
@@ -242,29 +167,12 @@ class SharedDocuments:
         path_of = partial(state_paths.version_path, number, name, made)
         return DocumentChange(path_of(self._files.first_free(path_of)), given_way.values, "")
 
-    def _begun(
-        self, kind: str, name: str, known: MergeBase, base: Mapping[str, Any] | None, stored: _StoredDocument | None
-    ) -> dict[str, Any]:
-        """What the caller's version was made from.
-
-        Who stored and saw nothing since the handle was opened may yet know what was there before: an agent that was
-        started again hands over the totals it goes by.
-        """
-        if base is not None:
-            return dict(base)
-        last = known.last(kind, name)
-        if last is None and stored is not None:
-            numbers = known.numbers(kind, name)
-            if numbers is not None or stored.changed_ns < known.since:
-                return {**stored.values, **(numbers or {})}
-        return last or {}
-
     def _stored(self, kind: str, name: str, number: int, path: str) -> _StoredDocument | None:
         try:
             here = self._files.read(path)
         except FileNotFoundError:
             return self._earlier(kind, name, number)
-        return _StoredDocument(values=here.values, sha256=here.sha256, changed_ns=here.stamp.mtime_ns, here=here)
+        return _StoredDocument(values=here.values, sha256=here.sha256, here=here)
 
     def _earlier(self, kind: str, name: str, number: int) -> _StoredDocument | None:
         for row in self._glance.rows(StateQuery(kinds=(kind,), names=(name,), newest=True, limit=_LOOKED_AT)):
@@ -273,8 +181,7 @@ class SharedDocuments:
                     values = self._reader.load(row)
                 except FileNotFoundError:  # removed by hand since it was noted
                     continue
-                changed = row.stamp.mtime_ns if row.stamp else 0
-                return _StoredDocument(values=values, sha256=row.sha256, changed_ns=changed)
+                return _StoredDocument(values=values, sha256=row.sha256)
         return None
 
 

@@ -303,7 +303,7 @@ class Exporter:
         """Memories whose files are invalid at present."""
         if not filters.wants(MEMORY) or filters.iterations:
             return []
-        return self._store.following.rejected_items()
+        return self._store.index_sync.rejected_items()
 
     # -- what -----------------------------------------------------------------------------------------------------
     def document(self, row: StateRow) -> ExportRecord | None:

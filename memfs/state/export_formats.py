@@ -6,19 +6,17 @@ are.
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, BinaryIO
+from collections.abc import Sequence
+from typing import Any
 
-from memfs.errors import ExtraMissing, ItemSyntaxError, ItemTooLarge, QueryInvalid
+from memfs.errors import ExtraMissing, QueryInvalid
 from memfs.model.kinds import nearest
 from memfs.state.export_record import (
     DOCUMENT,
     FIXED,
-    LONGEST,
     REST,
     TEXT,
     ExportRecord,
@@ -29,16 +27,10 @@ from memfs.state.export_record import (
     cell,
     fitting,
     flat,
-    load,
-    nested,
-    read_json_lines,
-    record_of,
-    value_of,
 )
 
 FORMATS = ("jsonl", "csv", "parquet")
 _ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet"}
-_HINT = "let 'memfs export --format csv' show how a row looks"
 
 
 def known_format(name: str) -> str:
@@ -78,7 +70,7 @@ def writer(form: str, sink: Sink, columns: TableColumns) -> RecordWriter:
 
 
 def require(form: str) -> None:
-    """See to it that a format can be read and written here.
+    """See to it that a format can be written here.
 
     Raises:
         ExtraMissing: it needs a package that is not installed.
@@ -87,33 +79,17 @@ def require(form: str) -> None:
         require_extra()
 
 
-def read(form: str, source: BinaryIO) -> Iterator[ExportRecord]:
-    """The records that a file holds.
-
-    Raises:
-        ContentError: it holds something else; ``line`` says where.
-        ExtraMissing: the format needs a package that is not installed.
-    """
-    if form == "jsonl":
-        return read_json_lines(source)
-    if form == "csv":
-        return read_csv(source)
-
-    return read_parquet(source)
-
-
 # -- CSV ----------------------------------------------------------------------------------------------------------
 class CsvRows:
-    """Writes records as CSV; ``text`` has a column only where a record needs it."""
+    """Writes records as CSV."""
 
-    def __init__(self, sink: Sink, columns: TableColumns, with_text: bool = True) -> None:
+    def __init__(self, sink: Sink, columns: TableColumns) -> None:
         self._sink = sink
         self._names = columns.names
         self._known = frozenset(self._names)
         self._buffer = io.StringIO(newline="")
         self._csv = csv.writer(self._buffer, lineterminator="\n")
-        self._put([*FIXED, *self._names, REST, *([TEXT] if with_text else [])])
-        self._with_text = with_text
+        self._put([*FIXED, *self._names, REST, TEXT])
 
     def write(self, record: ExportRecord) -> None:
         """Write one row."""
@@ -122,7 +98,7 @@ class CsvRows:
         front = ["" if value is None else str(value) for value in record.fixed().values()]
         cells = [cell(row[name]) if name in row else "" for name in self._names]
         last = [json.dumps(rest, ensure_ascii=False) if rest else ""]
-        self._put([*front, *cells, *last, *([record.text] if self._with_text else [])])
+        self._put([*front, *cells, *last, record.text])
 
     def close(self) -> None:
         """Nothing belongs at the end."""
@@ -134,88 +110,9 @@ class CsvRows:
         self._buffer.truncate()
 
 
-def read_csv(source: BinaryIO) -> Iterator[ExportRecord]:
-    """The records of a CSV file, as ``CsvRows`` writes it; ``line`` is the line on which a row ends.
-
-    Raises:
-        ContentError: a row is no record.
-    """
-    if csv.field_size_limit() < LONGEST:
-        csv.field_size_limit(LONGEST)
-    rows = csv.reader(_lines(source), strict=True)
-    header: list[str] = []
-    try:
-        for cells in rows:
-            if not header:
-                header = _checked_header(cells)
-            elif cells:
-                yield _record(header, cells, rows.line_num)
-    except csv.Error as error:
-        raise ItemSyntaxError(f"not CSV: {error}", line=rows.line_num, hint=_HINT) from error
-
-
-def _lines(source: BinaryIO) -> Iterator[str]:
-    decode = codecs.getincrementaldecoder("utf-8-sig")()
-    number = 0
-    while line := source.readline(LONGEST + 1):
-        number += 1
-        if len(line) > LONGEST:
-            raise ItemTooLarge(f"a line of more than {LONGEST:,} bytes", line=number, hint=_HINT)
-        try:
-            yield decode.decode(line)
-        except UnicodeDecodeError as error:
-            raise ItemSyntaxError("not UTF-8 text", line=number, hint="save it as UTF-8") from error
-
-
-def _checked_header(names: list[str]) -> list[str]:
-    for name in ("path", "type"):
-        if name not in names:
-            raise ItemSyntaxError("the first row does not name this column", line=1, field=name, hint=_HINT)
-    if len(set(names)) != len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ItemSyntaxError("two columns have this name", line=1, field=twice, hint="keep one")
-    return names
-
-
-def _record(header: list[str], cells: list[str], number: int) -> ExportRecord:
-    if len(cells) != len(header):
-        message = f"{len(cells)} cells, but {len(header)} columns"
-        raise ItemSyntaxError(message, line=number, hint="put a cell that holds a comma in quotes")
-    row = dict(zip(header, cells, strict=True))
-    told: dict[str, Any] = {name: row.pop(name, "") or None for name in FIXED}
-    rest, told[TEXT] = row.pop(REST, ""), row.pop(TEXT, "")
-    values = {name: _value(name, written, number) for name, written in row.items() if written}
-    values |= _rest(rest, number)
-    try:
-        told["document"] = nested(values)
-    except ItemSyntaxError as error:
-        error.line = number
-        raise
-    told["iteration"] = None if told["iteration"] is None else _value("iteration", told["iteration"], number)
-    return record_of(told, number)
-
-
-def _value(name: str, written: str, number: int) -> Any:
-    try:
-        return value_of(written, lambda text: load(text, number))
-    except ItemSyntaxError as error:
-        error.field, error.column = name, None
-        error.hint = "put text in double quotes as JSON does where it begins like JSON"
-        raise
-
-
-def _rest(written: str, number: int) -> Mapping[str, Any]:
-    found = _value(REST, written, number) if written else {}
-    if not isinstance(found, dict):
-        raise ItemSyntaxError("expected a JSON object", line=number, field=REST, hint=_HINT)
-    return found
-
-
 _ROWS = 1_000
 _GROUP_BYTES = 16 << 20
-_READ_ROWS = 100
 _FRONT = (*FIXED, DOCUMENT, TEXT)
-_PARQUET_HINT = "let 'memfs export --format parquet' write it"
 
 
 def require_extra() -> None:
@@ -304,46 +201,3 @@ class _File:
 
     def close(self) -> None:
         self.closed = True
-
-
-# -- reading ------------------------------------------------------------------------------------------------------
-def read_parquet(source: BinaryIO) -> Iterator[ExportRecord]:
-    """The records of a Parquet file; ``line`` in errors is the row, from 1.
-
-    Raises:
-        ExtraMissing: pyarrow is not installed.
-        ContentError: it is no such file, or a row is no record.
-    """
-    pa = _pyarrow()
-    number = 0
-    try:
-        file = pa.parquet.ParquetFile(source)
-        _check(file)
-        wanted = [name for name in _FRONT if name in file.schema_arrow.names]
-        for batch in file.iter_batches(batch_size=_READ_ROWS, columns=wanted, use_threads=False):
-            for row in batch.to_pylist():
-                number += 1
-                yield _record_from_row(row, number)
-    except (pa.ArrowException, OSError) as error:  # OSError: what pyarrow raises over a damaged page
-        raise ItemSyntaxError(f"not a whole Parquet file: {_first_line(error)}", hint=_PARQUET_HINT) from error
-
-
-def _check(file: Any) -> None:
-    for name in ("path", "type", DOCUMENT):
-        if name not in file.schema_arrow.names:
-            raise ItemSyntaxError("it does not have this column", field=name, hint=_PARQUET_HINT)
-    for group in range(file.metadata.num_row_groups):
-        size = file.metadata.row_group(group).total_byte_size
-        if size > 4 * LONGEST:
-            raise ItemTooLarge(f"its group {group + 1} has {size:,} bytes", hint="write it in smaller groups of rows")
-
-
-def _record_from_row(row: dict[str, Any], number: int) -> ExportRecord:
-    document = row.get(DOCUMENT)
-    if not isinstance(document, str):
-        raise ItemSyntaxError("expected the document as JSON text", line=number, field=DOCUMENT, hint=_PARQUET_HINT)
-    return record_of({**row, DOCUMENT: load(document, number)}, number)
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]

@@ -1,6 +1,6 @@
 """One document as exports have it, its columns, and JSON Lines.
 
-A record that is written and read again is the same document.
+A record that is written as JSON Lines and read again is the same document.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ TEXT = "text"
 DOCUMENT = "document"
 RESERVED = frozenset({*FIXED, REST, TEXT, DOCUMENT})
 
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _MOMENT = re.compile(r"[0-9]{4}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?Z")
 _CONSTANTS = frozenset({"null", "true", "false"})
 _QUOTED_START = '"[{=+-@\t\r\n '  # JSON's own, what a spreadsheet runs as a formula, and blanks that some readers drop
@@ -42,21 +41,6 @@ def column_name(path: Iterable[str]) -> str:
     return "\\" + name if name in RESERVED or name.startswith(tuple(_SEGMENT_START)) else name
 
 
-def column_path(name: str) -> tuple[str, ...]:
-    """The keys that a column's name stands for."""
-    keys, key, escaped = [], [], False
-    for character in name:
-        if escaped or character not in "\\.":
-            key.append(character)
-            escaped = False
-        elif character == "\\":
-            escaped = True
-        else:
-            keys.append("".join(key))
-            key = []
-    return (*keys, "".join(key))
-
-
 # -- rows ---------------------------------------------------------------------------------------------------------
 def flat(document: Mapping[str, Any]) -> dict[str, Any]:
     """The values of a document by column; lists, and mappings without keys, are values."""
@@ -70,33 +54,6 @@ def _leaves(mapping: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple
             yield from _leaves(value, inner)
         else:
             yield column_name(inner), value
-
-
-def nested(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The document of a row.
-
-    Raises:
-        ItemSyntaxError: one column's name goes on below what another has a value for.
-    """
-    document: dict[str, Any] = {}
-    for name, value in row.items():
-        *folders, last = column_path(name)
-        place = document
-        for key in folders:
-            inner = place.setdefault(key, {})
-            if not isinstance(inner, dict):
-                raise _clash(name)
-            place = inner
-        if last in place:
-            raise _clash(name)
-        place[last] = value
-    return document
-
-
-def _clash(name: str) -> ItemSyntaxError:
-    return ItemSyntaxError(
-        "another column has a value for the same place", field=name, hint="leave one of the two cells empty"
-    )
 
 
 # -- cells --------------------------------------------------------------------------------------------------------
@@ -116,17 +73,6 @@ def _misread(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def value_of(written: str, load: Callable[[str], Any] = json.loads) -> Any:
-    """The value of a cell that is not empty.
-
-    Raises:
-        ValueError: it begins as JSON and is none.
-    """
-    if written[0] in '"[{' or written in _CONSTANTS or _NUMBER.fullmatch(written):
-        return load(written)
-    return written
 
 
 # -- which columns ------------------------------------------------------------------------------------------------

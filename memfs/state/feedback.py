@@ -27,7 +27,7 @@ from memfs.model.time import format_time
 from memfs.resources import template_text
 from memfs.state.concurrent_documents import settled
 from memfs.state.metrics import Summary, combined, key_of, less_is_better, mapping, short
-from memfs.state.trends import patterns_of, told
+from memfs.state.trends import pattern_text, patterns_of
 from memfs.store.state_files import DocumentChange
 from memfs.trust import UNQUOTED, command, standing
 
@@ -496,7 +496,7 @@ class FeedbackStore:
             "agent_specific": content.agent_specific[name] if name else (),
             "general": content.general_recommendations,
             "priorities": content.priority_improvements,
-            "patterns": [told(one) for one in patterns_of(review)],
+            "patterns": [pattern_text(one) for one in patterns_of(review)],
         }
         text = render(prompt, given, parts if most is None else _first(parts, most))
         if not text:

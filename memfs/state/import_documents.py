@@ -21,6 +21,7 @@ from memfs.errors import (
     ItemTooLarge,
     MemfsError,
     PathEscape,
+    QueryInvalid,
     SchemaInvalid,
     StorageIO,
 )
@@ -33,9 +34,9 @@ from memfs.fs.atomic_replace import sha256
 from memfs.model.ids import check_id, stem_of
 from memfs.model.item import MemoryItem
 from memfs.model.state_paths import document_kind, iteration_of
-from memfs.state import export_formats
 from memfs.state.export import AGGREGATE, ALL_TYPES, Step
-from memfs.state.export_record import MEMORY, ExportRecord, json_line
+from memfs.state.export_formats import format_of
+from memfs.state.export_record import MEMORY, ExportRecord, json_line, read_json_lines
 from memfs.state.reader import StateReader
 from memfs.store import Store
 from memfs.store.parts import CONTENT, Parts
@@ -117,7 +118,7 @@ class ItemImport:
     def __init__(self, store: Store, parts: Parts) -> None:
         self._store = store
         self._parts = parts
-        self._planner = Planner(parts, store.following)
+        self._planner = Planner(parts, store.index_sync)
 
     def plans(self, record: ExportRecord, replace: bool) -> list[FilePlan]:
         """What stores a memory, nothing where it is there with equal content.
@@ -286,7 +287,6 @@ class Importer:
     def read(
         self,
         source: str | os.PathLike[str] | BinaryIO,
-        format: str = "",  # noqa: A002  what a caller would look for
         *,
         replace: bool = False,
         dry_run: bool = False,
@@ -298,7 +298,6 @@ class Importer:
 
         Args:
             source: a file by name, or an open binary file, which need not be seekable.
-            format: ``jsonl``, ``csv`` or ``parquet``; "" means as the file's ending says, else ``jsonl``.
             replace: documents that differ are replaced; without it they are conflicts.
             dry_run: tell what would be stored, and store nothing.
             skip_refused: leave out the records that cannot be imported.
@@ -308,14 +307,17 @@ class Importer:
         Raises:
             Conflict: documents are there with other content. Nothing was stored.
             ContentError: records are no valid documents. Nothing was stored.
-            ExtraMissing, QueryInvalid: the format cannot be read here, or there is none of that name.
+            QueryInvalid: by its name it is CSV or Parquet.
             StorageIO: the file cannot be read; or a batch could not be stored, those before it are.
         """
         name = _name_of(source)
-        chosen = export_formats.known_format(format or export_formats.format_of(name) or "jsonl")
-        export_formats.require(chosen)
+        if format_of(name) not in ("", "jsonl"):
+            hint = "let 'memfs export --format jsonl' write it"
+            raise QueryInvalid(
+                "an import takes JSON Lines; CSV and Parquet are for other programs", path=name, hint=hint
+            )
         with self._opened(source, name) as stream:
-            way = _Way(stream, chosen, name, step)
+            way = _Way(stream, name, step)
             refused = self._check(way, replace, tell or (lambda _: None), skip_refused)
             done = self._store_all(way, replace, dry_run, refused)
         if done.iterations and not dry_run:
@@ -461,10 +463,9 @@ def _summary(first: MemfsError, faults: int, total: int, conflicts: int) -> Memf
 class _Way:
     """Goes through the file from its beginning, as often as it is asked to, and says how far it is."""
 
-    def __init__(self, stream: BinaryIO, form: str, name: str, step: Step | None) -> None:
+    def __init__(self, stream: BinaryIO, name: str, step: Step | None) -> None:
         self.name = name
         self._stream = stream
-        self._form = form
         self._step = step
         self._size = stream.seek(0, os.SEEK_END)
         self._passed = 0
@@ -478,7 +479,7 @@ class _Way:
         self._stream.seek(0)
         furthest = 0
         try:
-            for record in export_formats.read(self._form, self._stream):
+            for record in read_json_lines(self._stream):
                 yield record
                 furthest = max(furthest, self._stream.tell())
                 self._tell(furthest)

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from statistics import linear_regression
 from typing import Any
 
 from memfs.model.state_facts import StateFacts, matches
@@ -74,10 +75,7 @@ def slope(points: Sequence[tuple[float, float]]) -> float:
     """How much a value changes for each step, by least squares; 0.0 with fewer than two places."""
     if len({x for x, _ in points}) < 2:
         return 0.0
-    middle_x = math.fsum(x for x, _ in points) / len(points)
-    middle_y = math.fsum(y for _, y in points) / len(points)
-    below = math.fsum((x - middle_x) ** 2 for x, _ in points)
-    return short(math.fsum((x - middle_x) * (y - middle_y) for x, y in points) / below)
+    return short(linear_regression([x for x, _ in points], [y for _, y in points]).slope)
 
 
 def direction(points: Sequence[tuple[float, float]], least: float = 0.1) -> str:

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from memfs.state.retention import Retention
     from memfs.state.retrieval import Retrieval
     from memfs.state.threads import Threads, ThreadTidier
-    from memfs.state.trends import Trends
     from memfs.store import Store
     from memfs.store.parts import Fire, Parts
     from memfs.store.state_files import StateFiles
@@ -176,13 +175,6 @@ class States:
         return FeedbackStore(self.files, self.reading, self.aggregates, self.parts)
 
     @shared_property
-    def trends(self) -> Trends:
-        """Follows patterns through the iterations."""
-        from memfs.state.trends import Trends
-
-        return Trends(self.reading)
-
-    @shared_property
     def analysis(self) -> AgentAnalyst:
         """Says how well an agent does."""
         from memfs.state.analysis import AgentAnalyst
@@ -264,7 +256,7 @@ class States:
     def close(self) -> None:
         """Close whatever was opened. May be repeated."""
         with ExitStack() as ending:  # one that cannot be closed keeps no other open
-            for name in ("index", "reading", "retrieval", "checkpoints", "aggregates"):
+            for name in ("index", "reading", "checkpoints"):
                 closing = getattr(self.__dict__.get(name), "close", None)
                 if closing is not None:
                     ending.callback(closing)

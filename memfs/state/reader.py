@@ -11,13 +11,15 @@ import marshal
 import os
 import threading
 import time
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from memfs.errors import ContentError, CorruptItem, CorruptRecord, IndexUnavailable, MemfsError
 from memfs.format import json_text
+from memfs.fs.lock import renewed_in_child
 from memfs.model.shape import plain
 from memfs.model.state_facts import describe
 from memfs.model.state_paths import document_kind, iteration_of
@@ -34,117 +36,7 @@ if TYPE_CHECKING:
 
 
 _MOST_BYTES = 64 << 20
-_FADES_AFTER = 500
 _OVERHEAD = 400
-
-
-@dataclass(slots=True)
-class _CachedRows:
-    data: bytes
-    proof: Any
-    turn: int
-
-
-class StateCache:
-    """Keeps plain values by key, each with its proof. May be used from several threads.
-
-    Values are kept as bytes: nobody who changes what was handed out changes what is kept.
-
-    Attributes:
-        hits, misses: how often what was asked for could be used.
-    """
-
-    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
-        self._most = most_bytes
-        self._guard = threading.Lock()
-        self._process = os.getpid()
-        self._kept: dict[Hashable, _CachedRows] = {}
-        self._asked: dict[Hashable, float] = {}
-        self._turn = 0
-        self.bytes = 0
-        self.hits = 0
-        self.misses = 0
-
-    def __len__(self) -> int:
-        return len(self._kept)
-
-    def proof(self, key: Hashable) -> Any:
-        """What vouches for the kept value, None where nothing is kept; counts as asking for it."""
-        with self._mine():
-            self._turn += 1
-            if self._turn % _FADES_AFTER == 0:
-                self._fade()
-            self._asked[key] = self._asked.get(key, 0.0) + 1.0
-            kept = self._kept.get(key)
-            if kept is None:
-                return None
-            kept.turn = self._turn
-            return kept.proof
-
-    def value(self, key: Hashable) -> Any:
-        """A copy of the kept value.
-
-        Raises:
-            KeyError: it has gone.
-        """
-        with self._mine():
-            data = self._kept[key].data
-        return marshal.loads(data)  # noqa: S302  # our own bytes, from this process's memory
-
-    def keep(self, key: Hashable, value: Any, proof: Any) -> None:
-        """Keep a value, where it is worth the room; a value that is not plain is not kept."""
-        try:
-            data = marshal.dumps(value)
-        except ValueError:
-            return
-        with self._mine():
-            self._remove(key)
-            size = len(data) + _OVERHEAD
-            if size > self._most // 4:
-                return
-            self._kept[key] = _CachedRows(data, proof, self._turn)
-            self.bytes += size
-            if self.bytes > self._most:
-                self._make_room(key)
-
-    def clear(self) -> None:
-        """Keep nothing."""
-        with self._mine():
-            self._kept.clear()
-            self.bytes = 0
-
-    def count(self, hit: bool) -> None:
-        """Count whether what was asked for could be used."""
-        with self._mine():
-            if hit:
-                self.hits += 1
-            else:
-                self.misses += 1
-
-    def _mine(self) -> threading.Lock:
-        if os.getpid() != self._process:  # a forked child: the lock may have been held by a thread it has not
-            self._process, self._guard = os.getpid(), threading.Lock()
-        return self._guard
-
-    def _remove(self, key: Hashable) -> None:
-        kept = self._kept.pop(key, None)
-        if kept is not None:
-            self.bytes -= len(kept.data) + _OVERHEAD
-
-    def _make_room(self, latest: Hashable) -> None:
-        """Let go what was asked for least and longest ago, until there is some room again."""
-        order = sorted(self._kept, key=lambda key: (self._asked.get(key, 0.0), self._kept[key].turn))
-        for key in order:
-            if self.bytes <= self._most * 3 // 4:
-                break
-            if key != latest:
-                self._remove(key)
-
-    def _fade(self) -> None:
-        """Old uses count half, so that what was asked for long ago does not stay for ever."""
-        self._asked = {key: uses / 2 for key, uses in self._asked.items() if uses >= 0.5 or key in self._kept}
-
-
 _TRIES = 4
 _FINE_NS = 20_000_000
 _NEVER = Deadline(None)
@@ -165,12 +57,82 @@ class DocumentProof:
 
 
 @dataclass(frozen=True, slots=True)
+class CachedDocument:
+    """A document as bytes, so that nobody who changes what was handed out changes what is kept."""
+
+    data: bytes
+    proof: DocumentProof
+
+    def values(self) -> dict[str, Any]:
+        """A copy of what it holds."""
+        values: dict[str, Any] = marshal.loads(self.data)  # noqa: S302  our own bytes, from this process's memory
+        return values
+
+
+class StateCache:
+    """Keeps documents by path; the one used longest ago goes first. May be used from several threads."""
+
+    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
+        self._most = most_bytes
+        self._guard = threading.Lock()
+        renewed_in_child(self)
+        self._kept: OrderedDict[str, CachedDocument] = OrderedDict()
+        self._bytes = 0
+        self._hits = 0
+        self._misses = 0
+
+    def get(self, path: str) -> CachedDocument | None:
+        """The document that is kept under a path; the caller sees to it that it still holds."""
+        with self._guard:
+            found = self._kept.get(path)
+            if found is not None:
+                self._kept.move_to_end(path)
+            return found
+
+    def keep(self, path: str, values: dict[str, Any], proof: DocumentProof) -> None:
+        """Keep a document, unless it would take a quarter of the room."""
+        document = CachedDocument(marshal.dumps(values), proof)
+        with self._guard:
+            self._remove(path)
+            if len(document.data) > self._most // 4:
+                return
+            self._kept[path] = document
+            self._bytes += len(document.data) + _OVERHEAD
+            while self._bytes > self._most:
+                self._remove(next(iter(self._kept)))
+
+    def _remove(self, path: str) -> None:
+        document = self._kept.pop(path, None)
+        if document is not None:
+            self._bytes -= len(document.data) + _OVERHEAD
+
+    def clear(self) -> None:
+        """Keep nothing."""
+        with self._guard:
+            self._kept.clear()
+            self._bytes = 0
+
+    def count(self, hit: bool) -> None:
+        """Count whether what was asked for could be used."""
+        with self._guard:
+            self._hits += hit
+            self._misses += not hit
+
+    def statistics(self) -> dict[str, Any]:
+        """``hits``, ``misses`` and the ``rate`` of hits; how many ``documents`` are kept, and their ``bytes``."""
+        with self._guard:
+            asked = self._hits + self._misses
+            rate = round(self._hits / asked, 4) if asked else 0.0
+            counts = {"hits": self._hits, "misses": self._misses, "rate": rate}
+            return {**counts, "documents": len(self._kept), "bytes": self._bytes}
+
+
+@dataclass(frozen=True, slots=True)
 class StateDocument:
-    """A document that was found: what is known of it, what it holds, and what vouches for that."""
+    """A document that was found: what is known of it, and what it holds."""
 
     row: StateRow
     values: dict[str, Any]
-    proof: DocumentProof
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,13 +217,12 @@ class StateReader:
     def loaded(self, row: StateRow | str) -> tuple[dict[str, Any], DocumentProof]:
         """As ``load``, with what vouches for the content."""
         path, known = (row, self.index.row(row)) if isinstance(row, str) else (row.path, row)
-        proof = self.kept.proof(path)
-        values = None
-        if proof is not None and self.holds(path, proof):
-            with suppress(KeyError):
-                values = self.kept.value(path)
-        self.kept.count(hit=values is not None)
-        if values is None or proof is None:
+        kept = self.kept.get(path)
+        hit = kept is not None and self.holds(path, kept.proof)
+        self.kept.count(hit)
+        if kept is not None and hit:
+            values, proof = kept.values(), kept.proof
+        else:
             values, proof = self._read(path, known)
             self.kept.keep(path, values, proof)
         if known is None or known.sha256 != proof.sha256 or bool(known.archive) != (proof.facts is None):
@@ -345,7 +306,7 @@ class StateReader:
                 problems[row.path] = str(error)
                 continue
             stale = stale or proof.sha256 != row.sha256
-            documents.append(StateDocument(row, values, proof))
+            documents.append(StateDocument(row, values))
         return DocumentSet(tuple(documents), unread, problems), stale
 
     # -- keeping in step ----------------------------------------------------------------------------------------------

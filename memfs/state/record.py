@@ -24,7 +24,6 @@ from memfs.state.concurrent_documents import (
     HYPOTHESIS,
     RESULT,
     DocumentResult,
-    MergeBase,
     SharedDocuments,
     name_of,
     settled,
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
     from memfs.store.parts import Fire
     from memfs.store.state_files import StateFiles
 
-
-__all__ = ["MergeBase", "StateRecorder"]
 
 _COMPARED = 16
 _AT_ONCE = ("checkpoint", "critical")
@@ -86,7 +83,6 @@ class StateRecorder:
         self._clock = clock
         self._fire = fire
         self._shared = SharedDocuments(files, reader, iterations, clock)
-        self._known = MergeBase()
 
     # -- from the supervisor --------------------------------------------------------------------------------------
     def state_update(self, update: StateUpdate | Mapping[str, Any], iteration: int | None = None) -> Acknowledgement:
@@ -219,21 +215,20 @@ class StateRecorder:
         parents: Iterable[str] | str = (),
         *,
         iteration: int | None = None,
-        known: MergeBase | None = None,
         base: Mapping[str, Any] | None = None,
     ) -> Acknowledgement:
-        """Keep a hypothesis, joined with what others stored of it meanwhile.
+        """Keep a hypothesis; with ``base``, joined with what others stored of it meanwhile.
 
-        A field that is left out stays as it is, one that is None goes; ``matches``, ``wins``, ``losses`` and
-        ``reviews`` of all writers add up; of any other field that two changed at once, the last writer's value counts,
-        and a record in ``conflicts/`` has the other.
+        A field that is left out stays as it is, one that is None goes. With ``base``, ``matches``, ``wins``, ``losses``
+        and ``reviews`` of all writers add up; of any other field that two changed, the last writer's value counts, and
+        a record in ``conflicts/`` has the other.
 
         Args:
             values: with its ``id``; without one it gets a name made from its content. What a retrieval or a history
                 gave may be handed back as it is: what is unchanged is not stored again.
             parents: ids of hypotheses it was made from, beside those in ``values``.
-            known: what the caller's handle last read or wrote; by default what went through this recorder.
-            base: the version that ``values`` were made from, where a caller keeps that itself.
+            base: the version that ``values`` were made from, as a retrieval or a history gave it: then what others
+                stored since holds, too. Without it, each field of ``values`` takes the place of the one that is stored.
 
         Raises:
             SchemaInvalid, SecretDetected, QuotaExceeded, StorageIO, IterationInvalid: nothing was stored.
@@ -248,14 +243,10 @@ class StateRecorder:
             handed["parents"] = listed
         if handed["id"] in listed:
             raise SchemaInvalid("a hypothesis is not its own parent", field="parents", hint="leave its own id out")
-        stored = self._shared.store(
-            HYPOTHESIS, handed, iteration=iteration, known=known or self._known, base=plain(base)
-        )
+        stored = self._shared.store(HYPOTHESIS, handed, iteration=iteration, base=plain(base))
         return self._shared_told(stored, began)
 
-    def tournament_result(
-        self, values: Mapping[str, Any], *, iteration: int | None = None, known: MergeBase | None = None
-    ) -> Acknowledgement:
+    def tournament_result(self, values: Mapping[str, Any], *, iteration: int | None = None) -> Acknowledgement:
         """Keep one result of the tournament; without an ``id`` it gets one of its own.
 
         Raises:
@@ -264,7 +255,7 @@ class StateRecorder:
         """
         began = time.perf_counter()
         handed = _named(values, ("match_id", "result_id"), lambda _given: new_id("result"))
-        stored = self._shared.store(RESULT, handed, iteration=iteration, known=known or self._known)
+        stored = self._shared.store(RESULT, handed, iteration=iteration)
         return self._shared_told(stored, began)
 
     def _shared_told(self, stored: DocumentResult, began: float) -> Acknowledgement:

@@ -19,6 +19,7 @@ from memfs.errors import ArchiveInvalid, IterationInvalid, MemfsError
 from memfs.model.state_paths import ITERATIONS, iteration_folder, iteration_of, system_state_path
 from memfs.model.time import time_in
 from memfs.state.archives import Archiver, ArchiveResult, Archives, Progress, iterations_text
+from memfs.state.metrics import slope
 from memfs.store.parts import Parts
 from memfs.store.state_files import StateFiles
 
@@ -266,15 +267,6 @@ def growth_of(parts: Parts, archives: Archives) -> Growth:
                 archived=archived,
             )
         )
-    return Growth(iterations=tuple(rows), mean=_mean([row.bytes for row in rows]), slope=_slope(rows))
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 0.0
-
-
-def _slope(rows: Sequence[IterationUse]) -> float:
-    """Least squares over the iterations' numbers."""
-    middle, mean = _mean([row.number for row in rows]), _mean([row.bytes for row in rows])
-    spread = sum((row.number - middle) ** 2 for row in rows)
-    return sum((row.number - middle) * (row.bytes - mean) for row in rows) / spread if spread else 0.0
+    points = [(float(row.number), float(row.bytes)) for row in rows]
+    mean = sum(row.bytes for row in rows) / len(rows) if rows else 0.0
+    return Growth(iterations=tuple(rows), mean=mean, slope=slope(points))

@@ -1,33 +1,29 @@
 """Retrieve the system's state as it is or was: whole, in part or summarised.
 
-An answer is of one moment and true when it is returned: it is made again while what it rests on changes, and cached
-only as long as that stays the same.
+Every answer is made from the documents as they are now; those that were read before come from the reader's cache,
+which is checked against the files.
 """
 
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import takewhile
 from typing import Any
 
-from memfs.errors import IndexUnavailable, QueryInvalid
-from memfs.fs.lock import renewed_in_child
+from memfs.errors import QueryInvalid
 from memfs.model.kinds import nearest
 from memfs.model.state_documents import REQUEST_TYPES, RetrievedContent, RetrievedState
 from memfs.model.state_facts import STATEFUL, version_order
 from memfs.model.state_paths import HYPOTHESIS_KINDS, aggregate_path
 from memfs.model.state_query import StateQuery, StateRow
-from memfs.model.time import Moment, format_time, given_time, parse_time
+from memfs.model.time import Moment, format_time, given_time
 from memfs.recall.executor import Deadline
-from memfs.search.state_index import News
 from memfs.state import metrics
-from memfs.state.reader import DocumentProof, DocumentSet, StateCache, StateDocument, StateReader
+from memfs.state.reader import DocumentSet, StateDocument, StateReader
 
 SYSTEM, AGENTS, HYPOTHESES, TOURNAMENT, FEEDBACK = "system", "agents", "hypotheses", "tournament", "feedback"
 SECTIONS = (SYSTEM, AGENTS, HYPOTHESES, TOURNAMENT, FEEDBACK)
@@ -169,17 +165,14 @@ _OWN = ("iteration", "status", "opened", "closed", "statistics")
 
 
 @dataclass(slots=True)
-class AnswerBasis:
-    """What an answer rests on.
+class AnswerNotes:
+    """What is said about an answer.
 
     Attributes:
-        proofs: by path, what vouches for each document in it.
-        questions: what was asked of the index.
-        missing: what it lacks, a sentence each; ``late`` if only for want of time.
+        missing: what it lacks, a sentence each; ``late`` if some of it for want of time.
+        moments: the times of the documents in it.
     """
 
-    proofs: dict[str, DocumentProof] = field(default_factory=dict)
-    questions: list[StateQuery] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     moments: list[datetime] = field(default_factory=list)
     late: bool = False
@@ -193,7 +186,7 @@ class StateCollector:
         self._index = reader.index
         self._wanted = wanted
         self._deadline = deadline
-        self.notes = AnswerBasis()
+        self.notes = AnswerNotes()
         self.newest = self._index.newest_iteration()
 
     def content(self) -> dict[str, Any]:
@@ -227,7 +220,6 @@ class StateCollector:
 
     def _find(self, question: StateQuery, what: str) -> list[StateRow]:
         """What is known of the documents for a question, as far as there is time."""
-        self.notes.questions.append(question)
         found = self._index.found(question)
         rows = list(takewhile(lambda _: not self._deadline.passed, found))
         if len(rows) < len(found):
@@ -236,7 +228,6 @@ class StateCollector:
 
     def _read(self, question: StateQuery, what: str) -> list[StateDocument]:
         """The documents for a question, and notes of what could not be read."""
-        self.notes.questions.append(question)
         if self._deadline.passed:
             self._late(f"the {what} were not read: the time was over")
             return []
@@ -246,7 +237,6 @@ class StateCollector:
 
     def _note(self, found: DocumentSet, what: str) -> None:
         for document in found.documents:
-            self.notes.proofs[document.row.path] = document.proof
             if document.row.facts.timestamp is not None:
                 self.notes.moments.append(document.row.facts.timestamp)
         self.notes.missing += [f"{path} cannot be read: {reason}" for path, reason in found.problems.items()]
@@ -295,7 +285,6 @@ class StateCollector:
 
     def _summed(self, update: StateDocument | None, iterations: int) -> dict[str, Any]:
         question = self._question()
-        self.notes.questions.append(question)
         counts = self._index.counts(question.iterations, question.start, question.end)
         summed: dict[str, Any] = {"iterations": iterations, "counts": counts}
         if update is not None:
@@ -323,7 +312,6 @@ class StateCollector:
 
     def _all_agents(self) -> list[str]:
         if self._wanted.present:
-            self.notes.questions.append(StateQuery(kinds=("agent_output", "continuation")))
             return self._index.agents(("agent_output", "continuation"))
         rows = self._find(self._question("agent_output", "continuation"), "agents' documents")
         return sorted({row.facts.agent for row in rows if row.facts.agent})
@@ -420,7 +408,6 @@ class StateCollector:
             self._late(f"the figures {', '.join(self._wanted.metrics)} were not read in time")
             return
         question = self._question(metrics=self._wanted.metrics)
-        self.notes.questions.append(question)
         whose = (*self._wanted.agents, "") if self._wanted.agents else None
         found = self._index.metrics(self._wanted.metrics, whose, question.iterations, question.start, question.end)
         for one in found:
@@ -470,19 +457,7 @@ def _internal_state(document: StateDocument) -> Any:
     return data.get("internal_state") if isinstance(data, Mapping) else None
 
 
-_TRIES = 3
-_COUNTED_AT = 50
 _LOOK_LATE = "not every file was looked at in time: what others changed just now may be missing"
-
-
-@dataclass(frozen=True, slots=True)
-class _Basis:
-    """What a kept answer rests on: when nothing of it has changed, the answer holds."""
-
-    generation: int
-    newest: int | None
-    questions: tuple[StateQuery, ...]
-    proofs: tuple[tuple[str, DocumentProof], ...]
 
 
 class Retrieval:
@@ -492,10 +467,6 @@ class Retrieval:
         """``seconds``: how long an answer takes where the question does not say; None for as long as it needs."""
         self._reader = reader
         self._default = seconds
-        self._kept = StateCache()
-        self._guard = threading.Lock()
-        renewed_in_child(self)
-        self._counted = (0, 0)
 
     def retrieve(
         self,
@@ -546,71 +517,26 @@ class Retrieval:
         )
         limit = Deadline(self._default if deadline is None else _seconds(deadline))
         looked = self._reader.catch_up(Deadline(limit.seconds and limit.seconds / 2))  # the rest is for reading
-        basis = self._kept.proof(wanted)
-        if looked and basis is not None and self._holds(basis, limit):
-            with suppress(KeyError):
-                kept = self._kept.value(wanted)
-                self._count(hit=True)
-                return self._answer(wanted, kept, cached=True)
-        self._count(hit=False)
-        return self._answer(wanted, self._made(wanted, limit, looked), cached=False)
-
-    def cache_statistics(self) -> Mapping[str, Any]:
-        """How often answers and documents came from the cache, in this process and in all so far."""
-        self._reader.parts.require_open()
-        self._write_down()
-        notes = self._reader.index.notes()
-        total = (int(notes.get("cache_hits", "0")), int(notes.get("cache_misses", "0")))
-        documents = self._reader.kept
-        return {
-            "answers": _rates(self._kept.hits, self._kept.misses),
-            "documents": _rates(documents.hits, documents.misses),
-            "all_processes": _rates(*total),
-            "kept_answers": len(self._kept),
-            "kept_documents": len(documents),
-            "bytes": self._kept.bytes + documents.bytes,
-        }
-
-    def close(self) -> None:
-        """Write down how often the cache could answer."""
-        with suppress(IndexUnavailable):
-            self._write_down()
-
-    # -- making -------------------------------------------------------------------------------------------------------
-    def _made(self, wanted: StateQuestion, deadline: Deadline, looked: bool) -> dict[str, Any]:
-        """The answer as plain values; kept when it is whole."""
-        index = self._reader.index
-        made: dict[str, Any] = {}
-        for _ in range(_TRIES):
-            generation = index.generation()
-            answering = StateCollector(self._reader, wanted, deadline)
-            content = answering.content()
-            notes = answering.notes
-            made = {"content": content, "missing": notes.missing, "range": _range(wanted, notes)}
-            if not looked:
-                notes.missing.append(_LOOK_LATE)
-            basis = _Basis(generation, answering.newest, tuple(notes.questions), tuple(notes.proofs.items()))
-            if notes.late or not looked:
-                notes.missing.append(
-                    f"the {deadline.seconds:g} s for this answer were over: a longer deadline finds more"
-                )
-                return made
-            if self._unmoved(basis):
-                self._kept.keep(wanted, made, basis)
-                return made
-        return made
-
-    def _answer(self, wanted: StateQuestion, made: Mapping[str, Any], cached: bool) -> RetrievedState:
-        start, end = (Moment.of(parse_time(one)) if one else None for one in made["range"])
+        collector = StateCollector(self._reader, wanted, limit)
+        content = collector.content()
+        notes = collector.notes
+        if not looked:
+            notes.missing.append(_LOOK_LATE)
+        if notes.late or not looked:
+            notes.missing.append(f"the {limit.seconds:g} s for this answer were over: a longer deadline finds more")
         return RetrievedState(
             request_type=wanted.request_type,
-            timestamp_range=(start, end),
-            content=RetrievedContent(**made["content"]),
-            partial=bool(made["missing"]),
-            missing=tuple(made["missing"]),
-            cached=cached,
+            timestamp_range=_range(wanted, notes),
+            content=RetrievedContent(**content),
+            partial=bool(notes.missing),
+            missing=tuple(notes.missing),
             behind=self._behind(),
         )
+
+    def cache_statistics(self) -> Mapping[str, Any]:
+        """How often a document came from the cache in this process, and what the cache holds."""
+        self._reader.parts.require_open()
+        return self._reader.kept.statistics()
 
     def _behind(self) -> dict[str, Any]:
         """How far what is only eventually consistent is behind."""
@@ -621,57 +547,12 @@ class Retrieval:
             behind["aggregates_seconds"] = max(0.0, round(time.time() - entry.mtime_ns / 1e9, 3))
         return behind
 
-    # -- keeping ------------------------------------------------------------------------------------------------------
-    def _holds(self, basis: _Basis, deadline: Deadline) -> bool:
-        """Whether a kept answer would come out the same now."""
-        if not self._unmoved(basis):
-            return False
-        return all(not deadline.passed and self._reader.holds(path, proof) for path, proof in basis.proofs)
 
-    def _unmoved(self, basis: _Basis) -> bool:
-        """Whether nothing that an answer asked for has become known since."""
-        index = self._reader.index
-        if index.newest_iteration() != basis.newest:
-            return False
-        news = index.news(basis.generation)
-        return news is not None and not any(_concerns(one, basis.questions) for one in news)
-
-    def _count(self, hit: bool) -> None:
-        self._kept.count(hit)
-        if (self._kept.hits + self._kept.misses) % _COUNTED_AT == 0:
-            self.close()
-
-    def _write_down(self) -> None:
-        with self._guard:
-            hits, misses = self._kept.hits, self._kept.misses
-            before, self._counted = self._counted, (hits, misses)
-            if (hits, misses) != before:
-                self._reader.index.add(cache_hits=hits - before[0], cache_misses=misses - before[1])
-
-
-def _concerns(news: News, questions: Iterable[StateQuery]) -> bool:
-    """Whether a document that became known could belong to the answer of a question."""
-    return any(
-        (not one.kinds or news.kind in one.kinds)
-        and (not one.iterations or news.iteration in one.iterations)
-        and (not one.agents or not news.agents.isdisjoint(one.agents))
-        and (not one.hypotheses or not news.hypotheses.isdisjoint(one.hypotheses))
-        and (one.start is None or news.moment is None or news.moment >= one.start)
-        and (one.end is None or news.moment is None or news.moment <= one.end)
-        for one in questions
-    )
-
-
-def _range(wanted: StateQuestion, notes: AnswerBasis) -> tuple[str, str]:
+def _range(wanted: StateQuestion, notes: AnswerNotes) -> tuple[Moment | None, Moment | None]:
     """What was asked for; on a side that was left open, the first or last moment of what was found."""
     start = wanted.start or min(notes.moments, default=None)
     end = wanted.end or max(notes.moments, default=None)
-    return (start.isoformat() if start else "", end.isoformat() if end else "")
-
-
-def _rates(hits: int, misses: int) -> dict[str, Any]:
-    asked = hits + misses
-    return {"hits": hits, "misses": misses, "rate": round(hits / asked, 4) if asked else 0.0}
+    return Moment.of(start) if start else None, Moment.of(end) if end else None
 
 
 def _seconds(deadline: Any) -> float | None:

@@ -382,7 +382,6 @@ class StateScan:
     def _looked(self, head: str) -> None:
         self._everywhere_ns = time.time_ns()
         self._index.note(looked=str(self._everywhere_ns), head=head, cursor="")
-        self._index.trim()
 
     def _look_at_secondary(self) -> None:
         """What waits in the secondary location lies in no folder of the tree."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import string
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from memfs.errors import ContentError, CorruptRecord
-from memfs.fs.lock import renewed_in_child
 from memfs.model.insights import PatternTrend, TrendReport
-from memfs.model.state_query import StateQuery, StateRow
+from memfs.model.state_query import StateQuery
 from memfs.state.metrics import as_number, direction, mapping, slope
 
 if TYPE_CHECKING:
@@ -81,7 +79,7 @@ def _made(name: str, count: int, details: Mapping[str, Any]) -> PatternName | No
     return PatternName(plain, min(count, 10**9), dict(details)) if plain else None
 
 
-def told(pattern: PatternName) -> str:
+def pattern_text(pattern: PatternName) -> str:
     """A pattern in one sentence, with what else the review says of it."""
     facts = ", ".join(
         f"{key}: {value}"
@@ -142,49 +140,21 @@ def _trend(by: Mapping[int, PatternName], iterations: Sequence[int]) -> PatternT
     )
 
 
-_REVIEW = "meta_review"
-_HELD = 5_000
+def pattern_trends(reader: StateReader) -> TrendReport:
+    """Every pattern that a meta-review names: first and last seen, counts by iteration, direction.
 
-
-class Trends:
-    """The trends of one workspace. May be used from several threads."""
-
-    def __init__(self, reader: StateReader) -> None:
-        self._reader = reader
-        self._known: dict[tuple[str, str], list[PatternName]] = {}
-        self._guard = threading.Lock()
-        renewed_in_child(self)
-
-    def patterns(self) -> TrendReport:
-        """Every pattern that a meta-review names: first and last seen, counts by iteration, direction.
-
-        As the documents say it now: a review that was stored, changed or removed a moment ago counts.
-
-        A review that cannot be read is named in ``missing``, and the others count.
-        """
-        reviews: dict[int, list[PatternName]] = {}
-        missing = []
-        for row in self._reader.rows(StateQuery(kinds=(_REVIEW,))):
-            if row.facts.iteration is None:
-                continue
-            try:
-                reviews[row.facts.iteration] = self._patterns(row)
-            except FileNotFoundError:  # removed a moment ago
-                continue
-            except (ContentError, CorruptRecord) as error:
-                missing.append(f"the review of iteration {row.facts.iteration} cannot be read: {error}")
-        return TrendReport(
-            iterations=tuple(sorted(reviews)), patterns=trends_of(reviews), missing=tuple(sorted(missing))
-        )
-
-    def _patterns(self, row: StateRow) -> list[PatternName]:
-        key = (row.path, row.sha256)
-        with self._guard:
-            known = self._known.get(key)
-        if known is None:
-            known = patterns_of(self._reader.load(row))
-            with self._guard:
-                self._known[key] = known
-                while len(self._known) > _HELD:
-                    del self._known[next(iter(self._known))]
-        return known
+    As the documents say it now: a review that was stored, changed or removed a moment ago counts. A review that cannot
+    be read is named in ``missing``, and the others count.
+    """
+    reviews: dict[int, list[PatternName]] = {}
+    missing = []
+    for row in reader.rows(StateQuery(kinds=("meta_review",))):
+        if row.facts.iteration is None:
+            continue
+        try:
+            reviews[row.facts.iteration] = patterns_of(reader.load(row))
+        except FileNotFoundError:  # removed a moment ago
+            continue
+        except (ContentError, CorruptRecord) as error:
+            missing.append(f"the review of iteration {row.facts.iteration} cannot be read: {error}")
+    return TrendReport(iterations=tuple(sorted(reviews)), patterns=trends_of(reviews), missing=tuple(sorted(missing)))

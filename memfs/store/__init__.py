@@ -2,6 +2,6 @@
 
 from memfs.store.index_sync import SyncResult
 from memfs.store.store import Store
-from memfs.store.values import Batch, Eyes, FlushResult, LoadedItem, PendingCommit
+from memfs.store.values import Batch, FileWatcher, FlushResult, LoadedItem, PendingCommit
 
-__all__ = ["Batch", "Eyes", "FlushResult", "LoadedItem", "PendingCommit", "Store", "SyncResult"]
+__all__ = ["Batch", "FileWatcher", "FlushResult", "LoadedItem", "PendingCommit", "Store", "SyncResult"]

@@ -11,41 +11,41 @@ from contextlib import contextmanager
 
 from memfs.fs.lock import renewed_in_child
 from memfs.store.index_sync import IndexSync, SyncResult
-from memfs.store.values import Eyes
+from memfs.store.values import FileWatcher
 from memfs.store.write import FileWriter
 
 
-class Sight:
+class ChangeDetector:
     """Detects the changed files of one store. Watching begins with the first look."""
 
-    def __init__(self, following: IndexSync, writing: FileWriter | None = None) -> None:
+    def __init__(self, index_sync: IndexSync, writing: FileWriter | None = None) -> None:
         """``writing`` tells what other processes wrote, and brings home what waits; None where nobody writes."""
-        self._index_sync = following
+        self._index_sync = index_sync
         self._writing = writing
-        self._eyes: Eyes | None = None
-        self._make: Callable[[], Eyes] | None = None
-        self._made: Callable[[], Eyes] | None = None
+        self._watcher: FileWatcher | None = None
+        self._make: Callable[[], FileWatcher] | None = None
+        self._made: Callable[[], FileWatcher] | None = None
         self._turn = threading.RLock()
         renewed_in_child(self)
         self._once = threading.local()
 
-    def watch_with(self, make: Callable[[], Eyes]) -> None:
+    def watch_with(self, make: Callable[[], FileWatcher]) -> None:
         """Begin to watch with the next ``follow``."""
         self._make = make
 
     def begin_anew_in_child(self) -> None:
-        """Watch with eyes of its own: those of the parent see nothing in a child."""
+        """Watch with a watcher of its own: that of the parent sees nothing in a child."""
         self._once = threading.local()
-        if self._eyes is not None:
-            _abandoned.append(self._eyes)
-            self._eyes, self._make = None, self._made
+        if self._watcher is not None:
+            _abandoned.append(self._watcher)
+            self._watcher, self._make = None, self._made
 
     @property
     def state(self) -> str:
         """``on``, ``off``, or ``degraded`` with the reason."""
-        if self._eyes is None:
+        if self._watcher is None:
             return "off"
-        return f"degraded: {self._eyes.degraded}" if self._eyes.degraded else "on"
+        return f"degraded: {self._watcher.degraded}" if self._watcher.degraded else "on"
 
     @contextmanager
     def once(self) -> Iterator[None]:
@@ -86,30 +86,30 @@ class Sight:
         with self._turn:
             opened = self._open()
             news = self._writing.news() if self._writing is not None else set()
-            seen = self._eyes.drain() if self._eyes else None
+            seen = self._watcher.drain() if self._watcher else None
             if opened or news is None or seen is None:
                 return self.refresh()
             try:
                 return self._index_sync.refresh({*news, *seen}) if news or seen else SyncResult()
             except BaseException:
-                if self._eyes is not None:
-                    self._eyes.give_back([*news, *seen])
+                if self._watcher is not None:
+                    self._watcher.give_back([*news, *seen])
                 raise
 
     def close(self) -> None:
         """Stop watching, and do not begin to."""
         with self._turn:  # not while they close: they wait for a thread that may wait for its turn
-            eyes, self._eyes, self._make = self._eyes, None, None
-        if eyes is not None:
-            eyes.close()
+            watcher, self._watcher, self._make = self._watcher, None, None
+        if watcher is not None:
+            watcher.close()
 
     def _open(self) -> bool:
         make, self._make = self._make, None
         if make is None:
             return False
-        self._eyes, self._made = make(), make
+        self._watcher, self._made = make(), make
         return True
 
 
-# Eyes of a parent process: taking them apart in a child would end what the parent sees with.
-_abandoned: list[Eyes] = []
+# Watchers of a parent process: taking them apart in a child would end what the parent watches with.
+_abandoned: list[FileWatcher] = []

@@ -37,7 +37,7 @@ from memfs.store.parts import Parts, is_item
 from memfs.store.person_commits import PersonCommits
 from memfs.store.plan import FilePlan
 from memfs.store.recovery import content_now, set_aside, sweep
-from memfs.store.secret_gate import told
+from memfs.store.secret_gate import allowed_reasons
 from memfs.store.values import FlushResult
 from memfs.store.write import FileWriter
 
@@ -143,7 +143,7 @@ class Committer:
         done.skipped.extend(found.staged)
         if not found.plans:
             return ()
-        sentence = (message or self._edit_message(found.plans)) + told([plan.reason for plan in found.plans])
+        sentence = (message or self._edit_message(found.plans)) + allowed_reasons([plan.reason for plan in found.plans])
         return tuple(plan.path for plan in self._writer.record_edits(found.plans, sentence))
 
     def _edit_message(self, plans: Sequence[FilePlan]) -> str:
@@ -400,11 +400,11 @@ _RETRY_SECONDS = 2.0
 _LATE_SECONDS = 0.5
 
 
-class Window:
+class CommitTimer:
     """Calls ``flush`` so many seconds after a write, and again while it returns false.
 
-    Whatever ``flush`` raises is handed to ``failed``: a window that stopped closing would leave every later write
-    waiting in silence.
+    Whatever ``flush`` raises is handed to ``failed``: a timer that stopped would leave every later write waiting in
+    silence.
     """
 
     def __init__(self, flush: Callable[[], bool], seconds: float, failed: Callable[[Exception], None]) -> None:

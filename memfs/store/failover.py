@@ -386,7 +386,7 @@ def _require_own(place: Path) -> None:
 NOTE = "secondary.json"
 
 
-class Away:
+class SecondaryBacklog:
     """Notes how many writes the secondary locations hold, in the first of some folders that takes it.
 
     So a process that cannot look there, as that disk is not mounted or no setting names it any more, still knows that

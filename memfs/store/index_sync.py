@@ -18,6 +18,7 @@ from memfs.fs.bit_rot import corrupt, rotten
 from memfs.fs.lock import renewed_in_child
 from memfs.fs.scan import ScanEntry
 from memfs.fs.tree import Content, View, blob_id
+from memfs.git.repository import Repository
 from memfs.model import KindTable, MemoryItem, Problem, Query, Stamp
 from memfs.model.ids import check_id, stem_of
 from memfs.model.kinds import ITEM_LIMIT
@@ -134,7 +135,6 @@ def seniority(item: MemoryItem) -> tuple[datetime, str]:
     return (item.created or item.timestamp or datetime.max.replace(tzinfo=UTC), item.path)
 
 
-LastGood = Callable[[str], bytes | None]
 Progress = Callable[[int, int], None]
 Listener = Callable[[Sequence[tuple[MemoryItem, Stamp]], Sequence[str]], None]
 _STALE = _LOOK_AGAIN = (0, 0, 0, 0)
@@ -147,13 +147,13 @@ class IndexSync:
     wait.
     """
 
-    def __init__(self, tree: View, codec: Codec, kinds: KindTable, index: SearchIndex, last_good: LastGood) -> None:
-        """``last_good(path)`` gives the bytes history has for a path, None when it has none."""
+    def __init__(self, tree: View, codec: Codec, kinds: KindTable, index: SearchIndex, git: Repository | None) -> None:
+        """``git``: in which earlier versions of files that are invalid now are looked up; None for none."""
         self._tree = tree
         self._codec = codec
         self._kinds = kinds
         self._index = index
-        self._last_good = last_good
+        self._repository = git
         self._rejected: dict[str, RejectedFile] = {}
         self._owners: dict[str, str] | None = None
         self._files = ItemFiles(tree, kinds)
@@ -483,11 +483,19 @@ class IndexSync:
     def _outdated(self, path: str, outcome: ScanResult) -> bool:
         """Whether history has a later version than the index: another process wrote it, and folded nothing."""
         held = self._index.item(outcome.known[path][0])
-        return (held is None or held.path != path) and outcome.outdated(path, self._last_good(path))
+        return (held is None or held.path != path) and outcome.outdated(path, self.last_good(path))
+
+    def last_good(self, path: str) -> bytes | None:
+        """What history has for a path, None when it has nothing or cannot be read."""
+        try:
+            commit = self._repository.head().commit if self._repository is not None else None
+            return self._repository.read(commit, path) if self._repository is not None and commit else None
+        except MemfsError:
+            return None
 
     def _earlier(self, path: str, entry: ScanEntry) -> tuple[MemoryItem | None, Stamp]:
         """What history has for an invalid file, to be found in its place."""
-        data = self._last_good(path) or b""
+        data = self.last_good(path) or b""
         stamp = Stamp(*_STALE, blob_id(data), 0)
         try:
             refuse_file(data, path)

@@ -19,14 +19,14 @@ from memfs.model import Candidate, Freshness, KindTable, MemoryItem, Problem, Qu
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.time import from_timestamp_ns
 from memfs.search.search_index import SearchIndex
-from memfs.store.change_detector import Sight
+from memfs.store.change_detector import ChangeDetector
 from memfs.store.index_sync import IndexSync, SyncResult
 from memfs.store.searcher import Searcher, in_types
 from memfs.store.store import ItemDecoder
-from memfs.store.values import Eyes, FlushResult, LoadedItem
+from memfs.store.values import FileWatcher, FlushResult, LoadedItem
 
 
-class SearchResult(Protocol):
+class QuerySearch(Protocol):
     """Finds items by the index in files as they are now; see ``memfs.store.searcher.Searcher`` for each."""
 
     def snapshot(self) -> AbstractContextManager[None]:
@@ -35,7 +35,7 @@ class SearchResult(Protocol):
     def candidates(self, query: Query) -> list[Candidate]:
         """The items that answer a query, best first."""
 
-    def talks(self) -> bool:
+    def has_conversations(self) -> bool:
         """Whether any item has a place in a talk."""
 
     def beside(self, places: Collection[tuple[str, int]], query: Query) -> list[Candidate]:
@@ -43,7 +43,7 @@ class SearchResult(Protocol):
 
 
 class ItemLister(Protocol):
-    """As ``SearchResult``, for going through all items."""
+    """As ``QuerySearch``, for going through all items."""
 
     def every(self, query: Query) -> Iterator[Candidate]:
         """All items that pass a query's filters, the newest first."""
@@ -53,7 +53,7 @@ class Browsable(Protocol):
     """Lists, finds and loads items."""
 
     @property
-    def seeking(self) -> ItemLister:
+    def searcher(self) -> ItemLister:
         """Asks the index."""
 
     def find(self, reference: str) -> MemoryItem:
@@ -67,7 +67,7 @@ class Followable(Protocol):
     """Keeps its index in step with its files, and reports its changes."""
 
     @property
-    def following(self) -> IndexSync:
+    def index_sync(self) -> IndexSync:
         """Tells its listeners what the index learns."""
 
     def follow(self) -> SyncResult:
@@ -100,7 +100,7 @@ class Readable(Protocol):
     """Finds and loads items; see ``memfs.store.store.Store`` for each."""
 
     @property
-    def seeking(self) -> SearchResult:
+    def searcher(self) -> QuerySearch:
         """Asks the index."""
 
     def load(self, candidate: Candidate) -> LoadedItem | None:
@@ -133,7 +133,7 @@ class MountedStore:
     It offers what answers are made from (``memfs.store.reader.Readable``) and what is watched.
 
     Attributes:
-        tree, codec, kinds, index, clock: what it reads with; ``seeking`` asks the index.
+        tree, codec, kinds, index, clock: what it reads with; ``searcher`` asks the index.
     """
 
     def __init__(
@@ -141,9 +141,9 @@ class MountedStore:
     ) -> None:
         """``index``: in a folder of this user's own."""
         self.tree, self.codec, self.kinds, self.index, self.clock = tree, codec, kinds, index, clock
-        self.following = IndexSync(tree, codec, kinds, index, lambda _: None)
-        self._detector = Sight(self.following)
-        self.seeking = Searcher(self, self._detector)
+        self.index_sync = IndexSync(tree, codec, kinds, index, None)
+        self._detector = ChangeDetector(self.index_sync)
+        self.searcher = Searcher(self, self._detector)
         self._decoder = ItemDecoder()
         self._failures: list[Problem] = []
         self._closed = False
@@ -160,10 +160,10 @@ class MountedStore:
         Raises:
             ContentError: its file is invalid at present.
         """
-        path = self.following.locate(item_id)
+        path = self.index_sync.locate(item_id)
         if not path:
             self.follow()
-            path = self.following.locate(item_id)
+            path = self.index_sync.locate(item_id)
         try:
             return self._decode(path, self._content(path)) if path else None
         except FileNotFoundError:
@@ -173,11 +173,11 @@ class MountedStore:
         """The item behind a candidate as its file has it now; None when the file is no longer what was found, or is
         invalid at present.
         """
-        if self.following.rejected(candidate.path):
+        if self.index_sync.rejected(candidate.path):
             return None
         try:
             content = self._content(candidate.path)
-            stamp = self.following.stamp_of(candidate.path)
+            stamp = self.index_sync.stamp_of(candidate.path)
             if stamp is None or stamp.blob != content.stamp.blob:
                 return None
             return LoadedItem(item=self._decode(candidate.path, content), stale=False)
@@ -186,7 +186,7 @@ class MountedStore:
 
     def unread(self, query: Query) -> list[str]:
         """The item files a query could concern that cannot be read as they are now; ``problems`` says why."""
-        return self.following.unread(in_types(query, self.kinds)) if self.following.rejected_items() else []
+        return self.index_sync.unread(in_types(query, self.kinds)) if self.index_sync.rejected_items() else []
 
     def count(self) -> int:
         """How many valid items there are."""
@@ -195,7 +195,7 @@ class MountedStore:
 
     def problems(self) -> list[Problem]:
         """What is wrong with its files, and with reading them."""
-        return [*self.following.problems(), *self._failures]
+        return [*self.index_sync.problems(), *self._failures]
 
     def _content(self, path: str) -> Content:
         content = self.tree.read(path, ITEM_LIMIT)
@@ -211,9 +211,9 @@ class MountedStore:
         return self._decoder.item(path, content.stamp, decode, checked=True)
 
     # -- keeping in step --------------------------------------------------------------------------------------------
-    def watch_with(self, make_eyes: Callable[[], Eyes]) -> None:
+    def watch_with(self, make_watcher: Callable[[], FileWatcher]) -> None:
         """Rely on something that sees changes, instead of a scan before each question, from the first one on."""
-        self._detector.watch_with(make_eyes)
+        self._detector.watch_with(make_watcher)
 
     def stop_watching(self) -> None:
         """Look at every file before each question from now on."""
@@ -226,7 +226,7 @@ class MountedStore:
 
     def refresh(self, paths: Iterable[str] | None = None) -> SyncResult:
         """Bring the index in step with the given files, or with every file."""
-        return self.following.catch_up(paths)
+        return self.index_sync.catch_up(paths)
 
     def follow(self) -> SyncResult:
         """Bring the index in step with what was seen to change; with every file where that is not known for sure."""
@@ -253,7 +253,7 @@ class MountedStore:
 
     def _fold(self) -> None:
         with contextlib.suppress(StorageIO):
-            self.following.settle()
+            self.index_sync.settle()
             self.index.fold()
 
     def close(self) -> None:
@@ -262,6 +262,6 @@ class MountedStore:
             for part in (self.tree, self.index):
                 release.callback(part.close)
             self._detector.close()
-            if not self._closed and self.index.spares_others(self.seeking.asked):
+            if not self._closed and self.index.spares_others(self.searcher.asked):
                 self._fold()
             self._closed = True

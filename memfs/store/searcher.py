@@ -20,7 +20,7 @@ from memfs.model.kinds import nearest
 from memfs.model.query import MOST
 from memfs.search.engine import TermStatistics
 from memfs.search.merged_search import Asked, TermCounts
-from memfs.store.change_detector import Sight
+from memfs.store.change_detector import ChangeDetector
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def find(store: Store, reference: str) -> MemoryItem:
     found = store.get(reference)
     if found is not None:
         return found
-    ids = store.following.ids()
+    ids = store.index_sync.ids()
     starting = [item_id for item_id in ids if item_id.casefold().startswith(reference.casefold())]
     if len(starting) == 1 and (only := store.get(starting[0])) is not None:
         return only
@@ -86,7 +86,7 @@ class SearchTarget(Protocol):
     def terms(self, beginning: str) -> Collection[str]: ...
 
 
-class IndexedItem(Protocol):
+class IndexHolder(Protocol):
     """What a searcher needs of a store's parts."""
 
     @property
@@ -105,10 +105,10 @@ class Searcher:
         asked: whether anything was asked since the store was opened.
     """
 
-    def __init__(self, parts: IndexedItem, sight: Sight | None = None) -> None:
-        """``sight`` looks at the files before each question; None where they never change."""
+    def __init__(self, parts: IndexHolder, detector: ChangeDetector | None = None) -> None:
+        """``detector`` looks at the files before each question; None where they never change."""
         self._parts = parts
-        self._sight = sight
+        self._detector = detector
         self._held = threading.local()
         self._looked = False
         self.asked = False
@@ -168,8 +168,8 @@ class Searcher:
         except IndexUnavailable:
             if getattr(self._held, "now", False):
                 raise
-            if self._sight is not None:
-                self._sight.refresh()
+            if self._detector is not None:
+                self._detector.refresh()
             return search(narrowed)
 
     def every(self, query: Query) -> Iterator[Candidate]:
@@ -214,11 +214,11 @@ class Searcher:
             self._look()
 
     def _look(self) -> None:
-        if self._sight is not None:
-            self._sight.follow()
+        if self._detector is not None:
+            self._detector.follow()
         self._looked = True
 
-    def talks(self) -> bool:
+    def has_conversations(self) -> bool:
         """Whether any item has a place in a talk."""
         return self._parts.index.talks()
 

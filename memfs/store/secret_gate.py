@@ -51,10 +51,10 @@ def sentence(message: str, source: str, plans: Sequence[FilePlan]) -> str:
     """
     refuse_text(message.removeprefix(describe(list(plans))), "message")
     refuse_text(source, "source")
-    return message + told([plan.reason for plan in plans])
+    return message + allowed_reasons([plan.reason for plan in plans])
 
 
-def told(reasons: Sequence[str]) -> str:
+def allowed_reasons(reasons: Sequence[str]) -> str:
     """The reasons as they end a commit's message, "" where there are none."""
     found = list(dict.fromkeys(reason for reason in reasons if reason))
     more = f" and {len(found) - _MOST_REASONS} more" if len(found) > _MOST_REASONS else ""

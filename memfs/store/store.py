@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memfs.errors import Conflict, CorruptItem, HistoryError, MemfsError, QuotaExceeded, StorageIO
+from memfs.errors import Conflict, CorruptItem, MemfsError, QuotaExceeded, StorageIO
 from memfs.fs import io
 from memfs.fs.bit_rot import corrupt, rotten
 from memfs.fs.lock import renewed_in_child
@@ -28,9 +28,9 @@ from memfs.model import Candidate, Freshness, MemoryItem, Problem, Query, Stamp
 from memfs.model.ids import stem_of
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.time import from_timestamp_ns
-from memfs.store.change_detector import Sight
+from memfs.store.change_detector import ChangeDetector
 from memfs.store.commit_message import because, describe
-from memfs.store.commits import Window
+from memfs.store.commits import CommitTimer
 from memfs.store.hand_edits import HandEdits
 from memfs.store.index_sync import IndexSync, Progress, SyncResult
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
@@ -39,7 +39,7 @@ from memfs.store.plan import FilePlan, Planner, PlanOutdated
 from memfs.store.recovery import FOLDER
 from memfs.store.searcher import Searcher, find, in_types
 from memfs.store.secret_gate import sentence
-from memfs.store.values import Batch, Eyes, FlushResult, LoadedItem, PendingCommit, Storage
+from memfs.store.values import Batch, FileWatcher, FlushResult, LoadedItem, PendingCommit, Storage
 from memfs.store.write import FileWriter, signatures_of
 
 if TYPE_CHECKING:
@@ -159,14 +159,6 @@ class ItemReader:
         except (FileNotFoundError, MemfsError):
             return None
 
-    def last_good(self, path: str) -> bytes | None:
-        """What history has for a path, None when it has nothing or cannot be read."""
-        try:
-            head = self._parts.repository.head()
-            return self._parts.repository.read(head.commit, path) if head.commit else None
-        except HistoryError:
-            return None
-
     def last_good_item(self, path: str, index_sync: IndexSync) -> MemoryItem | None:
         """The last good version of an item whose file is invalid; None where there is none, or the disk changed it."""
         if index_sync.damaged(path) or not index_sync.rejected(path):
@@ -176,7 +168,7 @@ class ItemReader:
             return fresh
         stamp = index_sync.stamp_of(path)
         try:
-            data = self._parts.repository.blob(stamp.blob) if stamp else self.last_good(path)
+            data = self._parts.repository.blob(stamp.blob) if stamp else index_sync.last_good(path)
             written = from_timestamp_ns(stamp.mtime_ns) if stamp else self._parts.clock()
             return self._parts.codec.read(data, path, written) if data else None
         except MemfsError:
@@ -279,23 +271,24 @@ _FOLD_AT = 500
 class Store:
     """Memories of one workspace, durable on return of every write. May be used from several threads.
 
-    ``following``, ``edits``, ``sight`` and ``writing`` are parts, for who looks after it; ``seeking`` asks the index.
+    ``index_sync``, ``edit_finder``, ``change_detector`` and ``writing`` are parts, for who looks after it; ``searcher``
+    asks the index.
     """
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._item_reader = ItemReader(parts)
-        self.following = IndexSync(parts.seen, parts.codec, parts.kinds, parts.index, self._item_reader.last_good)
-        self._planner = Planner(parts, self.following)
-        self.writing = FileWriter(parts, self.following)
-        self.edits = HandEdits(parts, self.following)
+        self.index_sync = IndexSync(parts.seen, parts.codec, parts.kinds, parts.index, parts.repository)
+        self._planner = Planner(parts, self.index_sync)
+        self.writing = FileWriter(parts, self.index_sync)
+        self.edit_finder = HandEdits(parts, self.index_sync)
         self._people = PersonCommits(parts)
-        self._window = Window(self._flush_window, parts.policy.interval, self.note_failure)
-        self.sight = Sight(self.following, self.writing)
+        self._timer = CommitTimer(self._flush_window, parts.policy.interval, self.note_failure)
+        self.change_detector = ChangeDetector(self.index_sync, self.writing)
         self._planning = threading.RLock()
         renewed_in_child(self)
         self.wrote = False  # by anybody who holds this store
-        self.seeking = Searcher(parts, self.sight)
+        self.searcher = Searcher(parts, self.change_detector)
         ended = end_interrupted(parts)
         self.notes: list[Problem] = [*ended, *self.writing.recover(), *map(Problem.of, parts.journal.damage)]
         self._left = bool(parts.journal.waiting)
@@ -305,7 +298,7 @@ class Store:
     def _committer(self) -> Committer:
         from memfs.store.commits import Committer
 
-        return Committer(self._parts, self.writing, self.edits, self._people)
+        return Committer(self._parts, self.writing, self.edit_finder, self._people)
 
     # -- writing ------------------------------------------------------------------------------------------------
     def put(
@@ -344,7 +337,7 @@ class Store:
                     self._carry_out(plans, message or describe(plans), source, batch=len(plans) > 1, critical=critical)
                     return plans[0].stored(self._parts.durability(plans[0].path))
                 except PlanOutdated as outdated:
-                    self.following.refresh([outdated.path])
+                    self.index_sync.refresh([outdated.path])
         raise Conflict("the file keeps changing while it is written", hint="try again")
 
     def delete(
@@ -367,7 +360,7 @@ class Store:
                     self._carry_out([plan], describe([plan]) + because(reason), source)
                     return plan.item
                 except PlanOutdated as outdated:
-                    self.following.refresh([outdated.path])
+                    self.index_sync.refresh([outdated.path])
         raise Conflict("the file keeps changing while it is removed", hint="try again")
 
     def _take_news(self) -> None:
@@ -377,7 +370,7 @@ class Store:
         if news is None:
             self.refresh()
         elif news:
-            self.following.refresh(news)
+            self.index_sync.refresh(news)
 
     @contextlib.contextmanager
     def batch(self, message: str, *, source: str = "", critical: bool = False, commit: bool = False) -> Iterator[Batch]:
@@ -410,7 +403,7 @@ class Store:
         try:
             return self._carry_out(plans, message, source, batch=alone, critical=critical)
         except PlanOutdated as outdated:
-            self.following.refresh([outdated.path])
+            self.index_sync.refresh([outdated.path])
             raise Conflict(
                 "the file changed while the batch was prepared", path=outdated.path, hint="read it again and retry"
             ) from None
@@ -438,7 +431,7 @@ class Store:
         self.wrote = True
         policy = self._parts.policy.commit
         if policy == "interval" or not self.writing.all_home():
-            self._window.opened()
+            self._timer.opened()
         elif policy == "each" or (policy == "batch" and batch):
             self._committer.flush()
         return stamps
@@ -450,10 +443,10 @@ class Store:
         Raises:
             ContentError: its file is invalid at present.
         """
-        path = self.following.locate(item_id)
+        path = self.index_sync.locate(item_id)
         if not path:
             self.follow()
-            path = self.following.locate(item_id)
+            path = self.index_sync.locate(item_id)
         try:
             return self.read(path) if path else None
         except FileNotFoundError:
@@ -469,7 +462,7 @@ class Store:
         try:
             return self._item_reader.read(path)
         except CorruptItem:
-            self.following.refresh([path])
+            self.index_sync.refresh([path])
             raise
 
     def unread(self, query: Query) -> list[str]:
@@ -477,8 +470,8 @@ class Store:
         which writes wait out of reach; ``problems`` says why.
         """
         self._parts.require_open()
-        rejected = self.following.rejected_items()
-        files = self.following.unread(in_types(query, self._parts.kinds)) if rejected else []
+        rejected = self.index_sync.rejected_items()
+        files = self.index_sync.unread(in_types(query, self._parts.kinds)) if rejected else []
         return [*files, *self.writing.missed()]
 
     def find(self, reference: str) -> MemoryItem:
@@ -493,20 +486,20 @@ class Store:
         """The last good version of an item whose file is invalid at present, None where there is none."""
         self._parts.require_open()
         self.refresh([path])
-        return self._item_reader.last_good_item(path, self.following)
+        return self._item_reader.last_good_item(path, self.index_sync)
 
     def locate(self, item_id: str) -> str:
         """The path of the file that holds the id, "" when none does."""
         self._parts.require_open()
-        return self.following.locate(item_id)
+        return self.index_sync.locate(item_id)
 
     def candidates(self, query: Query) -> list[Candidate]:
         """What the index finds in files as they are now, best first."""
-        return self.seeking.candidates(query)
+        return self.searcher.candidates(query)
 
     def load(self, candidate: Candidate) -> LoadedItem | None:
         """The item behind a candidate as its file has it now; None when the file is no longer what was found."""
-        return self._item_reader.load(candidate, self.following)
+        return self._item_reader.load(candidate, self.index_sync)
 
     def select(self, query: Query) -> list[MemoryItem]:
         """The items that pass the query's filters, by text score or else newest first."""
@@ -519,17 +512,17 @@ class Store:
         return len(self._parts.index.stamps())
 
     # -- keeping in step ----------------------------------------------------------------------------------------
-    def watch_with(self, make_eyes: Callable[[], Eyes], at_once: bool = False) -> None:
+    def watch_with(self, make_watcher: Callable[[], FileWatcher], at_once: bool = False) -> None:
         """Rely on something that sees changes, instead of a scan before each recall, from the first recall on."""
         self._parts.require_open()
-        self.sight.watch_with(make_eyes)
+        self.change_detector.watch_with(make_watcher)
         if at_once:
             self.follow()
 
     @property
     def watching(self) -> str:
         """``on``, ``off``, or ``degraded`` with the reason."""
-        return self.sight.state
+        return self.change_detector.state
 
     def head(self) -> tuple[str | None, str | None]:
         """The branch and commit checked out at present."""
@@ -538,25 +531,25 @@ class Store:
 
     def refresh(self, paths: Iterable[str] | None = None) -> SyncResult:
         """Bring the index in step with the given files, or with every file."""
-        return self.sight.refresh() if paths is None else self.following.catch_up(paths)
+        return self.change_detector.refresh() if paths is None else self.index_sync.catch_up(paths)
 
     def follow(self) -> SyncResult:
         """Bring the index in step with what was seen to change; with every file where that is not known for sure."""
-        return self.sight.follow()
+        return self.change_detector.follow()
 
     def looking_once(self) -> contextlib.AbstractContextManager[None]:
         """Within, ``follow`` looks at the files for the first time only: several questions of this thread, one look."""
-        return self.sight.once()
+        return self.change_detector.once()
 
     def reindex(self, progress: Progress | None = None) -> int:
         """Rebuild the index from the files; return how many items it holds."""
-        self.following.rebuild(progress)
+        self.index_sync.rebuild(progress)
         return len(self._parts.index.stamps())
 
     def fold(self) -> bool:
         """Move fresh items into the base of the index; false if another process is doing so."""
         self._parts.require_open()
-        self.following.settle()
+        self.index_sync.settle()
         return self._parts.index.fold()
 
     def fold_if_large(self, limit: int = _FOLD_AT) -> None:
@@ -578,7 +571,7 @@ class Store:
     def problems(self) -> list[Problem]:
         """What is wrong with files at present, and what was noticed since the workspace was opened."""
         self._parts.require_open()
-        return [*self.following.problems(), *self.notes, *self.writing.problems()]
+        return [*self.index_sync.problems(), *self.notes, *self.writing.problems()]
 
     def storage(self) -> Storage:
         """The state of the workspace's disk and its secondary location, tried out now."""
@@ -587,7 +580,7 @@ class Store:
 
     def freshness(self) -> Freshness:
         """The proof of what an answer given now rests on."""
-        return prove(self._parts, self.following)
+        return prove(self._parts, self.index_sync)
 
     # -- history ------------------------------------------------------------------------------------------------
     def flush(
@@ -631,14 +624,14 @@ class Store:
         """
         self._parts.require_open()
         policy = self._parts.policy
-        if not policy.adopts or self.sight.state != "off":  # who watches does it in the background
+        if not policy.adopts or self.change_detector.state != "off":  # who watches does it in the background
             return
         if policy.commit not in _COMMITTING and self._parts.journal.waiting:  # they wait for the session to end
             return
         with self._planning:
             try:
-                with self.sight.everywhere():
-                    found = self.edits.find_rested(policy.rest)
+                with self.change_detector.everywhere():
+                    found = self.edit_finder.find_rested(policy.rest)
                 if found.plans:
                     flushed = self._committer.flush(adopt=True, quiet_seconds=policy.rest, patience=0)
                     self.notes.extend(flushed.notes)
@@ -666,7 +659,7 @@ class Store:
     def hand_edits(self, among: Iterable[str] | None = None) -> list[str]:
         """Paths a person changed since the last commit; of ``among`` only, where that is given."""
         self.notice_commits(thorough=among is None)
-        return self.edits.changed_paths() if among is None else self.edits.changed_among(among)
+        return self.edit_finder.changed_paths() if among is None else self.edit_finder.changed_among(among)
 
     def plan_restore(self, path: str, data: bytes | None) -> FilePlan | None:
         """Plan to bring a file back to given bytes (None: absent); None when it is so already."""
@@ -724,7 +717,7 @@ class Store:
         if not self._left or self._parts.policy.commit not in _COMMITTING:
             return 0
         if not at_once:
-            self._window.opened(late=True)
+            self._timer.opened(late=True)
             return 0
         self._left = False
         flushed = self._committer.flush(patience=0)
@@ -734,7 +727,7 @@ class Store:
     def _take_up_late(self) -> None:
         """Commit what has waited for so long that who wrote it must have been killed."""
         if self._parts.policy.commit in _BY_TIME and self._overdue(self._parts.journal.operations()):
-            self._window.opened(late=True)
+            self._timer.opened(late=True)
 
     def _overdue(self, waiting: Sequence[Operation]) -> bool:
         age = self._parts.clock().timestamp() - waiting[0].time if waiting else 0.0
@@ -757,11 +750,11 @@ class Store:
         with contextlib.ExitStack() as release:
             for part in (parts.tree, self.writing, parts.repository, parts.index):
                 release.callback(part.close)
-            self._window.close()
-            self.sight.close()
+            self._timer.close()
+            self.change_detector.close()
             self.writing.bring_home()
             if self.wrote and parts.policy.commit in _COMMITTING:
                 self._committer.flush()
-            if parts.index.spares_others(self.seeking.asked):
+            if parts.index.spares_others(self.searcher.asked):
                 with contextlib.suppress(StorageIO):
                     self.fold()

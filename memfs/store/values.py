@@ -18,7 +18,7 @@ from memfs.store.parts import CONTENT
 from memfs.store.plan import FilePlan, Planner
 
 
-class Eyes(Protocol):
+class FileWatcher(Protocol):
     """Notices changed files in the background (``memfs.watch``)."""
 
     degraded: str

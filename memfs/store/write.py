@@ -33,7 +33,7 @@ from memfs.model import Problem, Stamp
 from memfs.model.ids import stem_of
 from memfs.model.state_paths import document_kind
 from memfs.store import authorship
-from memfs.store.failover import Away, Secondary, later_contents, plan_return, problem_of
+from memfs.store.failover import Secondary, SecondaryBacklog, later_contents, plan_return, problem_of
 from memfs.store.health import Health, spills, stops_everything
 from memfs.store.index_sync import IndexSync
 from memfs.store.parts import CONTENT, Parts, below_content
@@ -63,13 +63,13 @@ class Signature:
 class FileWriter:
     """The one place where memory files change."""
 
-    def __init__(self, parts: Parts, following: IndexSync) -> None:
-        """``following`` learns of every write before anybody else can write."""
+    def __init__(self, parts: Parts, index_sync: IndexSync) -> None:
+        """``index_sync`` learns of every write before anybody else can write."""
         self._parts = parts
-        self._index_sync = following
+        self._index_sync = index_sync
         self._health = Health(parts.tree.root, parts.repository.state)
         self._files = JournaledFiles(parts, self._health)
-        self._away = Away((parts.repository.state, parts.index.folder))
+        self._away = SecondaryBacklog((parts.repository.state, parts.index.folder))
         if parts.secondary is not None:
             parts.secondary.used = str(parts.secondary.folder) in self._away.known()
         self._return_home = ReturnHome(parts, self._health, self._files, self._away)
@@ -595,7 +595,7 @@ class ReturnHome:
         came: paths that came home and that were not reported yet.
     """
 
-    def __init__(self, parts: Parts, health: Health, files: JournaledFiles, away: Away) -> None:
+    def __init__(self, parts: Parts, health: Health, files: JournaledFiles, away: SecondaryBacklog) -> None:
         self.came: set[str] = set()
         self._parts = parts
         self._health = health

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from hashlib import sha256
-from itertools import chain
 
 from memfs.format.field_merge import rising
-from memfs.git.log import revisions
 from memfs.git.repository import Repository
 from memfs.model import MemoryItem, Query
 from memfs.team.answers import Answers, At, PlacedHit, RevisionAnswer
-from memfs.team.culprit import Culprit, Holds, Stretch, culprit_between, within
+from memfs.team.culprit import Culprit, Holds, culprit_between
 
 _ASIDE = frozenset({"sha256", "path"})
-_WRITERS = 3
 
 
 class RankChange(StrEnum):
@@ -142,41 +139,13 @@ class _RankBlame:
     newer: str
     before: tuple[str, ...]
     after: tuple[str, ...]
-    found: dict[tuple[str, bool], Culprit] = field(default_factory=dict)
 
     def blamed(self, change: AnswerChange) -> AnswerChange:
-        """A change with the commit that made it.
-
-        One that made another change is tried first, then those that wrote the item itself: mostly it is one of them.
-        """
+        """A change with the commit that made it."""
         if change.fate is RankChange.SLID:
             return change
-        as_older = self._as_older(change)
-        for commit, back in chain(list(self.found), self._writing(change)):
-            if self._fits(commit, as_older, back):
-                return replace(change, by=self._culprit(commit, back), taken_back=back)
-        culprit, back = culprit_between(self.repository, self.older, self.newer, as_older)
-        if culprit is not None:
-            self.found[culprit.commit, back] = culprit
+        culprit, back = culprit_between(self.repository, self.older, self.newer, self._as_older(change))
         return replace(change, by=culprit, taken_back=back)
-
-    def _writing(self, change: AnswerChange) -> Iterator[tuple[str, bool]]:
-        """The newest commits that wrote the item's file, of either side."""
-        paths = {placed.item.path for placed in (change.before, change.after) if placed is not None}
-        for end, other, back in ((self.newer, self.older, False), (self.older, self.newer, True)):
-            stretch = Stretch(end=end, without=(other,))
-            for commit in within(self.repository, stretch, paths, _WRITERS):
-                yield commit, back
-
-    def _culprit(self, commit: str, back: bool) -> Culprit:
-        if (commit, back) not in self.found:
-            self.found[commit, back] = Culprit(revision=revisions(self.repository, [commit])[0])
-        return self.found[commit, back]
-
-    def _fits(self, commit: str, as_older: Holds, back: bool) -> bool:
-        """Whether things stand otherwise with a commit than with each of its parents."""
-        parents = self.repository.commit_object(commit).parents
-        return bool(parents) and as_older(commit) is back and all(as_older(one) is (not back) for one in parents)
 
     def _as_older(self, change: AnswerChange) -> Holds:
         """Tells whether things stand at a commit as they do at the older end."""

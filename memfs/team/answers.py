@@ -8,15 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Protocol
 
 from memfs.config_names import QUESTIONS
 from memfs.errors import ContentError, MemfsError
 from memfs.format.text_guard import shown
 from memfs.git.repository import Repository
-from memfs.intake.neighbours import NeighbourSource
 from memfs.model import MemoryItem, Query
-from memfs.model.query import Recall
+from memfs.recall.recaller import Recaller
 from memfs.recall.tokens import gist
 from memfs.team.asof import Past
 from memfs.team.culprit import state_of
@@ -97,28 +95,6 @@ LIMIT = 5
 Texts = dict[str, str]
 
 
-class RevisionRecall(Protocol):
-    """Answers a question; see ``memfs.recall.recaller.Recaller.search``."""
-
-    def search(self, query: Query | str) -> Recall: ...
-
-
-class PastMemory(Protocol):
-    """The memory of one side; see ``memfs.team.asof.Past``."""
-
-    @property
-    def recall(self) -> RevisionRecall:
-        """Answers from it."""
-
-    @property
-    def store(self) -> NeighbourSource:
-        """Finds its items by their words."""
-
-
-Travelling = Callable[[Side, datetime], PastMemory]
-"""Goes to a side of a comparison, at a moment that counts as the present."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PinnedQuestion:
     """One pinned question: its words, the ids that must be among so many first answers."""
@@ -149,14 +125,14 @@ def questions_of(side: Side) -> list[PinnedQuestion]:
     return [one for name, one in found.items() if name]
 
 
-def answers(recall: RevisionRecall, question: PinnedQuestion) -> Texts:
+def answers(recall: Recaller, question: PinnedQuestion) -> Texts:
     """The answers to a question, best first: what each says, by its id."""
     found = recall.search(Query(text=question.ask, limit=question.limit, deduplicate=True))
     return {hit.item.id: f"{hit.item.title}\n{gist(hit.item)}" for hit in found.hits}
 
 
 def compare(
-    questions: Iterable[PinnedQuestion], before: RevisionRecall | None, after: RevisionRecall
+    questions: Iterable[PinnedQuestion], before: Recaller | None, after: Recaller
 ) -> Iterator[AnsweredQuestion]:
     """How the answers to each question change between two revisions; ``before`` None where there was no memory yet."""
     for one in questions:
@@ -185,7 +161,7 @@ def question_findings(answered: Iterable[AnsweredQuestion]) -> Iterator[ReviewFi
 
 
 def not_asked(error: MemfsError | OSError) -> ReviewFinding:
-    """What is said where the questions could not be asked."""
+    """What is said where the memory of a side could not be asked."""
     reason = error.sentence if isinstance(error, MemfsError) else str(error)
     hint = error.hint or "" if isinstance(error, MemfsError) else ""
-    return finding("QuestionsNotAsked", reason, path=QUESTIONS, hint=hint)
+    return finding("NotAsked", reason, hint=hint)

@@ -102,7 +102,7 @@ class Past:
         from memfs.learning.situations import row_of
         from memfs.model.episode import EPISODE
 
-        found = (self.store.load(one) for one in self.store.seeking.every(Query(types=frozenset({"episodic"}))))
+        found = (self.store.load(one) for one in self.store.searcher.every(Query(types=frozenset({"episodic"}))))
         rows = [row_of(one.item, "") for one in found if one is not None]
         return sorted((row for row in rows if row.sort == EPISODE), key=lambda row: (-row.time, row.id))
 

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -35,39 +35,23 @@ Trailers = Mapping[str, tuple[str, ...]]
 _AMID = re.compile(rf"({AGENT}|{SESSION}): (\S.*)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wrote:
-    """Who a change came from; "" for what nobody said.
-
-    Attributes:
-        agent, session: who wrote, and in which session.
-        source: the door it came through.
-        tool: what produced the text, as the item says.
-    """
-
-    agent: str = ""
-    session: str = ""
-    source: str = ""
-    tool: str = ""
-
-
-def wrote(trailers: Trailers, values: Mapping[str, Any] | None = None) -> Wrote:
-    """Who a change of one file came from.
+def _wrote(trailers: Trailers, values: Mapping[str, Any]) -> dict[str, str]:
+    """Who a change of one file came from, as ``LearnedFrom`` has it; "" for what nobody said.
 
     Args:
         trailers: the commit's.
-        values: the file's fields after the change, or before it where it was removed.
+        values: the file's fields after the change.
     """
     origin = _origin(values)
     agent = _one(trailers.get(AGENT, ()), origin.get("agent", ""))
     session = _one(trailers.get(SESSION, ()), origin.get("session", ""))
     own = origin.get("agent", "") in ("", agent) and origin.get("session", "") in ("", session)
-    return Wrote(
-        agent=agent,
-        session=session,
-        source=_one(trailers.get(SOURCE, ()), ""),
-        tool=origin.get("tool", "") if own else "",
-    )
+    return {
+        "agent": agent,
+        "session": session,
+        "source": _one(trailers.get(SOURCE, ()), ""),
+        "tool": origin.get("tool", "") if own else "",
+    }
 
 
 def trailers_of(operation: Operation) -> Trailers:
@@ -104,8 +88,8 @@ def _one(named: tuple[str, ...], own: str) -> str:
     return trailer_value(own) if trailer_value(own) in named else ""
 
 
-def _origin(values: Mapping[str, Any] | None) -> Mapping[str, str]:
-    found = (values or {}).get("origin")
+def _origin(values: Mapping[str, Any]) -> Mapping[str, str]:
+    found = values.get("origin")
     return {name: text for name, text in found.items() if isinstance(text, str)} if isinstance(found, dict) else {}
 
 
@@ -430,14 +414,13 @@ def _origins(nodes: Mapping[str, _Node], start: str) -> dict[Leaf, str]:
 
 
 def _taught(field: str, value: Any, node: _Node, revision: Revision | None) -> LearnedFrom:
-    operation, by = node.operation, Wrote()
     brought: dict[str, Any] = {"waiting": node.wait}
     if revision is not None:
-        by = wrote(named_in(revision.body, revision.trailers), node.values)
-        brought = {"commit": revision.commit, "author": revision.author}
+        brought |= {"commit": revision.commit, "author": revision.author}
         brought |= {"time": revision.time, "subject": revision.subject}
-    elif operation is not None:
-        by = wrote(trailers_of(operation), node.values)
+        brought |= _wrote(named_in(revision.body, revision.trailers), node.values)
+    elif (operation := node.operation) is not None:
         subject = operation.message.partition("\n")[0]
         brought |= {"time": datetime.fromtimestamp(operation.time, UTC), "subject": subject}
-    return LearnedFrom(field=field, value=value, path=node.path, **brought, **asdict(by))
+        brought |= _wrote(trailers_of(operation), node.values)
+    return LearnedFrom(field=field, value=value, path=node.path, **brought)

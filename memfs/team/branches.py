@@ -25,7 +25,7 @@ from memfs.git import quarantine
 from memfs.git.ancestry import count_beyond, is_ancestor, merge_bases
 from memfs.git.busy import users_of
 from memfs.git.layout import Layout, state_folder
-from memfs.git.process import tether, wait_for_children
+from memfs.git.process import wait_for_children
 from memfs.git.quarantine import QuarantinedBranch
 from memfs.git.refs import HEADS, OURS, BranchEntry, read_list, ref_of, save_list, short_name
 from memfs.git.repository import Repository
@@ -35,7 +35,7 @@ from memfs.search.cache_folders import drop
 from memfs.store import Store
 from memfs.store.parts import Parts
 from memfs.store.values import FlushResult
-from memfs.team.worktrees import at, forget_missing, is_locked, lay_out, remains, take_away
+from memfs.team.worktrees import at, forget_missing, is_locked, lay_out, remains, take_away, update_refs
 
 if TYPE_CHECKING:
     from memfs.team.history_merge import Merger, MergeResult
@@ -213,7 +213,7 @@ class BranchFolders:
         with self._opened(layout.workspace) as store:
             if store.pending().count == 0:
                 flushed = store.flush(adopt=False)
-                if not flushed.reason and store.edits.untouched():
+                if not flushed.reason and store.edit_finder.untouched():
                     return flushed, ()
             return store.flush(adopt=adopt), tuple(store.hand_edits())
 
@@ -296,7 +296,7 @@ class Branches:
             save_list(self._common, {**given, ref: row}.values())
             tip = self._commit(ref)
             if not tip:
-                self._move(f"create {ref} {row.start}")
+                update_refs(self._repository, [f"create {ref} {row.start}"], "memfs branch")
             laid = self._places.lay(row, tip or row.start)
             save_list(self._common, {**given, ref: laid}.values())
         return self.find(ref)
@@ -554,7 +554,7 @@ class Branches:
         if tip and not self._merged(ref):
             moment = self._parts.clock()
             rescue = f"{RESCUE}/{short_name(ref)}/{moment:%Y%m%dT%H%M%S%f}Z"
-            self._move(f"create {rescue} {tip}")
+            update_refs(self._repository, [f"create {rescue} {tip}"], "memfs branch")
         left: tuple[str, ...] = ()
         if layout is not None:
             left = take_away(layout, self._repository, tip or (row.start if row is not None else ""))
@@ -563,18 +563,13 @@ class Branches:
         if row is not None:
             self._places.forget_caches(row)
         if tip:
-            self._move(f"delete {ref} {tip}")
+            update_refs(self._repository, [f"delete {ref} {tip}"], "memfs branch")
         save_list(self._common, [one for one in read_list(self._common).values() if one.branch != ref])
         folder = row.folder if row is not None else ""
         if folder and Path(folder) == self._places.beside(ref):
             with suppress(StorageIO):  # it held another's working tree, too
                 io.rmdir(os.path.dirname(folder))
         return DroppedBranch(branch=ref, commit=tip, rescue=rescue, folder=folder, left=left)
-
-    def _move(self, order: str) -> None:
-        data = os.fsencode(f"{order}\n")
-        with tether(self._common / "memfs") as held:
-            self._repository.git.run("update-ref", "--stdin", "-m", "memfs branch", data=data, keep=(held,))
 
 
 def _names(ref: str) -> set[str]:

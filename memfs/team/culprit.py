@@ -6,16 +6,13 @@ tried.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from memfs.git.ancestry import is_ancestor, merge_bases
 from memfs.git.commit_object import AGENT, SESSION, SOURCE
 from memfs.git.log import OWN_PATHS, Revision, one_line, revisions
 from memfs.git.repository import Repository
-
-_MIDDLE = b"bisect_rev='"
-_LEFT = b"bisect_all="
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,20 +28,6 @@ class Stretch:
     without: tuple[str, ...]
 
 
-def middle(repository: Repository, stretch: Stretch) -> tuple[str, int]:
-    """The commit that halves a stretch, and how many commits the stretch has; "" and 0 for an empty one.
-
-    Raises:
-        GitFailed: git cannot tell.
-    """
-    out = repository.git.run("rev-list", "--bisect-vars", "--stdin", data=_asked(repository, stretch))
-    lines = out.splitlines()
-    found = next((line for line in lines if line.startswith(_MIDDLE)), _MIDDLE)
-    count = next((line for line in lines if line.startswith(_LEFT)), _LEFT + b"0")
-    name = found.removeprefix(_MIDDLE).rstrip(b"'").decode()
-    return (name, int(count.removeprefix(_LEFT))) if name else ("", 0)
-
-
 def by_distance(repository: Repository, stretch: Stretch) -> list[str]:
     """All commits of a stretch, those nearest to its middle first.
 
@@ -55,19 +38,18 @@ def by_distance(repository: Repository, stretch: Stretch) -> list[str]:
     return [line.split(None, 1)[0].decode() for line in out.splitlines() if line]
 
 
-def within(repository: Repository, stretch: Stretch, paths: Iterable[str] = OWN_PATHS, most: int = 0) -> list[str]:
-    """The commits of a stretch that changed some workspace paths, newest first; ``most`` 0 means all of them.
+def brought_by(repository: Repository, stretch: Stretch) -> list[str]:
+    """The newest commits of a stretch, newest first.
 
     Raises:
         GitFailed: git cannot tell.
     """
-    bound = [f"--max-count={most}"] if most else []
-    out = repository.git.run("rev-list", *bound, "--stdin", data=_asked(repository, stretch, tuple(paths)))
+    out = repository.git.run("rev-list", f"--max-count={_MOST}", "--stdin", data=_asked(repository, stretch))
     return out.decode().split()
 
 
-def _asked(repository: Repository, stretch: Stretch, paths: Collection[str] = OWN_PATHS) -> bytes:
-    names = [one_line(repository.full(path)) for path in paths]
+def _asked(repository: Repository, stretch: Stretch) -> bytes:
+    names = [one_line(repository.full(path)) for path in OWN_PATHS]
     left_out = [f"^{commit}".encode() for commit in stretch.without]
     return b"\n".join((stretch.end.encode(), *left_out, b"--", *names, b""))
 
@@ -153,14 +135,12 @@ class Search:
         without, skipped = [one for one in (self.good, self.cleared) if one], set[str]()
         while True:
             stretch = Stretch(end=end, without=tuple(without))
-            half, left = middle(self.repository, stretch)
-            if not half or half == end or half in skipped:
-                every = by_distance(self.repository, stretch) if skipped or left > 1 else []
-                half = next((one for one in every if one != end and one not in skipped), "")
-                if not half:
-                    return end, [one for one in every if one in skipped]
+            every = by_distance(self.repository, stretch)
+            half = next((one for one in every if one != end and one not in skipped), "")
+            if not half:
+                return end, [one for one in every if one in skipped]
             if half not in self._known and self.tell is not None:
-                self.tell(left, left.bit_length())
+                self.tell(len(every), len(every).bit_length())
             held = self._held(half)
             if held is None:
                 skipped.add(half)
@@ -199,7 +179,7 @@ class Search:
         brought: list[str] = []
         for parent in beside:
             others = [one for one in self.repository.commit_object(commit).parents if one != parent]
-            brought += within(self.repository, Stretch(end=parent, without=tuple(others)), most=_MOST)
+            brought += brought_by(self.repository, Stretch(end=parent, without=tuple(others)))
         found = revisions(self.repository, [commit, *dict.fromkeys(brought)])
         return Culprit(
             revision=found[0],

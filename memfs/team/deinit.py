@@ -27,7 +27,7 @@ from memfs.fs.workspace_location import is_workspace
 from memfs.git.busy import users_of
 from memfs.git.config import read_config
 from memfs.git.layout import discover, state_path
-from memfs.git.process import tether, wait_for_children
+from memfs.git.process import wait_for_children
 from memfs.git.refs import read_list, short_name
 from memfs.git.repository import Repository
 from memfs.model.state_paths import document_of_sidecar
@@ -36,7 +36,7 @@ from memfs.store.parts import CONTENT
 from memfs.store.plan import FilePlan
 from memfs.store.recovery import FOLDER
 from memfs.team import own_branch
-from memfs.team.worktrees import remove_all
+from memfs.team.worktrees import first_of, remove_all, remove_empty, update_refs
 
 if TYPE_CHECKING:
     from memfs.admin.recover import RecoveryCopies
@@ -50,7 +50,6 @@ _RESCUED = "refs/memfs/rescue/"
 _AGENT_FILES = (FILE, "CLAUDE.md")
 _OUTSIDE_GIT = (".zst",)
 _LARGEST = 1 << 30
-_MOST = 10
 _PROGRAM = "memfs"
 _MESSAGE = "Remove memfs and its memory"
 
@@ -154,10 +153,10 @@ class Deinit:
             others=self._others,
             files=tuple(self._own_files()) if self._purge else (),
             blocks=tuple(self._blocks()),
-            commits=self._purge and self._commits() and bool(self._store.edits.committed()),
+            commits=self._purge and self._commits() and bool(self._store.edit_finder.committed()),
             branches=(*branches, *((BRANCH,) if self._own and self._purge else ())),
             links=tuple(own_branch.linked(repository)) if self._own else (),
-            refs=tuple(self._refs()) if not self._others else (),
+            refs=_refs(repository) if not self._others else (),
             driver=not self._others and f"merge.{merge_driver_setup.DRIVER}.driver" in config,
             state=repository.state if self._others else self._record,
             caches=tuple(one.folder for one in caches(self._record) if one.root in roots),
@@ -188,10 +187,6 @@ class Deinit:
             )
         return [] if self._others else [row.name for row in given.values()]
 
-    def _refs(self) -> Iterator[str]:
-        out = self._repository.git.run("for-each-ref", "--format=%(refname)", _REFS)
-        yield from os.fsdecode(out).splitlines()
-
     def _own_files(self) -> Iterator[str]:
         """The files that go with a purge: what memfs keeps, in git or beside it."""
         yield from (path for path in self._present() if self._is_own(path))
@@ -204,7 +199,7 @@ class Deinit:
             yield SETTINGS_FILE
 
     def _is_own(self, path: str) -> bool:
-        return self._store.edits.is_own(path) or bool(document_of_sidecar(path)) or path.endswith(_OUTSIDE_GIT)
+        return self._store.edit_finder.is_own(path) or bool(document_of_sidecar(path)) or path.endswith(_OUTSIDE_GIT)
 
     def _blocks(self) -> list[str]:
         """The files for agents that hold a block of memfs, named from the folder they lie in."""
@@ -250,7 +245,7 @@ class Deinit:
                 self._branches.drop(name, dry_run=True)
             except MemfsError as error:
                 yield f"branch {name}: {error.message}"
-        for ref in self._refs():
+        for ref in _refs(self._repository):
             if ref.startswith(_RESCUED) and (count := self._only_there(ref)):
                 yield f"{count} commit(s) that only {ref} keeps"
 
@@ -262,16 +257,16 @@ class Deinit:
 
     def _uncommitted(self) -> Iterator[str]:
         """The files of memfs that HEAD does not have as they are."""
-        committed = self._store.edits.committed()
+        committed = self._store.edit_finder.committed()
         found = [
             path
             for path in self._present()
             if self._is_own(path) and committed.get(path) != self._blob(path, committed)
         ]
         if beside := [path for path in found if path.endswith(_OUTSIDE_GIT)]:
-            yield f"{len(beside)} large file(s) that git never holds, to be copied elsewhere: {_named(beside)}"
+            yield f"{len(beside)} large file(s) that git never holds, to be copied elsewhere: {first_of(beside)}"
         if rest := [path for path in found if not path.endswith(_OUTSIDE_GIT)]:
-            yield f"{len(rest)} file(s) that no commit has: {_named(rest)}"
+            yield f"{len(rest)} file(s) that no commit has: {first_of(rest)}"
         for name in self._blocks():
             if self._block_at(name) is BlockStatus.EDITED:
                 yield f"somebody edited the block in {name}"
@@ -334,11 +329,11 @@ class Deinit:
         if not self._purge:
             return None, ()
         edited = tuple(name for name in planned.blocks if self._take_block(name, force))
-        committed = self._store.edits.committed()
+        committed = self._store.edit_finder.committed()
         with self._store.standing_still("remove the workspace"):
             for path in planned.files:
                 self._parts.tree.remove(path, durable=False)
-            _remove_empty(self._root / CONTENT)
+            remove_empty(self._root / CONTENT)
         gone = [path for path in committed if self._parts.tree.entry(path) is None]
         if not self._commits() or not gone:
             return None, edited
@@ -380,7 +375,9 @@ def take_out(root: Path, *, keep_key: bool = False, purge: bool = False) -> Dein
         with locks[0].hold("leave the repository"), locks[1].hold("leave the repository"):
             wait_for_children(record)
             driver = not others and merge_driver_setup.uninstall(repository)
-            refs = () if others else _delete_refs(repository)
+            refs = () if others else _refs(repository)
+            if refs:
+                update_refs(repository, [f"delete {ref}" for ref in refs], "memfs deinit")
             roots = _cached_roots(record, root, alone=not others)
             dropped = tuple(one.folder for one in caches(record) if one.root in roots)
             drop(record, lambda made: made in roots)
@@ -428,14 +425,9 @@ def _kept_in(state: Path) -> Iterator[str]:
         yield f"{count} file(s) with events of sessions that nobody has taken in yet, in {state / append_log.FOLDER}"
 
 
-def _delete_refs(repository: Repository) -> tuple[str, ...]:
+def _refs(repository: Repository) -> tuple[str, ...]:
     out = repository.git.run("for-each-ref", "--format=%(refname)", _REFS)
-    refs = tuple(os.fsdecode(out).splitlines())
-    if refs:
-        data = os.fsencode("".join(f"delete {ref}\n" for ref in refs))
-        with tether(repository.state.parent) as held:
-            repository.git.run("update-ref", "--stdin", data=data, keep=(held,))
-    return refs
+    return tuple(os.fsdecode(out).splitlines())
 
 
 def _remove_state(record: Path, state: Path, whole: bool, keep_key: bool) -> None:
@@ -458,27 +450,12 @@ def _forget_empty(common_dir: Path) -> None:
     """Remove the folders that are empty now."""
     for folder in (common_dir / "refs/memfs", common_dir / "logs/refs/memfs"):
         if folder.is_dir():
-            _remove_empty(folder)
+            remove_empty(folder)
     with suppress(StorageIO, OSError):
         io.rmdir(cache_home())
-
-
-def _remove_empty(top: Path) -> None:
-    """Remove a folder and those in it, as far as nothing lies there."""
-    for place, _, _ in os.walk(top, topdown=False, followlinks=False):
-        with suppress(StorageIO, OSError):
-            io.rmdir(place)
-
-
-def _named(paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - _MOST} more" if len(paths) > _MOST else ""
-    return ", ".join(paths[:_MOST]) + more
 
 
 def _remedy(planned: DeinitPlan) -> str:
     if planned.processes:
         return "end it first; --force goes on all the same"
     return "commit or move away what you want to keep ('memfs commit'); --force goes on, and it is lost"
-
-
-__all__ = ["Deinit", "DeinitPlan", "left_at", "take_out"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,25 +28,16 @@ from memfs.store.plan import FilePlan, PlanOutdated
 from memfs.store.write import Signature
 from memfs.team.own_branch import is_separate
 from memfs.team.tree_join import ContestedPath, OpenPath, TreeJoin, TreeVersion, Versions, crossing
+from memfs.team.worktrees import first_of
 
-_SHOWN = 3
 _MOST_BASES = 32
-
-
-@dataclass(frozen=True, slots=True)
-class MergeChange:
-    """One file that a merge changes: its bytes before and after, None where there is none."""
-
-    path: str
-    before: bytes | None
-    after: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
 class JoinedHistory:
     """What two lines come to: the files that change here, and what was displaced in files."""
 
-    wanted: tuple[MergeChange, ...]
+    wanted: tuple[FilePlan, ...]
     contested: tuple[ContestedPath, ...]
 
 
@@ -116,8 +107,8 @@ class HistoryJoin:
                 new -= names
         return found
 
-    def _wanted(self, path: str, here: Versions, after: Versions) -> MergeChange:
-        return MergeChange(path, self._join.content(here.get(path)), self._join.content(after.get(path)))
+    def _wanted(self, path: str, here: Versions, after: Versions) -> FilePlan:
+        return _plan(path, self._join.content(here.get(path)), self._join.content(after.get(path)))
 
     def _met(self, one: str, other: str) -> Sequence[str]:
         return merge_bases(self._repository, one, other)
@@ -155,7 +146,7 @@ class HistoryJoin:
             and not self._is_memory(path, [ours.get(path), theirs.get(path)])
         )
         if foreign:
-            named = named_files(path.decode("utf-8", "backslashreplace") for path in foreign)
+            named = first_of(path.decode("utf-8", "backslashreplace") for path in foreign)
             raise MergeRefused(
                 f"the other line changes {len(foreign)} file(s) that memfs does not merge: {named}",
                 path=foreign[0].decode("utf-8", "backslashreplace"),
@@ -175,23 +166,28 @@ class HistoryJoin:
         return below is not None and all(entry is None or _is_file(below, entry) for entry in entries)
 
 
+def _plan(path: str, before: bytes | None, after: bytes | None) -> FilePlan:
+    """The write of a merged file; what is in it both lines had in their history."""
+    return FilePlan(path=path, before=before, after=after, item=None, vetted=True)
+
+
 def _is_file(path: str, entry: TreeEntry) -> bool:
     return is_own(path) and entry.mode in REGULAR
 
 
-def _refuse_markers(wanted: Sequence[MergeChange]) -> None:
+def _refuse_markers(wanted: Sequence[FilePlan]) -> None:
     """Refuse a line of history in which somebody committed conflict markers: everybody would get them."""
     for one in wanted:
         if one.after is not None and has_markers(one.after) and not (one.before and has_markers(one.before)):
             raise MergeRefused(
                 "the other line has conflict markers in this file",
                 path=one.path,
-                hint="there: memfs resolve, memfs commit; then join it again",
+                hint="there: keep what is right, delete the marker lines, memfs commit; then join it again",
             )
 
 
 def _cannot(unjoined: Sequence[OpenPath]) -> MergeRefused:
-    named = named_files(f"{one.path} ({one.reason})" for one in unjoined)
+    named = first_of(f"{one.path} ({one.reason})" for one in unjoined)
     return MergeRefused(
         f"{len(unjoined)} file(s) cannot be joined: {named}",
         path=unjoined[0].path,
@@ -199,17 +195,11 @@ def _cannot(unjoined: Sequence[OpenPath]) -> MergeRefused:
     )
 
 
-def named_files(names: Iterable[str]) -> str:
-    """The first few names, and how many more there are."""
-    listed = list(names)
-    return ", ".join(listed[:_SHOWN]) + (f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else "")
-
-
 _SCHEMA = "conflict"
 _TOLD = 20
 
 
-def conflict_records(parts: Parts, contested: Sequence[ContestedPath]) -> tuple[MergeChange, ...]:
+def conflict_records(parts: Parts, contested: Sequence[ContestedPath]) -> tuple[FilePlan, ...]:
     """The documents that record what was displaced in state documents, as files that are part of the merge."""
     now = parts.clock()
     found = []
@@ -219,11 +209,11 @@ def conflict_records(parts: Parts, contested: Sequence[ContestedPath]) -> tuple[
             continue
         for turn, record in enumerate(records_of(file.path, file.conflicts, now), 1):
             path = conflict_path(number, file.path, now, turn)
-            found.append(MergeChange(path, None, parts.codec.write_document(record, path, _SCHEMA)))
+            found.append(_plan(path, None, parts.codec.write_document(record, path, _SCHEMA)))
     return tuple(found)
 
 
-def keep_others(parts: Parts, contested: Sequence[ContestedPath], wanted: Sequence[MergeChange]) -> None:
+def keep_others(parts: Parts, contested: Sequence[ContestedPath], wanted: Sequence[FilePlan]) -> None:
     """Keep in this clone what was displaced in documents that have no place for a record beside them.
 
     Raises:
@@ -239,7 +229,7 @@ def keep_others(parts: Parts, contested: Sequence[ContestedPath], wanted: Sequen
         MergeSpool(parts.repository.state).keep(records, after, before)
 
 
-def told(message: str, contested: Sequence[ContestedPath]) -> str:
+def merge_message(message: str, contested: Sequence[ContestedPath]) -> str:
     """The commit's message, naming the fields in which one side's value was displaced."""
     fields = [f"- {file.path}: {one.field or 'the whole file'}" for file in contested for one in file.conflicts]
     if not fields:
@@ -267,7 +257,7 @@ def join(
         store.writing.carry_out(plans, message, [signature], batch=True, critical=True, merges=merges, on=on)
     except PlanOutdated as outdated:
         if outdated.path:
-            store.following.refresh([outdated.path])
+            store.index_sync.refresh([outdated.path])
         raise Conflict(
             "a file or the branch changed while the merge was prepared", path=outdated.path or None, hint="try again"
         ) from None
@@ -324,7 +314,7 @@ class _MergePlan:
     commit: str
     branch: str
     forward: bool
-    wanted: tuple[MergeChange, ...]
+    wanted: tuple[FilePlan, ...]
     contested: tuple[ContestedPath, ...]
 
     def joined(self, commit: str, forward: bool, waiting: str = "") -> MergeResult:
@@ -414,7 +404,7 @@ class Merger:
         if news is None:
             self._store.refresh()
         elif news:
-            self._store.following.refresh(news)
+            self._store.index_sync.refresh(news)
 
     def _plan(self, commit: str, strangers: bool) -> _MergePlan | None:
         """What is to be done; None where the branch holds the commit already."""
@@ -460,13 +450,9 @@ class Merger:
         signature = Signature(
             agent=signer.agent if signer else "", session=signer.session if signer else "", source=source
         )
-        plans = [
-            FilePlan(path=one.path, before=one.before, after=one.after, item=None, vetted=True)
-            for one in planned.wanted
-        ]
         keep_others(self._parts, planned.contested, planned.wanted)
-        said = told(message, planned.contested)
-        join(self._store, self._parts, plans, said, signature, merges=planned.commit, on=planned.branch)
+        said = merge_message(message, planned.contested)
+        join(self._store, self._parts, planned.wanted, said, signature, merges=planned.commit, on=planned.branch)
         flushed = self._store.flush(adopt=False)
         tip = self._parts.repository.head_commit() or ""
         if not is_ancestor(self._parts.repository, planned.commit, tip):

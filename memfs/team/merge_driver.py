@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -18,8 +18,9 @@ from memfs.admin.merge_spool import MergeSpool, MissedConflict, can_wait, record
 from memfs.config import load_kinds
 from memfs.errors import HistoryError, MemfsError
 from memfs.format.codec import DOCUMENT_LIMIT, Codec, schema_of
-from memfs.format.field_merge import whole_marked
-from memfs.format.file_merge import FieldConflict, FileMerge, FileMerger
+from memfs.format.conflict_markers import whole_marked
+from memfs.format.field_merge import FieldConflict
+from memfs.format.file_merge import FileMerge, FileMerger
 from memfs.format.schema import Schemas
 from memfs.fs import io
 from memfs.fs.tree import Tree
@@ -93,8 +94,6 @@ def _strangers(
     merger: FileMerger, folder: Path, path: str, inside: str, versions: tuple[bytes, bytes, bytes]
 ) -> frozenset[str]:
     """The versions that are of another item, as the commits tell; where git names none, as they seem."""
-    from memfs.git.process import GitCommands
-
     if schema_of(inside):
         return frozenset()
     with suppress(MemfsError, OSError):
@@ -131,8 +130,6 @@ def _remind(folder: Path, path: str, begun: bytes, own: bytes) -> None:
 
     What comes of them goes there, and git forgets that it was undecided where both sides have the same there.
     """
-    from memfs.git.process import GitCommands
-
     layout = _layout(folder)
     git = GitCommands(layout, state_folder(layout))
     joined = git.run("cat-file", "--batch-check", data=b"HEAD\n").decode().split()[:1]
@@ -212,11 +209,8 @@ def _layout(folder: Path) -> Layout:
 def _codec(folder: Path) -> Codec:
     """Reads what this workspace keeps. Kinds that cannot be read are not known: their files are joined as text."""
     with suppress(MemfsError, OSError):
-        tree = Tree(folder)
-        try:
+        with closing(Tree(folder)) as tree:
             kinds, schemas = load_kinds(tree)
-        finally:
-            tree.close()
         return Codec(schemas, kinds, allow_invisible=True)
     return Codec(Schemas(), KindTable(), allow_invisible=True)
 

@@ -7,7 +7,6 @@ before it is at its new place.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from memfs.config import first_policies
 from memfs.config_names import SETTINGS_FILE
 from memfs.errors import BranchRefused, GitBusy, NotRegularFile, RepoUnsupported
 from memfs.format import toml_text
-from memfs.fs import io, own_branch
+from memfs.fs import own_branch
 from memfs.fs.atomic_replace import is_temporary
 from memfs.fs.lock import FileLock
 from memfs.fs.own_branch import BRANCH
@@ -35,9 +34,9 @@ from memfs.model.time import utc_now
 from memfs.store import Store
 from memfs.team.branches import share_sidecars
 from memfs.team.own_branch import REF, WORKFLOW, first_files, set_up, take_out
+from memfs.team.worktrees import first_of, remove_empty
 
 _LARGEST = 1 << 30
-_NAMED = 5
 _PATIENCE = 60.0
 
 
@@ -160,8 +159,7 @@ def _require_committed(repository: Repository, head: str | None, present: Mappin
     committed = {**repository.tree(head), SETTINGS_FILE: repository.head_blob(SETTINGS_FILE)} if head else {}
     found = [path for path, blob in present.items() if committed.get(path) != blob and not document_of_sidecar(path)]
     if found:
-        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-        raise BranchRefused(f"no commit has {', '.join(found[:_NAMED])}{more}", hint="memfs commit first")
+        raise BranchRefused(f"no commit has {first_of(found)}", hint="memfs commit first")
 
 
 def _require_free(top: Path, files: Mapping[str, bytes]) -> None:
@@ -224,9 +222,7 @@ def _remove(store_: Store, top: Path, present: Mapping[str, str]) -> None:
                     tree.remove(path, durable=False)
     finally:
         tree.close()
-    for place, _, _ in os.walk(top / MEMORY_FOLDER, topdown=False, followlinks=False):
-        if not os.listdir(place):
-            io.rmdir(place)
+    remove_empty(top / MEMORY_FOLDER)
 
 
 def _blob(tree: Tree, path: str) -> str:

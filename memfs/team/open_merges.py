@@ -1,4 +1,4 @@
-"""Join memory files that git left with several versions, or with conflict markers.
+"""Join memory files that git left with several versions.
 
 A result that a person made by hand is kept as it is. Nothing is written: the caller puts the outcomes in place.
 """
@@ -8,27 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Literal
 
 from memfs.admin.merge_spool import MergeSpool
 from memfs.errors import ContentError, HistoryError, MemfsError, MergeRefused, NotRegularFile
-from memfs.format.codec import Codec, schema_of
+from memfs.format.codec import schema_of
 from memfs.format.conflict_markers import has_markers, sides
-from memfs.format.field_merge import merge_lines
-from memfs.format.file_merge import FieldConflict, FileMerger
-from memfs.fs.tree import Tree
+from memfs.format.field_merge import FieldConflict, merge_lines
+from memfs.format.file_merge import FileMerger
 from memfs.fs.workspace_location import is_own
-from memfs.git import log
 from memfs.git.ancestry import merge_bases
 from memfs.git.layout import read_small
 from memfs.git.objects import FILE
 from memfs.git.refs import HEX
-from memfs.git.repository import Repository
 from memfs.git.unmerged import MERGED, REVERTED, Stage, UnmergedPath, situation, unmerged
-from memfs.model import KindTable
 from memfs.model.ids import stem_of
 from memfs.model.time import utc_now
-from memfs.store.parts import CONTENT, READ_LIMIT, is_item
+from memfs.store.parts import READ_LIMIT, Parts, is_item
 from memfs.store.values import is_own_file
 from memfs.team.history_merge import HistoryJoin
 from memfs.team.tree_join import Place, TreeJoin, Versions, joined_place, place_in
@@ -39,7 +35,6 @@ Side = Literal["", "ours", "theirs"]
 Sides = tuple[Versions, Versions, Versions]
 """What both lines of a merge began from, ours and theirs."""
 
-_ANCESTORS = 50
 _MISTAKEN = "git took it for another item"
 _REMOVED_BY_US, _REMOVED_BY_THEM = "we removed it, they changed it", "they removed it, we changed it"
 
@@ -54,7 +49,6 @@ class Open:
         beside: paths of other items that git took for this one: they are brought to an end together.
         what: what happened to it, in words.
         base, ours, theirs: the versions; None where there is none.
-        staged: whether the person's index holds them; else they stand between markers in the file alone.
         mode: of the file.
         mistaken: whether the versions are of two items, and nobody can tell where the other one belongs.
         made: what git and the merge driver may have made of the file, beside the versions themselves.
@@ -67,7 +61,6 @@ class Open:
     base: bytes | None
     ours: bytes | None
     theirs: bytes | None
-    staged: bool
     mode: str = ""
     mistaken: bool = False
     made: tuple[bytes, ...] = ()
@@ -110,26 +103,10 @@ class MergeOutcome:
     undecided: str = ""
 
 
-class Ground(Protocol):
-    """What looking at open merges needs of a workspace's ``memfs.store.parts.Parts``."""
-
-    @property
-    def tree(self) -> Tree: ...
-
-    @property
-    def repository(self) -> Repository: ...
-
-    @property
-    def codec(self) -> Codec: ...
-
-    @property
-    def kinds(self) -> KindTable: ...
-
-
 class OpenMerges:
     """Finds and joins what a merge left open in one workspace. It writes nothing."""
 
-    def __init__(self, parts: Ground) -> None:
+    def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._merger = FileMerger(parts.codec)
         self._join = TreeJoin(parts.repository, parts.codec, parts.kinds)
@@ -146,27 +123,11 @@ class OpenMerges:
         items = [one for one in ours if self._is_item(one.path)]
         sides = self._sides() if items else None
         if sides is None:
-            opened = self._with_moved([self._checked(self._opened(group)) for group in _together(ours)])
+            opened = [self._checked(self._opened(one)) for one in ours]
         else:
-            opened = [*(self._opened([one]) for one in ours if one not in items), *self._by_id(items, sides)]
+            opened = [*(self._opened(one) for one in ours if one not in items), *self._by_id(items, sides)]
             opened.sort(key=lambda one: one.path)
         return opened, others + len(found) - len(ours)
-
-    def between_markers(self, path: str) -> Open:
-        """The versions that stand between markers in a file which git takes for merged.
-
-        Raises:
-            ContentError: the markers do not pair.
-            FileNotFoundError.
-        """
-        found = sides(self._parts.tree.read(path, READ_LIMIT).data)
-        if found is None:
-            hint = "keep what is right, and delete the marker lines"
-            raise ContentError("the merge conflict markers do not pair", path=path, hint=hint)
-        base = found.base if found.base is not None else self._ancestor(path)
-        return Open(
-            path=path, what="has conflict markers", base=base, ours=found.ours, theirs=found.theirs, staged=False
-        )
 
     def outcome(self, one: Open, side: Side = "") -> MergeOutcome:
         """What becomes of a file, as things are now."""
@@ -175,11 +136,11 @@ class OpenMerges:
         except NotRegularFile as error:
             return MergeOutcome(open=one, undecided=f"{error.sentence}: {error.hint}")
         merged = self._merger.merge(one.path, one.base, one.ours, one.theirs)
-        touched = one.staged and before not in (None, merged.data) and not is_known(one, before)
+        touched = before not in (None, merged.data) and not is_known(one, before)
         if side and not one.uncontested:
             data = one.ours if side == "ours" else one.theirs
             return MergeOutcome(open=one, data=data, before=before, touched=touched, side=side)
-        if one.staged and self._is_own(one, before, merged.data):
+        if self._is_own(one, before, merged.data):
             return MergeOutcome(open=one, data=before, before=before, own=True)
         if merged.whole or one.mistaken:
             reason = _MISTAKEN if one.mistaken else merged.reason or "a version cannot be read"
@@ -195,41 +156,16 @@ class OpenMerges:
         )
 
     # -- finding versions -----------------------------------------------------------------------------------------
-    def _opened(self, group: Sequence[UnmergedPath]) -> Open:
-        begun = [one for one in group if one.base is not None]
-        ours, theirs = (_holder(group, name) for name in ("ours", "theirs"))
-        path = self._place(group, begun[0].path if len(begun) == 1 else "", ours, theirs)
-        base = next((one for one in begun if one.path == path), begun[0] if begun else None)
-        holder = next(one for one in group if one.path == path)
-        mine, other = _told_apart(
-            self._blob(ours.ours if ours else None), self._blob(theirs.theirs if theirs else None)
-        )
+    def _opened(self, one: UnmergedPath) -> Open:
+        """An open file with the versions that the index has of its path."""
         return Open(
-            path=path,
-            also=tuple(one.path for one in group if one.path != path),
-            what=_what(base, ours, theirs),
-            base=self._blob(base.base if base else None),
-            ours=mine,
-            theirs=other,
-            staged=True,
-            mode=holder.mode,
+            path=one.path,
+            what=_what(one.base, one.ours, one.theirs),
+            base=self._blob(one.base),
+            ours=self._blob(one.ours),
+            theirs=self._blob(one.theirs),
+            mode=one.mode,
         )
-
-    def _place(
-        self, group: Sequence[UnmergedPath], began: str, ours: UnmergedPath | None, theirs: UnmergedPath | None
-    ) -> str:
-        """Where the outcome goes: of two places the one in which a person has been at work."""
-        here, there = (one.path if one else "" for one in (ours, theirs))
-        joined = joined_place(began, here, there) or group[0].path
-        if not here or not there or here == there:
-            return joined
-        stages = [stage for one in group for stage in (one.base, one.ours, one.theirs)]
-        places = (joined, here if joined == there else there)
-        present = [self._file(path) for path in places]
-        known = {self._blob(stage) for stage in stages} if any(present) else set()
-        worked = [path for path, data in zip(places, present, strict=True) if data is not None and data not in known]
-        left = [path for path, data in zip(places, present, strict=True) if data is not None]
-        return (worked or left or places)[0]
 
     def _file(self, path: str) -> bytes | None:
         """What is at a path; None also for what is no file, of which the outcome says so."""
@@ -328,7 +264,6 @@ class OpenMerges:
             base=versions[0],
             ours=versions[1],
             theirs=versions[2],
-            staged=True,
             mode=held[0].mode if held else FILE,
             made=tuple(data for data in (*raw, *made) if data is not None and data not in versions),
         )
@@ -358,24 +293,6 @@ class OpenMerges:
         outcome = self._merger.merge(one.path, one.base, one.ours, one.theirs)
         return self._file(one.path) == outcome.data and not any(self._file(path) for path in one.also)
 
-    def _with_moved(self, opened: list[Open]) -> list[Open]:
-        """An item that one side removed and has at another place was moved, though git did not see it: both are one."""
-        removed = {stem_of(one.path).casefold() for one in opened if _is_removed(one)}
-        places: dict[str, list[str]] = {}
-        for entry in self._parts.tree.scan(CONTENT) if removed else ():
-            if (name := stem_of(entry.path).casefold()) in removed and entry.regular and self._is_item(entry.path):
-                places.setdefault(name, []).append(entry.path)
-        return [self._moved(one, places.get(stem_of(one.path).casefold(), ())) for one in opened]
-
-    def _moved(self, one: Open, places: Sequence[str]) -> Open:
-        others = [path for path in places if path != one.path]
-        if not _is_removed(one) or len(others) != 1 or not self._is_item(one.path):
-            return one
-        there = self._present(others[0])
-        ours, theirs = (there if version is None else version for version in (one.ours, one.theirs))
-        also = (*one.also, one.path)
-        return replace(one, path=others[0], also=also, what="one side moved it", ours=ours, theirs=theirs)
-
     def _is_kept(self, path: str) -> bool:
         return self._is_item(path) or is_own_file(path)
 
@@ -384,21 +301,6 @@ class OpenMerges:
 
     def _blob(self, stage: Stage | None) -> bytes | None:
         return None if stage is None else self._parts.repository.blob(stage.blob)
-
-    def _ancestor(self, path: str) -> bytes | None:
-        """What both versions began from, where history tells: of the merge that brought the markers in."""
-        repository = self._parts.repository
-        with suppress(HistoryError, FileNotFoundError):
-            two: Sequence[str] = ()
-            for revision in log.log(repository, (path,), _ANCESTORS):
-                data = repository.read(revision.commit, path)
-                if data is None or not has_markers(data):
-                    break
-                two = repository.commit_object(revision.commit).parents
-            if len(two) == 2:
-                bases = merge_bases(repository, *two)
-                return repository.read(bases[0], path) if bases else None
-        return None
 
     # -- what the person made of it -------------------------------------------------------------------------------
     def _present(self, path: str) -> bytes | None:
@@ -443,47 +345,9 @@ def _is_gits(one: Open, present: bytes | None) -> bool:
     return found is not None and wanted is not None and (found.ours, found.theirs) == (wanted.ours, wanted.theirs)
 
 
-def _is_removed(one: Open) -> bool:
-    return one.base is not None and (one.ours is None) != (one.theirs is None)
-
-
 def paths_of(outcomes: Iterable[MergeOutcome]) -> list[str]:
     """Every path that outcomes concern."""
     return [path for one in outcomes for path in one.open.paths]
-
-
-def is_marked(tree: Tree, path: str) -> bool:
-    """Whether a file has conflict markers in it; what cannot be read has none."""
-    try:
-        return has_markers(tree.read(path, READ_LIMIT).data)
-    except (MemfsError, FileNotFoundError):
-        return False
-
-
-def _together(found: Iterable[UnmergedPath]) -> list[list[UnmergedPath]]:
-    """The open paths, those of one item beside each other: a side that moved it leaves entries at both places."""
-    groups: dict[str, list[UnmergedPath]] = {}
-    for one in found:
-        whole = one.ours is not None and one.theirs is not None
-        key = one.path if whole or schema_of(one.path) else stem_of(one.path).casefold()
-        groups.setdefault(key, []).append(one)
-    return [group for many in groups.values() for group in ([many] if _is_one(many) else [[one] for one in many])]
-
-
-def _is_one(group: Sequence[UnmergedPath]) -> bool:
-    """Whether no version is there twice, but for that of two lines that crossed after each had moved the item."""
-    base, ours, theirs = (sum(getattr(one, name) is not None for one in group) for name in ("base", "ours", "theirs"))
-    return ours <= 1 and theirs <= 1 and base <= (2 if ours and theirs else 1)
-
-
-def _told_apart(ours: bytes | None, theirs: bytes | None) -> tuple[bytes | None, bytes | None]:
-    """Of an item that both sides moved, git has its own text merge in the place of both versions."""
-    found = sides(ours) if ours is not None and ours == theirs else None
-    return (found.ours, found.theirs) if found else (ours, theirs)
-
-
-def _holder(group: Sequence[UnmergedPath], version: str) -> UnmergedPath | None:
-    return next((one for one in group if getattr(one, version) is not None), None)
 
 
 def _belongs(

@@ -25,20 +25,19 @@ from memfs.git.commits import build, store
 from memfs.git.config import read_config
 from memfs.git.identity import CommitChange, CommitWriter, Group
 from memfs.git.layout import Layout, discover
-from memfs.git.process import tether, wait_for_children
+from memfs.git.process import wait_for_children
 from memfs.git.refs import HEADS, Refs
-from memfs.git.remote import LOCK, Talk, configured, remote_of
+from memfs.git.remote import LOCK, RemoteConnection, configured, remote_of
 from memfs.git.repository import Repository
 from memfs.git.sync_state import RemoteHistory
 from memfs.model.time import utc_now
-from memfs.team.worktrees import at, lay_out, remove_all, take_away
+from memfs.team.worktrees import at, first_of, lay_out, remove_all, take_away, update_refs
 
 REF = HEADS + BRANCH
 WORKFLOW = ".github/workflows/memory-review.yml"
 _BEGUN = "begun"
 _MESSAGE = "Begin a memory on its own branch"
 _PATIENCE = 60.0
-_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +115,7 @@ def _set_up(repository: Repository, moved: str) -> OwnBranch:
             tip, origin = ("", "") if moved else _from_remote(repository)
             made = not tip
             tip = tip or moved or _first_commit(repository)
-            _move(repository, f"create {REF} {tip}")
+            update_refs(repository, [f"create {REF} {tip}"], "memfs init")
         elif not moved:
             refuse_tracked(repository)
         _refuse_checked_out(repository)
@@ -165,9 +164,8 @@ def refuse_tracked(repository: Repository) -> None:
     if os.path.lexists(top / SETTINGS_FILE) or (os.path.lexists(top / MEMORY_FOLDER) and not own_branch.is_link(top)):
         found.insert(0, "the working tree")
     if found:
-        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
         raise BranchRefused(
-            f"{', '.join(found[:_NAMED])}{more} has {MEMORY_FOLDER}/ or {SETTINGS_FILE} among the code",
+            f"{first_of(found)} has {MEMORY_FOLDER}/ or {SETTINGS_FILE} among the code",
             path=str(top),
             hint="memfs admin move --own-branch moves it to a branch of its own; other branches merge that first",
         )
@@ -202,7 +200,7 @@ def _from_remote(repository: Repository) -> tuple[str, str]:
         known = repository.ref_commit(f"refs/remotes/{name}/{BRANCH}")
         lock = FileLock(repository.state / LOCK)
         with lock.hold("look for the memory", _PATIENCE):
-            talk = Talk(repository, remote_of(repository, name))
+            talk = RemoteConnection(repository, remote_of(repository, name))
             try:
                 if BRANCH not in talk.branches():
                     continue
@@ -263,12 +261,6 @@ def root_commit(repository: Repository, changes: Sequence[CommitChange], message
     chain = build(repository, [group], None, asked=True)
     store(repository, chain.objects)
     return chain.commits[-1]
-
-
-def _move(repository: Repository, order: str) -> None:
-    with tether(repository.state.parent) as held:
-        data = os.fsencode(f"{order}\n")
-        repository.git.run("update-ref", "--stdin", "-m", "memfs init", data=data, keep=(held,))
 
 
 # -- the working tree -----------------------------------------------------------------------------------------------
@@ -351,6 +343,6 @@ def take_out(repository: Repository, *, branch: bool) -> None:
     layout = at(memory, repository) if memory is not None else None
     commit = repository.ref_commit(REF) or ""
     if branch and commit:
-        _move(repository, f"delete {REF} {commit}")
+        update_refs(repository, [f"delete {REF} {commit}"], "memfs init")
     if layout is not None:
         take_away(layout, repository, commit)  # with its state folder, in which git's processes work: it goes last

@@ -140,9 +140,9 @@ class Teams:
     @shared_property
     def review(self) -> Reviews:
         """Tells what a change does to memory, before it goes in."""
-        from memfs.team.review import Reviews, by_travel
+        from memfs.team.review import Reviews
 
-        return Reviews(self.parts.repository, self.settings, by_travel(self.past))
+        return Reviews(self.parts.repository, self.settings, self.past)
 
     def close(self) -> None:
         """Close whatever was opened. May be repeated."""

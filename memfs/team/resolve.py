@@ -1,28 +1,22 @@
 """List what a merge could not decide, and resolve it.
 
-Files are written before the person's index, so that a resolve that was killed can be repeated. A workspace that
-conflict markers keep closed is repaired by ``Foundations``.
+Files are written before the person's index, so that a resolve that was killed can be repeated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from memfs import trust
 from memfs.admin.merge_spool import SEEN, MergeSpool, Record, can_be_recorded, can_wait, digest, is_due, records_of
 from memfs.admin.store_builder import has_states
-from memfs.config_names import KINDS, SETTINGS_FILE
 from memfs.errors import (
     Conflict,
     ContentError,
     HistoryError,
     ItemNotFound,
-    ItemSyntaxError,
     MemfsError,
     MergeRefused,
     NotRegularFile,
@@ -30,27 +24,22 @@ from memfs.errors import (
     QueryInvalid,
     SchemaInvalid,
 )
-from memfs.format.codec import Codec, schema_of
-from memfs.format.conflict_markers import spans
+from memfs.format.codec import schema_of
 from memfs.format.field_merge import equal
 from memfs.format.file_merge import FileMerger
 from memfs.format.merge_conflicts import DELETED, replaced_at, value_at
 from memfs.format.merge_forms import Form, form_of
-from memfs.format.schema import Schemas
 from memfs.fs import io
 from memfs.fs.atomic_replace import FileChanged, sha256
-from memfs.fs.lock import FileLock
 from memfs.fs.tree import Tree
 from memfs.git.ancestry import is_ancestor, merge_bases
 from memfs.git.refs import HEX
 from memfs.git.repository import Repository
 from memfs.git.tree_diff import snapshots
 from memfs.git.unmerged import situation, stage
-from memfs.model import KindTable
 from memfs.model.conflict import KEPT, LOST, DocumentClash
 from memfs.model.ids import stem_of
 from memfs.model.item import MemoryItem, RecordedConflict
-from memfs.model.problem import Problem
 from memfs.model.shape import plain
 from memfs.model.time import time_in, utc_now
 from memfs.store import Store
@@ -59,7 +48,7 @@ from memfs.store.recovery import keep_aside
 from memfs.store.searcher import path_of
 from memfs.team.decisions import DecisionResult, DecisionRule, Decisions, is_record
 from memfs.team.history_merge import HistoryJoin
-from memfs.team.open_merges import MergeOutcome, Open, OpenMerges, Side, is_known, is_marked, paths_of
+from memfs.team.open_merges import MergeOutcome, Open, OpenMerges, Side, is_known, paths_of
 from memfs.team.tree_join import TreeJoin
 
 if TYPE_CHECKING:
@@ -353,16 +342,12 @@ def _lost(parts: Parts, commit: str, present: Mapping[str, str]) -> Iterator[tup
                 yield path, data
 
 
-_COMMIT_MESSAGE = "Join the versions that a merge left"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenConflicts:
     """The conflicts that wait for a decision in one workspace.
 
     Attributes:
         open: files of which the person's index holds several versions.
-        markers: files with conflict markers in them that git takes for merged, by path.
         items: items that carry conflicts of a merge.
         documents: fields of documents of which one value was displaced.
         spooled: conflicts of a merge that goes on; they are decided about when it is over.
@@ -371,7 +356,6 @@ class OpenConflicts:
     """
 
     open: tuple[Open, ...] = ()
-    markers: tuple[str, ...] = ()
     items: tuple[MemoryItem, ...] = ()
     documents: tuple[DocumentClash, ...] = ()
     spooled: tuple[Record, ...] = ()
@@ -382,7 +366,7 @@ class OpenConflicts:
     def count(self) -> int:
         """How many decisions wait: files, and fields."""
         fields = sum(len(item.conflicts) for item in self.items)
-        return len(self.open) + len(self.markers) + fields + len(self.documents) + len(self.spooled)
+        return len(self.open) + fields + len(self.documents) + len(self.spooled)
 
 
 class Resolver:
@@ -398,25 +382,21 @@ class Resolver:
         self._aside = KeptAside(store, parts)
 
     # -- looking --------------------------------------------------------------------------------------------------
-    def waiting(self, *, quick: bool = False) -> OpenConflicts:
+    def waiting(self) -> OpenConflicts:
         """Everything that waits for a decision.
-
-        Args:
-            quick: leave out documents with markers that git takes for merged: to find them each is read.
 
         Raises:
             GitFailed, HistoryUnavailable: git's files cannot be read.
         """
         with self._store.looking_once():
-            return self._waiting(quick)
+            return self._waiting()
 
-    def _waiting(self, quick: bool) -> OpenConflicts:
+    def _waiting(self) -> OpenConflicts:
         documents = self.documents()
         opened, others = self._merges.in_index()
         in_index = {path for one in opened for path in one.paths}
         return OpenConflicts(
             open=tuple(opened),
-            markers=tuple(path for path in self._marked(quick) if path not in in_index),
             items=tuple(item for item in self._decisions.waiting() if item.path not in in_index),
             documents=tuple(documents),
             spooled=self._spooled(),
@@ -447,25 +427,12 @@ class Resolver:
         waiting = self._spool.waiting().values()
         return tuple(record for record in waiting if going_on or can_be_recorded(record["document"]))
 
-    def _marked(self, quick: bool = False) -> list[str]:
-        self._store.follow()
-        problems = self._store.following.problems()
-        if not quick:
-            from memfs.admin.integrity import document_problems
-
-            problems = [*problems, *document_problems(self._store, self._parts)]
-        suspects = {problem.path for problem in problems if problem.code == ItemSyntaxError.__name__}
-        return sorted(path for path in suspects if is_marked(self._parts.tree, path))
-
     # -- ending merges --------------------------------------------------------------------------------------------
-    def finish(
-        self, references: Sequence[str] = (), *, side: Side = "", source: str = "", dry_run: bool = False
-    ) -> list[MergeOutcome]:
+    def finish(self, references: Sequence[str] = (), *, side: Side = "", dry_run: bool = False) -> list[MergeOutcome]:
         """Join what git left in several versions, by the same rules as the merge driver.
 
         A file that the person made an outcome of stays as they made it. The outcome goes into the file and into the
-        person's index, as ``git add`` would put it; committing the merge is left to them. A file that git takes for
-        merged, with markers in it, is written and committed like any other change.
+        person's index, as ``git add`` would put it; committing the merge is left to them.
 
         Args:
             references: ids or paths; none means every file.
@@ -486,29 +453,18 @@ class Resolver:
         outcomes = _in_pairs([self._merges.outcome(one, side) for one in chosen])
         ready = [one for one in outcomes if not one.undecided]
         if not dry_run:
-            self._end_merges([one for one in ready if one.open.staged])
-            self._write([one for one in ready if not one.open.staged], source)
+            self._end_merges(ready)
             self.take_up()
         return outcomes
 
     def _chosen(self, opened: Sequence[Open], references: Sequence[str]) -> Iterator[Open]:
-        taken = {path for one in opened for path in one.paths}
-        marked = [path for path in self._marked() if path not in taken]
         if not references:
             yield from opened
-            for path in marked:
-                with suppress(ContentError):
-                    yield self._merges.between_markers(path)
-            return
         for reference in references:
             found = [one for one in opened if any(_means(reference, path) for path in one.paths)]
-            if found:
-                yield from found
-                continue
-            path = next((path for path in marked if _means(reference, path)), "")
-            if not path:
+            if not found:
                 raise ItemNotFound(f"no merge left {reference!r} open", hint="'memfs resolve' lists what waits")
-            yield self._merges.between_markers(path)
+            yield from found
 
     def _end_merges(self, outcomes: Sequence[MergeOutcome]) -> None:
         """The journal takes no part: what the file holds follows from what the index has, the commit is theirs."""
@@ -521,17 +477,6 @@ class Resolver:
             end_merges(self._parts.tree, repository, outcomes)
         settle(self._spool, {stem_of(path).casefold() for path in paths_of(outcomes)})
         self._store.refresh(paths_of(outcomes))
-
-    def _write(self, outcomes: Sequence[MergeOutcome], source: str) -> None:
-        plans = []
-        for one in outcomes:
-            plan = self._store.plan_restore(one.open.path, one.data)
-            if plan is not None:
-                plans.append(replace(plan, expected=plan.old_sha))
-        if plans:
-            self._store.carry_out(plans, _COMMIT_MESSAGE, source=source)
-        for one in outcomes:
-            keep_conflicts(self._spool, one)
 
     # -- deciding -------------------------------------------------------------------------------------------------
     def decide(
@@ -577,129 +522,3 @@ def _means(reference: str, path: str) -> bool:
     if "/" in reference or reference.endswith(ITEM_SUFFIXES) or reference == path:
         return path_of(reference) == path
     return not schema_of(path) and stem_of(path).casefold().startswith(reference.casefold())
-
-
-FILES = (SETTINGS_FILE, KINDS)
-_HINT = "'memfs resolve' shows both values and joins them; --ours or --theirs takes one version whole"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockedMerge:
-    """A file with conflict markers that keeps the workspace closed.
-
-    Attributes:
-        path: the file.
-        lines: the first and last line of each stretch between markers, from 1.
-        outcome: what ``resolve`` makes of it; ``undecided`` where somebody has to choose.
-    """
-
-    path: str
-    lines: tuple[tuple[int, int], ...]
-    outcome: MergeOutcome
-
-    @property
-    def problem(self) -> Problem:
-        """It, as a check tells it."""
-        places = ", ".join(f"{first} to {last}" for first, last in self.lines)
-        told = "; ".join(_values(self.outcome))
-        message = f"a merge left conflict markers in lines {places}{': ' if told else ''}{told}"
-        return Problem(path=self.path, code="ConflictMarkers", message=message, hint=_HINT, line=self.lines[0][0])
-
-
-def broken(root: Path) -> tuple[str, ...]:
-    """Which of the files have conflict markers in them; it costs reading them."""
-    tree = Tree(root)
-    try:
-        return tuple(path for path in FILES if is_marked(tree, path))
-    finally:
-        tree.close()
-
-
-class Foundations:
-    """The files of one workspace that cannot be opened. It is to be closed."""
-
-    def __init__(self, root: Path) -> None:
-        """
-        Raises:
-            RepoUntrusted, RepoUnsupported: the workspace's repository is not to be read.
-        """
-        found = Repository.find(root, trusted=trust.repository)
-        if found is None:
-            raise ContentError("a merge left conflict markers, and there is no repository", path=SETTINGS_FILE)
-        self.repository = found
-        self.tree = Tree(root)
-        self.kinds = KindTable()
-        self.codec = Codec(Schemas(), self.kinds, allow_invisible=True)
-        self._merges = OpenMerges(self)
-
-    def blocked(self, side: Side = "") -> list[BlockedMerge]:
-        """The files with markers, and what becomes of each.
-
-        Args:
-            side: that version is taken whole.
-        """
-        opened = {one.path: one for one in self._merges.in_index()[0]}
-        return [self._blocked(path, opened.get(path), side) for path in FILES if is_marked(self.tree, path)]
-
-    def finish(self, references: Collection[str] = (), *, side: Side = "", dry_run: bool = False) -> list[MergeOutcome]:
-        """Join or choose versions, as ``Resolver.finish`` does; committing is left to the person.
-
-        Args:
-            references: of which files; none means each.
-            side: take that version whole.
-
-        Raises:
-            Conflict, GitBusy, StorageIO: see there.
-        """
-        found = [one.outcome for one in self.blocked(side) if not references or one.path in references]
-        ready = [one for one in found if not one.undecided]
-        if ready and not dry_run:
-            self._end(ready)
-        return found
-
-    def _end(self, outcomes: Sequence[MergeOutcome]) -> None:
-        state = self.repository.state
-        with FileLock(state / "lock", home=self.repository.common_dir).hold("resolve"):
-            for one in outcomes:
-                keep_conflicts(MergeSpool(state), one)
-            end_merges(self.tree, self.repository, [one for one in outcomes if one.open.staged])
-            for one in outcomes:
-                if not one.open.staged:
-                    place(self.tree, self.repository, self._with_markers_kept(one))
-
-    def _with_markers_kept(self, one: MergeOutcome) -> MergeOutcome:
-        """What no commit has is set aside first: nothing tells markers of git's from a text that has such lines."""
-        committed = one.before is not None and self.repository.head_blob(one.open.path) == self.repository.blob_id(
-            one.before
-        )
-        return replace(one, touched=not committed)
-
-    def _blocked(self, path: str, opened: Open | None, side: Side) -> BlockedMerge:
-        data = self.tree.read(path, READ_LIMIT).data
-        lines = tuple(spans(data))
-        try:
-            one = opened or self._merges.between_markers(path)
-        except ContentError as error:
-            left = Open(path=path, what="has conflict markers", base=None, ours=None, theirs=None, staged=False)
-            return BlockedMerge(
-                path=path, lines=lines, outcome=MergeOutcome(open=left, before=data, undecided=str(error))
-            )
-        return BlockedMerge(path=path, lines=lines, outcome=self._merges.outcome(one, side))
-
-    def close(self) -> None:
-        """Release what was opened."""
-        self.tree.close()
-        self.repository.close()
-
-    def __enter__(self) -> Foundations:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-def _values(outcome: MergeOutcome) -> list[str]:
-    words = ("ours", "theirs") if outcome.undecided else ("kept", "lost")
-    return [f"{one.field} ({words[0]} {one.kept!r}, {words[1]} {one.lost!r})" for one in outcome.conflicts if one.field]

@@ -21,7 +21,7 @@ from memfs.fs.own_branch import BRANCH
 from memfs.git.ancestry import cut_off, merge_bases
 from memfs.git.repository import Repository
 from memfs.settings import Settings
-from memfs.team.answers import Travelling, compare, not_asked, question_findings, questions_of
+from memfs.team.answers import compare, not_asked, question_findings, questions_of
 from memfs.team.review_changes import ChangedPaths, changed_between, convention_changes, document_changes, item_changes
 from memfs.team.review_findings import (
     commits_between,
@@ -32,10 +32,8 @@ from memfs.team.review_findings import (
     memory_of,
     neighbour_findings,
     shallow,
-    sizes,
 )
 from memfs.team.review_report import (
-    AnsweredQuestion,
     FieldChange,
     ItemChange,
     LoadedText,
@@ -83,13 +81,13 @@ class Reviews:
     Args:
         repository: where it lies.
         settings: those that hold in this process.
-        past: answers from a side (``by_travel``); None where pinned questions are not to be asked.
+        travel: goes to either side of a change.
     """
 
-    def __init__(self, repository: Repository, settings: Settings, past: Travelling | None = None) -> None:
+    def __init__(self, repository: Repository, settings: Settings, travel: Travel) -> None:
         self._repository = repository
         self._settings = settings
-        self._past = past
+        self._travel = travel
 
     def report(self, revisions: str = "") -> Report:
         """What a range of commits does to memory: from what both ends began with to its head.
@@ -167,12 +165,8 @@ class Reviews:
     def _report(self, before: Side, after: Side, title: str, commits: list[str]) -> Report:
         changed = changed_between(before, after)
         items = item_changes(before, after, changed)
-        answered, asked = self._questions(before, after) if changed.every else ((), [])
-        found = [*self._findings(before, after, changed, items, commits), *asked]
-        then, now = (memory_of(side, self._settings) for side in (before, after))
-        was, is_now = loaded(before, then), loaded(after, now)
-        found += _over_budget(was, is_now, now.automatic_tokens)
-        return Report(
+        found = list(self._findings(before, after, changed, items, commits))
+        report = Report(
             base=before.commit or "",
             head=after.commit or "",
             title=title,
@@ -180,15 +174,17 @@ class Reviews:
             items=tuple(items),
             conventions=tuple(convention_changes(before, after, changed)),
             documents=tuple(document_changes(before, after, changed)),
-            findings=in_order(found),
-            loaded_before=was,
-            loaded_after=is_now,
-            budget=now.automatic_tokens,
-            sizes_before=sizes(before),
-            sizes_after=sizes(after),
-            questions=tuple(answered),
             commits=len(commits),
         )
+        if changed.every:
+            try:
+                pasts = self._past(before, after.time), self._past(after, after.time)
+                found += neighbour_findings(before, after, items, pasts[1].store)
+                report, asked = self._asked(report, (before, after), pasts)
+                found += asked
+            except (MemfsError, OSError) as error:
+                found.append(not_asked(error))
+        return replace(report, findings=in_order(found))
 
     def _findings(
         self, before: Side, after: Side, changed: ChangedPaths, items: list[ItemChange], commits: list[str]
@@ -197,31 +193,25 @@ class Reviews:
             yield of_error(after.broken_kinds, KINDS)
         yield from file_findings(before, after, changed)
         yield from item_findings(before, after, items, changed)
-        yield from neighbour_findings(before, after, items, self._past)
         yield from history_findings(before, after, commits, items)
 
-    def _questions(self, before: Side, after: Side) -> tuple[tuple[AnsweredQuestion, ...], list[ReviewFinding]]:
-        """How the answers to pinned questions change, and what is wrong with that."""
-        pinned = questions_of(after)
-        if not pinned or self._past is None:
-            return (), []
-        try:
-            then = self._past(before, after.time).recall if before.commit and before.files else None
-            found = tuple(compare(pinned, then, self._past(after, after.time).recall))
-        except (MemfsError, OSError) as error:
-            return (), [not_asked(error)]
-        return found, list(question_findings(found))
-
-
-def by_travel(travel: Travel) -> Travelling:
-    """Goes to either side, also of what only a quarantined branch holds: a person looks at it."""
-
-    def go(side: Side, now: datetime) -> Past:
+    def _past(self, side: Side, now: datetime) -> Past:
+        """The memory of a side, also of what only a quarantined branch holds: a person looks at it."""
         if side.commit is None:
-            return travel.staged(side.files, now=now)
-        return travel.at(side.commit, now=now, quarantined=True)
+            return self._travel.staged(side.files, now=now)
+        return self._travel.at(side.commit, now=now, quarantined=True)
 
-    return go
+    def _asked(
+        self, report: Report, sides: tuple[Side, Side], pasts: tuple[Past, Past]
+    ) -> tuple[Report, list[ReviewFinding]]:
+        """The report with what agents are told before and after, and what is wrong with that."""
+        memories = [memory_of(side, self._settings) for side in sides]
+        was, is_now = map(loaded, pasts, memories)
+        budget = memories[1].automatic_tokens
+        then = pasts[0].recall if sides[0].commit and sides[0].files else None
+        answered = tuple(compare(questions_of(sides[1]), then, pasts[1].recall))
+        found = [*_over_budget(was, is_now, budget), *question_findings(answered)]
+        return replace(report, loaded_before=was, loaded_after=is_now, budget=budget, questions=answered), found
 
 
 def _over_budget(was: LoadedText, is_now: LoadedText, budget: int) -> list[ReviewFinding]:

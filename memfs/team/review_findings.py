@@ -5,18 +5,17 @@ Every finding has a stable code and a severity. Only git's objects are read.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from memfs.config import elsewhere
 from memfs.config_names import SETTINGS_FILE
 from memfs.context.builtin_sources import ConventionsMemory, PreferencesMemory
 from memfs.context.deliver import Room, SourceReply, choose, frame_cost, introduction_of
 from memfs.context.plugin import ContextSelection, Delivery
-from memfs.errors import HistoryUnavailable, ItemNotFound, ItemSyntaxError, ItemTooLarge, MemfsError, SettingInvalid
+from memfs.errors import HistoryUnavailable, ItemSyntaxError, ItemTooLarge, MemfsError, SettingInvalid
 from memfs.format import text_guard, toml_text
 from memfs.format.codec import remarks, schema_of
 from memfs.format.conflict_markers import marker_line
@@ -35,26 +34,21 @@ from memfs.git.repository import Repository
 from memfs.git.tree_diff import changed_paths
 from memfs.intake.neighbours import Neighbourhood, Neighbours, NeighbourSource, is_momentary, may_meet
 from memfs.learning.conflicts import covers, holds, in_order, record_of
-from memfs.learning.conventions import Conventions
 from memfs.learning.preferences import KIND as PREFERENCE
 from memfs.learning.preferences import Preference, preferences_in_order
-from memfs.model import Candidate, MemoryItem, Query
+from memfs.model import MemoryItem, Query
 from memfs.model.episode import StateSnapshot
 from memfs.model.ids import stem_of
 from memfs.model.item import BY_TRUST, VOUCHED
-from memfs.model.kinds import CONVENTION
 from memfs.model.problem import ERROR, WARNING
 from memfs.model.state_paths import SIDECAR_SUFFIX, document_kind
 from memfs.recall.conflict_notes import CONTRADICTS, OVER
 from memfs.recall.fence import enclosed
 from memfs.recall.tokens import count_tokens, gist
 from memfs.resources import template_text
-from memfs.search.memory import MemoryIndex
 from memfs.settings import MOUNTS, SPECS, MemorySettings, Settings
 from memfs.store.parts import CONTENT, READ_LIMIT
-from memfs.store.searcher import in_types
-from memfs.store.values import LoadedItem, is_own_file
-from memfs.team.answers import Travelling
+from memfs.store.values import is_own_file
 from memfs.team.injection import Instruction, instructions
 from memfs.team.review_changes import ChangedPaths, mapping_in, texts_of
 from memfs.team.review_report import (
@@ -64,12 +58,14 @@ from memfs.team.review_report import (
     ItemChange,
     LoadedText,
     ReviewFinding,
-    Sizes,
     finding,
     of_error,
     of_problem,
 )
 from memfs.team.review_sides import Side
+
+if TYPE_CHECKING:
+    from memfs.team.asof import Past
 
 _MOST_IN_FILE = 5
 _SHOWN = 80
@@ -330,51 +326,16 @@ _MOST = 200
 _NEIGHBOURS_SHOWN = 100
 
 
-class SideIndex:
-    """The items of one side, to be found by their words; files that cannot be read are left out."""
-
-    def __init__(self, side: Side, checked: Collection[str] = ()) -> None:
-        """``checked``: paths whose schema was checked before."""
-        self._side = side
-        self._index = MemoryIndex()
-        side.fetch(side.items)
-        items = ((path, side.readable(path, checked=path in checked)) for path in side.items)
-        self._by_id = {item.id: item for _, item in items if item is not None}
-        side.forget()
-        self._index.add(self._by_id.values())
-
-    @property
-    def seeking(self) -> SideIndex:
-        """Itself: it asks its own index."""
-        return self
-
-    def known(self, query: Query) -> list[Candidate]:
-        """The items that answer a query, best first."""
-        return self._index.search(in_types(query, self._side.kinds))
-
-    def rarest(self, terms: Collection[str], count: int) -> list[str]:
-        """Of these terms, so many that the fewest items hold, the rarest first."""
-        found = self._index.statistics(terms).frequencies
-        return sorted((term for term in terms if found.get(term)), key=lambda term: found[term])[:count]
-
-    def load(self, candidate: Candidate) -> LoadedItem | None:
-        """The item behind a candidate."""
-        item = self._by_id.get(candidate.id)
-        return None if item is None else LoadedItem(item=item, stale=False)
-
-
 def neighbour_findings(
-    before: Side, after: Side, changes: Iterable[ItemChange], past: Travelling | None = None
+    before: Side, after: Side, changes: Iterable[ItemChange], store: NeighbourSource
 ) -> Iterator[ReviewFinding]:
     """Pairs of items of which the change brings one, or changes what it says, and that do not go together.
 
     Args:
-        past: goes to a side whose index may be there already, or of one much like it; None makes one each time.
+        store: finds the items that there are after the change.
     """
     fresh = list(_fresh(before, after, changes))
-    if not fresh:
-        return
-    neighbourhood = Neighbourhood(_searched(before, after, past), after.kinds)
+    neighbourhood = Neighbourhood(store, after.kinds)
     told: set[tuple[str, str]] = set()
     if len(fresh) > _MOST:
         message = f"{len(fresh):,} memories come or change; the first {_MOST} were compared with the others"
@@ -386,17 +347,6 @@ def neighbour_findings(
             if pair not in told:
                 told.add(pair)
                 yield one
-
-
-def _searched(before: Side, after: Side, past: Travelling | None) -> NeighbourSource:
-    """Where the neighbours are looked for."""
-    if past is not None:
-        with suppress(MemfsError, OSError):  # a setting of that side may be one that nobody can be asked with
-            store = past(after, after.time).store
-            store.seeking.rarest((), 0)  # makes the index
-            return store
-    same = {path for path in after.files if before.files.get(path) == after.files[path]}
-    return SideIndex(after, same)
 
 
 def _fresh(before: Side, after: Side, changes: Iterable[ItemChange]) -> Iterator[MemoryItem]:
@@ -549,7 +499,6 @@ def _is_among(item: MemoryItem, agents: set[str]) -> bool:
     return any(agent_person(name) == mine for name in agents)
 
 
-_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 LASTING = ("preferences", "conventions")
 """The sources that tell the same at every start; what a session or a round of work left behind changes by itself."""
 
@@ -567,13 +516,13 @@ def memory_of(side: Side, here: Settings) -> MemorySettings:
         return here.memory
 
 
-def loaded(side: Side, memory: MemorySettings) -> LoadedText:
+def loaded(past: Past, memory: MemorySettings) -> LoadedText:
     """What is loaded at every start, as far as the files decide it.
 
     Args:
         memory: which sources are asked, what each may tell, and the budget.
     """
-    said = [SourceReply(source=name, selection=_vouched(_selected(side, name, memory))) for name in _asked(memory)]
+    said = [SourceReply(source=name, selection=_vouched(_selected(past, name, memory))) for name in _asked(memory)]
     every = choose(said, lambda _: False, Room(tokens=None))
     introduction = introduction_of(Delivery.AUTOMATIC)
     budget = memory.automatic_tokens or None
@@ -591,10 +540,10 @@ def _asked(memory: MemorySettings) -> list[str]:
     return [name for name in memory.automatic if name in LASTING]
 
 
-def _selected(side: Side, name: str, memory: MemorySettings) -> ContextSelection:
-    source: ConventionsMemory | PreferencesMemory = PreferencesMemory(_Preferences(side))
+def _selected(past: Past, name: str, memory: MemorySettings) -> ContextSelection:
+    source: ConventionsMemory | PreferencesMemory = PreferencesMemory(_Preferences(past))
     if name == "conventions":
-        source = ConventionsMemory(Conventions(_AgreedConvention(side), lambda: side.time))
+        source = ConventionsMemory(past.conventions)
     source.configure({**memory.sources.get(name, {})})
     return source.select(StateSnapshot())
 
@@ -608,54 +557,12 @@ def _vouched(selection: ContextSelection) -> ContextSelection:
 class _Preferences:
     """What people wish, of one side."""
 
-    def __init__(self, side: Side) -> None:
-        self._side = side
+    def __init__(self, past: Past) -> None:
+        self._past = past
 
     def get_relevant(self, context: str, *, limit: int) -> list[Preference]:  # noqa: ARG002  (the source's own words)
-        items = {item.id: item for item in of_kind(self._side, PREFERENCE)}
-        rows = preferences_in_order(items.values(), self._side.time)
+        store = self._past.store
+        found = (store.load(one) for one in store.searcher.every(Query(types=frozenset({PREFERENCE}))))
+        items = {one.item.id: one.item for one in found if one is not None}
+        rows = preferences_in_order(items.values(), self._past.now)
         return [Preference.of(items[row.id]) for row in rows[:limit]]
-
-
-class _AgreedConvention:
-    """Lists the conventions of one side."""
-
-    def __init__(self, side: Side) -> None:
-        self._items = {item.id: item for item in of_kind(side, CONVENTION)}
-
-    @property
-    def seeking(self) -> _AgreedConvention:
-        return self
-
-    def every(self, query: Query) -> Iterator[Candidate]:
-        for item in self._items.values() if CONVENTION in query.types else ():
-            moment = item.timestamp or _LONG_AGO
-            yield Candidate(id=item.id, path=item.path, similarity=0.0, type=item.type, timestamp=moment)
-
-    def find(self, reference: str) -> MemoryItem:
-        if reference not in self._items:
-            raise ItemNotFound(f"no convention is called {reference!r}", hint="memfs convention list names them")
-        return self._items[reference]
-
-    def load(self, candidate: Candidate) -> LoadedItem | None:
-        item = self._items.get(candidate.id)
-        return None if item is None else LoadedItem(item=item, stale=False)
-
-
-def of_kind(side: Side, kind: str) -> Iterator[MemoryItem]:
-    """The items of a kind that can be read."""
-    folder = f"{CONTENT}/{side.kinds.get(kind).folder}/"
-    for path in side.items:
-        if path.startswith(folder) and (item := side.readable(path)) is not None:
-            yield item
-
-
-def sizes(side: Side) -> Sizes:
-    """How much there is."""
-    counted: dict[str, int] = {}
-    for path in side.items:
-        kind = side.kinds.at(path.removeprefix(f"{CONTENT}/"))
-        if kind is not None:
-            counted[kind.name] = counted.get(kind.name, 0) + 1
-    below = [path for path in side.files if path.startswith(f"{CONTENT}/")]
-    return Sizes(files=len(below), bytes=sum(map(side.size, below)), items=counted)

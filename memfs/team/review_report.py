@@ -119,15 +119,6 @@ class LoadedText:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sizes:
-    """How much there is on one side: files and bytes below ``ContextMemory``, items by type."""
-
-    files: int = 0
-    bytes: int = 0
-    items: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AnsweredQuestion:
     """How the answer to a pinned question changes.
 
@@ -164,7 +155,6 @@ class Report:
         findings: what a reviewer should know, the worst first.
         loaded_before, loaded_after: what is always loaded.
         budget: how many tokens that may take, 0 for no bound.
-        sizes_before, sizes_after: how much there is.
         questions: the pinned questions.
         commits: how many commits the change consists of.
     """
@@ -180,8 +170,6 @@ class Report:
     loaded_before: LoadedText = LoadedText()
     loaded_after: LoadedText = LoadedText()
     budget: int = 0
-    sizes_before: Sizes = Sizes()
-    sizes_after: Sizes = Sizes()
     questions: tuple[AnsweredQuestion, ...] = ()
     commits: int = 0
 
@@ -219,13 +207,13 @@ CODES: Mapping[str, tuple[str, str]] = {
     "LinkInMemory": (ERROR, "a link or submodule stands where a memory file belongs"),
     "MergeConflict": (WARNING, "a merge kept one of two values, and nobody decided yet"),
     "NearDuplicate": (WARNING, "two memories say nearly the same"),
+    "NotAsked": (WARNING, "the memory could not be asked: neither questions nor other memories were compared"),
     "NotCompared": (NOTE, "the change has more memories than are compared with the others"),
     "NotLookedInto": (WARNING, "a packed or binary file, of which nobody sees what it holds"),
     "OriginMismatch": (WARNING, "a memory names another agent than the commit that brings it"),
     "OverBudget": (WARNING, "what is always loaded has no room in its budget any more"),
     "PinnedRemoved": (WARNING, "a pinned memory goes"),
     "PossibleSecret": (NOTE, "a long word without any order may be a key or password"),
-    "QuestionsNotAsked": (WARNING, "the pinned questions could not be asked"),
     "ReferenceUnknown": (WARNING, "a memory names another one that is not there"),
     "Repeated": (WARNING, "a memory says what another one says already"),
     "SecretAllowed": (WARNING, "a secret stays, for a reason that the file gives"),

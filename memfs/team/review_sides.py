@@ -7,7 +7,7 @@ submodules are listed, too.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from memfs.config import kinds_in
 from memfs.config_names import KINDS, SETTINGS_FILE
-from memfs.errors import ContentError, MemfsError, SchemaRefForbidden, SchemaTooComplex, SettingInvalid
+from memfs.errors import ContentError, MemfsError, SchemaRefForbidden, SettingInvalid
 from memfs.format.codec import PRUNED, Codec
 from memfs.format.schema import Schemas
 from memfs.git import process, tree
@@ -49,13 +49,12 @@ class Side:
     codec: Codec = field(init=False)
     _items: dict[str, MemoryItem | MemfsError] = field(default_factory=dict)
     _sizes: dict[str, int] = field(default_factory=dict)
-    _held: dict[str, bytes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         schemas = Schemas()
         try:
-            self.kinds, schemas = kinds_in(self.data(KINDS))
-        except (ContentError, SettingInvalid, SchemaRefForbidden, SchemaTooComplex) as error:
+            self.kinds, schemas = kinds_in(self.data(KINDS), self.repository.workspace)
+        except (ContentError, SettingInvalid, SchemaRefForbidden) as error:
             self.broken_kinds = error
         self.codec = Codec(schemas, self.kinds, self.invisible)
 
@@ -65,18 +64,7 @@ class Side:
         entry = self.files.get(path)
         if entry is None or entry.mode not in REGULAR or self.size(path) > READ_LIMIT:
             return None
-        held = self._held.get(entry.id)
-        return self.repository.blob(entry.id) if held is None else held
-
-    def fetch(self, paths: Iterable[str]) -> None:
-        """Read files at once that will be asked for one by one."""
-        wanted = {self.files[path].id: size for path in paths if 0 < (size := self.size(path)) <= READ_LIMIT}
-        missing = {blob: size for blob, size in wanted.items() if blob not in self._held}
-        self._held.update(process.contents(self.repository.git, missing))
-
-    def forget(self) -> None:
-        """Drop what was read at once."""
-        self._held.clear()
+        return self.repository.blob(entry.id)
 
     def size(self, path: str) -> int:
         """The bytes of a file; 0 for what is none."""
@@ -99,32 +87,28 @@ class Side:
         """The paths of all items."""
         return tuple(path for path in self.files if self.is_item(path))
 
-    def item(self, path: str, checked: bool = False) -> MemoryItem | MemfsError | None:
-        """The item in a file, or what is wrong with it; None where there is no such file.
-
-        Args:
-            checked: its schema was checked on another side, with the same bytes and kinds.
-        """
+    def item(self, path: str) -> MemoryItem | MemfsError | None:
+        """The item in a file, or what is wrong with it; None where there is no such file."""
         found = self._items.get(path)
         if found is None:
             data = self.data(path)
             if data is None:
                 return None
-            found = self._items[path] = self._read(data, path, checked)
+            found = self._items[path] = self._read(data, path)
         return found
 
-    def readable(self, path: str, checked: bool = False) -> MemoryItem | None:
+    def readable(self, path: str) -> MemoryItem | None:
         """The item in a file that can be read."""
-        found = self.item(path, checked)
+        found = self.item(path)
         return found if isinstance(found, MemoryItem) else None
 
-    def _read(self, data: bytes, path: str, checked: bool) -> MemoryItem | MemfsError:
+    def _read(self, data: bytes, path: str) -> MemoryItem | MemfsError:
         try:
             if self.is_archived(path):  # its type is the folder it lies in
                 kind = self.kinds.get(path.removeprefix(f"{PRUNED}/").partition("/")[0])
                 there = self.codec.read(data, f"{CONTENT}/{kind.folder}/{path.rpartition('/')[2]}", self.time)
                 return there.replace(path=path)
-            return self.codec.read(data, path, self.time, checked=checked)
+            return self.codec.read(data, path, self.time)
         except MemfsError as error:
             return error
 

@@ -32,7 +32,6 @@ from memfs.team.review_report import (
     Report,
     ReviewedDocument,
     ReviewFinding,
-    Sizes,
 )
 
 LONGEST = 60_000
@@ -258,26 +257,6 @@ def _answered(one: AnsweredQuestion) -> str:
     return "\n".join(lines)
 
 
-def _sizes(report: Report) -> str:
-    was, is_now = report.sizes_before, report.sizes_after
-    if was == is_now:
-        return ""
-    rows = [f"- {_grown('bytes', was.bytes, is_now.bytes)}, {_grown('files', was.files, is_now.files)}"]
-    rows += [f"- {row}" for row in _by_type(was, is_now)]
-    return _section("How much there is", rows)
-
-
-def _by_type(was: Sizes, is_now: Sizes) -> Iterator[str]:
-    for name in sorted(was.items.keys() | is_now.items.keys()):
-        before, after = was.items.get(name, 0), is_now.items.get(name, 0)
-        if before != after:
-            yield _grown(f"of type {code(name)}", before, after)
-
-
-def _grown(name: str, before: int, after: int) -> str:
-    return f"{name}: {before:,} → {after:,} ({after - before:+,})"
-
-
 def _section(title: str, rows: Sequence[str]) -> str:
     return "\n".join([f"### {title}", "", *_bounded(rows), ""]) if rows else ""
 
@@ -294,7 +273,6 @@ _SECTIONS: tuple[Callable[[Report], str], ...] = (
     _items,
     _documents,
     _budget,
-    _sizes,
 )
 
 

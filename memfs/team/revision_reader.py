@@ -373,7 +373,7 @@ class PastStore:
     Attributes:
         files: every file of the revision.
         kinds: the types of memory there were.
-        seeking: asks the index, which is made with the first question.
+        searcher: asks the index, which is made with the first question.
         clock: tells what counts as the present.
     """
 
@@ -395,7 +395,7 @@ class PastStore:
         renewed_in_child(self)
         self._decoded = ItemDecoder()
         self._failures: list[Problem] = []
-        self.seeking = Searcher(self)
+        self.searcher = Searcher(self)
 
     @cached_property
     def _built(self) -> Built:
@@ -492,7 +492,7 @@ class PastStore:
 
     def select(self, query: Query) -> list[MemoryItem]:
         """The items that pass the query's filters, by text score or else newest first."""
-        loaded = [self.load(candidate) for candidate in self.seeking.candidates(query)]
+        loaded = [self.load(candidate) for candidate in self.searcher.candidates(query)]
         return [found.item for found in loaded if found is not None]
 
     def unread(self, query: Query) -> list[str]:

@@ -28,14 +28,15 @@ from memfs.fs.workspace_location import is_own
 from memfs.git.ancestry import beyond, count_beyond, cut_off, holds_commit, is_ancestor, merge_bases
 from memfs.git.quarantine import require_clean
 from memfs.git.refs import HEADS, is_branch
-from memfs.git.remote import LOCK, Raced, Remote, Talk, configured, remote_of, upstream
+from memfs.git.remote import LOCK, Raced, Remote, RemoteConnection, configured, remote_of, upstream
 from memfs.git.repository import Repository
 from memfs.git.sync_state import RemoteHistory
 from memfs.git.tree_diff import snapshots
 from memfs.store import Store
 from memfs.store.parts import Parts
-from memfs.team.history_merge import Merger, MergeResult, named_files
+from memfs.team.history_merge import Merger, MergeResult
 from memfs.team.own_branch import is_separate
+from memfs.team.worktrees import first_of
 
 _MOST = 1000
 
@@ -68,7 +69,6 @@ def _has_less(repository: Repository, one: str, other: str) -> bool:
 
 _LOCK_PATIENCE = 120.0
 _ROUNDS = 20
-_NAMED = 20
 _STUCK = 6
 _PAUSE = 0.05
 _LONGEST_PAUSE = 2.0
@@ -177,7 +177,7 @@ class Syncer:
                 dry_run=dry_run,
             )
             self._settle_edits(asked, edits)
-            talk = Talk(self._repository, asked.remote)
+            talk = RemoteConnection(self._repository, asked.remote)
             try:
                 return self._rounds(talk, asked)
             finally:
@@ -190,7 +190,7 @@ class Syncer:
         what cannot be committed as it is, is left in any case.
         """
         self._store.require_open()
-        return [plan.path for plan in self._store.edits.find(False).plans] if self._adopts else []
+        return [plan.path for plan in self._store.edit_finder.find(False).plans] if self._adopts else []
 
     def _settle_edits(self, asked: _SyncRequest, wanted: bool | None) -> None:
         """Commit edits where that is wanted; refuse where nobody said so and they would be published.
@@ -206,10 +206,8 @@ class Syncer:
             if flushed.reason:
                 raise GitBusy(flushed.reason, hint="sync again when that is over")
         elif edits := self.unpublished_edits():
-            more = f" and {len(edits) - _NAMED} more" if len(edits) > _NAMED else ""
             raise PushRefused(
-                f"{len(edits)} edit(s) by hand are not committed, and would be published: "
-                f"{', '.join(edits[:_NAMED])}{more}",
+                f"{len(edits)} edit(s) by hand are not committed, and would be published: {first_of(edits, 20)}",
                 hint="look at them with 'memfs diff'; 'memfs commit' or --yes commits them, then they go along",
             )
 
@@ -243,7 +241,7 @@ class Syncer:
         raise RemoteInvalid("this repository has no remote", hint="git remote add origin ADDRESS makes one")
 
     # -- rounds ---------------------------------------------------------------------------------------------------
-    def _rounds(self, talk: Talk, asked: _SyncRequest) -> SyncOutcome:
+    def _rounds(self, talk: RemoteConnection, asked: _SyncRequest) -> SyncOutcome:
         tips = talk.branches()
         theirs = tips.get(asked.branch, "")
         joined: MergeResult | None = None
@@ -303,7 +301,7 @@ class Syncer:
         if flushed.reason:
             raise GitBusy(flushed.reason, hint="sync again when that is over")
 
-    def _fetch(self, talk: Talk, asked: _SyncRequest, announced: str, rescued: str) -> tuple[str, str]:
+    def _fetch(self, talk: RemoteConnection, asked: _SyncRequest, announced: str, rescued: str) -> tuple[str, str]:
         """The remote's commit, with all that belongs to it here, and the ref that keeps what it had before."""
         remote, branch, here = asked.remote.name, asked.branch, self._repository.head_commit()
         last = self._seen.tip(remote, branch)
@@ -399,7 +397,7 @@ class Syncer:
         self._refuse_foreign(asked, done)
         return not asked.dry_run
 
-    def _push(self, talk: Talk, asked: _SyncRequest, done: SyncOutcome) -> SyncOutcome:
+    def _push(self, talk: RemoteConnection, asked: _SyncRequest, done: SyncOutcome) -> SyncOutcome:
         self._refuse_markers(done.commit, done.fetched)
         talk.push(done.commit, asked.branch)
         self._seen.note(asked.remote.name, asked.branch, done.commit)
@@ -416,7 +414,7 @@ class Syncer:
         found = [name for name in {*before, *after} if before.get(name) != after.get(name)]
         foreign = sorted(name for name in found if not self._is_memory(name))
         if foreign:
-            named = named_files(name.decode("utf-8", "backslashreplace") for name in foreign)
+            named = first_of(name.decode("utf-8", "backslashreplace") for name in foreign)
             place = shlex.quote(str(self._repository.work_tree))
             own = f"git -C {place} push {asked.remote.name} {BRANCH}"  # where the code lies git pushes code
             push = own if is_separate(self._repository) else "git push"
@@ -436,7 +434,9 @@ class Syncer:
             path = self._repository.below(name)
             if path is not None and is_own(path) and has_markers(self._repository.blob(entry.id)):
                 raise MergeRefused(
-                    "this file has conflict markers, and is committed", path=path, hint="memfs resolve, then sync again"
+                    "this file has conflict markers, and is committed",
+                    path=path,
+                    hint="keep what is right, delete the marker lines, and sync again",
                 )
 
 

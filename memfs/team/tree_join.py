@@ -13,7 +13,8 @@ from datetime import UTC, datetime
 
 from memfs.errors import ContentError
 from memfs.format.codec import Codec
-from memfs.format.file_merge import FieldConflict, FileMerger
+from memfs.format.field_merge import FieldConflict
+from memfs.format.file_merge import FileMerger
 from memfs.git.repository import Repository
 from memfs.model import KindTable
 from memfs.model.ids import stem_of

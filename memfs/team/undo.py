@@ -27,7 +27,7 @@ from memfs.git.objects import REGULAR
 from memfs.git.tree_diff import changed_paths
 from memfs.model import Origin, Query
 from memfs.model.ids import stem_of
-from memfs.model.item import RecordedConflict
+from memfs.model.item import RecordedConflict, object_id
 from memfs.model.query import MOST, moment
 from memfs.model.state_paths import AGGREGATES
 from memfs.store import Store
@@ -104,6 +104,11 @@ class RevertVersion:
     path: str
     blob: str
     data: bytes | None = field(default=None, compare=False)
+
+    @classmethod
+    def of(cls, path: str, data: bytes) -> RevertVersion:
+        """A version that may be in no commit."""
+        return cls(path, object_id("blob", data), data)
 
 
 Data = Callable[[RevertVersion], bytes]
@@ -300,10 +305,7 @@ class RevertChoice:
         paths = [change.path for change in operation.changes]
         before = {path: one for path in paths if (one := now[path] if path in now else self._at(head, path))}
         for change in operation.changes:
-            data = change.data
-            now[change.path] = (
-                None if data is None else RevertVersion(change.path, self._repository.blob_id(data), data)
-            )
+            now[change.path] = None if change.data is None else RevertVersion.of(change.path, change.data)
         after = {path: one for path in paths if (one := now[path])}
         since = self._selection.since
         if not self._selection.names(trailers) or (since is not None and moment < since):
@@ -321,7 +323,7 @@ class RevertChoice:
         """The changes of a step by file: one that moved is one file, at two paths."""
         names: dict[str, list[str]] = {}
         for path in sorted(paths):
-            if self._store.edits.is_own(path) and not path.startswith(f"{AGGREGATES}/"):  # these are rebuilt
+            if self._store.edit_finder.is_own(path) and not path.startswith(f"{AGGREGATES}/"):  # these are rebuilt
                 names.setdefault(self._fields.name(path), []).append(path)
         for name, lain in names.items():
             old = next((before[path] for path in lain if path in before and path not in after), None)
@@ -352,197 +354,10 @@ class RevertChoice:
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-class Records:
-    """Settles the records of conflicts within items."""
-
-    def __init__(self, codec: Codec, fields: Fields, data: Data) -> None:
-        """``data`` gives the bytes of a version."""
-        self._codec = codec
-        self._fields = fields
-        self._data = data
-
-    def settle(self, path: str, present: bytes, changes: Sequence[StepChange]) -> bytes:
-        """An item's file without the records in which one side is that of the changes; any other file as it is."""
-        if not self._fields.is_item(path) or b"conflicts" not in present:
-            return present
-        try:
-            item = begun = self._codec.read(present, path, _EPOCH)
-        except MemfsError:  # it is joined, or left alone, as it is
-            return present
-        sides = list(self._sides(changes))
-        for conflict in begun.conflicts:
-            with suppress(MemfsError):  # the field says something else by now: the record is for a person
-                if any(_is_lost(conflict, *side) for side in sides):
-                    item = settled(item, conflict, take=False)
-                elif any(_is_kept(conflict, *side) for side in sides):
-                    item = settled(item, conflict, take=True)
-        return present if item == begun else self._codec.write(item, path, present).data
-
-    def _sides(
-        self, changes: Iterable[StepChange]
-    ) -> Iterable[tuple[bytes | None, Mapping[str, Any], Mapping[str, Any]]]:
-        """Of each change the bytes after it, and the fields before and after it."""
-        for change in changes:
-            before, after = (
-                self._fields.read(self._data(one), one.path)[1] if one is not None else {}
-                for one in (change.before, change.after)
-            )
-            yield (None if change.after is None else self._data(change.after)), before, after
-
-
-def _is_lost(
-    conflict: RecordedConflict, data: bytes | None, before: Mapping[str, Any], after: Mapping[str, Any]
-) -> bool:
-    """Whether what was displaced is what the change had made of the field, or of the whole."""
-    if conflict.lost_sha256:
-        return data is not None and sha256(data) == conflict.lost_sha256
-    if not conflict.field:
-        return data is None
-    return _made(conflict, conflict.lost, before, after)
-
-
-def _is_kept(
-    conflict: RecordedConflict, data: bytes | None, before: Mapping[str, Any], after: Mapping[str, Any]
-) -> bool:
-    """Whether what is there is what the change had made of the field."""
-    known = conflict.field and not conflict.lost_sha256 and data is not None
-    return bool(known) and _made(conflict, conflict.kept, before, after)
-
-
-def _made(conflict: RecordedConflict, value: Any, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    old, new = (value_at(version, conflict.field) for version in (before, after))
-    if conflict.part:
-        texts = isinstance(value, str) and isinstance(new, str)
-        return texts and value in new and not (isinstance(old, str) and value in old)
-    return equal(new, value) and not equal(old, value)
-
-
 _OWN_ACCOUNT = ("created", "updated", "origin", "trust", "conflicts")
 """Fields that say who wrote the others, when, and who vouches for them: they go with those, nobody decides on them."""
 _BESIDE = frozenset({"updated", "importance", "links", "metadata", "conflicts"})
 """Fields in which others, and memfs, keep what became of an item; they do not make its words theirs."""
-
-
-@dataclass(frozen=True, slots=True)
-class There:
-    """A file as it is, or is to be."""
-
-    path: str
-    data: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaterEdit:
-    """A field that keeps what somebody wrote into it later: what it says, and what it would have said."""
-
-    field: str
-    now: Any
-    undone: Any
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reversal:
-    """What a file becomes: None where it is to be absent; and what of it stays as somebody made it later.
-
-    ``reason`` says why nothing could be done, "" where something could.
-    """
-
-    result: There | None
-    clashes: tuple[LaterEdit, ...] = ()
-    reason: str = ""
-
-
-class Reverter:
-    """Takes changes out of files."""
-
-    def __init__(self, merger: FileMerger, fields: Fields, records: Records, data: Data) -> None:
-        """``data`` gives the bytes of a version."""
-        self._merger = merger
-        self._fields = fields
-        self._records = records
-        self._data = data
-
-    def revert(self, present: There | None, changes: Sequence[StepChange]) -> Reversal:
-        """Take the changes of one file back, newest first, from what the file is now."""
-        result = self._settled(present, changes)
-        clashes: list[LaterEdit] = []
-        for change in _joined(changes):
-            step = self._one(result, change)
-            if step.reason:
-                return Reversal(result=present, reason=step.reason)
-            result = step.result
-            clashes += step.clashes
-        return Reversal(result=result, clashes=_last(clashes))
-
-    def _settled(self, present: There | None, changes: Sequence[StepChange]) -> There | None:
-        """The file without the conflicts that a merge recorded against what is taken back."""
-        if present is None:
-            return None
-        return There(present.path, self._records.settle(present.path, present.data, changes))
-
-    def _one(self, present: There | None, change: StepChange) -> Reversal:
-        before, after = self._there(change.before), self._there(change.after)
-        if present == after:
-            return Reversal(result=before)
-        if present is None or present == before:  # somebody took it away, or put it back, already
-            return Reversal(result=present)
-        if after is None:
-            return Reversal(result=present, clashes=(LaterEdit(field="", now="made anew", undone="brought back"),))
-        if before is None:
-            if self._is_same(after, present):
-                return Reversal(result=None)
-            return Reversal(result=present, clashes=(LaterEdit(field="", now="edited later", undone="removed"),))
-        return self._merged(before, after, present)
-
-    def _is_same(self, made: There, present: There) -> bool:
-        """Whether an item still is what it was made as, whatever feedback it was given, whatever was linked to it."""
-        if made.path != present.path or not self._fields.is_item(made.path):
-            return False
-        differing = self._fields.differing(made.data, present.data, made.path)
-        return differing is not None and differing <= _BESIDE
-
-    def _merged(self, before: There, after: There, present: There) -> Reversal:
-        """Take the difference between two versions out of a third that came from the later one."""
-        clashes = []
-        path = before.path if present.path == after.path else present.path
-        if path != before.path and before.path != after.path:
-            clashes.append(LaterEdit(field="path", now=present.path, undone=before.path))
-        joined = self._merger.merge(path, after.data, present.data, before.data, prefer="ours", record=False)
-        if joined.whole or joined.data is None:
-            return Reversal(result=present, reason=joined.reason or "its versions cannot be joined")
-        clashes += [
-            LaterEdit(field=one.field, now=one.kept, undone=one.lost)
-            for one in joined.conflicts
-            if one.field.partition(".")[0] not in _OWN_ACCOUNT
-        ]
-        return Reversal(result=There(path, joined.data), clashes=tuple(clashes))
-
-    def _there(self, version: RevertVersion | None) -> There | None:
-        return None if version is None else There(version.path, self._data(version))
-
-
-def _joined(changes: Sequence[StepChange]) -> list[StepChange]:
-    """Changes between which nobody else wrote as one, newest first."""
-    found: list[StepChange] = []
-    for change in changes:
-        if found and found[-1].before == change.after:
-            found[-1] = replace(found[-1], before=change.before)
-        else:
-            found.append(change)
-    return found
-
-
-def _last(clashes: Sequence[LaterEdit]) -> tuple[LaterEdit, ...]:
-    """Of several clashes in a field, the one with the oldest value: that is what it would say."""
-    return tuple({clash.field: clash for clash in clashes}.values())
-
-
-UNDO_SOURCE = "undo"
-_TRIES = 5
-_FEW = 100
-_LONGEST = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -557,11 +372,141 @@ class UntouchedField:
         undone: what it would say had the later edit not been.
     """
 
-    id: str
-    path: str
+    id: str = ""
+    path: str = ""
     field: str
     now: Any
     undone: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reversal:
+    """What a file becomes: None where it is to be absent; and what of it stays as somebody made it later.
+
+    ``reason`` says why nothing could be done, "" where something could.
+    """
+
+    result: RevertVersion | None
+    clashes: tuple[UntouchedField, ...] = ()
+    reason: str = ""
+
+
+class Reverter:
+    """Takes changes out of files."""
+
+    def __init__(self, codec: Codec, fields: Fields, data: Data) -> None:
+        """``data`` gives the bytes of a version."""
+        self._codec = codec
+        self._merger = FileMerger(codec)
+        self._fields = fields
+        self._data = data
+
+    def revert(self, present: RevertVersion | None, changes: Sequence[StepChange]) -> Reversal:
+        """Take the changes of one file back, newest first, from what the file is now."""
+        result = None if present is None else self._settled(present, changes)
+        clashes: list[UntouchedField] = []
+        for change in _joined(changes):
+            step = self._one(result, change)
+            if step.reason:
+                return Reversal(result=present, reason=step.reason)
+            result = step.result
+            clashes += step.clashes
+        return Reversal(result=result, clashes=_last(clashes))
+
+    def _one(self, present: RevertVersion | None, change: StepChange) -> Reversal:
+        before, after = change.before, change.after
+        if present == after:
+            return Reversal(result=before)
+        if present is None or present == before:  # somebody took it away, or put it back, already
+            return Reversal(result=present)
+        if after is None:
+            return Reversal(result=present, clashes=(UntouchedField(field="", now="made anew", undone="brought back"),))
+        if before is None:
+            if self._is_same(after, present):
+                return Reversal(result=None)
+            return Reversal(result=present, clashes=(UntouchedField(field="", now="edited later", undone="removed"),))
+        return self._merged(before, after, present)
+
+    def _is_same(self, made: RevertVersion, present: RevertVersion) -> bool:
+        """Whether an item still is what it was made as, whatever feedback it was given, whatever was linked to it."""
+        if made.path != present.path or not self._fields.is_item(made.path):
+            return False
+        differing = self._fields.differing(self._data(made), self._data(present), made.path)
+        return differing is not None and differing <= _BESIDE
+
+    def _merged(self, before: RevertVersion, after: RevertVersion, present: RevertVersion) -> Reversal:
+        """Take the difference between two versions out of a third that came from the later one."""
+        clashes = []
+        path = before.path if present.path == after.path else present.path
+        if path != before.path and before.path != after.path:
+            clashes.append(UntouchedField(field="path", now=present.path, undone=before.path))
+        versions = (self._data(one) for one in (after, present, before))
+        joined = self._merger.merge(path, *versions, prefer="ours", record=False)
+        if joined.whole or joined.data is None:
+            return Reversal(result=present, reason=joined.reason or "its versions cannot be joined")
+        clashes += [
+            UntouchedField(field=one.field, now=one.kept, undone=one.lost)
+            for one in joined.conflicts
+            if one.field.partition(".")[0] not in _OWN_ACCOUNT
+        ]
+        return Reversal(result=RevertVersion.of(path, joined.data), clashes=tuple(clashes))
+
+    def _settled(self, present: RevertVersion, changes: Sequence[StepChange]) -> RevertVersion:
+        """The file without the conflicts that a merge recorded against what is taken back."""
+        path, data = present.path, self._data(present)
+        if not self._fields.is_item(path) or b"conflicts" not in data:
+            return present
+        try:
+            item = begun = self._codec.read(data, path, _EPOCH)
+        except MemfsError:  # it is joined, or left alone, as it is
+            return present
+        for conflict in begun.conflicts:
+            lost = any(self._is_lost(conflict, change) for change in changes)
+            if lost or any(self._made(conflict, conflict.kept, change) for change in changes):
+                with suppress(MemfsError):  # the field says something else by now: the record is for a person
+                    item = settled(item, conflict, take=not lost)
+        return present if item == begun else RevertVersion.of(path, self._codec.write(item, path, data).data)
+
+    def _is_lost(self, conflict: RecordedConflict, change: StepChange) -> bool:
+        """Whether what was displaced is what the change had made of the field, or of the whole."""
+        if conflict.lost_sha256:
+            return change.after is not None and sha256(self._data(change.after)) == conflict.lost_sha256
+        return self._made(conflict, conflict.lost, change) if conflict.field else change.after is None
+
+    def _made(self, conflict: RecordedConflict, value: Any, change: StepChange) -> bool:
+        """Whether a change made of a field what one side of a conflict says; of a whole version nobody can tell."""
+        if not conflict.field or conflict.lost_sha256:
+            return False
+        old, new = (value_at(self._values(one), conflict.field) for one in (change.before, change.after))
+        if conflict.part:
+            texts = isinstance(value, str) and isinstance(new, str)
+            return texts and value in new and not (isinstance(old, str) and value in old)
+        return equal(new, value) and not equal(old, value)
+
+    def _values(self, version: RevertVersion | None) -> Mapping[str, Any]:
+        return {} if version is None else self._fields.read(self._data(version), version.path)[1]
+
+
+def _joined(changes: Sequence[StepChange]) -> list[StepChange]:
+    """Changes between which nobody else wrote as one, newest first."""
+    found: list[StepChange] = []
+    for change in changes:
+        if found and found[-1].before == change.after:
+            found[-1] = replace(found[-1], before=change.before)
+        else:
+            found.append(change)
+    return found
+
+
+def _last(clashes: Sequence[UntouchedField]) -> tuple[UntouchedField, ...]:
+    """Of several clashes in a field, the one with the oldest value: that is what it would say."""
+    return tuple({clash.field: clash for clash in clashes}.values())
+
+
+UNDO_SOURCE = "undo"
+_TRIES = 5
+_FEW = 100
+_LONGEST = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -612,7 +557,7 @@ class _File:
     """One file: what it is, and what it becomes; ``clean`` is its blob id before any of what is taken back."""
 
     id: str
-    present: There | None
+    present: RevertVersion | None
     reversal: Reversal
     since: datetime
     clean: str
@@ -677,11 +622,9 @@ class Undo:
             choice = choosing.choose()
             if waits and any(not step.commit for step in choice.steps):
                 raise GitBusy(f"what is to be undone waits for its commit: {waits}", hint="undo it when that is over")
-            records = Records(self._parts.codec, self._fields, choosing.data)
-            reverting = Reverter(FileMerger(self._parts.codec), self._fields, records, choosing.data)
-            files = self._files(choice, reverting)
+            files = self._files(choice, Reverter(self._parts.codec, self._fields, choosing.data))
             self._refuse_edited(files)
-            plans = self._plans(files)
+            plans = self._plans(files, choosing.data)
             if plans is None:
                 continue
             done = self._told(choice, files)
@@ -711,19 +654,19 @@ class Undo:
             )
         return found
 
-    def _present(self, name: str, changes: Sequence[StepChange]) -> There | None:
+    def _present(self, name: str, changes: Sequence[StepChange]) -> RevertVersion | None:
         """The file as it is, wherever it lies by now."""
         paths = list(dict.fromkeys(path for change in changes for path in change.paths))
         if self._fields.is_item(paths[0]):
             paths.insert(0, self._store.locate(name))
         for path in filter(None, paths):
             try:
-                return There(path, self._parts.seen.read(path, READ_LIMIT).data)
+                return RevertVersion.of(path, self._parts.seen.read(path, READ_LIMIT).data)
             except FileNotFoundError:
                 continue
         return None
 
-    def _id_of(self, name: str, present: There | None, changes: Sequence[StepChange]) -> str:
+    def _id_of(self, name: str, present: RevertVersion | None, changes: Sequence[StepChange]) -> str:
         path = present.path if present is not None else changes[0].paths[0]
         return stem_of(path) if self._fields.is_item(path) else name
 
@@ -749,20 +692,15 @@ class Undo:
                 hint=self._history.way_out(unsaved),
             )
 
-    def _plans(self, files: Iterable[_File]) -> list[FilePlan] | None:
+    def _plans(self, files: Iterable[_File], data: Data) -> list[FilePlan] | None:
         """The writes; None where a file is not what it was when it was read."""
         plans: list[FilePlan] = []
         for one in files:
-            present, result = one.present, one.reversal.result
-            wanted: dict[str, tuple[bytes | None, bytes | None]] = {}
-            if present is not None:
-                wanted[present.path] = present.data, None
-            if result is not None:
-                before = present.data if present is not None and present.path == result.path else None
-                wanted[result.path] = (before, result.data)
-            for path, (before, after) in wanted.items():
-                plan = self._store.plan_restore(path, after)
-                if plan is not None and plan.before != before:
+            before = {one.present.path: data(one.present)} if one.present is not None else {}
+            after = {one.reversal.result.path: data(one.reversal.result)} if one.reversal.result is not None else {}
+            for path in {**before, **after}:
+                plan = self._store.plan_restore(path, after.get(path))
+                if plan is not None and plan.before != before.get(path):
                     return None
                 plans += [plan] if plan is not None else []
         return plans
@@ -791,9 +729,7 @@ class Undo:
                 for one in touched
             ),
             conflicts=tuple(
-                UntouchedField(id=one.id, path=one.path, field=clash.field, now=clash.now, undone=clash.undone)
-                for one in touched
-                for clash in one.reversal.clashes
+                replace(clash, id=one.id, path=one.path) for one in touched for clash in one.reversal.clashes
             ),
             already=choice.already,
             left=(*choice.left, *((one.path, one.reversal.reason) for one in files if one.reversal.reason)),

@@ -127,7 +127,9 @@ def take_away(layout: Layout, repository: Repository, commit: str) -> tuple[str,
     finally:
         tree.close()
     left = tuple(sorted(_present(folder)))
-    _remove_empty(folder)
+    for inner in folder.iterdir():
+        if inner.is_dir() and not inner.is_symlink():
+            remove_empty(inner)
     _forget(layout)
     if not left and os.path.isdir(folder):
         io.rmdir(folder)
@@ -239,12 +241,6 @@ def _present(folder: Path) -> Iterator[str]:
                 yield path
 
 
-def _remove_empty(folder: Path) -> None:
-    for place, _, _ in os.walk(folder, topdown=False, followlinks=False):
-        if place != str(folder) and not os.listdir(place):
-            io.rmdir(place)
-
-
 def _require_free(folder: Path) -> None:
     if os.path.lexists(folder) and not (folder.is_dir() and not folder.is_symlink() and not os.listdir(folder)):
         hint = "name another folder with --at"
@@ -316,3 +312,30 @@ def remove_all(folder: Path) -> None:
             inner = os.path.join(place, name)
             io.unlink(inner) if os.path.islink(inner) else io.rmdir(inner)
     io.rmdir(folder)
+
+
+def remove_empty(top: Path) -> None:
+    """Remove a folder and those in it, as far as nothing lies there."""
+    for place, _, _ in os.walk(top, topdown=False, followlinks=False):
+        with suppress(StorageIO, OSError):
+            io.rmdir(place)
+
+
+def first_of(names: Iterable[str], most: int = 5) -> str:
+    """The first few names, and how many more there are."""
+    listed = list(names)
+    return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
+
+
+def update_refs(repository: Repository, orders: Iterable[str], reason: str) -> None:
+    """Create, move or delete refs together, as orders of ``git update-ref``; the caller holds ``commit.lock``.
+
+    Args:
+        reason: for the reflog.
+
+    Raises:
+        GitFailed: git refused; none was moved.
+    """
+    data = os.fsencode("".join(f"{order}\n" for order in orders))
+    with tether(repository.state.parent) as held:
+        repository.git.run("update-ref", "--stdin", "-m", reason, data=data, keep=(held,))

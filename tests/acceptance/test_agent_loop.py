@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
+from kit.model_server import ModelReply, ModelServer, Request, says
 from memfs import MemoryItem, MemoryLayer, Query, Workspace, open_workspace
-from memfs.testing.model_server import ModelReply, ModelServer, Request, says
 
 CODE = Path(__file__).resolve().parents[2] / "examples" / "agent_loop"
 MODULES = ("run", "agent", "models", "world")

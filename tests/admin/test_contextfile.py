@@ -257,7 +257,7 @@ def test_check_names_a_choice_that_is_not_there(opened: Callable[..., Workspace]
 
     (problem,) = [found for found in workspace.checker.check() if "reviews" in found.message]
 
-    assert (problem.code, workspace.recall.search("anything").hits) == ("SettingInvalid", ())
+    assert (problem.code, workspace.recaller.search("anything").hits) == ("SettingInvalid", ())
 
 
 def test_recall_learns_of_a_search_by_meaning(opened: Callable[..., Workspace]) -> None:

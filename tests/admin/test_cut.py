@@ -368,7 +368,7 @@ def test_a_quarantined_branch_stays_quarantined_when_its_commits_get_new_ids(
         workspace.teams.past.at(erased.tip)
     git(root, "merge", "-q", "--no-ff", "-m", "Take it over", "bad")
     with pytest.raises(BranchQuarantined):
-        workspace.recall.search("deploy")
+        workspace.recaller.search("deploy")
 
 
 def test_a_stop_of_a_cut_lets_no_quarantined_branch_out(

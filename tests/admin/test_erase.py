@@ -17,7 +17,7 @@ from memfs import EraseRefused, ItemNotFound, MemfsError, MemoryItem
 from memfs.admin import backup
 from memfs.admin.backup import Backups, own_folder
 from memfs.admin.merge_spool import MergeSpool, records_of
-from memfs.format.file_merge import FieldConflict
+from memfs.format.field_merge import FieldConflict
 from memfs.fs import io
 from memfs.git import rewrite_conditions
 from memfs.model.time import utc_now
@@ -69,7 +69,7 @@ def test_all_versions_leave_files_history_index_and_journal(opened: Opened, git:
     put(workspace)
     put(workspace, text=SECRET.replace("7781", "7782"))
     put(workspace, text=SECRET.replace("7781", "7783"), kind="episodic")
-    assert workspace.recall.search("marten gate").hits
+    assert workspace.recaller.search("marten gate").hits
     workspace.store.fold()
     done = workspace.eraser.erase("gate")
     assert (done.plan.versions, done.proof.hits, done.plan.shared) == (3, (), False)
@@ -77,7 +77,7 @@ def test_all_versions_leave_files_history_index_and_journal(opened: Opened, git:
     assert not in_objects(workspace.root, "marten")
     assert anywhere(workspace.root, b"marten") == []
     assert workspace.store.get("gate") is None
-    assert workspace.recall.search("marten gate").hits == ()
+    assert workspace.recaller.search("marten gate").hits == ()
     assert workspace.store.get("other") is not None
     assert git(workspace.root, "status", "--porcelain") == ""
     git(workspace.root, "fsck", "--full", "--strict")

@@ -35,7 +35,7 @@ def home(opened: Opened, tmp_path: Path) -> Workspace:
 
 def ask(workspace: Workspace) -> None:
     """Find the memory, so that the caches of a workspace have it; close it."""
-    assert workspace.recall.search(WORD).hits
+    assert workspace.recaller.search(WORD).hits
     workspace.store.fold()
     workspace.close()
 
@@ -126,7 +126,7 @@ def test_the_cache_of_a_living_neighbour_stays(home: Workspace, opened: Opened, 
     """Another workspace of this user keeps its cache, whatever is erased here."""
     other = opened(tmp_path / "other" / "m", index__engine="sqlite")
     other.store.put(MemoryItem("bread is baked at six", "knowledge", id="bread"))
-    assert other.recall.search("bread").hits
+    assert other.recaller.search("bread").hits
     other.store.fold()
     before = sorted(path.name for path in other.parts.index.folder.iterdir())
     ask(home)
@@ -187,7 +187,7 @@ def test_no_file_of_a_cache_is_readable_by_others(home: Workspace, opened: Opene
     try:
         for engine in ("whoosh", "sqlite"):
             workspace = opened(home.root, index__engine=engine)
-            workspace.recall.search(WORD)
+            workspace.recaller.search(WORD)
             workspace.teams.past.at("HEAD").recall.search(WORD)
             workspace.conflicts.list(scan=True)
             workspace.store.put(MemoryItem("tests fail without a sandbox", "episodic", id=f"failed-{engine}"))

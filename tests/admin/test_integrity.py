@@ -80,9 +80,9 @@ def test_28_rot_is_not_recalled_nor_listed_and_the_answer_is_partial(workspace: 
     workspace.store.put(MemoryItem("The dog sleeps in the barn.", "semantic", id="dog"))
     rot_text(workspace)
     for _ in range(3):
-        answer = workspace.recall.search("sleeps barn")
+        answer = workspace.recaller.search("sleeps barn")
         assert ([hit.item.id for hit in answer.hits], answer.partial) == (["dog"], True)
-    listed = workspace.recall.search("")
+    listed = workspace.recaller.search("")
     assert ([hit.item.id for hit in listed.hits], listed.partial) == (["dog"], True)
     assert [item.id for item in workspace.store.select(Query(text=""))] == ["dog"]
 
@@ -91,10 +91,10 @@ def test_partial_concerns_only_questions_that_the_file_could_answer(workspace: W
     """A question for another type, or for files elsewhere, is answered in full."""
     workspace.store.put(MemoryItem("cat photos are in the album", "procedural", id="album"))
     rot_text(workspace)
-    workspace.recall.search("cat")
-    assert not workspace.recall.search(Query(text="cat", types=frozenset({"procedural"}))).partial
-    assert not workspace.recall.search(Query(text="cat", path="ContextMemory/memories/procedural")).partial
-    assert workspace.recall.search(Query(text="cat", path="ContextMemory/memories")).partial
+    workspace.recaller.search("cat")
+    assert not workspace.recaller.search(Query(text="cat", types=frozenset({"procedural"}))).partial
+    assert not workspace.recaller.search(Query(text="cat", path="ContextMemory/memories/procedural")).partial
+    assert workspace.recaller.search(Query(text="cat", path="ContextMemory/memories")).partial
 
 
 @pytest.mark.parametrize("how", ["in place", "replaced", "same size and time", "touched"])
@@ -120,7 +120,7 @@ def test_a_persons_edit_is_never_taken_for_rot(workspace: Workspace, how: str) -
     else:
         with full.open("r+b") as file:
             file.write(edited)
-    answer = workspace.recall.search("cow")
+    answer = workspace.recaller.search("cow")
     assert ([hit.item.content for hit in answer.hits], answer.partial) == ([TEXT.replace("cat", "cow")], False)
     assert workspace.store.get("cat") is not None
     assert workspace.store.problems() == []
@@ -135,7 +135,7 @@ def test_an_edit_in_the_same_tick_as_the_last_look_is_an_edit(workspace: Workspa
     stamp = workspace.parts.index.stamps()[path][1]
     young = stamp._replace(mtime_ns=facts.mtime_ns, ctime_ns=facts.ctime_ns, checked_ns=facts.ctime_ns + 1)
     workspace.parts.index.restamp(path, young)
-    assert [hit.item.id for hit in workspace.recall.search("cow").hits] == ["cat"]
+    assert [hit.item.id for hit in workspace.recaller.search("cow").hits] == ["cat"]
 
 
 @pytest.mark.parametrize("kind", ["nfs4", "9p", "fuse.sshfs", "vfat", ""])
@@ -148,7 +148,7 @@ def test_where_times_cannot_be_relied_on_nothing_is_called_rot(
     path = path_of(workspace)
     rot(workspace, path, data=(workspace.root / path).read_bytes().replace(b"cat", b"cow"))
     workspace.store.refresh([path])
-    assert [hit.item.id for hit in workspace.recall.search("cow").hits] == ["cat"]
+    assert [hit.item.id for hit in workspace.recaller.search("cow").hits] == ["cat"]
     assert workspace.store.problems() == []
 
 
@@ -193,7 +193,7 @@ def test_rot_stays_rot_through_reindexing_and_reopening(opened: Opened, engine: 
         return
     first.close()
     again = opened(first.root, index__engine=engine)
-    answer = again.recall.search("")
+    answer = again.recaller.search("")
     assert (answer.hits, answer.partial) == ((), True)
 
 
@@ -211,9 +211,9 @@ def test_rot_that_heals_is_served_again(workspace: Workspace) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("memfs.fs.tree.Tree.read", wrong)
         assert [problem.code for problem in workspace.checker.check(integrity=True)] == ["CorruptItem"]
-        assert workspace.recall.search("cat").hits == ()
+        assert workspace.recaller.search("cat").hits == ()
     assert workspace.checker.check(integrity=True) == []
-    assert [hit.item.id for hit in workspace.recall.search("cat").hits] == ["cat"]
+    assert [hit.item.id for hit in workspace.recaller.search("cat").hits] == ["cat"]
 
 
 # -- one bad of many ----------------------------------------------------------------------------------------------
@@ -240,8 +240,8 @@ def test_one_bad_of_10000_leaves_9999(opened: Opened, bad: str, many: int, monke
             return read(tree, path, limit)  # type: ignore[arg-type]
 
         monkeypatch.setattr("memfs.fs.tree.Tree.read", failing)
-    listed = workspace.recall.search(Query(text="", limit=many))
-    found = workspace.recall.search(Query(text="word", limit=many))
+    listed = workspace.recaller.search(Query(text="", limit=many))
+    found = workspace.recaller.search(Query(text="word", limit=many))
     for answer in (listed, found):
         present = {hit.item.id for hit in answer.hits if not hit.stale}
         assert (len(present), "n200" in present, answer.partial) == (many - 1, False, True)
@@ -462,7 +462,7 @@ def test_a_damaged_branch_is_told_with_what_to_do(workspace: Workspace) -> None:
     assert not any(row.done for row in rows)
     assert any("git reflog" in row.sentence for row in rows)
     assert ref.read_bytes() == b"0" * 40 + b"\n"
-    assert [hit.item.id for hit in workspace.recall.search("cat").hits] == ["cat"]
+    assert [hit.item.id for hit in workspace.recaller.search("cat").hits] == ["cat"]
 
 
 # -- the journal, what was set aside, the index -------------------------------------------------------------------
@@ -526,7 +526,7 @@ def test_a_damaged_index_is_told_and_made_anew(opened: Opened, engine: str) -> N
     """The index vouches for itself; a damaged one is not used, and recall is right all the same."""
     first = opened(index__engine=engine)
     first.store.put(MemoryItem(TEXT, "semantic", id="cat"))
-    first.recall.search("cat")
+    first.recaller.search("cat")
     first.store.fold()
     first.store.flush()
     first.close()
@@ -535,7 +535,7 @@ def test_a_damaged_index_is_told_and_made_anew(opened: Opened, engine: str) -> N
     stamps.write_bytes(flipped(stamps.read_bytes(), 99))
     again = opened(first.root, index__engine=engine)
     assert [problem.code for problem in again.checker.check(integrity=True)] == ["IndexDamaged"]
-    assert [hit.item.id for hit in again.recall.search("cat").hits] == ["cat"]
+    assert [hit.item.id for hit in again.recaller.search("cat").hits] == ["cat"]
     assert again.checker.check(integrity=True) == []
 
 
@@ -551,7 +551,7 @@ def test_29_a_planted_index_is_never_loaded(opened: Opened, tmp_path: Path) -> N
 
     first = opened(index__engine="whoosh")
     first.store.put(MemoryItem(TEXT, "semantic", id="cat"))
-    first.recall.search("cat")
+    first.recaller.search("cat")
     first.store.fold()
     first.close()
     folder = first.parts.index.folder
@@ -564,7 +564,7 @@ def test_29_a_planted_index_is_never_loaded(opened: Opened, tmp_path: Path) -> N
                 if damage is not None:
                     path.write_bytes(damage)
         again = opened(first.root, index__engine="whoosh")
-        answer = again.recall.search("cat")
+        answer = again.recaller.search("cat")
         assert ([hit.item.id for hit in answer.hits], answer.partial) == (["cat"], False)
         again.store.fold()
         again.close()
@@ -594,10 +594,10 @@ def test_43_both_sides_edit_one_item(workspace: Workspace, git: Git) -> None:
     git(root, "checkout", "-q", "main")
     (root / path).write_text(text.replace("roof", "table"))
     git(root, "commit", "-qam", "table")
-    assert workspace.recall.search("table").hits
+    assert workspace.recaller.search("table").hits
     git(root, "config", "--remove-section", "merge.memfs")  # as in a clone without the merge driver
     git(root, "merge", "other", check=False)
-    answer = workspace.recall.search("cat")
+    answer = workspace.recaller.search("cat")
     assert [(hit.item.content, hit.stale) for hit in answer.hits] == [(TEXT.replace("roof", "table"), True)]
     assert answer.partial
     (problem,) = workspace.store.problems()
@@ -609,7 +609,7 @@ def test_43_both_sides_edit_one_item(workspace: Workspace, git: Git) -> None:
     assert "<<<<<<<" in (root / path).read_text()
     (root / path).write_text(text.replace("roof", "chair"))
     git(root, "commit", "-qam", "merged")
-    found = workspace.recall.search("cat")
+    found = workspace.recaller.search("cat")
     assert [(hit.item.content, hit.stale) for hit in found.hits] == [(TEXT.replace("roof", "chair"), False)]
     assert not found.partial
 
@@ -643,7 +643,7 @@ def persons_day(workspace: Workspace, git: Git, steps: int) -> None:
         for path in paths:
             vouch(workspace, path)
         person_does(root, paths, git, chooser, step)
-        answer = workspace.recall.search(Query(text="", limit=9))
+        answer = workspace.recaller.search(Query(text="", limit=9))
         for hit in answer.hits:
             assert hit.item.content in (root / hit.item.path).read_text()
         assert (len(answer.hits), answer.partial) == (3, False)

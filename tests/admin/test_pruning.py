@@ -168,7 +168,7 @@ def test_pruned_items_lie_in_the_archive_and_nowhere_else(opened: Opened, git: G
     assert all(
         row.split()[2] in blobs for row in git(workspace.root, "ls-tree", "-r", "HEAD").splitlines() if PRUNED in row
     )
-    assert {hit.item.id for hit in workspace.recall.search("apple").hits} == {"m2", "m3", "m4"}
+    assert {hit.item.id for hit in workspace.recaller.search("apple").hits} == {"m2", "m3", "m4"}
     assert [item.id for item in workspace.pruner.pruned.list()] == ["m1", "m0"]
     assert workspace.store.get("m0") is None
     assert workspace.checker.check() == []
@@ -194,7 +194,7 @@ def test_every_way_back_works(opened: Opened, git: Git, way: str) -> None:
         git(workspace.root, "revert", "--no-edit", "HEAD")
     assert (workspace.root / before["m0"].path).read_bytes() == data
     assert not (workspace.root / PRUNED / "semantic" / "m0.yaml").exists()
-    assert "m0" in {hit.item.id for hit in workspace.recall.search("apple").hits}
+    assert "m0" in {hit.item.id for hit in workspace.recaller.search("apple").hits}
     assert git(workspace.root, "status", "--porcelain") == ""
 
 

@@ -126,7 +126,7 @@ def _(world: World, name: str) -> None:
     handles = [ContextMemory(world.path), ContextMemory(world.path)]
     seen = [dict(one.retrieve_state("partial", hypotheses=[name]).content.hypothesis_data[0]) for one in handles]
     for handle, values in zip(handles, seen, strict=True):
-        handle.store_hypothesis({**values, "matches": values["matches"] + 1})
+        handle.store_hypothesis({**values, "matches": values["matches"] + 1}, base=values)
 
 
 @given(parsers.parse("a policy that keeps closed iterations for {days:d} days"))

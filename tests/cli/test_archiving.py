@@ -93,14 +93,3 @@ def test_usage_shows_areas_quotas_and_growth(root: Path, memfs: Memfs) -> None:
     assert "archived" in shown
     assert "growth is linear" in shown
     assert "of 1.0 MB" in shown
-
-
-def test_usage_draws_a_picture(root: Path, memfs: Memfs, tmp_path: Path) -> None:
-    """--plot writes an SVG (S15)."""
-    pytest.importorskip("matplotlib")
-    lay(root, 1)
-    drawn = memfs("usage", "--plot", str(tmp_path / "usage.svg"))
-    refused = memfs("usage", "--plot", str(tmp_path / "nowhere" / "x.svg"))
-    assert (refused.code, "whether its folder is there" in refused.err, ".tmp" in refused.err) == (1, True, False)
-    assert drawn.code == 0, drawn.err
-    assert "<svg" in (tmp_path / "usage.svg").read_text()

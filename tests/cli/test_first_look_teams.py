@@ -66,7 +66,7 @@ def test_row_43_markers_in_the_settings_are_called_so(memfs: Memfs, root: Path) 
     ran = memfs("list")
     assert ran.code == 1
     assert "memfs.toml:1:1: a merge left conflict markers in it" in ran.err
-    assert "memfs resolve" in ran.err
+    assert "delete the marker lines" in ran.err
 
 
 def test_b2_a_dry_run_of_a_branch_counts_what_waits_there(memfs: Memfs, bare: Memfs, root: Path) -> None:

@@ -155,7 +155,6 @@ def test_what_is_no_longer_in_its_source_stays_and_is_named(claude: Path, memfs:
     [
         ((), "name a file or folder"),
         (("--from", "mem0"), "name a file or folder"),
-        (("x.json", "--from", "mem0", "--format", "csv"), "--format is for an export"),
         (("notes.jsonl", "--reviewed"), "--reviewed is for what another memory keeps"),
         (("missing.jsonl",), "cannot be read"),
         (("missing.md", "--from", "agents-md"), "not there"),

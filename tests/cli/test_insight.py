@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
@@ -85,19 +84,6 @@ def test_an_analysis_is_shown_with_its_reasons(worked: Path, memfs: Memfs) -> No
     assert "strategy swap" in ran.out
     found = memfs("analyze", "Scout", "--iterations", "1", "--json").json
     assert (found["iterations"], found["outputs"]) == ([2], 3)
-
-
-def test_an_analysis_is_drawn(worked: Path, memfs: Memfs, tmp_path: Path) -> None:
-    """--plot writes a picture beside the text (S11)."""
-    pytest.importorskip("matplotlib")
-    picture = tmp_path / "scout.svg"
-    ran = memfs("analyze", "Scout", "--plot", str(picture))
-    assert ran.code == 0, ran.err
-    assert ET.parse(picture).getroot().tag.endswith("svg")
-    assert f"drawn in {picture}" in ran.err
-    refused = memfs("analyze", "Scout", "--plot", str(tmp_path / "nowhere" / "x.svg"))
-    assert refused.code == 1
-    assert "nowhere" in refused.err
 
 
 def test_an_unknown_agent_is_an_error(worked: Path, memfs: Memfs) -> None:

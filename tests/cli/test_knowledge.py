@@ -95,19 +95,3 @@ def test_a_review_is_told_in_words(memfs: Any) -> None:
         assert "(-" not in told.out
     found = memfs("remember", "it looks a bit odd somewhere today", "--review", "--json").json
     assert {row["name"] for row in found["reviewers"]} == {"analyzer", "patterns", "knowledge-archaeologist"}
-
-
-@pytest.mark.parametrize(("name", "begins"), [("x.png", b"\x89PNG"), ("x.svg", b"<?xml")])
-def test_a_picture_is_what_its_name_says(root: Path, memfs: Any, name: str, begins: bytes) -> None:
-    """A .png holds PNG, an .svg SVG (D2)."""
-    pytest.importorskip("matplotlib")
-    assert memfs("usage", "--plot", str(root / name)).code == 0
-    assert (root / name).read_bytes().startswith(begins)
-
-
-def test_a_picture_of_another_sort_is_refused(root: Path, memfs: Any) -> None:
-    """What cannot be drawn is refused before anything is written, with the endings that can (D2)."""
-    told = memfs("usage", "--plot", str(root / "x.jpg"))
-    assert told.code == 2
-    assert ".svg or .png" in told.err
-    assert not (root / "x.jpg").exists()

@@ -155,6 +155,7 @@ def test_editors_get_schemas_on_request_only(bare: Memfs, project: Path, memfs: 
         "kinds:\n  recipe:\n    layer: semantic\n    description: Food.\n    body:\n"
         "      type: object\n      properties: {serves: {type: integer}}\n"
     )
+    assert memfs("trust", "--yes").code == 0
     elsewhere = root.parent / "schemas"
     shown = memfs("schema", "export", str(elsewhere), "--json").json
     assert "recipe.schema.json" in shown["files"]

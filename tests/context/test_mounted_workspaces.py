@@ -97,7 +97,7 @@ def test_recall_asks_a_mounted_workspace_and_says_whose_the_hits_are(team: Team,
         "team:swim": "tool",
     }
     assert "20 connections" in (own.root / found["team:pool"].path).read_text()
-    assert [hit.item.id for hit in own.recall.search("which pool").hits] == ["workers"]
+    assert [hit.item.id for hit in own.recaller.search("which pool").hits] == ["workers"]
 
 
 @pytest.mark.parametrize("engine", ["whoosh", "sqlite", "memory"])
@@ -112,7 +112,7 @@ def test_scores_are_those_of_one_workspace_that_holds_everything(team: Team, ope
         own.store.put(item)
     question = "which deploy needs a tokem"  # a slip that no workspace holds
     together = own.sources.mounts.recall.search(question)
-    expected = {hit.item.id: hit.score for hit in every.recall.search(question).hits}
+    expected = {hit.item.id: hit.score for hit in every.recaller.search(question).hits}
     assert len(expected) == 7
     assert {hit.item.id.removeprefix("team:"): hit.score for hit in together.hits} == pytest.approx(expected)
 

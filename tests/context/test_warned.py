@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from memfs.fs import io
-from memfs.learning.triggers import FILE, FILES, OLDER, WarningHistory, WarningLog, WarningRecord
+from memfs.learning.triggers import FILES, LOG, OLDER, WarningHistory, WarningLog, WarningRecord
 from memfs.model.episode import StateSnapshot
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -86,9 +86,9 @@ def test_the_log_holds_no_text_and_stays_short(tmp_path: Path) -> None:
     """Of a situation a digest is kept, readable by its owner alone; old warnings go (threat model)."""
     log = WarningLog(tmp_path)
     warned(tmp_path).note(AUTH, ["e-1"])
-    text = (tmp_path / FILE).read_text()
+    text = (tmp_path / LOG).read_text()
     assert not [word for word in ("auth", "login", "coder", "s1") if word in text]
-    assert (tmp_path / FILE).stat().st_mode & 0o77 == 0
+    assert (tmp_path / LOG).stat().st_mode & 0o77 == 0
 
     for number in range(5_000):
         log.add(WarningRecord(float(number), f"{number:024}", "", ("e-1",)))
@@ -104,7 +104,7 @@ def test_whatever_stands_in_the_log_does_no_harm(tmp_path: Path) -> None:
         b"\x00\xff", b"{}", b"[1]", b'["x", "a", "b", []]', b"[1, 2, 3, 4]", b'[NaN, "a", "b", ["c"]]',
         b"[" * 5_000, b'[1, "a", "b", [{}]]', json.dumps([NOON.timestamp(), "a", "b", ["c"]]).encode()[:20],
     ]  # fmt: skip
-    (tmp_path / FILE).write_bytes(b"\n".join(rubbish))
+    (tmp_path / LOG).write_bytes(b"\n".join(rubbish))
 
     warned(tmp_path).note(AUTH, ["e-1"])
 
@@ -115,7 +115,7 @@ def test_a_log_that_cannot_be_kept_costs_no_warning(tmp_path: Path) -> None:
     """A deleted log, a folder in its place, a link or a full disk: this process goes on (faults row 1)."""
     mine = warned(tmp_path)
     mine.note(AUTH, ["e-1"])
-    (tmp_path / FILE).unlink()
+    (tmp_path / LOG).unlink()
     assert (mine.of(AUTH), warned(tmp_path).of(AUTH)) == (("e-1",), ())
 
     def full(name: str, path: str | os.PathLike[str]) -> None:
@@ -129,13 +129,13 @@ def test_a_log_that_cannot_be_kept_costs_no_warning(tmp_path: Path) -> None:
         io.set_hook(before)
     assert (mine.of(AUTH), warned(tmp_path).of(AUTH)) == (("e-2",), ())
 
-    (tmp_path / FILE).unlink()
+    (tmp_path / LOG).unlink()
     (tmp_path / "elsewhere").write_bytes(b"precious")
-    (tmp_path / FILE).symlink_to(tmp_path / "elsewhere")
+    (tmp_path / LOG).symlink_to(tmp_path / "elsewhere")
     mine.note(AUTH, ["e-3"])
     assert (tmp_path / "elsewhere").read_bytes() == b"precious"
-    (tmp_path / FILE).unlink()
-    (tmp_path / FILE).mkdir()
+    (tmp_path / LOG).unlink()
+    (tmp_path / LOG).mkdir()
     mine.note(AUTH, ["e-4"])
     assert mine.of(AUTH) == ("e-4",)
 
@@ -155,7 +155,7 @@ def test_processes_write_at_once_and_nothing_recent_is_lost(tmp_path: Path) -> N
     writing = [subprocess.Popen([sys.executable, "-c", _WRITES, str(tmp_path), name]) for name in "abc"]
     assert [process.wait(30) for process in writing] == [0, 0, 0]
 
-    lines = (tmp_path / OLDER).read_bytes().split(b"\n") + (tmp_path / FILE).read_bytes().split(b"\n")
+    lines = (tmp_path / OLDER).read_bytes().split(b"\n") + (tmp_path / LOG).read_bytes().split(b"\n")
     found = WarningLog(tmp_path).news()
     assert len(found) == len([line for line in lines if line])
     assert {"a-1999", "b-1999", "c-1999"} <= {given.exact for given in found}
@@ -180,7 +180,7 @@ def test_a_log_that_was_emptied_is_read_from_its_beginning(tmp_path: Path) -> No
     known = warned(tmp_path)
     warned(tmp_path).note(AUTH, ["e-1"])
     assert known.of(AUTH) == ("e-1",)
-    os.truncate(tmp_path / FILE, 0)
+    os.truncate(tmp_path / LOG, 0)
     clock = Clock()
     clock.now += timedelta(minutes=5)
     warned(tmp_path, clock).note(AUTH, ["r"])

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from index_contract import IndexContract
 
 from memfs.search.engine import Index
 from memfs.search.memory import MemoryIndex
-from memfs.testing.index_contract import IndexContract
 
 
 class TestMemoryIndex(IndexContract):

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from index_contract import IndexContract
 
 from memfs.search.engine import Index
 from memfs.search.sqlite import SqliteIndex
-from memfs.testing.index_contract import IndexContract
 
 
 class TestSqliteIndex(IndexContract):

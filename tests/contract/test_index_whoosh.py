@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from index_contract import IndexContract
 
 from memfs.search.engine import Index
 from memfs.search.whoosh import WhooshIndex
-from memfs.testing.index_contract import IndexContract
 
 
 class TestWhooshIndex(IndexContract):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -65,6 +66,25 @@ def test_python_blocks_run(code: str, memfs_on_path: Path, tmp_path: Path) -> No
     """Each Python block is a program of its own that ends well."""
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_python_blocks_are_typed(tmp_path: Path) -> None:
+    """Every Python block of every page passes mypy as strictly as memfs itself; one may name the file it stands in."""
+    root = Path(__file__).resolve().parents[2]
+    pages = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
+    names = []
+    for page in pages:
+        code = [code for language, code in blocks(page.read_text(encoding="utf-8")) if language == "python"]
+        for number, block in enumerate(code, 1):
+            stated = re.match(r"# (\w+)\.py\n", block)
+            stem = re.sub(r"\W", "_", page.relative_to(root).with_suffix("").as_posix())
+            names.append(f"{stated[1] if stated else f'{stem}_{number}'}.py")
+            (tmp_path / names[-1]).write_text(block, encoding="utf-8")
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(root / ".mypy_cache"), *names]
+    environ = {**os.environ, "MYPYPATH": str(root)}
+    done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(names) > 20
 
 
 # -- JSON contracts -----------------------------------------------------------------------------------------------

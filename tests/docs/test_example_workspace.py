@@ -16,7 +16,7 @@ from memfs import ContextMemory
 from memfs.admin.check import Checker
 from memfs.admin.layout import files
 from memfs.config import load, load_kinds
-from memfs.config_names import FEEDBACK_TEMPLATE
+from memfs.config_names import FEEDBACK_TEMPLATE, KINDS
 from memfs.doors.cli.app import run
 from memfs.doors.langgraph import MemfsSaver
 from memfs.format.codec import Codec, schema_of
@@ -118,9 +118,10 @@ def test_a_copy_in_git_passes_check_and_answers(example: Path) -> None:
     """A workspace made of it is sound but not trusted yet, and recall finds the decision asked about."""
     with open_workspace(example, watch=False) as workspace:
         checker: Checker = workspace.checker
-        assert [(problem.path, problem.code) for problem in checker.check()] == [(FEEDBACK_TEMPLATE, "Untrusted")]
+        untrusted = [(KINDS, "Untrusted"), (FEEDBACK_TEMPLATE, "Untrusted")]
+        assert sorted((problem.path, problem.code) for problem in checker.check()) == sorted(untrusted)
         assert workspace.store.count() == len(ITEMS)
-        hits = workspace.recall.search("which database do we keep the parcel events in").hits
+        hits = workspace.recaller.search("which database do we keep the parcel events in").hits
         assert hits[0].item.id == "postgres-for-parcel-events-7h2k9q"
 
 

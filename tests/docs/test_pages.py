@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import memfs
-from memfs import errors
+from memfs import errors, seeds
 from memfs.doors.cli import reference
 from memfs.doors.cli.app import VERBS, cli
 from memfs.format.secrets import CONTEXTS, INSIDE, TOKENS
@@ -49,7 +49,7 @@ def section(text: str, title: str) -> str:
 
 
 # -- python.md ----------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", sorted(memfs.__all__))
+@pytest.mark.parametrize("name", sorted([*memfs.__all__, *seeds.__all__]))
 def test_every_public_name_is_described(name: str, page: Read) -> None:
     """A name that can be imported from memfs is on the page of the Python API."""
     assert re.search(rf"\b{name}\b", page("docs/python.md"))

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from memfs.context.isolation import MOST_LETTERS
 from memfs.context.plugin_failures import IN_A_ROW, LONGEST_PAUSE
@@ -15,12 +18,15 @@ from memfs.model.episode import StateSnapshot
 Read = Callable[[str], str]
 
 
-def test_the_source_of_the_page_runs_and_keeps_the_contract(page: Read) -> None:
+def test_the_source_of_the_page_runs_and_keeps_the_contract(
+    page: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its class is a source, and its test class passes."""
-    code = re.findall(r"^```python\n(.*?)^```$", page("docs/plugins.md"), re.MULTILINE | re.DOTALL)
+    source_code, test_code = re.findall(r"^```python\n(.*?)^```$", page("docs/plugins.md"), re.MULTILINE | re.DOTALL)
+    (tmp_path / "my_package.py").write_text(source_code)
+    monkeypatch.syspath_prepend(tmp_path)
     names: dict[str, Any] = {"__name__": "plugins_page"}
-    for block in code:
-        exec(block, names)
+    exec(test_code, names)
     contract, source = names["TestOnCall"](), names["OnCall"]()
     contract.test_it_has_a_name_and_a_layer(source)
     contract.test_it_takes_its_table(source)

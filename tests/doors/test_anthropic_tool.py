@@ -99,7 +99,7 @@ def test_a_full_disk_is_told_and_changes_nothing(tmp_path: Path) -> None:
 def test_a_file_is_a_note_that_every_other_door_finds(call: Call, workspace: Workspace) -> None:
     """B5: what the model writes is an item with its path, its origin and an agent's trust, and recall finds it."""
     call("create", path=NOTE, file_text="The database listens on port 6543.\n")
-    hit = workspace.recall.search("which port does the database listen on").hits[0].item
+    hit = workspace.recaller.search("which port does the database listen on").hits[0].item
     assert (hit.type, hit.title, hit.trust) == ("note", "notes/db.md", "agent")
     assert (hit.content, hit.origin.agent, hit.origin.session, hit.origin.tool) == (
         "The database listens on port 6543.\n",
@@ -130,7 +130,7 @@ def test_notes_of_people_are_files_for_the_model(call: Call, workspace: Workspac
 def test_a_title_changed_by_hand_moves_the_file(call: Call, workspace: Workspace) -> None:
     """B5: the title is the path; the old path is free again, and both files are kept apart."""
     call("create", path="/memories/a.md", file_text="first")
-    item = workspace.store.get(workspace.recall.search("first").hits[0].item.id)
+    item = workspace.store.get(workspace.recaller.search("first").hits[0].item.id)
     assert item is not None
     workspace.store.put(item.replace(title="moved.md"))
     call("create", path="/memories/a.md", file_text="second")

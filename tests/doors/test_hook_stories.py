@@ -64,7 +64,7 @@ def _items(root: Path, kind: str) -> list[MemoryItem]:
 
 
 def _of(workspace: Workspace, kind: str) -> list[MemoryItem]:
-    found = workspace.recall.search(Query(text="", types=frozenset({kind}), limit=100)).hits
+    found = workspace.recaller.search(Query(text="", types=frozenset({kind}), limit=100)).hits
     return [hit.item for hit in found]
 
 

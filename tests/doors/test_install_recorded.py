@@ -70,7 +70,7 @@ def test_each_becomes_a_memory_of_its_kind(told: tuple[Path, list[tuple[str, str
     """C6, C7: wish, plan, finished task, failure and decision; and what only worked is cleared at the end."""
     root, _ = told
     with open_workspace(find_place(str(root), {}).root, watch=False, settings=SETTINGS) as workspace:
-        hits = workspace.recall.search(Query(text="", limit=100)).hits
+        hits = workspace.recaller.search(Query(text="", limit=100)).hits
     kinds = [hit.item.type for hit in hits]
     assert kinds.count("preference") == kinds.count("prospective") == 1
     done = [hit.item for hit in hits if hit.item.type == "procedural"]

@@ -161,10 +161,9 @@ def test_what_an_older_version_listened_to_is_put_right() -> None:
 
 
 def test_hooks_that_call_memfs_by_hand_are_not_ours() -> None:
-    """C6: what somebody wrote himself is told with its line, and stays."""
+    """C6: what somebody wrote himself stays."""
     by_hand = {"type": "command", "command": "/usr/bin/memfs hook Stop || true"}
     text = json.dumps({"hooks": {"Stop": [{"hooks": [by_hand]}]}}, indent=2)
-    assert installer.lines_by_hand(text) == [6]
     assert installer.handlers_in(text) == []
     assert installer.without_hooks(installer.with_hooks(text, GROUPS)) == text
 

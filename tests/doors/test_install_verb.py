@@ -109,11 +109,9 @@ def test_a_home_that_is_a_repository_is_told(call: Call, own_world: Path, monkey
 
 
 def test_what_stands_in_the_way_is_told(call: Call, settings: Path) -> None:
-    """C6: hooks that are switched off, and a call that somebody wrote himself."""
-    by_hand = {"hooks": [{"type": "command", "command": "memfs hook Stop"}]}
-    settings.write_text(json.dumps({"disableAllHooks": True, "hooks": {"Stop": [by_hand]}}, indent=2))
+    """C6: hooks that are switched off."""
+    settings.write_text(json.dumps({"disableAllHooks": True}, indent=2))
     _, _, err = call("install", "claude-code")
-    assert "settings.json:7 calls memfs, too, and was written by hand" in err
     assert "switches all hooks off" in err
 
 

@@ -11,6 +11,7 @@ import pathlib
 import re
 import uuid
 from collections import deque
+from contextlib import suppress
 from enum import Enum
 from typing import Any
 
@@ -161,7 +162,8 @@ def test_the_classes_of_a_value_are_known_before_it_is_made() -> None:
 )
 def test_an_edit_that_makes_no_value_is_told(kept: Any) -> None:
     """A person changed the file into what stands for nothing: a content error with a remedy, nothing else."""
-    types_in({"value": kept.get("value")})
+    with suppress(ContentError):
+        types_in(kept)
     with pytest.raises(ContentError) as caught:
         unpack(SERDE, kept)
     assert caught.value.hint

@@ -431,7 +431,7 @@ def test_an_entry_is_a_file_that_every_other_door_finds(opened: Callable[..., Wo
     workspace = opened()
     store = MemfsStore(workspace=workspace, agent="planner")
     store.put(("users", "ada"), "city", {"text": "Ada lives in Lisbon", "since": 2019})
-    hit = workspace.recall.search("where does Ada live").hits[0].item
+    hit = workspace.recaller.search("where does Ada live").hits[0].item
     assert (hit.type, hit.title, hit.trust, hit.origin.agent) == ("entry", "users/ada/city", "agent", "planner")
     assert hit.tags == ("users", "users/ada")
     assert hit.content == "text: Ada lives in Lisbon\nsince: 2019"

@@ -18,7 +18,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, Implementation, ResourceTemplateReference
 
 from memfs.doors.mcp import MemoryServer, ToolSet, build_server
-from memfs.doors.mcp.answer import discreet, told
+from memfs.doors.mcp.answer import discreet, error_text
 from memfs.doors.mcp.arguments import Argument, checked
 from memfs.doors.mcp.tools import NAMES, TOOLS
 from memfs.errors import QueryInvalid, StorageIO
@@ -379,10 +379,12 @@ def test_arguments_are_taken_where_they_can_only_mean_one_thing() -> None:
 
 def test_errors_tell_nothing_of_the_machine() -> None:
     """Folders outside the workspace are left out of what a client is told, addresses are not (B5)."""
-    said = told(StorageIO("/home/ada/.cache/memfs/x.db: full", path="/srv/work/a.yaml", hint="see ~/x/y"), "/srv/work")
+    said = error_text(
+        StorageIO("/home/ada/.cache/memfs/x.db: full", path="/srv/work/a.yaml", hint="see ~/x/y"), "/srv/work"
+    )
     assert said == "StorageIO: a.yaml: .../x.db: full (see .../y)"
     assert discreet("see https://host/a/b and a/b/c.yaml") == "see https://host/a/b and a/b/c.yaml"
-    assert len(told(StorageIO("x" * 9_000))) < 1_100
+    assert len(error_text(StorageIO("x" * 9_000))) < 1_100
 
 
 # -- faults ---------------------------------------------------------------------------------------------------------

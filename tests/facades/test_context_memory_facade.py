@@ -148,7 +148,7 @@ def test_what_was_exported_is_imported_elsewhere(opened: Opened, tmp_path: Path)
     assert other.import_from(target).counts == {"hypothesis": 1, "system_state": 1}
     assert other.retrieve_state().content == memory.retrieve_state().content
     with target.open("rb") as stream:
-        assert other.import_from(stream, format="jsonl").same == 2
+        assert other.import_from(stream).same == 2
     other.store_hypothesis({"id": "h", "rating": 1})
     with pytest.raises(Conflict, match=r"hypotheses/h\.json"):
         other.import_from(target)
@@ -157,10 +157,13 @@ def test_what_was_exported_is_imported_elsewhere(opened: Opened, tmp_path: Path)
 
 
 def test_questions_are_answered_from_the_cache(memory: ContextMemory) -> None:
-    """The same question again, with nothing stored in between, is a hit (S14)."""
+    """The same question again reads no document again (S14)."""
     memory.store_agent_output({"agent_type": "Ranking", "task_id": "t"})
-    assert [memory.retrieve_state("full").cached for _ in range(3)] == [False, True, True]
-    assert memory.cache_statistics()["answers"]["hits"] == 2
+    memory.retrieve_state("full")
+    before = memory.cache_statistics()
+    memory.retrieve_state("full")
+    after = memory.cache_statistics()
+    assert (after["misses"], after["hits"] > before["hits"]) == (before["misses"], True)
 
 
 def test_a_closed_memory_says_so(memory: ContextMemory) -> None:

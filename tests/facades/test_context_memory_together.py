@@ -1,4 +1,4 @@
-"""ContextMemory with several handles at once: what each read is what its changes are judged by (issue 5, point 8)."""
+"""ContextMemory with several handles at once: the version that each read is what its changes are judged by."""
 
 from __future__ import annotations
 
@@ -32,29 +32,28 @@ def test_each_handle_adds_to_what_it_read(two: tuple[ContextMemory, ContextMemor
     first.store_hypothesis({"id": "h", "wins": 5, "text": "x"})
     reads = hypothesis(first), hypothesis(second)
 
-    first.store_hypothesis({**reads[0], "wins": reads[0]["wins"] + 1, "text": "better"})
-    ack = second.store_hypothesis({**reads[1], "wins": reads[1]["wins"] + 1, "state": "reviewed"}, ["p"])
+    first.store_hypothesis({**reads[0], "wins": reads[0]["wins"] + 1, "text": "better"}, base=reads[0])
+    changed = {**reads[1], "wins": reads[1]["wins"] + 1, "state": "reviewed"}
+    ack = second.store_hypothesis(changed, ["p"], base=reads[1])
 
     stored = hypothesis(first)
     assert (stored["wins"], stored["text"], stored["state"], stored["parents"]) == (7, "better", "reviewed", ["p"])
     assert ack.conflicts == ()
 
 
-def test_who_read_the_outcome_goes_on_from_it(two: tuple[ContextMemory, ContextMemory]) -> None:
-    """After a retrieval, and after a look at the history, the stored total is what is added to (S10)."""
+def test_a_version_of_the_history_may_be_the_base(two: tuple[ContextMemory, ContextMemory]) -> None:
+    """After a look at the history, the stored total is what is added to (S10)."""
     first, second = two
-    first.store_hypothesis({"id": "h", "wins": 1})
-    second.store_hypothesis({"id": "h", "wins": 1})
-    assert hypothesis(first)["wins"] == 2
-    first.store_hypothesis({"id": "h", "wins": 3})
+    first.store_hypothesis({"id": "h", "wins": 2})
     version = second.hypothesis_history("h").versions[-1].document
-    second.store_hypothesis({**version, "wins": version["wins"] + 1})
+    first.store_hypothesis({"id": "h", "wins": 3}, base={"wins": 2})
+    second.store_hypothesis({**version, "wins": version["wins"] + 1}, base=version)
 
     assert hypothesis(first)["wins"] == 4
 
 
 def test_agents_of_one_thread_say_what_they_read(two: tuple[ContextMemory, ContextMemory]) -> None:
-    """With ``base`` each is judged by its own reading, whatever the handle saw since (S2)."""
+    """Each is judged by its own reading, whatever the others stored since (S2)."""
     memory, _ = two
     memory.store_hypothesis({"id": "h", "wins": 5})
     reads = [hypothesis(memory) for _ in range(3)]
@@ -72,7 +71,7 @@ def test_a_contradiction_is_named_in_the_acknowledgement(two: tuple[ContextMemor
     read = hypothesis(second)
     first.store_hypothesis({"id": "h", "state": "accepted"})
 
-    ack = second.store_hypothesis({**read, "state": "rejected"})
+    ack = second.store_hypothesis({**read, "state": "rejected"}, base=read)
 
     assert ack.conflicts == ("state",)
     assert hypothesis(first)["state"] == "rejected"
@@ -84,7 +83,7 @@ def _count(path: Path) -> None:
     with ContextMemory(path) as memory:
         for _ in range(5):
             read = hypothesis(memory)
-            memory.store_hypothesis({"id": "h", "reviews": read["reviews"] + 1})
+            memory.store_hypothesis({"id": "h", "reviews": read["reviews"] + 1}, base=read)
 
 
 def test_agents_in_processes_of_their_own_count_together(two: tuple[ContextMemory, ContextMemory]) -> None:

@@ -90,7 +90,7 @@ def test_what_happened_in_the_last_hour_is_found(coordinator: MemoryCoordinator)
     ago = datetime.now() - timedelta(hours=1)
     assert [memory.id for memory in coordinator.retrieve("tests", since=ago)] == [new.id]
     assert [memory.id for memory in coordinator.retrieve("", since=ago.isoformat())] == [new.id]
-    hits = coordinator.workspace.recall.search(Query(text="tests", since=ago)).hits
+    hits = coordinator.workspace.recaller.search(Query(text="tests", since=ago)).hits
     assert [hit.item.id for hit in hits] == [new.id]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from memfs import MemoryCoordinator, MemoryItem, MultiLayeredMemorySystem
+from memfs import MemoryCoordinator, MemoryItem, MultiLayeredMemorySystem, trust
 from memfs.errors import SchemaInvalid, SettingInvalid
 from memfs.workspace import Workspace
 
@@ -26,6 +26,7 @@ def social(opened: Callable[..., Workspace], monkeypatch: pytest.MonkeyPatch) ->
     root = opened().root
     monkeypatch.syspath_prepend(str(SOCIAL))
     (root / "ContextMemory/configuration/kinds.yaml").write_bytes((SOCIAL / "kinds.yaml").read_bytes())
+    trust.grant(root)
     named = tomllib.loads((SOCIAL / "memfs.toml").read_text())["review"]["reviewers"]
     return opened(root, review__reviewers=named)
 

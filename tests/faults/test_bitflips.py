@@ -89,7 +89,7 @@ def turned(path: Path, bit: int) -> Iterator[None]:
 def assert_right(workspace: Workspace, missing: int = 0) -> None:
     """Every way of asking gives texts that were written, or an error of ours; at most ``missing`` of them lack."""
     for query in (Query(text="barn doors", limit=50), Query(text="", limit=50)):
-        answer = workspace.recall.search(query)
+        answer = workspace.recaller.search(query)
         found = {hit.item.id: hit.item.content for hit in answer.hits}
         assert found.items() <= TEXTS.items()
         assert len(found) >= len(TEXTS) - missing
@@ -149,7 +149,7 @@ def test_a_flip_with_a_trace_is_an_edit(root: Path, scale: Scale, figures: Figur
             name = chooser.choice(list(TEXTS))
             path = workspace.store.locate(name)
             with turned(root / path, chooser.randrange((root / path).stat().st_size * 8)):
-                answer = workspace.recall.search(Query(text="", limit=50))
+                answer = workspace.recaller.search(Query(text="", limit=50))
                 found = {hit.item.id: hit.item.content for hit in answer.hits if not hit.stale}
                 assert {other: found.get(other) for other in TEXTS if other != name} == {
                     other: text for other, text in TEXTS.items() if other != name
@@ -282,7 +282,7 @@ def index_files(workspace: Workspace) -> list[Path]:
 def flip_index(root: Path, engine: str, count: int, chooser: random.Random) -> None:
     """Flip bits of the index: each answer is right, each damage is told."""
     with opened(root, engine) as workspace:
-        workspace.recall.search("barn")
+        workspace.recaller.search("barn")
         workspace.store.fold()
         files = index_files(workspace)
         whole = {path: path.read_bytes() for path in files}
@@ -315,7 +315,7 @@ def test_28_the_index(root: Path, engine: str, scale: Scale, figures: Figures) -
 def test_28_the_index_the_check_catches_one_that_is_believed(root: Path) -> None:
     """Without the manifest's digests, the same check fails."""
     with opened(root, "sqlite") as workspace:
-        workspace.recall.search("barn")
+        workspace.recaller.search("barn")
         workspace.store.fold()
         manifest = next(path for path in index_files(workspace) if path.name == "manifest.json")
     written = {Path(name).name: digest for name, digest in json.loads(manifest.read_text())["files"].items()}

@@ -63,7 +63,7 @@ def test_31_versions_are_ordered_by_revision(opened: Opened, clock: Clock, git: 
     assert [text for row in shown for text in jumps if f"content: {text}" in row] == list(reversed(jumps))
     assert len({row.commit for row in log}) == 4
     fresh = opened(workspace.root)
-    assert [hit.item.content for hit in fresh.recall.search("right").hits] == ["right again"]
+    assert [hit.item.content for hit in fresh.recaller.search("right").hits] == ["right again"]
     git(workspace.root, "fsck", "--full", "--strict")
 
 
@@ -113,15 +113,15 @@ def test_31_hand_edits_are_seen_and_adopted_whatever_the_clock(
     item = workspace.store.get("a")
     assert item is not None
     path = workspace.root / item.path
-    assert [hit.item.id for hit in workspace.recall.search("before").hits] == ["a"]
+    assert [hit.item.id for hit in workspace.recaller.search("before").hits] == ["a"]
     saved = time.time_ns() + int(jump.total_seconds() * 1e9)
     path.write_text(path.read_text().replace("before", "after!"))
     os.utime(path, ns=(saved, saved))
-    assert [hit.item.id for hit in workspace.recall.search("after").hits] == ["a"]
+    assert [hit.item.id for hit in workspace.recaller.search("after").hits] == ["a"]
     clock.ahead = -jump
     path.write_text(path.read_text().replace("after!", "walnut"))
     os.utime(path, ns=(saved, saved))
-    assert [hit.item.id for hit in workspace.recall.search("walnut").hits] == ["a"]
+    assert [hit.item.id for hit in workspace.recaller.search("walnut").hits] == ["a"]
     clock.ahead = timedelta()
     assert workspace.store.flush(adopt=True, quiet_seconds=5).adopted == (item.path,)
     assert git(workspace.root, "status", "--porcelain") == ""
@@ -186,7 +186,7 @@ def test_31_recency_misbehaves_for_no_time(opened: Opened, clock: Clock) -> None
     assert values["a"] == 1.0
     assert 0.0 < values["b"] < 0.01
     clock.ahead = -20 * YEAR
-    assert {hit.item.id for hit in workspace.recall.search("walnut").hits} == {"a", "b"}
+    assert {hit.item.id for hit in workspace.recaller.search("walnut").hits} == {"a", "b"}
 
 
 def _recency(candidate: Candidate, now: datetime) -> float:

@@ -139,7 +139,7 @@ def test_27_a_failing_disk_sends_writes_elsewhere_until_it_is_well(world: World,
         other.store.delete("gone")
         for workspace in (mine, other, world.open()):
             assert contents(workspace) == {"made": "new words", "kept": "third"}
-            assert [hit.item.id for hit in workspace.recall.search(Query(text="words")).hits] == ["made"]
+            assert [hit.item.id for hit in workspace.recaller.search(Query(text="words")).hits] == ["made"]
             assert workspace.store.get("gone") is None
             assert workspace.store.find("mad").content == "new words"
         assert mine.store.storage().state == "fallback"

@@ -156,7 +156,7 @@ def test_10_fuzzed_files_in_a_workspace_leave_the_rest_as_it_is(opened: Opened, 
         name = str(path.relative_to(workspace.root))
         assert (name in valid) != (name in reported), name
         assert path.read_bytes() == data
-    assert len(workspace.recall.search(Query(text="walnut", limit=100)).hits) >= 20
+    assert len(workspace.recaller.search(Query(text="walnut", limit=100)).hits) >= 20
     flushed = workspace.store.flush(adopt=True)
     assert flushed.reason == ""
     assert {path for path in flushed.adopted if "/f" in path} == {path for path in valid if "/f" in path}
@@ -252,9 +252,9 @@ def test_20_hostile_queries_give_an_answer_or_a_typed_error(opened: Opened, engi
     for text in QUERIES:
         began = time.monotonic()
         with contextlib.suppress(QueryInvalid):
-            workspace.recall.search(text)
+            workspace.recaller.search(text)
         assert time.monotonic() - began < ENDLESS, text[:40]
-        assert [hit.item.id for hit in workspace.recall.search("walnut").hits] == ["a"], text[:40]
+        assert [hit.item.id for hit in workspace.recaller.search("walnut").hits] == ["a"], text[:40]
 
 
 @pytest.mark.parametrize("engine", ["memory", "whoosh", "sqlite"])
@@ -269,7 +269,7 @@ def test_20_random_queries_and_filters_never_raise_anything_foreign(opened: Open
         dice = random.Random(number)
         text = "".join(dice.choices([*PIECES, "walnut "], k=dice.randrange(12)))
         with contextlib.suppress(MemfsError):
-            answered += len(workspace.recall.search(Query(text=text, **filters(dice))).hits) >= 0
+            answered += len(workspace.recaller.search(Query(text=text, **filters(dice))).hits) >= 0
     assert answered > 0
 
 

@@ -25,7 +25,7 @@ def remember(workspace: Workspace, name: str, text: str = "x") -> str:
 
 def found(workspace: Workspace, words: str) -> list[str]:
     """Contents of the hits for some words."""
-    return [hit.item.content for hit in workspace.recall.search(words).hits]
+    return [hit.item.content for hit in workspace.recaller.search(words).hits]
 
 
 def until(condition: Callable[[], bool], seconds: float = 10) -> bool:

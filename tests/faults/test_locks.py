@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -21,7 +19,7 @@ from kit.crowd import FAULTS
 from memfs import MemoryItem
 from memfs.errors import LockTimeout
 from memfs.fs import lock as lock_module
-from memfs.fs.lock import FileLock, Turn
+from memfs.fs.lock import FileLock
 from memfs.workspace import Workspace
 
 pytestmark = pytest.mark.faults
@@ -33,7 +31,6 @@ HOLDER = """
 import os, sys, time
 from pathlib import Path
 from memfs.fs.lock import FileLock
-from memfs.fs.lock import Turn
 with FileLock(Path(sys.argv[1])).hold("a long task"):
     if "fork" in sys.argv:
         reading, writing = os.pipe()
@@ -154,47 +151,17 @@ def test_47_a_forked_child_can_take_locks_that_a_thread_of_its_parent_held(tmp_p
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-@pytest.mark.parametrize("deleted", [["lock"], [".lock.twin"]], ids=lambda names: names[0])
-def test_47_a_lock_file_deleted_while_held_never_gives_two_holders(tmp_path: Path, deleted: list[str]) -> None:
+@pytest.mark.parametrize("deleted", ["lock", ".lock.second"])
+def test_47_a_lock_file_deleted_while_held_never_gives_two_holders(tmp_path: Path, deleted: str) -> None:
     """Whoever comes after the file was deleted waits for the holder all the same (faults row 47)."""
     path = tmp_path / "lock"
     with holder(path) as (process, _):
-        for name in deleted:
-            (tmp_path / name).unlink()
+        (tmp_path / deleted).unlink()
         assert not can_be_had(path)
         process.kill()
         process.wait()
     assert can_be_had(path, 2)
-    assert sorted(os.listdir(tmp_path)) == [".lock.twin", "lock"]
-    assert os.path.samefile(path, tmp_path / ".lock.twin")
-
-
-def test_47_a_copied_folder_has_locks_that_work(tmp_path: Path) -> None:
-    """A copy breaks the two names apart: the lock mends itself, and is still one lock."""
-    first = tmp_path / "first"
-    first.mkdir()
-    assert can_be_had(first / "lock")
-    copy = tmp_path / "copy"
-    shutil.copytree(first, copy)
-    assert not os.path.samefile(copy / "lock", copy / ".lock.twin")
-    with holder(copy / "lock"):
-        assert not can_be_had(copy / "lock")
-        (copy / "lock").unlink()
-        assert not can_be_had(copy / "lock")
-    assert os.path.samefile(copy / "lock", copy / ".lock.twin")
-
-
-def test_47_where_a_file_has_one_name_only_locks_do_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a file system without hard links the lock works as before."""
-
-    def link(*_: object, **__: object) -> None:
-        raise PermissionError(1, "Operation not permitted")
-
-    monkeypatch.setattr(os, "link", link)
-    lock = FileLock(tmp_path / "lock")
-    with lock.hold("first"):
-        assert not can_be_had(tmp_path / "lock")
-    assert can_be_had(tmp_path / "lock")
+    assert sorted(os.listdir(tmp_path)) == [".lock.second", "lock"]
 
 
 DELETER = """
@@ -210,11 +177,11 @@ COUNTER = """
 import os, sys, time
 from pathlib import Path
 from memfs.fs import lock
-if "no twin" in sys.argv:
-    lock.FileLock._twinned = lambda self, fd: True
 path, counter, seconds = Path(sys.argv[1]), os.open(sys.argv[2], os.O_RDWR), float(sys.argv[3])
 end, done = time.monotonic() + seconds, 0
 mine = lock.FileLock(path)
+if "one file" in sys.argv:
+    mine._second = path.with_name(f"second-{os.getpid()}")
 while time.monotonic() < end:
     with mine.hold("count"):
         number = int(os.pread(counter, 9, 0))
@@ -249,9 +216,9 @@ def test_47_a_lock_file_deleted_all_the_time_still_lets_one_in(tmp_path: Path, s
     assert counted == done
 
 
-def test_47_the_check_notices_a_lock_with_one_name(tmp_path: Path) -> None:
-    """Without the second name a deleted file makes two holders, and the count above shows it."""
-    done, counted = counted_under_deletion(tmp_path, 3, "no twin")
+def test_47_the_check_notices_a_lock_of_one_file(tmp_path: Path) -> None:
+    """Without the second file a deleted one makes two holders, and the count above shows it."""
+    done, counted = counted_under_deletion(tmp_path, 3, "one file")
     assert counted < done
 
 
@@ -259,8 +226,6 @@ WAITERS = """
 import os, sys, time
 from pathlib import Path
 from memfs.fs import lock
-if "no queue" in sys.argv:
-    lock.Turn.ahead = lambda self: 0
 path, seconds, writers = Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
 def work():
     mine, end, worst = lock.FileLock(path), time.monotonic() + seconds, 0.0
@@ -280,7 +245,7 @@ for child in children:
 def test_46_among_64_that_lock_without_pause_nobody_waits_forever(
     tmp_path: Path, scale: Scale, figures: Figures
 ) -> None:
-    """Who has waited for seconds comes next, so that no writer meets LockTimeout while others go on (faults row 46)."""
+    """No writer meets LockTimeout while others go on (faults row 46)."""
     seconds = scale(4, 60)
     words = [sys.executable, "-c", WAITERS, str(tmp_path / "lock"), str(seconds), "64"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
@@ -288,49 +253,6 @@ def test_46_among_64_that_lock_without_pause_nobody_waits_forever(
     figures("64 that lock without pause", points=64, lost=0, longest_wait=round(waits[-1], 1))
     assert len(waits) == 64
     assert waits[-1] < 25  # LockTimeout comes after 30
-    assert sorted(os.listdir(tmp_path)) == [".lock.twin", "lock"]
-
-
-def test_46_the_ticket_of_one_that_was_stopped_or_killed_stops_nobody(tmp_path: Path) -> None:
-    """A waiter with a ticket that no longer waits is passed over (faults rows 46, 47)."""
-    path = tmp_path / "lock"
-    with FileLock(path).hold("first"):
-        waiters = [subprocess.Popen([sys.executable, "-c", HOLDER, str(path)]) for _ in range(2)]
-        end = time.monotonic() + 60
-        while len(os.listdir(tmp_path / ".lock.queue") if (tmp_path / ".lock.queue").exists() else []) < 2:
-            assert time.monotonic() < end
-            time.sleep(0.05)
-        waiters[0].send_signal(signal.SIGSTOP)
-        waiters[1].kill()
-        waiters[1].wait()
-    assert can_be_had(path, 20)
-    waiters[0].kill()
-    waiters[0].wait()
-    assert can_be_had(path, 1)
-    assert sorted(os.listdir(tmp_path)) == [".lock.twin", "lock"]
-
-
-@pytest.mark.parametrize("when", ["before it is locked", "while it is locked"])
-def test_46_a_ticket_taken_for_a_dead_ones_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
-    """Another waiter may look at a ticket between its making and its locking: the next try takes another (row 46)."""
-    lock = fcntl.flock
-
-    def looked_at(fd: int, how: int) -> None:
-        for ticket in (tmp_path / "queue").iterdir():
-            ticket.unlink()
-        if when == "while it is locked":
-            raise BlockingIOError
-        lock(fd, how)
-
-    turn = Turn(tmp_path / "queue")
-    with monkeypatch.context() as patched:
-        patched.setattr(fcntl, "flock", looked_at)
-        turn.take()
-    assert not turn.taken
-    turn.take()
-    assert turn.taken
-    assert len(list((tmp_path / "queue").iterdir())) == 1
-    turn.leave()
 
 
 WRITER = """

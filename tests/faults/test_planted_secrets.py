@@ -250,7 +250,7 @@ def test_19_the_last_clean_version_is_found_while_a_file_holds_a_secret(workspac
     write(workspace, PLACE, "content: The kestrel sleeps\n")
     workspace.store.flush(adopt=True)
     write(workspace, PLACE, f"content: The kestrel sleeps on {secret_samples.aws_key()}\n")
-    hits = workspace.recall.search(Query(text="kestrel")).hits
+    hits = workspace.recaller.search(Query(text="kestrel")).hits
     assert [(hit.item.content, hit.stale) for hit in hits] == [("The kestrel sleeps", True)]
     item = workspace.store.get("by-hand")
     assert item is not None
@@ -265,7 +265,7 @@ def test_19_a_secret_that_a_person_committed_is_told_and_not_indexed(
     write(workspace, PLACE, f"content: The kestrel sleeps on {key}\n")
     git(workspace.root, "add", "-A")
     git(workspace.root, "commit", "-q", "-m", "by hand")
-    assert workspace.recall.search(Query(text="kestrel")).hits == ()
+    assert workspace.recaller.search(Query(text="kestrel")).hits == ()
     workspace.store.reindex()
     workspace.store.fold()
     assert traces(key, own_world) == []
@@ -341,7 +341,7 @@ def test_19_a_reason_lets_it_through_every_door_and_is_recorded(workspace: Works
     too = workspace.store.get("too")
     assert too is not None
     assert too.metadata == {}
-    assert [hit.item.id for hit in workspace.recall.search(Query(text="Amazon")).hits] == ["shown"]
+    assert [hit.item.id for hit in workspace.recaller.search(Query(text="Amazon")).hits] == ["shown"]
     assert workspace.checker.check() == []
 
 

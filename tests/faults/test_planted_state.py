@@ -56,7 +56,7 @@ def work_in(opened: Opened, root: Path) -> None:
     doors: list[Callable[[], Any]] = [
         workspace.store.refresh,
         workspace.store.problems,
-        lambda: workspace.recall.search("good"),
+        lambda: workspace.recaller.search("good"),
         workspace.store.pending,
         workspace.recovered.list,
         lambda: workspace.store.put(MemoryItem("new", "knowledge", id="new")),
@@ -159,7 +159,7 @@ def test_41_a_frame_that_holds_no_record_is_damage(opened: Opened, root: Path, p
     """A frame with a right checksum and nonsense inside is reported; reading goes on (faults rows 28 and 41)."""
     planted.journal(root, [payload])
     workspace = opened(root)
-    assert [hit.item.id for hit in workspace.recall.search("good").hits] == ["good"]
+    assert [hit.item.id for hit in workspace.recaller.search("good").hits] == ["good"]
     work_in(opened, root)
 
 

@@ -127,7 +127,7 @@ def test_14_a_store_under_attack_neither_leaks_nor_writes_out(
                 workspace.store.put(MemoryItem(f"text {number}", "knowledge", id="a"))
                 done += 1
                 assert "victim" not in "".join(
-                    hit.item.content for hit in workspace.recall.search("victim secret").hits
+                    hit.item.content for hit in workspace.recaller.search("victim secret").hits
                 )
                 found = workspace.store.get("x")
                 assert found is None

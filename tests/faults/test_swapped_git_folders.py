@@ -43,7 +43,7 @@ def test_41_nothing_is_written_where_a_link_leads(opened: Opened, tmp_path: Path
     except MemfsError as error:
         refused = str(error)
     assert refused
-    workspace.recall.search("first")
+    workspace.recaller.search("first")
     workspace.usage.flush()
     assert sorted(elsewhere.rglob("*")) == before
     folder.unlink()
@@ -58,7 +58,7 @@ def test_41_whoever_only_looks_writes_nothing_there_either(opened: Opened, tmp_p
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     trade(workspace.repository.common_dir / "memfs", elsewhere)
-    workspace.recall.search("first")
+    workspace.recaller.search("first")
     assert list(elsewhere.rglob("*")) == []
 
 

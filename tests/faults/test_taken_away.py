@@ -69,7 +69,7 @@ def test_44_a_repository_that_was_removed_is_said_and_not_made_again(opened: Ope
         workspace.store.put(MemoryItem("two", "knowledge", id="two"))
     assert workspace.store.flush().reason
     assert not (workspace.root / ".git").exists()
-    assert [hit.item.id for hit in workspace.recall.search("one").hits] == ["one"]
+    assert [hit.item.id for hit in workspace.recaller.search("one").hits] == ["one"]
 
 
 def test_44_the_state_folder_removed_by_hand_is_made_again(opened: Opened, git: Git) -> None:
@@ -88,6 +88,6 @@ def test_44_all_memory_removed_by_hand_is_followed(opened: Opened) -> None:
     """``rm -rf ContextMemory`` is a person's change: recall finds nothing, and the next write makes its folders."""
     workspace = with_one(opened)
     shutil.rmtree(workspace.root / "ContextMemory")
-    assert workspace.recall.search("one").hits == ()
+    assert workspace.recaller.search("one").hits == ()
     workspace.store.put(MemoryItem("two", "knowledge", id="two"))
     assert stored(workspace.root) == {"two"}

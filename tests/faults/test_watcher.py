@@ -53,7 +53,7 @@ def indexed(workspace: Workspace) -> dict[str, str]:
 
 def eyes_of(workspace: Workspace) -> Watcher:
     """The watcher behind a workspace."""
-    eyes = workspace.store.sight._eyes
+    eyes = workspace.store.change_detector._watcher
     assert isinstance(eyes, Watcher)
     return eyes
 
@@ -139,7 +139,7 @@ with open_workspace(root, watch=True, settings=settings) as workspace:
     index = workspace.parts.index
     said["followed"] = until(lambda: any("late" in path for path in index.stamps()))
     (root / "ContextMemory/memories/semantic/f39/later.yaml").write_text("content: walnut\\n")
-    said["found"] = [hit.item.id for hit in workspace.recall.search("walnut").hits]
+    said["found"] = [hit.item.id for hit in workspace.recaller.search("walnut").hits]
     open(f"/proc/sys/user/{limit}", "w").write("4000")
     said["healed"] = until(lambda: workspace.store.watching == "on")
     said["healed in status"] = status()
@@ -211,7 +211,7 @@ def test_44_a_killed_watcher_thread_is_noticed_and_started_again(resident: Works
     eyes = eyes_of(resident)
     kill_thread(eyes._thread)
     write(resident, "a", "apple")
-    assert [hit.item.id for hit in resident.recall.search("apple").hits] == ["a"]
+    assert [hit.item.id for hit in resident.recaller.search("apple").hits] == ["a"]
     assert eyes._thread.is_alive()
     write(resident, "b", "banana")
     assert until(lambda: len(indexed(resident)) == 2)
@@ -239,7 +239,7 @@ with open_workspace(root, watch=True, settings=settings) as workspace:
     # a new observer may be at work already, and an event takes its moment
     found, end = [], time.monotonic() + 120
     while time.monotonic() < end and not found:
-        found = [hit.item.id for hit in workspace.recall.search("walnut").hits]
+        found = [hit.item.id for hit in workspace.recaller.search("walnut").hits]
     (folder / "behind.yaml").write_text("content: behind the scenes\\n")
     index, end = workspace.parts.index, time.monotonic() + 120
     while time.monotonic() < end and not any("behind" in path for path in index.stamps()):
@@ -268,7 +268,7 @@ def test_44_where_others_change_files_unseen_that_is_said(tmp_path: Path, monkey
         assert "this file system (nfs4) does not tell" in workspace.store.watching
         monkeypatch.setattr(Watcher, "_heard", lambda *_: None)
         write(workspace, "a", "apple")
-        assert [hit.item.id for hit in workspace.recall.search("apple").hits] == ["a"]
+        assert [hit.item.id for hit in workspace.recaller.search("apple").hits] == ["a"]
         write(workspace, "b", "banana")
         assert until(lambda: len(indexed(workspace)) == 2)
 
@@ -404,11 +404,11 @@ def test_45_each_way_to_save_is_seen_by_the_next_question(opened: Opened, save: 
         pytest.skip("no sed")
     workspace = opened()
     path = write(workspace, "a", "before")
-    assert [hit.item.id for hit in workspace.recall.search("before").hits] == ["a"]
+    assert [hit.item.id for hit in workspace.recaller.search("before").hits] == ["a"]
     with counted_updates(workspace, f"{FOLDER}/a.yaml") as told:
         save(path)
-        assert [hit.item.content for hit in workspace.recall.search("after").hits] == ["after!"]
-        assert workspace.recall.search("before").hits == ()
+        assert [hit.item.content for hit in workspace.recaller.search("after").hits] == ["after!"]
+        assert workspace.recaller.search("before").hits == ()
     assert told == ["+"]
 
 
@@ -444,7 +444,7 @@ def test_44_the_check_notices_a_watcher_that_misses(tmp_path: Path, monkeypatch:
         monkeypatch.setattr(Watcher, "drain", lambda _: [])
         write(workspace, "a", "apple")
         assert not until(lambda: len(indexed(workspace)) == 1, 1.5)
-        assert workspace.recall.search("apple").hits == ()
+        assert workspace.recaller.search("apple").hits == ()
 
 
 def test_44_the_check_notices_watches_that_nobody_counts(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -487,7 +487,7 @@ def test_45_the_check_notices_young_files_that_are_not_read_again(
         path = write(workspace, "a", "before")
         workspace.store.refresh()
         in_place(path)
-        return bool(workspace.recall.search("after").hits)
+        return bool(workspace.recaller.search("after").hits)
 
     assert seen_twice(opened())
     monkeypatch.setattr("memfs.search.stamps.RACY_NS", 0)

@@ -11,7 +11,8 @@ import pytest
 
 from memfs.format import yaml_text
 from memfs.format.codec import Codec
-from memfs.format.file_merge import FieldConflict, FileMerge, FileMerger
+from memfs.format.field_merge import FieldConflict
+from memfs.format.file_merge import FileMerge, FileMerger
 from memfs.format.schema import Schemas
 from memfs.model.kinds import BUILT_IN, Kind, KindTable, Layer
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memfs.errors import QueryInvalid
 from memfs.format.codec import Codec
-from memfs.format.field_merge import Clash
+from memfs.format.field_merge import FieldConflict
 from memfs.format.merge_conflicts import record, settled, stands, within
 from memfs.format.schema import Schemas
 from memfs.model.item import MemoryItem, RecordedConflict
@@ -23,7 +23,7 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 DIGEST = "a" * 64
 
 
-def item_of(clash: Clash, written: str) -> MemoryItem:
+def item_of(clash: FieldConflict, written: str) -> MemoryItem:
     """An item with a record of a clash, from its file."""
     entry = record(clash, DIGEST, "coder", NOW)
     plain = CODEC.read(written.encode(), PATH, NOW)
@@ -34,38 +34,38 @@ def item_of(clash: Clash, written: str) -> MemoryItem:
 @pytest.mark.parametrize(
     ("clash", "written", "field", "taken"),
     [
-        (Clash(field="title", kept="a", lost="b"), "title: a\n", "title", "b"),
-        (Clash(field="status", kept="x", lost=None), "title: a\nstatus: x\n", "status", ""),
-        (Clash(field="status", kept=None, lost="x"), "title: a\n", "status", "x"),
-        (Clash(field="metadata.a.b", kept=1, lost=2), "title: a\nmetadata: {a.b: 1}\n", "metadata", {"a.b": 2}),
+        (FieldConflict(field="title", kept="a", lost="b"), "title: a\n", "title", "b"),
+        (FieldConflict(field="status", kept="x", lost=None), "title: a\nstatus: x\n", "status", ""),
+        (FieldConflict(field="status", kept=None, lost="x"), "title: a\n", "status", "x"),
+        (FieldConflict(field="metadata.a.b", kept=1, lost=2), "title: a\nmetadata: {a.b: 1}\n", "metadata", {"a.b": 2}),
         (
-            Clash(field="metadata.a.b", kept=1, lost=None),
+            FieldConflict(field="metadata.a.b", kept=1, lost=None),
             "title: a\nmetadata: {a: {b: 1, c: 2}}\n",
             "metadata",
             {"a": {"c": 2}},
         ),
-        (Clash(field="importance", kept=3, lost=4), "title: a\nimportance: 3\n", "importance", 4.0),
+        (FieldConflict(field="importance", kept=3, lost=4), "title: a\nimportance: 3\n", "importance", 4.0),
         (
-            Clash(field="expires", kept="2026-12-31", lost="2027-12-31"),
+            FieldConflict(field="expires", kept="2026-12-31", lost="2027-12-31"),
             "title: a\nexpires: 2026-12-31\n",
             "expires",
             datetime(2027, 12, 31, tzinfo=UTC),
         ),
         (
-            Clash(field="timestamp", kept="2026-12-31", lost="2027-12-31"),
+            FieldConflict(field="timestamp", kept="2026-12-31", lost="2027-12-31"),
             "title: a\ntimestamp: 2026-12-31\n",
             "timestamp",
             datetime(2027, 12, 31, tzinfo=UTC),
         ),
         (
-            Clash(field="content", kept="a\nb\nc\n", lost="a\nB\nBB\nc\n"),
+            FieldConflict(field="content", kept="a\nb\nc\n", lost="a\nB\nBB\nc\n"),
             "content: |\n  0\n  b\n  c\n",
             "content",
             "0\nB\nBB\nc\n",
         ),
     ],
 )
-def test_k4_a_conflict_is_settled_either_way(clash: Clash, written: str, field: str, taken: Any) -> None:
+def test_k4_a_conflict_is_settled_either_way(clash: FieldConflict, written: str, field: str, taken: Any) -> None:
     """Keeping removes the record alone; taking puts the value that gave way into its field."""
     item = item_of(clash, written)
     (conflict,) = item.conflicts
@@ -82,7 +82,7 @@ def test_k4_a_conflict_is_settled_either_way(clash: Clash, written: str, field: 
 
 def test_k4_an_edit_since_settles_a_conflict_by_itself() -> None:
     """What stands no longer cannot be replaced by what gave way."""
-    item = item_of(Clash(field="title", kept="a", lost="b"), "title: a\n").replace(title="c")
+    item = item_of(FieldConflict(field="title", kept="a", lost="b"), "title: a\n").replace(title="c")
 
     assert not stands(item, item.conflicts[0])
     with pytest.raises(QueryInvalid, match="title: the field has another value by now"):
@@ -101,7 +101,10 @@ def test_k4_deciding_brings_no_time_into_an_item_that_has_none() -> None:
 
 def test_k4_what_stands_in_history_alone_cannot_be_taken_from_the_record() -> None:
     """A long value, and the whole of an item."""
-    for clash in (Clash(field="title", kept="a", lost="b" * 5_000), Clash(field="", kept="edited", lost="deleted")):
+    for clash in (
+        FieldConflict(field="title", kept="a", lost="b" * 5_000),
+        FieldConflict(field="", kept="edited", lost="deleted"),
+    ):
         item = item_of(clash, "title: a\n")
         assert stands(item, item.conflicts[0])
         with pytest.raises(QueryInvalid, match="does not hold what gave way"):
@@ -120,7 +123,7 @@ def test_k4_what_stands_in_history_alone_cannot_be_taken_from_the_record() -> No
 )
 def test_k4_of_a_text_the_lines_that_differ_are_kept(kept: str, lost: str, passages: tuple[str, str]) -> None:
     """With as many around them as tell where they belong."""
-    entry = record(Clash(field="content", kept=kept, lost=lost), DIGEST)
+    entry = record(FieldConflict(field="content", kept=kept, lost=lost), DIGEST)
 
     assert (entry["kept"], entry["lost"], entry["part"]) == (*passages, True)
 
@@ -131,7 +134,7 @@ texts = st.lists(st.sampled_from(["a", "b", "c", ""]), min_size=1, max_size=8).m
 @given(kept=texts.filter(str.strip), lost=texts.filter(str.strip))
 def test_k4_taking_gives_the_text_that_gave_way(kept: str, lost: str) -> None:
     """Whatever the lines are: passages, or the whole."""
-    entry = record(Clash(field="content", kept=kept, lost=lost), DIGEST)
+    entry = record(FieldConflict(field="content", kept=kept, lost=lost), DIGEST)
     item = MemoryItem(kept, conflicts=(RecordedConflict(**entry),))
 
     assert stands(item, item.conflicts[0])
@@ -147,5 +150,5 @@ def test_k4_records_are_bounded_and_stand_once() -> None:
     assert found[0] == {"field": "", "kept": "one version", "lost": "further fields", "lost_sha256": DIGEST}
     assert found[1:] == entries[7:]
     assert within(found, DIGEST) == found
-    long = record(Clash(field="x" * 3_000, kept=1, lost=2), DIGEST, "by\n" * 400)
+    long = record(FieldConflict(field="x" * 3_000, kept=1, lost=2), DIGEST, "by\n" * 400)
     assert (len(long["field"]), long["lost_sha256"], len(long["by"])) == (1_000, DIGEST, 300)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfs.format.field_merge import Clash, equal, merge
+from memfs.format.field_merge import FieldConflict, equal, merge
 
 SCHEMA: dict[str, Any] = {
     "properties": {
@@ -103,42 +103,54 @@ def test_each_rule_joins_what_both_sides_changed(
 @pytest.mark.parametrize(
     ("base", "ours", "theirs", "merged", "clash"),
     [
-        ({"title": "a"}, {"title": "b"}, {"title": "c"}, {"title": "b"}, Clash(field="title", kept="b", lost="c")),
-        ({"id": "a"}, {"id": "b"}, {"id": "c"}, {"id": "b"}, Clash(field="id", kept="b", lost="c")),
-        ({"title": "a"}, {}, {"title": "c"}, {"title": "c"}, Clash(field="title", kept="c", lost=None)),
-        ({"title": "a"}, {"title": "b"}, {}, {"title": "b"}, Clash(field="title", kept="b", lost=None)),
-        ({"wins": 1}, {"wins": "two"}, {"wins": 3}, {"wins": "two"}, Clash(field="wins", kept="two", lost=3)),
-        ({}, {"wins": 10**400}, {"wins": 0.5}, {"wins": 10**400}, Clash(field="wins", kept=10**400, lost=0.5)),
-        ({"tags": []}, {"tags": "a"}, {"tags": ["b"]}, {"tags": "a"}, Clash(field="tags", kept="a", lost=["b"])),
-        ({}, {"best": 1}, {"best": "x"}, {"best": 1}, Clash(field="best", kept=1, lost="x")),
-        ({}, {"free": {"a": 1}}, {"free": {"a": 2}}, {"free": {"a": 1}}, Clash(field="free.a", kept=1, lost=2)),
+        (
+            {"title": "a"},
+            {"title": "b"},
+            {"title": "c"},
+            {"title": "b"},
+            FieldConflict(field="title", kept="b", lost="c"),
+        ),
+        ({"id": "a"}, {"id": "b"}, {"id": "c"}, {"id": "b"}, FieldConflict(field="id", kept="b", lost="c")),
+        ({"title": "a"}, {}, {"title": "c"}, {"title": "c"}, FieldConflict(field="title", kept="c", lost=None)),
+        ({"title": "a"}, {"title": "b"}, {}, {"title": "b"}, FieldConflict(field="title", kept="b", lost=None)),
+        ({"wins": 1}, {"wins": "two"}, {"wins": 3}, {"wins": "two"}, FieldConflict(field="wins", kept="two", lost=3)),
+        ({}, {"wins": 10**400}, {"wins": 0.5}, {"wins": 10**400}, FieldConflict(field="wins", kept=10**400, lost=0.5)),
+        (
+            {"tags": []},
+            {"tags": "a"},
+            {"tags": ["b"]},
+            {"tags": "a"},
+            FieldConflict(field="tags", kept="a", lost=["b"]),
+        ),
+        ({}, {"best": 1}, {"best": "x"}, {"best": 1}, FieldConflict(field="best", kept=1, lost="x")),
+        ({}, {"free": {"a": 1}}, {"free": {"a": 2}}, {"free": {"a": 1}}, FieldConflict(field="free.a", kept=1, lost=2)),
         (
             {"story": "a\nb\nc"},
             {"story": "a\nB\nc\nd"},
             {"story": "0\na\nx\nc"},
             {"story": "0\na\nB\nc\nd"},
-            Clash(field="story", kept="0\na\nB\nc\nd", lost="0\na\nx\nc\nd"),
+            FieldConflict(field="story", kept="0\na\nB\nc\nd", lost="0\na\nx\nc\nd"),
         ),
         (
             {"story": "a\nc"},
             {"story": "a\nB\nc"},
             {"story": "a\nx\nc"},
             {"story": "a\nB\nc"},
-            Clash(field="story", kept="a\nB\nc", lost="a\nx\nc"),
+            FieldConflict(field="story", kept="a\nB\nc", lost="a\nx\nc"),
         ),
         (
             {"steps": [1, 2, 3]},
             {"steps": [1, 5, 3]},
             {"steps": [1, 6, 3, 4]},
             {"steps": [1, 5, 3, 4]},
-            Clash(field="steps", kept=[1, 5, 3, 4], lost=[1, 6, 3, 4]),
+            FieldConflict(field="steps", kept=[1, 5, 3, 4], lost=[1, 6, 3, 4]),
         ),
         (
             {"free": {"$sidecar": {"file": "a", "bytes": 1}}},
             {"free": {"$sidecar": {"file": "b", "bytes": 1}}},
             {"free": {"$sidecar": {"file": "a", "bytes": 2}}},
             {"free": {"$sidecar": {"file": "b", "bytes": 1}}},
-            Clash(
+            FieldConflict(
                 field="free",
                 kept={"$sidecar": {"file": "b", "bytes": 1}},
                 lost={"$sidecar": {"file": "a", "bytes": 2}},
@@ -149,12 +161,12 @@ def test_each_rule_joins_what_both_sides_changed(
             {"wins": 1e308},
             {"wins": 1e308 + 1e300},
             {"wins": 1e308},
-            Clash(field="wins", kept=1e308, lost=1e308 + 1e300),
+            FieldConflict(field="wins", kept=1e308, lost=1e308 + 1e300),
         ),
     ],
 )
 def test_what_no_rule_joins_keeps_the_last_writers_value_and_says_so(
-    base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any], merged: dict[str, Any], clash: Clash
+    base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any], merged: dict[str, Any], clash: FieldConflict
 ) -> None:
     """A contradiction is named with both values; a change wins over a removal."""
     joined = merge(base, ours, theirs, SCHEMA)
@@ -173,8 +185,8 @@ def test_a_change_wins_over_a_removal_unless_removals_stand() -> None:
     assert [(one.field, one.yielded) for one in yielded.conflicts] == [("story", True), ("title", True)]
     assert stood.values == {"story": "a\nc"}
     assert stood.conflicts == (
-        Clash(field="story", kept="a\nc", lost="a\nB\nc"),
-        Clash(field="title", kept=None, lost="b"),
+        FieldConflict(field="story", kept="a\nc", lost="a\nB\nc"),
+        FieldConflict(field="title", kept=None, lost="b"),
     )
 
 
@@ -183,7 +195,7 @@ def test_keys_where_a_list_belongs_are_no_empty_list() -> None:
     schema = {"properties": {"words": {"x-merge": "union"}}}
     joined = merge({"words": {"a": 1}}, {}, {"words": {"a": 2}}, schema)
     assert joined.values == {"words": {"a": 2}}
-    assert joined.conflicts == (Clash(field="words", kept={"a": 2}, lost=None),)
+    assert joined.conflicts == (FieldConflict(field="words", kept={"a": 2}, lost=None),)
 
 
 def test_true_is_not_one() -> None:

@@ -1,8 +1,7 @@
-"""Schemas from outside are vetted (faults rows 15 and 16)."""
+"""Schemas of a workspace's own are bounded (faults rows 15 and 16)."""
 
 from __future__ import annotations
 
-import contextlib
 import http.server
 import threading
 import time
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from memfs.errors import ItemTooDeep, MemfsError, SchemaInvalid, SchemaRefForbidden, SchemaTooComplex
+from memfs.errors import MemfsError, SchemaInvalid, SchemaRefForbidden
 from memfs.format import schema as schema_module
 from memfs.format.schema import Schemas
 from memfs.model.kinds import Kind, Layer
@@ -77,29 +76,26 @@ def nested(depth: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("body", "kind", "place"),
     [
-        ({"properties": {"a": {"$ref": "#"}}}, SchemaTooComplex, "#/properties/a"),
-        ({"$defs": {"a": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}, SchemaTooComplex, "back to itself"),
+        ({"properties": {"a": {"$ref": "#"}}}, SchemaInvalid, "#/properties/a"),
+        ({"$defs": {"a": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}, SchemaInvalid, "back to itself"),
         (
             {
                 "$defs": {"a": {"items": {"$ref": "#/$defs/b"}}, "b": {"items": {"$ref": "#/$defs/a"}}},
                 "$ref": "#/$defs/a",
             },
-            SchemaTooComplex,
+            SchemaInvalid,
             "back to itself",
         ),
-        (DOUBLING, SchemaTooComplex, "more than 2000 parts"),
+        (DOUBLING, SchemaInvalid, "more than 2000 parts"),
         ({"properties": {"a": {"$ref": "#/$defs/nope"}}}, SchemaInvalid, "#/properties/a"),
         ({"$ref": "#nope"}, SchemaInvalid, "names nothing"),
-        ({"properties": {"a": {"pattern": "^(a+)+$"}}}, SchemaTooComplex, "#/properties/a/pattern"),
-        ({"properties": {"a": {"pattern": "(a|a)*b"}}}, SchemaTooComplex, "#/properties/a/pattern"),
-        ({"pattern": "(?=a)b"}, SchemaTooComplex, "look-around"),
-        ({"pattern": r"(a)\1"}, SchemaTooComplex, "#/pattern"),
-        ({"pattern": "a?" * 30}, SchemaTooComplex, "#/pattern"),
-        ({"pattern": ".*.*.*.*x"}, SchemaTooComplex, "#/pattern"),
+        ({"$ref": 3}, SchemaRefForbidden, "leaves the schema"),
         ({"pattern": "["}, SchemaInvalid, "#/pattern"),
         ({"pattern": "("}, SchemaInvalid, "#/pattern"),
         ({"pattern": "*"}, SchemaInvalid, "#/pattern"),
+        ({"pattern": r"\p{L}"}, SchemaInvalid, "#/pattern"),
         ({"pattern": 5}, SchemaInvalid, "#/pattern"),
+        ({"patternProperties": {"[": {}}}, SchemaInvalid, "#/patternProperties"),
         ({"type": "strng"}, SchemaInvalid, "#/type"),
         ({"type": [["string"]]}, SchemaInvalid, "#/type"),
         ({"properties": []}, SchemaInvalid, "#/properties"),
@@ -110,16 +106,12 @@ def nested(depth: int) -> dict[str, Any]:
         ({"minLength": -1}, SchemaInvalid, "#/minLength"),
         ({"required": "a"}, SchemaInvalid, "#/required"),
         ({"uniqueItems": "yes"}, SchemaInvalid, "#/uniqueItems"),
-        ({"$ref": 3}, SchemaInvalid, "#/$ref"),
-        ({"patternProperties": {"^(a+)+$": {}}}, SchemaInvalid, "patternProperties"),
-        ({"unevaluatedProperties": False}, SchemaInvalid, "unevaluatedProperties"),
-        ({"propertees": {}}, SchemaInvalid, "did you mean 'properties'"),
-        (nested(70), ItemTooDeep, "nesting deeper than 64"),
         ({"enum": "a"}, SchemaInvalid, "#/enum"),
+        (nested(70), SchemaInvalid, "40 levels"),
     ],
 )
 def test_row_16_bad_schemas_are_refused_by_place(body: dict[str, Any], kind: type[MemfsError], place: str) -> None:
-    """Recursion, bad pointers, bad or costly patterns and wrong keywords end in our errors at once."""
+    """Recursion, bad pointers, bad patterns and wrong values of keywords end in our errors at once."""
     started = time.process_time()
     with pytest.raises(kind, match=place.replace("$", r"\$")):
         schemas(body)
@@ -132,13 +124,10 @@ def test_row_16_bad_schemas_are_refused_by_place(body: dict[str, Any], kind: typ
     ("body", "data"),
     [
         ({"properties": {"a": {"uniqueItems": True}}}, {"a": [{"n": number} for number in range(3000)]}),
-        ({"properties": {"a": {"pattern": "^a+b?a+$"}}}, {"a": "a" * 100_000 + "!"}),
-        ({"properties": {"a": {"items": {"pattern": "^a+b?a+$"}}}}, {"a": ["a" * 1400 + "!"] * 500}),
-        ({"properties": {"a": {"pattern": "a*b"}}}, {"a": "a" * 100_000}),
         ({"items": {}, "allOf": [{"type": "object"}] * 1000}, {"a": list(range(20_000))}),
     ],
 )
-def test_row_16_no_data_takes_for_ever(
+def test_row_16_no_amount_of_data_takes_for_ever(
     body: dict[str, Any], data: Any, quick: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With either validator the answer, or the refusal, comes within a second."""
@@ -147,8 +136,7 @@ def test_row_16_no_data_takes_for_ever(
     table = schemas(body)
     table.check_item({"content": "x", "data": {}}, KIND)  # compiling is not what is measured
     started = time.process_time()
-    with contextlib.suppress(SchemaTooComplex):
-        table.check_item({"content": "x", "data": data}, KIND)
+    table.check_item({"content": "x", "data": data}, KIND)
 
     assert time.process_time() - started < 10
 
@@ -198,3 +186,16 @@ def test_siblings_of_a_reference_count_too() -> None:
     }
 
     assert [errors(body, {"a": text}) != [] for text in ("x", "xx", "xxxx")] == [True, False, True]
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_patterns_mean_the_same_with_either_validator(quick: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``$`` is the very end, digits are those of ASCII, and look-around may be used."""
+    if not quick:
+        monkeypatch.setattr(schema_module, "quick_check", lambda _schema, _formats: None)
+    body = {"properties": {"digits": {"pattern": r"^\d+$"}, "ahead": {"pattern": "^(?=a)[a-z]+$"}}}
+
+    assert errors(body, {"digits": "12", "ahead": "ab"}) == []
+    assert errors({"properties": {"digits": body["properties"]["digits"]}}, {"digits": "12"}) == []
+    for wrong in ({"digits": "12\n"}, {"digits": "１２"}, {"ahead": "ba"}):
+        assert len(errors(body, wrong)) == 1

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfs.intake.features import dates, keywords, names
-from memfs.intake.intake import extract
+from memfs.intake.intake import extract, keywords, names
 from memfs.model import MemoryItem, Origin
 
-NOW = datetime(2026, 3, 12, 10, tzinfo=UTC)  # a Thursday
 LONG = (
     "Fixed the login bug in `auth/session.py` yesterday. Ada Lovelace reviewed it on March 3; see "
     "https://example.org/pr/12. MAX_RETRIES is now 5."
@@ -21,20 +17,19 @@ LONG = (
 
 def test_a_longer_text_gets_its_first_sentence_as_title() -> None:
     """A title is made where one is wanted, and where nobody gave one (C3)."""
-    assert extract(MemoryItem(LONG), NOW).title == "Fixed the login bug in `auth/session.py` yesterday"
-    assert extract(MemoryItem("# Release plan\n\n- bump the version\n- tag it"), NOW).title == "Release plan"
-    assert extract(MemoryItem("word " * 60), NOW).title.endswith("word…")
-    assert extract(MemoryItem("Use tabs"), NOW).title == ""
-    assert extract(MemoryItem(LONG, title="Login"), NOW).title == "Login"
+    assert extract(MemoryItem(LONG)).title == "Fixed the login bug in `auth/session.py` yesterday"
+    assert extract(MemoryItem("# Release plan\n\n- bump the version\n- tag it")).title == "Release plan"
+    assert extract(MemoryItem("word " * 60)).title.endswith("word…")
+    assert extract(MemoryItem("Use tabs")).title == ""
+    assert extract(MemoryItem(LONG, title="Login")).title == "Login"
 
 
-def test_keywords_names_and_dates_go_into_metadata() -> None:
+def test_keywords_and_names_go_into_metadata() -> None:
     """What a text mentions stands in fields that can be searched (C3)."""
-    metadata = extract(MemoryItem(LONG), NOW).metadata
+    metadata = extract(MemoryItem(LONG)).metadata
     assert metadata["entities"] == [
         *("auth/session.py", "Ada Lovelace", "https://example.org/pr/12", "MAX_RETRIES"),
     ]
-    assert metadata["dates"] == ["2026-03-11", "2026-03-03"]
     assert "lovelace" in metadata["keywords"]
     assert len(metadata["keywords"]) == 5
 
@@ -42,7 +37,7 @@ def test_keywords_names_and_dates_go_into_metadata() -> None:
 def test_what_the_writer_gave_stays() -> None:
     """Extraction adds to a draft and changes nothing of it."""
     item = MemoryItem(LONG, metadata={"keywords": ["mine"], "entities": []}, origin=Origin(session="s1"))
-    found = extract(item.replace(metadata={**item.metadata, "session_id": "s2"}), NOW)
+    found = extract(item.replace(metadata={**item.metadata, "session_id": "s2"}))
     assert (found.metadata["keywords"], found.metadata["entities"]) == (["mine"], [])
     assert found.origin.session == "s1"
     assert found.content == LONG
@@ -51,7 +46,7 @@ def test_what_the_writer_gave_stays() -> None:
 def test_origin_comes_from_metadata_or_context() -> None:
     """``session_id`` and its like fill what is unknown of the origin, and stay where they are (C1)."""
     metadata = {"session_id": 42, "agent_id": "coder", "sequence": 3, "phase": "refine", "role": " user "}
-    item = extract(MemoryItem("Use tabs", metadata=metadata, context={"task_id": "T/7", "session_id": "other"}), NOW)
+    item = extract(MemoryItem("Use tabs", metadata=metadata, context={"task_id": "T/7", "session_id": "other"}))
     assert item.origin == Origin(session="42", agent="coder", sequence=3, phase="refine", role="user", task="T/7")
     assert item.metadata["session_id"] == 42
 
@@ -59,31 +54,8 @@ def test_origin_comes_from_metadata_or_context() -> None:
 @pytest.mark.parametrize("value", ["", "  ", "two\nlines", "x" * 300, None, True, ["s"], {"a": 1}])
 def test_what_cannot_be_a_name_is_no_origin(value: object) -> None:
     """A value that no origin may hold costs the origin, not the memory."""
-    item = extract(MemoryItem("Use tabs", metadata={"session_id": value, "phase": "nonsense", "sequence": -1}), NOW)
+    item = extract(MemoryItem("Use tabs", metadata={"session_id": value, "phase": "nonsense", "sequence": -1}))
     assert item.origin == Origin()
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("released on 2026-02-14 and 2026-02-14", ("2026-02-14",)),
-        ("on March 3, 2025 and 4 April 2027", ("2025-03-03", "2027-04-04")),
-        ("joined on 3rd of January", ("2026-01-03",)),
-        ("since December 30", ("2025-12-30",)),
-        ("in May 2027", ("2027-05",)),
-        ("today, yesterday and tomorrow", ("2026-03-12", "2026-03-11", "2026-03-13")),
-        ("two weeks ago, in 3 days", ("2026-02-26", "2026-03-15")),
-        ("last month, next year, a year ago", ("2026-02", "2027", "2025")),
-        ("next week", ("2026-W12",)),
-        ("by Friday, last Thursday, next Thursday", ("2026-03-13", "2026-03-05", "2026-03-19")),
-        ("it takes 3 days, we may march on, 2026-13-45 and February 30, 2026", ()),
-        ("version 2026.03 of 12:30", ()),
-        ("900 years ago, in 999 years", ("1126", "3025")),
-    ],
-)
-def test_dates_are_read_as_they_are_meant(text: str, found: tuple[str, ...]) -> None:
-    """Dates and spans, absolute or seen from the day they were said, as ISO 8601; what is none is left alone."""
-    assert dates(text, date(2026, 3, 12)) == found
 
 
 def test_names_are_told_from_words_that_begin_a_sentence() -> None:
@@ -107,7 +79,7 @@ def test_any_text_can_be_extracted_from(text: str) -> None:
     """No text breaks it, and what it finds is bounded."""
     if not text:
         return
-    found = extract(MemoryItem(text), NOW)
+    found = extract(MemoryItem(text))
     assert found.content == text
     assert len(found.title) <= 81
-    assert all(len(found.metadata.get(name, ())) <= 8 for name in ("keywords", "entities", "dates"))
+    assert all(len(found.metadata.get(name, ())) <= 8 for name in ("keywords", "entities"))

@@ -37,8 +37,8 @@ def ask(opened: Callable[..., Workspace]) -> Callable[[str], set[str]]:
         put(MemoryItem("Zeppelin tickets are sold online.", memory_type="knowledge", id="tickets"))
 
     def call(message: str) -> set[str]:
-        fit = Fit(message, workspace.store.seeking.counted())
-        return {hit.item.id for hit in fit.among(workspace.recall.search(Query(text=message, limit=15)).hits)}
+        fit = Fit(message, workspace.store.searcher.counted())
+        return {hit.item.id for hit in fit.among(workspace.recaller.search(Query(text=message, limit=15)).hits)}
 
     return call
 

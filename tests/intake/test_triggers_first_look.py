@@ -34,7 +34,7 @@ def test_a_file_is_read_once_for_index_and_table(opened: Open) -> None:
     workspace = opened(recorded(opened))
     with patch.object(workspace.store, "load", side_effect=AssertionError("read again")):
         assert workspace.sources.triggers.count() == 3
-    assert workspace.sources.triggers._first is None
+    assert workspace.sources.triggers._rows._first is None
     assert len(workspace.sources.episodes.find_similar(EDIT)) == 3
 
 
@@ -42,7 +42,7 @@ def test_what_changed_since_the_index_was_made_is_read_again(opened: Open) -> No
     """What was read counts only for the very bytes that the index holds now."""
     workspace = opened(recorded(opened))
     triggers = workspace.sources.triggers
-    with patch.object(triggers, "_kept", side_effect=lambda: _spoilt(triggers._first)):
+    with patch.object(triggers._rows._cache, "load", side_effect=lambda _: _spoilt(triggers._rows._first)):
         assert triggers.count() == 3
     assert {row.error for row in triggers.rows()} == {"error 0", "error 1", "error 2"}
 
@@ -62,5 +62,5 @@ def test_a_first_look_that_fails_leaves_nothing_behind(opened: Open) -> None:
     failing = patch.object(workspace.store, "follow", side_effect=StorageIO("no answer", path="x"))
     with failing, pytest.raises(StorageIO):
         triggers.count()
-    assert triggers._first is None
+    assert triggers._rows._first is None
     assert triggers.count() == 3

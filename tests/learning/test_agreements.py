@@ -102,7 +102,7 @@ def test_what_is_not_accepted_sinks_and_says_so(workspace: Workspace) -> None:
         workspace.store.put(MemoryItem("Sort imports by name.", "convention", id=name, status=status))
     workspace.store.put(MemoryItem("Sort imports by name.", "convention", id="z-accepted", status="accepted"))
     workspace.store.put(MemoryItem("Sort imports by name.", "prospective", id="a-task", status="proposed"))
-    hits = {hit.item.id: hit for hit in workspace.recall.search(Query(text="sort imports")).hits}
+    hits = {hit.item.id: hit for hit in workspace.recaller.search(Query(text="sort imports")).hits}
     assert set(list(hits)[:2]) == {"z-accepted", "a-task"}
     assert hits["x-none"].reasons["proposed"] == 0.5
     assert hits["x-other"].reasons["proposed"] == 0.5

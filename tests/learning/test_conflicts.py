@@ -259,14 +259,14 @@ def test_a_scan_compares_whatever_could_contradict(one: str, other: str) -> None
 def test_a_superseded_memory_comes_after_the_one_that_replaced_it(workspace: Workspace) -> None:
     """Though its words fit better; it is found still, with the reason for its place (P7)."""
     asked_for = Query(text="API timeout 5 seconds")
-    assert [hit.item.id for hit in workspace.recall.search(asked_for).hits][:2] == ["five", "nine"]
+    assert [hit.item.id for hit in workspace.recaller.search(asked_for).hits][:2] == ["five", "nine"]
 
     workspace.conflicts.resolve("five", "nine", keep="nine")
 
-    hits = workspace.recall.search(asked_for).hits
+    hits = workspace.recaller.search(asked_for).hits
     assert [hit.item.id for hit in hits][:2] == ["nine", "five"]
     assert hits[1].reasons["superseded"] == 0.5
-    assert workspace.recall.search(Query(text="API timeout 5 seconds", limit=1)).hits[0].item.id == "nine"
+    assert workspace.recaller.search(Query(text="API timeout 5 seconds", limit=1)).hits[0].item.id == "nine"
 
 
 def test_a_retired_rule_comes_after_what_holds(workspace: Workspace) -> None:
@@ -274,7 +274,7 @@ def test_a_retired_rule_comes_after_what_holds(workspace: Workspace) -> None:
     for name, status in (("old", "retired"), ("new", "")):
         workspace.store.put(MemoryItem("Restart the proxy after a deploy.", "rule", id=name, status=status))
 
-    hits = workspace.recall.search("restart the proxy").hits
+    hits = workspace.recaller.search("restart the proxy").hits
 
     assert [hit.item.id for hit in hits] == ["new", "old"]
     assert hits[1].reasons["retired"] == 0.5

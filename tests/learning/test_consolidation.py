@@ -120,7 +120,7 @@ def test_one_commit_that_can_be_taken_back(opened: Opened, git: Callable[..., st
     git(workspace.root, "revert", "--no-edit", "HEAD")
     workspace.store.refresh()
     assert left(workspace) == ["We decided to use PostgreSQL", "looked around"]
-    assert workspace.recall.search("PostgreSQL").hits[0].item.type == "working"
+    assert workspace.recaller.search("PostgreSQL").hits[0].item.type == "working"
 
 
 def test_pinned_ones_are_not_touched(workspace: Workspace) -> None:

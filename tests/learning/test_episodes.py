@@ -14,7 +14,6 @@ from memfs import Workspace
 from memfs.errors import IdExists, SchemaInvalid
 from memfs.format.text_guard import findings
 from memfs.intake.episode_item import MOST_ERROR, clean_text, episode_of, item_of
-from memfs.learning.episodes import Episodes
 from memfs.model import MemoryItem, Origin, Query
 from memfs.model.episode import Action, Episode, Outcome, StateSnapshot
 
@@ -66,11 +65,11 @@ def test_p4_its_file_is_pleasant_to_read_and_its_content_is_found(opened: OPENED
     assert item.origin == Origin(agent="coder", session="s1", task="Task/7", tool="edit")
     assert (item.trust, item.type, item.timestamp) == ("agent", "episodic", NOON)
     for words in ("auth.py", "lifetime seven days", "test_expiry"):
-        assert [hit.item.id for hit in workspace.recall.search(Query(text=words)).hits] == [recorded.id]
+        assert [hit.item.id for hit in workspace.recaller.search(Query(text=words)).hits] == [recorded.id]
     text = (workspace.root / item.path).read_text()
     assert "  outcome: failure\n" in text
     assert "- src/auth.py\n" in text
-    told = Episodes.of(item)
+    told = episode_of(item)
     assert told is not None
     assert told.outcome is Outcome.FAILURE
 

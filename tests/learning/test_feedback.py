@@ -42,7 +42,7 @@ def test_feedback_changes_the_order_of_the_next_answer(opened: Opened) -> None:
         workspace.store.put(MemoryItem("the apple harvest", id=name, timestamp="2026-03-01"))
     workspace.feedback.give("c", True)
     workspace.feedback.give("a", False)
-    assert [hit.item.id for hit in workspace.recall.search("apple").hits] == ["c", "b", "a"]
+    assert [hit.item.id for hit in workspace.recaller.search("apple").hits] == ["c", "b", "a"]
 
 
 def test_feedback_is_a_commit_with_its_reason(opened: Opened, git: Git) -> None:

@@ -49,7 +49,7 @@ def test_a_task_leaves_its_lessons(opened: Opened) -> None:
 
     workspace.behaviours.fire("task_completed", {"task": "t1", "session": "s1", "outcome": "success"})
 
-    found = workspace.recall.search("cache deploy invalidated").hits
+    found = workspace.recaller.search("cache deploy invalidated").hits
     kept = {hit.item.content: hit.item for hit in found if hit.item.type == "semantic"}
     assert set(kept) == {"It turned out that the cache is never invalidated.", "Always clear it after a deploy."}
     item = kept["Always clear it after a deploy."]

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from memfs import MemoryContext, MemoryInjector, MemoryLayer
-from memfs.learning.reactions import knowledge_of
 from memfs.model import MemoryItem, Query
 from memfs.model.episode import StateSnapshot
 from memfs.occasions import DEEPEST
@@ -109,7 +108,7 @@ def test_every_door_that_gives_context_obeys_the_rules(workspace: Workspace, doo
     assert bool(accessed) == (door in ("injector", "layer"))  # the others are handles of their own
     rules(workspace, ("task_completed", "extract_learnings"))
     assert "make" not in given()
-    assert workspace.recall.search("make lint").hits
+    assert workspace.recaller.search("make lint").hits
 
 
 def test_a_rule_that_is_left_out_is_not_carried_out(workspace: Workspace) -> None:
@@ -158,25 +157,6 @@ def test_a_completed_task_leaves_what_it_taught(workspace: Workspace) -> None:
     assert without == []
     (learned,) = workspace.store.select(Query(types=frozenset({"semantic"})))
     assert "the cache was never cleared" in learned.content
-
-
-@pytest.mark.parametrize(
-    ("template", "examples", "told"),
-    [
-        ("{variable} the {variable}", ["open the door", "Shut the red gate"], "open / door, Shut / red gate"),
-        ("deploy {variable}", ["deploy: shop to two hosts"], "shop to two hosts"),
-        ("deploy {variable}", ["ship the shop", "then deploy it"], ""),
-        ("deploy the shop", ["deploy the shop"], ""),
-        ("a {variable} z", [f"a {'b ' * 400}"], ""),
-    ],
-)
-def test_variants_are_read_from_the_examples(template: str, examples: list[str], told: str) -> None:
-    """What stood in the place of a variable is listed; an example of other words is left out."""
-    made = knowledge_of(pattern(examples=examples).replace(content=template))
-
-    assert [line for line in made.content.splitlines() if line.startswith("So far with")] == (
-        [f"So far with: {told}."] if told else []
-    )
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from memfs.errors import (
     SecretDetected,
 )
 from memfs.learning import convention_exchange
-from memfs.learning.convention_exchange import Import, SharedConvention, SharedFile
+from memfs.learning.convention_exchange import Import, SharedFile
 from memfs.model import MemoryItem
 from memfs.workspace import Workspace
 
@@ -298,8 +298,7 @@ def test_names_of_workspaces_are_single_lines(platform: Workspace) -> None:
 # -- who is who ---------------------------------------------------------------------------------------------------
 def from_other(workspace: Workspace, name: str, *items: MemoryItem) -> bytes:
     """The file of a third workspace, which is this one under another name for a moment."""
-    entries = tuple(SharedConvention.of(item) for item in items)
-    return SharedFile(workspace=name, conventions=entries).encode(workspace.parts.codec, NAME)
+    return SharedFile(workspace=name, conventions=items).encode(workspace.parts.codec, NAME)
 
 
 def test_a_proposal_of_theirs_is_none_of_ours_even_as_accepted(platform: Workspace, shop: Workspace) -> None:

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks import situations as labelled
+from kit.corpus import chance_of
 from memfs.intake.episode_item import item_of
 from memfs.learning.situations import GENERIC, alike, asked, fit, means, plain_files, row_of, share_needed, words_of
 from memfs.model.episode import EPISODE, RULE, StateSnapshot, TriggerRow
 from memfs.search.trigger_table import TriggerTable
-from memfs.testing.corpus import chance_of
 
 
 def situation(files: str = "", context: str = "", tool: str = "") -> StateSnapshot:

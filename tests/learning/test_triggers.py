@@ -313,22 +313,6 @@ def test_folders_and_times_of_any_kind_are_taken(opened: OPENED, tmp_path: Path)
         assert failures(again.episodes(EDIT)) == [failed.id]
 
 
-def test_who_records_much_and_asks_seldom_keeps_no_news_for_ever(
-    opened: OPENED, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Beyond some thousand changes the next question compares with the files, and knows as much."""
-    monkeypatch.setattr(module, "_MOST_NEWS", 3)
-    workspace = opened()
-    asking = triggers(workspace)
-    assert asking.count() == 0
-    for number in range(6):
-        store(workspace, episode(error=f"error {number}"))
-        assert len(asking._news) <= 3
-    assert asking.count() == 6
-    store(workspace, episode(error="another"))
-    assert asking.count() == 7
-
-
 def test_a_table_that_could_not_be_made_whole_is_not_used(opened: OPENED) -> None:
     """Whoever was interrupted while the table was made finds everything with the next question."""
     workspace = opened()

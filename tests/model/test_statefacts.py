@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks import state_corpus as corpus
 from memfs.model import state_paths as paths
 from memfs.model.state_facts import STATEFUL, StateFacts, describe, words_of
-from memfs.testing import statecorpus as corpus
 
 PLACES = sorted(
     {

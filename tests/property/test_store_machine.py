@@ -263,7 +263,7 @@ class StoreMachine(RuleBasedStateMachine):
         for name in ("a", "b", "c", "d", "e"):
             item = self.workspace.store.get(name)
             assert (None if item is None else (item.type, item.content)) == self.held.get(name)
-        assert self.workspace.store.following.problems() == []
+        assert self.workspace.store.index_sync.problems() == []
 
     @rule()
     def everything_is_in_git(self) -> None:

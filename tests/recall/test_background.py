@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from memfs.recall.executor import BUNCH, Background
+from memfs.recall.executor import Background
 
 PATIENCE = 60.0
 
@@ -36,26 +36,6 @@ def test_a_full_queue_takes_no_more() -> None:
     assert background.add("2", 2)
     background.close(PATIENCE)
     assert done == [0, 5, 2]
-
-
-def test_what_has_gathered_is_looked_at_together_first() -> None:
-    """Where many tasks wait they are handed over together once; what is dropped then is not done (M2)."""
-    together: list[list[int]] = []
-    done: list[int] = []
-
-    def bunch(tasks: list[int]) -> None:
-        together.append(tasks)
-        background.drop(str(task) for task in tasks[1:])
-
-    background = Background[int]("test", done.append, lambda _: None, bunch=bunch, quiet_seconds=60)
-    for number in range(BUNCH):
-        background.add(str(number), number)
-    assert background.settle(PATIENCE)
-    background.add("alone", -1)
-    background.close(PATIENCE)
-
-    assert together == [list(range(BUNCH))]
-    assert done == [0, -1]
 
 
 def test_a_failing_task_is_reported_and_the_next_is_done() -> None:

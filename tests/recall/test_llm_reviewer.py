@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from kit.model_server import ModelReply, ModelServer, Request, says
 from memfs.config_names import REVIEW_KEY
 from memfs.endpoint import Endpoint
 from memfs.errors import EndpointFailed, SecretDetected
 from memfs.model import MemoryItem
 from memfs.recall.llm_reviewer import MOST_ITEMS, LlmReviewer
 from memfs.recall.reviewers import BatchReviewer, RelevanceReviewer, Reviewer, Score
-from memfs.testing.model_server import ModelReply, ModelServer, Request, says
 from memfs.workspace import Workspace
 
 DRAFT = MemoryItem("Decided to use PostgreSQL, since two writers need transactions.", "episodic", title="Database")
@@ -228,7 +228,7 @@ def test_a_model_judges_what_is_recalled(opened: Callable[..., Workspace]) -> No
         workspace = opened(review__endpoint=server.url, review__model="small")
         for number in range(1, 6):
             workspace.store.put(MemoryItem(f"Database number {number} is PostgreSQL."))
-        found = workspace.recall.search("which database?")
+        found = workspace.recaller.search("which database?")
     assert "number 3" in found.hits[0].item.content
     assert (len(found.hits), len(server.asked)) == (5, 1)
 
@@ -239,9 +239,9 @@ def test_a_model_that_fails_changes_no_answer(opened: Callable[..., Workspace]) 
     workspace = opened()
     for item in items:
         workspace.store.put(item)
-    wanted = [hit.item.id for hit in workspace.recall.search("which database?").hits]
+    wanted = [hit.item.id for hit in workspace.recaller.search("which database?").hits]
     workspace.close()
     with ModelServer(ModelReply(status=400)) as server:
         asking = opened(workspace.root, review__endpoint=server.url, review__model="small")
-        assert [hit.item.id for hit in asking.recall.search("which database?").hits] == wanted
+        assert [hit.item.id for hit in asking.recaller.search("which database?").hits] == wanted
     assert server.asked

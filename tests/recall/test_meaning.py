@@ -83,7 +83,7 @@ def found(workspace: Workspace, query: Query | str) -> list[str]:
     meaning = workspace.meaning.current()
     if meaning is not None and meaning.embeddings.problem == "" and not senses_fail(meaning):
         meaning.embeddings.catch_up()
-    return [hit.item.id for hit in workspace.recall.search(query).hits]
+    return [hit.item.id for hit in workspace.recaller.search(query).hits]
 
 
 def senses_fail(meaning: VectorSearch) -> bool:
@@ -93,7 +93,7 @@ def senses_fail(meaning: VectorSearch) -> bool:
 
 def at_once(workspace: Workspace, query: str) -> list[str]:
     """The ids of the hits, whatever is lacking."""
-    return [hit.item.id for hit in workspace.recall.search(query).hits]
+    return [hit.item.id for hit in workspace.recaller.search(query).hits]
 
 
 def meaning_of(workspace: Workspace) -> VectorSearch:
@@ -120,7 +120,7 @@ def test_what_shares_no_word_is_found_by_its_meaning(opened: Opened, senses: Sen
         workspace.store.fold()
     put(workspace, fresh="Another vehicle")
     assert embeddings_of(workspace).catch_up() == 4
-    hits = workspace.recall.search("car").hits
+    hits = workspace.recaller.search("car").hits
     assert {hit.item.id for hit in hits} == {"motor", "fresh"}
     assert hits[0].reasons["text"] == pytest.approx(hits[0].reasons["meaning"])
 
@@ -137,12 +137,12 @@ def test_an_answer_says_that_vectors_are_lacking(workspace: Workspace, senses: S
     assert found(workspace, "car") == ["a"]
     put(workspace, b="A vehicle")
     senses.gate.clear()
-    answer = workspace.recall.search("car")
+    answer = workspace.recaller.search("car")
     assert answer.partial
     assert "no vector yet" in answer.cut
     senses.gate.set()
     embeddings_of(workspace)
-    answer = workspace.recall.search("car")
+    answer = workspace.recaller.search("car")
     assert ([hit.item.id for hit in answer.hits], answer.partial) == (["a", "b"], False)
 
 
@@ -155,7 +155,7 @@ def test_an_embedder_of_ones_own_is_registered_by_name(opened: Opened) -> None:
     meaning = workspace.meaning.wanted()
     assert meaning is not None
     meaning.embeddings.catch_up()
-    assert [hit.item.id for hit in workspace.recall.search("car").hits] == ["a"]
+    assert [hit.item.id for hit in workspace.recaller.search("car").hits] == ["a"]
     for name, make in (("hashing", Senses), ("mine", None), (" ", Senses)):
         with pytest.raises(SettingInvalid, match="embedding_model"):
             register_embedder(name, make)  # type: ignore[arg-type]
@@ -232,7 +232,7 @@ def test_neighbours_in_a_talk_lend_of_their_meaning(workspace: Workspace) -> Non
     for number in range(3):
         put(workspace, **{f"x{number}": "since then nothing"})
     embeddings_of(workspace).catch_up()
-    shares = {hit.item.id: hit.reasons["meaning"] for hit in workspace.recall.search("since when the car").hits}
+    shares = {hit.item.id: hit.reasons["meaning"] for hit in workspace.recaller.search("since when the car").hits}
     assert shares["l0"] > shares["l1"] > shares["x0"]
 
 
@@ -240,7 +240,7 @@ def test_several_questions_are_embedded_at_once(workspace: Workspace, senses: Se
     """And a question that is asked again is not embedded again (M5)."""
     put(workspace, one="An automobile", two="A fiddle")
     embeddings_of(workspace).catch_up()
-    answers = workspace.recall.search_many(["car", "violin"])
+    answers = workspace.recaller.search_many(["car", "violin"])
     assert {text: [hit.item.id for hit in answer.hits] for text, answer in answers.items()} == {
         "car": ["one"],
         "violin": ["two"],
@@ -412,7 +412,7 @@ def test_a_service_finds_by_meaning_where_the_context_names_one(
 ) -> None:
     """Over HTTP, with the key from the environment; while it is away words decide (M5)."""
     pytest.importorskip("httpx")
-    from memfs.testing.model_server import ModelServer, Request, embeds
+    from kit.model_server import ModelServer, Request, embeds
 
     monkeypatch.setenv("MEMFS_EMBEDDING_KEY", "k-123")
     senses = Senses()

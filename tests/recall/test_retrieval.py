@@ -65,16 +65,16 @@ def test_a_strategy_is_chosen_by_name(opened: Opened) -> None:
     workspace = opened()
     for number in range(3):
         workspace.store.put(MemoryItem(f"apple {number}", id=f"a{number}", timestamp=f"2026-03-0{number + 1}"))
-    newest = workspace.recall.search(Query(text="apple", strategy="time_weighted")).hits[0]
+    newest = workspace.recaller.search(Query(text="apple", strategy="time_weighted")).hits[0]
     assert newest.item.id == "a2"
     register_strategy("backwards", lambda _, ranked: sorted(ranked, key=lambda one: one.match.candidate.id)[::-1])
     try:
-        answer = workspace.recall.search(Query(text="apple", strategy="backwards"))
+        answer = workspace.recaller.search(Query(text="apple", strategy="backwards"))
     finally:
         unregister_strategy("backwards")
     assert [hit.item.id for hit in answer.hits] == ["a2", "a1", "a0"]
     with pytest.raises(QueryInvalid) as caught:
-        workspace.recall.search(Query(text="apple", strategy="time_wieghted"))
+        workspace.recaller.search(Query(text="apple", strategy="time_wieghted"))
     assert (caught.value.field, "time_weighted" in (caught.value.hint or "")) == ("strategy", True)
 
 
@@ -84,7 +84,7 @@ def test_what_shares_a_circumstance_comes_first(opened: Opened) -> None:
     workspace.store.put(MemoryItem("retries are bounded", id="a", context={"project": "shop"}))
     workspace.store.put(MemoryItem("retries are bounded too", id="b", context={"project": "bank"}))
     for project, first in (("shop", "a"), ("bank", "b")):
-        hits = workspace.recall.search(Query(text="retries", context={"project": project})).hits
+        hits = workspace.recaller.search(Query(text="retries", context={"project": project})).hits
         assert [len(hits), hits[0].item.id, hits[0].reasons["context"]] == [2, first, 1.5]
 
 
@@ -93,8 +93,8 @@ def test_winners_are_counted_once(opened: Opened) -> None:
     workspace = opened()
     for number in range(3):
         workspace.store.put(MemoryItem(f"apple {number}", id=f"a{number}"))
-    workspace.recall.search(Query(text="apple 1", limit=1))
-    workspace.recall.search_many(["apple 1", "zebra"])
+    workspace.recaller.search(Query(text="apple 1", limit=1))
+    workspace.recaller.search_many(["apple 1", "zebra"])
     counts = {key: use.count for key, use in workspace.usage.all().items()}
     assert counts["a1"] == 2
     assert sum(counts.values()) == 4
@@ -108,7 +108,7 @@ def test_duplicates_make_room_for_others(opened: Opened) -> None:
         for number in range(40):
             batch.put(MemoryItem("apple apple apple pie", id=f"same{number:02}"))
         batch.put(MemoryItem("apple trees need sun and water and years", id="other"))
-    answer = workspace.recall.search(Query(text="apple", limit=2, deduplicate=True))
+    answer = workspace.recaller.search(Query(text="apple", limit=2, deduplicate=True))
     assert [hit.item.id for hit in answer.hits] == ["same00", "other"]
     assert set(answer.duplicates.values()) == {"same00"}
     assert len(answer.duplicates) == 39
@@ -119,9 +119,9 @@ def test_an_answer_says_what_its_budget_left_out(opened: Opened) -> None:
     workspace = opened()
     for number in range(3):
         workspace.store.put(MemoryItem(f"apple number {number}", id=f"a{number}"))
-    whole = workspace.recall.search("apple")
+    whole = workspace.recaller.search("apple")
     assert (whole.cut, whole.partial, len(whole.hits)) == ("", False, 3)
-    answer = workspace.recall.search(Query(text="apple", max_tokens=whole.tokens - 1))
+    answer = workspace.recaller.search(Query(text="apple", max_tokens=whole.tokens - 1))
     assert answer.tokens <= whole.tokens - 1
     assert [hit.item.id for hit in answer.hits] == [hit.item.id for hit in whole.hits[:2]]
     assert answer.cut == f"the budget of {whole.tokens - 1} tokens had no room for {whole.hits[2].item.id}"
@@ -144,25 +144,25 @@ def test_several_questions_see_one_state(opened: Opened, monkeypatch: pytest.Mon
         return search(query)
 
     monkeypatch.setattr(workspace.parts.index, "search", searching)
-    answers = workspace.recall.search_many(["apple", Query(text="apple juice", limit=5), " "])
+    answers = workspace.recaller.search_many(["apple", Query(text="apple juice", limit=5), " "])
     writers[0].join()
     assert {text: [hit.item.id for hit in answer.hits] for text, answer in answers.items()} == {
         "apple": ["a"],
         "apple juice": ["a"],
         " ": ["a"],
     }
-    assert len(workspace.recall.search("apple").hits) == 2
+    assert len(workspace.recaller.search("apple").hits) == 2
 
 
 def test_a_file_that_changed_is_looked_at_again(opened: Opened) -> None:
     """A batch gives no text that its file does not hold any more (C5)."""
     workspace = opened()
     stored = workspace.store.put(MemoryItem("apple pie", id="a"))
-    answers = workspace.recall.search_many(["apple"])
+    answers = workspace.recaller.search_many(["apple"])
     path = workspace.root / stored.path
     path.write_text(path.read_text().replace("apple pie", "apple cake"))
     assert answers["apple"].hits[0].item.content == "apple pie"
-    assert workspace.recall.search_many(["apple"])["apple"].hits[0].item.content == "apple cake"
+    assert workspace.recaller.search_many(["apple"])["apple"].hits[0].item.content == "apple cake"
 
 
 def test_two_different_questions_of_one_text_are_refused(recall: Recaller) -> None:
@@ -228,11 +228,11 @@ def test_a_deadline_does_not_wait_for_the_index(opened: Opened, monkeypatch: pyt
         return search(query)
 
     monkeypatch.setattr(workspace.parts.index, "search", stuck)
-    answer = workspace.recall.search(Query(text="apple", seconds=0.05))
+    answer = workspace.recaller.search(Query(text="apple", seconds=0.05))
     done.set()
     assert (answer.hits, answer.partial) == ((), True)
     assert answer.cut == "the deadline of 0.05 s passed: the index had not answered"
-    assert len(workspace.recall.search(Query(text="apple", seconds=LONG)).hits) == 1
+    assert len(workspace.recaller.search(Query(text="apple", seconds=LONG)).hits) == 1
 
 
 def test_several_questions_do_not_wait_for_the_index_either(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,8 +247,8 @@ def test_several_questions_do_not_wait_for_the_index_either(opened: Opened, monk
         return search(query)
 
     monkeypatch.setattr(workspace.parts.index, "search", stuck)
-    answers = workspace.recall.search_many([Query(text=text, seconds=0.05) for text in ("apple", "apples")])
+    answers = workspace.recaller.search_many([Query(text=text, seconds=0.05) for text in ("apple", "apples")])
     done.set()
     assert [(answer.hits, answer.partial) for answer in answers.values()] == [((), True)] * 2
-    unhurried = workspace.recall.search_many([Query(text="apple", seconds=LONG), Query(text="apples")])
+    unhurried = workspace.recaller.search_many([Query(text="apple", seconds=LONG), Query(text="apples")])
     assert [len(answer.hits) for answer in unhurried.values()] == [1, 1]

@@ -103,7 +103,7 @@ def workspace(opened: Opened) -> Workspace:
 
 def ids(workspace: Workspace, name: str) -> list[str]:
     """The order of the answer under a strategy."""
-    return [hit.item.id for hit in workspace.recall.search(Query(text="apple", strategy=name)).hits]
+    return [hit.item.id for hit in workspace.recaller.search(Query(text="apple", strategy=name)).hits]
 
 
 def test_a_query_chooses_its_strategy(workspace: Workspace, named: Callable[..., str]) -> None:
@@ -118,7 +118,7 @@ def test_a_query_chooses_its_strategy(workspace: Workspace, named: Callable[...,
 def test_a_strategy_that_is_not_known_is_refused(workspace: Workspace) -> None:
     """The error names the nearest strategy and all there are."""
     with pytest.raises(QueryInvalid) as caught:
-        workspace.recall.search(Query(text="apple", strategy="time_wieghted"))
+        workspace.recaller.search(Query(text="apple", strategy="time_wieghted"))
     assert caught.value.field == "strategy"
     assert "did you mean 'time_weighted'?" in (caught.value.hint or "")
     assert set(PRESETS) <= set(strategy_names())
@@ -167,7 +167,7 @@ def test_a_strategy_may_only_give_what_it_was_given(
 @pytest.mark.parametrize(("weight", "first"), [(0.0, "a0"), (1.0, "a2")])
 def test_time_weighted_retrieval_mixes_relevance_and_recency(workspace: Workspace, weight: float, first: str) -> None:
     """Relevance x (1 - w) + recency x w, recency 1 / (1 + 0.1 days), from twice as many candidates (C5)."""
-    hits = TimeWeightedSearch(workspace.recall, lambda: NOW).retrieve_time_weighted("apple", weight, limit=2)
+    hits = TimeWeightedSearch(workspace.recaller, lambda: NOW).retrieve_time_weighted("apple", weight, limit=2)
     assert (len(hits), hits[0].item.id) == (2, first)
     for hit in hits:
         days = (NOW - (hit.item.timestamp or NOW)) / timedelta(days=1)
@@ -179,4 +179,4 @@ def test_time_weighted_retrieval_mixes_relevance_and_recency(workspace: Workspac
 def test_time_weighted_retrieval_refuses_other_weights(workspace: Workspace) -> None:
     """A weight lies between 0 and 1."""
     with pytest.raises(QueryInvalid, match="no weight"):
-        TimeWeightedSearch(workspace.recall).retrieve_time_weighted("apple", 1.5)
+        TimeWeightedSearch(workspace.recaller).retrieve_time_weighted("apple", 1.5)

@@ -105,10 +105,10 @@ def test_the_answer_after_a_matching_question_is_found(opened: Opened, engine: s
         workspace.store.put(MemoryItem(line, "conversation", id=f"line-{number}", origin=origin))
     if engine != "memory":
         workspace.store.fold()
-    hits = workspace.recall.search("violin strings").hits
+    hits = workspace.recaller.search("violin strings").hits
     assert [hit.item.id for hit in hits][:2] == ["line-0", "line-1"]
     assert hits[1].reasons["text"] == pytest.approx(hits[1].reasons["neighbours"] + hits[1].reasons["session"])
-    filtered = workspace.recall.search(Query(text="violin strings", until="2020-01-01"))
+    filtered = workspace.recaller.search(Query(text="violin strings", until="2020-01-01"))
     assert filtered.hits == ()
 
 
@@ -118,5 +118,5 @@ def test_the_first_question_after_a_talk_came_is_answered_as_the_next_one(opened
     for number in range(12):
         talk = Origin(session="lesson", sequence=number)
         writer.store.put(MemoryItem("about violin strings" + " and bows" * number, id=f"line-{number}", origin=talk))
-    first, second = (reader.recall.search(Query(text="violin", limit=1)) for _ in range(2))
+    first, second = (reader.recaller.search(Query(text="violin", limit=1)) for _ in range(2))
     assert [(hit.item.id, hit.score) for hit in first.hits] == [(hit.item.id, hit.score) for hit in second.hits]

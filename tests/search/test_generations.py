@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from kit.corpus import corpus, item, pairs
 from memfs.model import Query
 from memfs.search import analyzer, generations
 from memfs.search.generations import MANIFEST, POINTER
 from memfs.search.search_index import SearchIndex
-from memfs.testing.corpus import corpus, item, pairs
 from memfs.testing.faults import Fault, Stopped, injected
 
 Opened = Callable[[], SearchIndex]
@@ -83,7 +83,7 @@ KILLED = """
 import os, sys, threading, time
 from pathlib import Path
 from memfs.search.search_index import SearchIndex
-from memfs.testing.corpus import item, pairs
+from kit.corpus import item, pairs
 index = SearchIndex(Path(sys.argv[1]), sys.argv[2])
 number = len(index.base_stamps())
 print("ready", flush=True)
@@ -125,7 +125,7 @@ FOLDING = """
 import sys
 from pathlib import Path
 from memfs.search.search_index import SearchIndex
-from memfs.testing.corpus import item, pairs
+from kit.corpus import item, pairs
 index = SearchIndex(Path(sys.argv[1]), sys.argv[2])
 for number in range(12):
     index.update(pairs(item(f"{sys.argv[3]}-{number}", "alpha")))

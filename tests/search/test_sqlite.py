@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from kit.corpus import FILTERS, WORDS, brute_force, corpus, item
 from memfs.errors import IndexUnavailable
 from memfs.model import Query
 from memfs.search import sqlite
 from memfs.search.sqlite import SqliteIndex
-from memfs.testing.corpus import FILTERS, WORDS, brute_force, corpus, item
 
 
 def test_fts_scores_are_close_to_ours_where_they_are_taken_as_they_are(

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import state_corpus as corpus
 from memfs.model.state_facts import describe
 from memfs.model.state_query import StateQuery, StateRow
 from memfs.search import state_index
 from memfs.search.state_index import StateIndex
 from memfs.search.state_tables import FILE
-from memfs.testing import statecorpus as corpus
 
 
 @pytest.fixture
@@ -86,29 +86,6 @@ def test_learning_anew_replaces_and_forgetting_removes(index: StateIndex) -> Non
     assert index.count() == before - len(rows(2))
     assert index.find(StateQuery(hypotheses=("H 2-1",))) == []
     assert index.metrics(["yield"], ["Judge"], [2]) == []
-
-
-def test_news_says_what_a_change_was_about_and_when_too_much_has_changed(index: StateIndex) -> None:
-    """Kept answers learn what has changed; what changed nothing is no news (S14)."""
-    since = index.generation()
-    index.learn(rows(3))
-    assert index.news(since) == []
-    index.learn(row for row in rows(3, "2") if row.facts.agent == "Judge" and row.facts.kind == "agent_output")
-    news = index.news(since)
-    assert news is not None
-    assert {(one.kind, one.iteration, one.agents) for one in news} == {("agent_output", 3, frozenset({"Judge"}))}
-    assert index.news(since, most=1) is None
-    assert index.news(index.generation() + 5) is None
-
-
-def test_news_of_long_ago_is_dropped(index: StateIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The log stays short; who asks for what it no longer has is told so."""
-    since = index.generation()
-    index.learn(rows(2, "2"))
-    monkeypatch.setattr("memfs.search.state_index._KEPT_NEWS", 5)
-    index.trim()
-    assert index.news(since) is None
-    assert len(index.news(index.generation() - 3) or ()) == 3
 
 
 def test_an_archived_document_keeps_its_row(index: StateIndex) -> None:

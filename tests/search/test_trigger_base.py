@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from memfs.model.episode import EPISODE, RULE, TriggerRow
-from memfs.search.trigger_table import FILE, TriggerBase, TriggerTable
+from memfs.search.trigger_table import FILE, RowBase, TriggerTable, packed, unpacked
 
 
 def row(name: str = "one", **values: object) -> TriggerRow:
@@ -31,29 +32,44 @@ def row(name: str = "one", **values: object) -> TriggerRow:
     return made._replace(**values)
 
 
+def opened(folder: Path, made_by: str = "rules of today") -> RowBase:
+    """The cache in a folder."""
+    return RowBase(folder / "cache", made_by, file=FILE, what="the index of episodes and rules")
+
+
+def keep(base: RowBase, *rows: TriggerRow, gone: Sequence[str] = ()) -> None:
+    """Cache rows."""
+    base.keep([(one.path, one.blob, packed(one)) for one in rows], gone)
+
+
+def kept(base: RowBase) -> list[TriggerRow]:
+    """The cached rows."""
+    return base.load(unpacked)
+
+
 @pytest.fixture
-def base(tmp_path: Path) -> TriggerBase:
+def base(tmp_path: Path) -> RowBase:
     """One that is empty."""
-    return TriggerBase(tmp_path / "cache", "rules of today")
+    return opened(tmp_path)
 
 
-def test_rows_come_back_as_they_were(base: TriggerBase, tmp_path: Path) -> None:
+def test_rows_come_back_as_they_were(base: RowBase, tmp_path: Path) -> None:
     """Another process gets every field as it was kept."""
-    base.keep([row(), row("two", sort=RULE, pinned=True, confidence=0.25)])
-    base.keep([row("three")], gone=["one.yaml", "unknown.yaml"])
+    keep(base, row(), row("two", sort=RULE, pinned=True, confidence=0.25))
+    keep(base, row("three"), gone=["one.yaml", "unknown.yaml"])
     base.close()
-    found = {one.id: one for one in TriggerBase(tmp_path / "cache", "rules of today").load()}
+    found = {one.id: one for one in kept(opened(tmp_path))}
     assert found == {"two": row("two", sort=RULE, pinned=True, confidence=0.25), "three": row("three")}
 
 
-def test_rows_made_under_other_rules_are_dropped(base: TriggerBase, tmp_path: Path) -> None:
+def test_rows_made_under_other_rules_are_dropped(base: RowBase, tmp_path: Path) -> None:
     """Terms that were cut in another way would match nothing."""
-    base.keep([row()])
-    other = TriggerBase(tmp_path / "cache", "rules of tomorrow")
-    assert other.load() == []
-    other.keep([row("two")])
-    assert [one.id for one in other.load()] == ["two"]
-    assert base.load() == []
+    keep(base, row())
+    other = opened(tmp_path, "rules of tomorrow")
+    assert kept(other) == []
+    keep(other, row("two"))
+    assert [one.id for one in kept(other)] == ["two"]
+    assert kept(base) == []
 
 
 @pytest.mark.parametrize(
@@ -68,29 +84,29 @@ def test_rows_made_under_other_rules_are_dropped(base: TriggerBase, tmp_path: Pa
         '"' + "x" * 9 + '"',
     ],
 )
-def test_a_damaged_row_makes_the_file_anew(base: TriggerBase, tmp_path: Path, facts: str) -> None:
+def test_a_damaged_row_makes_the_file_anew(base: RowBase, tmp_path: Path, facts: str) -> None:
     """What cannot be a row is not taken for one: the cache is begun anew, empty."""
-    base.keep([row()])
+    keep(base, row())
     base.close()
     with sqlite3.connect(tmp_path / "cache" / FILE) as file:
         file.execute("UPDATE rows SET facts = ?", (facts,))
     file.close()
-    assert base.load() == []
-    base.keep([row("two")])
-    assert [one.id for one in base.load()] == ["two"]
+    assert kept(base) == []
+    keep(base, row("two"))
+    assert [one.id for one in kept(base)] == ["two"]
 
 
-def test_a_row_that_nests_too_deeply_makes_the_file_anew(base: TriggerBase, tmp_path: Path) -> None:
+def test_a_row_that_nests_too_deeply_makes_the_file_anew(base: RowBase, tmp_path: Path) -> None:
     """What no recursion gets through is damage like any other (faults row 1)."""
     test_a_damaged_row_makes_the_file_anew(base, tmp_path, "[" * 100_000 + "]" * 100_000)
 
 
-def test_garbage_in_place_of_the_file_is_replaced(base: TriggerBase, tmp_path: Path) -> None:
+def test_garbage_in_place_of_the_file_is_replaced(base: RowBase, tmp_path: Path) -> None:
     """A cache is never worth an error."""
-    base.keep([row()])
+    keep(base, row())
     base.close()
     (tmp_path / "cache" / FILE).write_bytes(b"no database" * 1_000)
-    assert base.load() == []
+    assert kept(base) == []
 
 
 def test_the_table_finds_by_name_and_by_words_and_forgets() -> None:

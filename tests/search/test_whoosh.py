@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from whoosh.codec.whoosh3 import W3LeafMatcher
 
+from kit.corpus import FILTERS, WORDS, corpus, item
 from memfs.errors import IndexUnavailable
 from memfs.model import Query
 from memfs.search import whoosh
 from memfs.search.whoosh import WhooshIndex, blocks, open_leaves
-from memfs.testing.corpus import FILTERS, WORDS, corpus, item
 
 
 def test_both_ways_to_score_agree_over_many_segments_and_deletions(tmp_path: Path) -> None:

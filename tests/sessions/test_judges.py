@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kit.model_server import ModelReply, ModelServer, Request, says
 from memfs.model import MemoryItem, Query
 from memfs.recall.llm_reviewer import LlmReviewer
 from memfs.sessions.drain import Drain, DrainResult
@@ -16,7 +17,6 @@ from memfs.sessions.event import SessionEvent
 from memfs.sessions.message import note
 from memfs.sessions.session_items import CueJudge, ModelJudge
 from memfs.sessions.spool import Spool
-from memfs.testing.model_server import ModelReply, ModelServer, Request, says
 from memfs.workspace import Workspace
 
 Opener = Callable[..., Workspace]

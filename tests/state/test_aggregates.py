@@ -20,6 +20,7 @@ from memfs.state import aggregates as aggregates_module
 from memfs.state import aggregates as series_module
 from memfs.state.aggregates import Series, fold_agents, size_of
 from memfs.state.parts import States
+from memfs.state.trends import pattern_trends
 from memfs.workspace import Workspace, open_workspace
 
 Opened = Callable[..., Workspace]
@@ -287,7 +288,7 @@ def test_archived_iterations_count_the_same(opened: Opened) -> None:
     workspace.states.aggregates.rebuild()
     assert on_disk(workspace) == before
     assert workspace.states.analysis.analyze("Scout") == analysis
-    assert workspace.states.trends.patterns().iterations == (1, 2, 3)
+    assert pattern_trends(workspace.states.reading).iterations == (1, 2, 3)
 
 
 def test_another_process_that_was_quicker_is_no_failure(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -357,49 +358,14 @@ def killed_while_working(root: Path, number: int, operation: int) -> None:
     assert os.WTERMSIG(status) == signal.SIGKILL
 
 
-def test_a_large_iteration_is_summed_up_behind_the_close(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who closes an iteration of many megabytes does not wait for the sums, and closing the workspace does (S12)."""
-    monkeypatch.setattr(aggregates_module, "_QUICK_BYTES", 10)
-    workspace = opened()
-    work(workspace.states, 1)
-    root = workspace.root
-    workspace.close()
-    assert opened(root).states.aggregates.behind() == []
-
-
-def test_sums_that_fail_behind_the_close_are_noted(
-    opened: Opened, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The reason is in the log, and the next update takes it up (S12)."""
-    monkeypatch.setattr(aggregates_module, "_QUICK_BYTES", 10)
-    workspace = opened()
-    work(workspace.states, 1, close=False)
-    with monkeypatch.context() as broken:
-        broken.setattr(workspace.states.aggregates, "update", _full)
-        workspace.states.iterations.close(1)
-        workspace.states.aggregates.close()
-    assert "could not be brought up to date" in caplog.text
-    assert workspace.states.aggregates.behind() == [1]
-
-
-def _full(_number: int) -> None:
-    raise StorageFull("no room", path="ContextMemory/aggregates")
-
-
-def test_what_is_behind_is_told_from_digests_alone(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many documents there are, nothing is asked but their digests and the ratings of parents (S14)."""
-    workspace = opened()
-    states = workspace.states
+def test_a_rating_that_changed_leaves_the_iterations_of_its_children_behind(opened: Opened) -> None:
+    """A gain is judged by the parents' ratings, in whichever iteration they lie (S12)."""
+    states = opened().states
     for number in (1, 2, 3):
         work(states, number)
     states.recorder.hypothesis({"id": "h2", "rating": 1500.0}, iteration=2)
     states.recorder.hypothesis({"id": "odd", "rating": 1, "parents": ["h1", "h\u00e4", "h3"]}, iteration=3)
-    with monkeypatch.context() as patched:
-        patched.setattr(states.index, "find", None)
-        behind = states.aggregates.behind()
-    assert behind == [2, 3]
-
+    assert states.aggregates.behind() == [2, 3]
     states.aggregates.update()
-
     assert states.aggregates.behind() == []
     assert states.aggregates.rebuild() == []

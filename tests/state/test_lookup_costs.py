@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks import state_corpus as corpus
 from memfs.model import state_paths as paths
 from memfs.model.state_query import StateQuery
 from memfs.model.time import format_time
@@ -17,7 +18,6 @@ from memfs.state.parts import States
 from memfs.state.retrieval import Retrieval
 from memfs.state.search import find_similar_states
 from memfs.store.state_files import DocumentChange
-from memfs.testing import statecorpus as corpus
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]

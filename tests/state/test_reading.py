@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks import state_corpus as corpus
 from memfs.errors import ContentError, CorruptItem
 from memfs.fs import io
 from memfs.model import state_paths as paths
@@ -26,7 +27,6 @@ from memfs.search.state_tables import FILE
 from memfs.state import scan
 from memfs.state.parts import States
 from memfs.store.state_files import DocumentChange
-from memfs.testing import statecorpus as corpus
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]
@@ -137,7 +137,7 @@ def test_another_process_and_its_commit_are_seen(opened: Opened, git: Callable[.
     states.reading.catch_up()
     program = (
         "import sys\nfrom memfs.workspace import open_workspace\nfrom memfs.store.state_files import DocumentChange\n"
-        "from memfs.testing import statecorpus as c\nfrom memfs.model import state_paths as p\n"
+        "from benchmarks import state_corpus as c\nfrom memfs.model import state_paths as p\n"
         "with open_workspace(sys.argv[1], watch=False) as w:\n"
         "    v = {**c.output(1, 'Elsewhere'), 'task_id': 'x'}\n"
         "    w.states.files.write([DocumentChange(p.output_path(1, 'Elsewhere', 'x'), v)], 'elsewhere')\n"

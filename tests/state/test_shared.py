@@ -14,7 +14,6 @@ import pytest
 
 from memfs import Workspace
 from memfs.errors import Conflict
-from memfs.state.concurrent_documents import MergeBase
 from memfs.store.state_files import DocumentChange
 from memfs.workspace import open_workspace
 from tests.state.rig import Rig
@@ -117,16 +116,14 @@ def test_what_is_handed_back_with_an_old_time_gets_that_of_the_change(rig: Rig) 
     changed = rig.read(H)
     rig.later(hours=1)
     again = rig.recorder.hypothesis(changed)
-    other = rig.recorder.hypothesis(
-        {**changed, "rating": 3, "timestamp": "2026-03-01T13:00:00+00:00"}, known=MergeBase()
-    )
+    other = rig.recorder.hypothesis({**changed, "rating": 3, "timestamp": "2026-03-01T13:00:00+00:00"})
     own = rig.recorder.hypothesis({"id": "h", "rating": 4, "timestamp": "2026-03-01T15:00:00Z"})
 
     assert changed["timestamp"] == "2026-03-01T13:00:00Z"
     assert again.sha256 != other.sha256 != own.sha256
     assert [one["timestamp"] for one in (changed, rig.read(H))] == ["2026-03-01T13:00:00Z", "2026-03-01T15:00:00Z"]
     rig.iterations.start(2)
-    rig.recorder.hypothesis({**rig.read(H), "rating": 5}, known=MergeBase())
+    rig.recorder.hypothesis({**rig.read(H), "rating": 5})
     assert rig.read("iteration_002/hypotheses/h.json")["timestamp"] == "2026-03-01T14:00:00Z"
 
 
@@ -142,25 +139,26 @@ def test_the_time_of_a_result_is_that_of_its_match(rig: Rig) -> None:
 
 # -- several writers ----------------------------------------------------------------------------------------------
 def test_counters_of_two_handles_add_up(two: tuple[Rig, Rig]) -> None:
-    """Each is judged against what it last read or wrote itself, also when neither has read anything."""
+    """Each is judged by the version that it was made from; without one, a total takes the place of the other (S2)."""
     first, second = two
     first.recorder.hypothesis({"id": "h", "wins": 1, "matches": 1})
-    second.recorder.hypothesis({"id": "h", "losses": 1, "matches": 1})
-    first.recorder.hypothesis({"id": "h", "wins": 3, "matches": 3})
-    second.recorder.hypothesis({"id": "h", "losses": 2, "matches": 2})
+    base = first.read(H)
+    first.recorder.hypothesis({"id": "h", "wins": 3, "matches": 3}, base=base)
+    second.recorder.hypothesis({"id": "h", "losses": 1, "matches": 2}, base=base)
 
     stored = first.read(H)
-    assert (stored["wins"], stored["losses"], stored["matches"]) == (3, 2, 5)
+    assert (stored["wins"], stored["losses"], stored["matches"]) == (3, 1, 4)
+    second.recorder.hypothesis({"id": "h", "matches": 9})
+    assert (first.read(H)["wins"], first.read(H)["matches"]) == (3, 9)
 
 
 def test_fields_that_only_one_changed_are_joined(two: tuple[Rig, Rig]) -> None:
     """Parents and keys of both are there, and nothing of it is a conflict."""
     first, second = two
     first.recorder.hypothesis({"id": "h", "title": "t", "scores": {"a": 1}}, ["p"])
-    known = MergeBase()
-    known.saw("hypothesis", "h", second.read(H))
+    base = second.read(H)
     first.recorder.hypothesis({"id": "h", "title": "T", "scores": {"a": 1, "b": 2}}, ["p", "q"])
-    ack = second.recorder.hypothesis({"id": "h", "state": "ok", "scores": {"a": 1, "c": 3}}, ["p", "r"], known=known)
+    ack = second.recorder.hypothesis({"id": "h", "state": "ok", "scores": {"a": 1, "c": 3}}, ["p", "r"], base=base)
 
     stored = first.read(H)
     assert ack.conflicts == ()
@@ -200,7 +198,7 @@ def test_a_contradiction_keeps_the_last_writers_value_and_is_recorded(
 
 
 def test_an_agent_that_was_started_again_hands_over_its_totals(opened: Opened) -> None:
-    """What was stored before the handle was opened is what its first version was made from."""
+    """Without a base its values take the place of those that are stored, and what it leaves out stays."""
     first = Rig(opened())
     first.recorder.hypothesis({"id": "h", "wins": 3, "text": "x"})
     again = Rig(opened(first.workspace.root))
@@ -210,54 +208,15 @@ def test_an_agent_that_was_started_again_hands_over_its_totals(opened: Opened) -
     assert (first.read(H)["wins"], first.read(H)["text"]) == (4, "x")
 
 
-def test_what_a_caller_read_is_kept_as_it_was_read() -> None:
-    """Changing what was handed out does not change what the caller is taken to know; old knowledge is forgotten."""
-    known = MergeBase(most=2)
-    read = {"id": "h", "wins": 1, "deep": {"a": [1]}}
-    known.saw_hypotheses([{"id": "h", "wins": 0}, read, {"no": "id"}])
-    read["wins"] = 9
-    assert known.last("hypothesis", "h") == {"id": "h", "wins": 1, "deep": {"a": [1]}}
-    for name in ("i", "j"):
-        known.saw("hypothesis", name, {})
-    assert known.last("hypothesis", "h") is None
-    assert known.last("tournament_result", "i") is None
-
-
-def test_a_counter_of_which_the_version_is_forgotten_is_not_counted_twice(rig: Rig) -> None:
-    """A handle that saw more documents than it remembers still tells what it added from what was there."""
-    known = MergeBase(most=2)
-    rig.recorder.hypothesis({"id": "h", "wins": 3, "text": "x"}, known=known)
-    rig.recorder.hypothesis({"id": "h", "wins": 10}, known=MergeBase(), base={"wins": 3})
-    for name in ("i", "j", "k"):
-        rig.recorder.hypothesis({"id": name}, known=known)
-    assert known.last("hypothesis", "h") is None
-    rig.recorder.hypothesis({"id": "h", "wins": 4}, known=known)
-    assert (rig.read(H)["wins"], rig.read(H)["text"]) == (11, "x")
-
-
-def test_what_a_handle_knows_of_large_documents_is_bounded_by_their_size() -> None:
-    """A process that reads large hypotheses for weeks keeps the newest of them, not all: its memory does not grow."""
-    known = MergeBase(most_characters=3_000)
-    for turn in range(50):
-        known.saw("hypothesis", f"h{turn}", {"text": "x" * 1_000})
-    assert [name for name in range(50) if known.last("hypothesis", f"h{name}")] == [47, 48, 49]
-    for turn in range(50):
-        known.saw("hypothesis", "h49", {"text": "y" * 900, "turn": turn})
-    assert known.last("hypothesis", "h48") is not None
-    known.saw("hypothesis", "vast", {"text": "x" * 9_000})
-    assert known.last("hypothesis", "vast") is not None
-
-
-def test_threads_of_one_handle_that_read_the_same_count_both_count(rig: Rig) -> None:
-    """Each thread is judged by what it saw itself."""
+def test_threads_that_read_the_same_count_both_count(rig: Rig) -> None:
+    """Each is judged by the version that it read (S2)."""
     rig.recorder.hypothesis({"id": "h", "wins": 5})
-    known, both = MergeBase(), threading.Barrier(2)
+    both = threading.Barrier(2)
 
     def play() -> None:
         read = rig.read(H)
-        known.saw("hypothesis", "h", read)
         both.wait()
-        rig.recorder.hypothesis({**read, "wins": read["wins"] + 1}, known=known)
+        rig.recorder.hypothesis({**read, "wins": read["wins"] + 1}, base=read)
 
     threads = [threading.Thread(target=play) for _ in range(2)]
     for thread in threads:
@@ -271,12 +230,11 @@ def test_threads_of_one_handle_that_read_the_same_count_both_count(rig: Rig) -> 
 def _count(root: Path, name: str, times: int) -> None:
     """Add one, so many times, reading before each."""
     with open_workspace(root, watch=False, settings=SETTINGS) as workspace:
-        states, known = workspace.states, MergeBase()
+        states = workspace.states
         for _ in range(times):
             read = states.reading.load(f"ContextMemory/iterations/{H}")
-            known.saw("hypothesis", "h", read)
             counts = {"wins": read["wins"] + 1, name: read.get(name, 0) + 1}
-            states.recorder.hypothesis({"id": "h", **counts}, known=known)
+            states.recorder.hypothesis({"id": "h", **counts}, base=read)
 
 
 def test_processes_that_count_at_once_lose_nothing(rig: Rig) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks import state_corpus as corpus
 from memfs.errors import CorruptItem, QueryInvalid
 from memfs.model import state_paths as paths
 from memfs.model.state_facts import describe
@@ -17,7 +18,6 @@ from memfs.state.hypotheses import hypothesis_history
 from memfs.state.parts import States
 from memfs.state.search import find_similar_states, likeness
 from memfs.store.state_files import DocumentChange
-from memfs.testing import statecorpus as corpus
 from memfs.workspace import Workspace
 from tests.state.rig import NOON, Rig
 

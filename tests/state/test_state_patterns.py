@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from memfs.state.trends import PatternName, patterns_of, told, trends_of
+from memfs.state.trends import PatternName, pattern_text, patterns_of, trends_of
 
 
 def named(value: Any) -> list[tuple[str, int]]:
@@ -37,7 +37,7 @@ def test_patterns_come_in_any_form(value: Any, expected: list[tuple[str, int]]) 
 def test_what_a_review_says_of_a_pattern_is_kept() -> None:
     """Details of an object are told beside its name (S4, S10)."""
     one = patterns_of({"critique": {"common_patterns": [{"name": "drift", "count": 2, "why": "old data", "at": [1]}]}})
-    assert told(one[0]) == "drift (count: 2, why: old data)"
+    assert pattern_text(one[0]) == "drift (count: 2, why: old data)"
 
 
 def reviews(*counts: int) -> dict[int, list[PatternName]]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks import state_corpus as corpus
 from memfs.errors import QueryInvalid
 from memfs.model import state_paths as paths
 from memfs.model.state_documents import RetrievedState
@@ -20,7 +21,6 @@ from memfs.state import retrieval as answering
 from memfs.state.parts import States
 from memfs.state.retrieval import wanted_of
 from memfs.store.state_files import DocumentChange
-from memfs.testing import statecorpus as corpus
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]
@@ -224,7 +224,7 @@ def test_an_argument_that_makes_no_sense_is_named(opened: Opened, arguments: dic
 
 # -- time ---------------------------------------------------------------------------------------------------------
 def test_a_deadline_brings_what_there_is_and_says_what_is_missing(workspace: Workspace) -> None:
-    """With no time at all, nothing is read and each part is named; such an answer is not kept (S14)."""
+    """With no time at all, nothing is read and each part is named (S14)."""
     retrieve = workspace.states.retrieval.retrieve
     found = retrieve("full", deadline=0)
     assert found.partial
@@ -232,7 +232,7 @@ def test_a_deadline_brings_what_there_is_and_says_what_is_missing(workspace: Wor
     assert any("agents were not read" in sentence for sentence in found.missing)
     assert any("not every file was looked at" in sentence for sentence in found.missing)
     whole = retrieve("full", deadline=60)
-    assert (whole.partial, whole.cached, len(ids(whole))) == (False, False, 15)
+    assert (whole.partial, len(ids(whole))) == (False, 15)
 
 
 def test_a_deadline_in_the_middle_says_how_many_were_not_read(
@@ -308,16 +308,18 @@ def test_one_damaged_document_leaves_the_rest(workspace: Workspace) -> None:
 
 
 # -- the cache ----------------------------------------------------------------------------------------------------
-def test_the_same_question_is_answered_from_the_cache_and_says_so(workspace: Workspace) -> None:
-    """A question asked again comes from the cache with an equal answer, and the rate is reported (S14)."""
+
+
+def test_the_same_question_is_answered_from_the_cache(workspace: Workspace) -> None:
+    """A question asked again reads no document again, has an equal answer, and the rate is reported (S14)."""
     retrieval = workspace.states.retrieval
     first = retrieval.retrieve("full")
+    before = retrieval.cache_statistics()
     again = retrieval.retrieve("full")
-    assert (first.cached, again.cached) == (False, True)
     assert first.content == again.content
     told = retrieval.cache_statistics()
-    assert told["answers"] == {"hits": 1, "misses": 1, "rate": 0.5}
-    assert told["all_processes"]["hits"] == 1
+    assert (told["misses"] - before["misses"], told["hits"] - before["hits"] > 20) == (0, True)
+    assert told["rate"] == round(told["hits"] / (told["hits"] + told["misses"]), 4)
 
 
 def test_what_is_handed_out_may_be_changed(workspace: Workspace) -> None:
@@ -325,27 +327,16 @@ def test_what_is_handed_out_may_be_changed(workspace: Workspace) -> None:
     retrieve = workspace.states.retrieval.retrieve
     retrieve("full").content.hypothesis_data[0]["state"] = "spoilt"  # type: ignore[index]
     again = retrieve("full")
-    assert again.cached
     assert again.content.hypothesis_data[0]["state"] != "spoilt"
 
 
-def test_only_a_write_that_matters_makes_an_answer_out_of_date(workspace: Workspace) -> None:
-    """An output of one agent leaves another agent's answer in the cache; its own is made again (S14)."""
-    retrieve = workspace.states.retrieval.retrieve
-    for name in ("Judge", "Scout"):
-        retrieve("partial", agents=[name])
-    put(workspace.states, {paths.output_path(3, "Scout", "n"): {**corpus.output(3, "Scout"), "task_id": "n"}})
-    assert retrieve("partial", agents=["Judge"]).cached
-    assert not retrieve("partial", agents=["Scout"]).cached
-
-
 def test_a_change_by_hand_is_never_hidden_by_the_cache(workspace: Workspace) -> None:
-    """A document in a kept answer that a person changes in place, same length, is read again (S14)."""
+    """A document that was read before and that a person changes in place, same length, is read again (S14)."""
     retrieve = workspace.states.retrieval.retrieve
-    assert not retrieve("partial", hypotheses=["H 1-2"]).cached
+    retrieve("partial", hypotheses=["H 1-2"])
     age(workspace.root / paths.hypothesis_path(1, "H 1-2"))
     found = retrieve("partial", hypotheses=["H 1-2"])
-    assert (found.cached, found.content.hypothesis_data[0]["state"]) == (False, "ACTIVE")
+    assert found.content.hypothesis_data[0]["state"] == "ACTIVE"
 
 
 def test_a_new_iteration_and_another_handle_are_noticed(workspace: Workspace, opened: Opened) -> None:
@@ -355,7 +346,7 @@ def test_a_new_iteration_and_another_handle_are_noticed(workspace: Workspace, op
     other = opened(workspace.root)
     put(other.states, corpus.iteration_documents(4, closed=False))
     found = retrieve("summary")
-    assert (found.cached, found.content.system_state["iteration"]) == (False, 4)
+    assert found.content.system_state["iteration"] == 4
 
 
 def test_an_answer_says_how_far_behind_commits_are(workspace: Workspace) -> None:

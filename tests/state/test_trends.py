@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from memfs.state.trends import pattern_trends
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]
@@ -23,7 +24,7 @@ def test_patterns_are_followed_through_iterations(opened: Opened) -> None:
     review(workspace, 1, ["Weak controls", {"name": "analogy", "count": 1}])
     review(workspace, 2, [{"name": "analogy", "count": 3}])
     review(workspace, 5, [{"name": "Analogy", "count": 8, "note": "strong"}, "fresh"])
-    report = workspace.states.trends.patterns()
+    report = pattern_trends(workspace.states.reading)
     assert report.iterations == (1, 2, 5)
     found = {one.name: one for one in report.patterns}
     assert list(found) == ["Analogy", "fresh", "Weak controls"]
@@ -40,10 +41,10 @@ def test_a_review_that_changes_is_seen_at_once(opened: Opened) -> None:
     """Trends follow the documents, not a cache of them (S10)."""
     workspace = opened()
     review(workspace, 1, ["one"])
-    assert [one.name for one in workspace.states.trends.patterns().patterns] == ["one"]
+    assert [one.name for one in pattern_trends(workspace.states.reading).patterns] == ["one"]
     critique = {"common_patterns": ["two"]}
     workspace.states.recorder.meta_review({"iteration_number": 1, "critique": critique})
-    assert [one.name for one in workspace.states.trends.patterns().patterns] == ["two"]
+    assert [one.name for one in pattern_trends(workspace.states.reading).patterns] == ["two"]
 
 
 def test_a_review_that_cannot_be_read_is_named(opened: Opened) -> None:
@@ -53,12 +54,12 @@ def test_a_review_that_cannot_be_read_is_named(opened: Opened) -> None:
     folder = workspace.root / "ContextMemory/iterations/iteration_002"
     folder.mkdir()
     (folder / "meta_review.json").write_text("{ half")
-    report = workspace.states.trends.patterns()
+    report = pattern_trends(workspace.states.reading)
     assert [one.name for one in report.patterns] == ["one"]
     assert report.iterations == (1,)
 
 
 def test_no_review_is_no_trend(opened: Opened) -> None:
     """An empty workspace has none (S10)."""
-    report = opened().states.trends.patterns()
+    report = pattern_trends(opened().states.reading)
     assert (report.iterations, report.patterns, report.missing) == ((), (), ())

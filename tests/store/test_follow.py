@@ -26,7 +26,7 @@ def write(workspace: Workspace, path: str, text: str) -> Path:
 
 def found(workspace: Workspace, words: str) -> list[str]:
     """Ids of the hits for some words."""
-    return [hit.item.id for hit in workspace.recall.search(words).hits]
+    return [hit.item.id for hit in workspace.recaller.search(words).hits]
 
 
 def test_a_file_made_by_hand_is_found_wherever_it_lies_below_its_type(opened: Opened) -> None:
@@ -43,7 +43,7 @@ def test_an_edit_by_hand_is_what_recall_shows(opened: Opened) -> None:
     path = workspace.root / stored.path
     path.write_text(path.read_text().replace("PostgreSQL", "MariaDB"))
     assert found(workspace, "postgresql") == []
-    assert [hit.item.content for hit in workspace.recall.search("mariadb").hits] == ["We chose MariaDB."]
+    assert [hit.item.content for hit in workspace.recaller.search("mariadb").hits] == ["We chose MariaDB."]
 
 
 def test_45_an_edit_that_keeps_size_and_time_is_seen(opened: Opened) -> None:
@@ -80,12 +80,12 @@ def test_a_broken_edit_keeps_the_last_good_version_and_is_reported(opened: Opene
     path = write(workspace, f"{SEMANTIC}/rule.yaml", "content: drive on the left\n")
     assert found(workspace, "drive") == ["rule"]
     path.write_text("content: drive\ncontent: on the right\n")
-    hits = workspace.recall.search("drive").hits
+    hits = workspace.recaller.search("drive").hits
     assert [(hit.item.content, hit.stale) for hit in hits] == [("drive on the left", True)]
     (problem,) = workspace.store.problems()
     assert (problem.path, problem.code, problem.line) == (f"{SEMANTIC}/rule.yaml", "DuplicateKey", 2)
     path.write_text("content: drive on the right\n")
-    assert [hit.stale for hit in workspace.recall.search("right").hits] == [False]
+    assert [hit.stale for hit in workspace.recaller.search("right").hits] == [False]
     assert workspace.store.problems() == []
 
 
@@ -96,7 +96,9 @@ def test_a_new_process_serves_the_committed_version_of_a_broken_file(opened: Ope
     workspace.store.flush()
     (workspace.root / stored.path).write_text("content: [\n")
     fresh = opened(workspace.root)
-    assert [(hit.item.content, hit.stale) for hit in fresh.recall.search("drive").hits] == [("drive on the left", True)]
+    assert [(hit.item.content, hit.stale) for hit in fresh.recaller.search("drive").hits] == [
+        ("drive on the left", True)
+    ]
     with pytest.raises(ItemSyntaxError):
         fresh.store.get("rule")
 
@@ -113,8 +115,8 @@ def test_43_a_version_that_another_process_committed_is_the_last_good_one(opened
     full = first.root / stored.path
     full.write_text("<<<<<<< ours\n" + full.read_text() + "=======\n>>>>>>> theirs\n")
     second = opened(index__engine="whoosh")
-    assert [hit.item.content for hit in second.recall.search("second words").hits] == ["second words"]
-    assert second.recall.search("first").hits == ()
+    assert [hit.item.content for hit in second.recaller.search("second words").hits] == ["second words"]
+    assert second.recaller.search("first").hits == ()
 
 
 def test_43_an_edit_that_was_in_no_history_gives_way_to_what_is(opened: Opened) -> None:
@@ -129,7 +131,7 @@ def test_43_an_edit_that_was_in_no_history_gives_way_to_what_is(opened: Opened) 
     first.store.fold()
     full.write_text("<<<<<<< ours\n" + committed + "=======\n>>>>>>> theirs\n")
     second = opened(index__engine="whoosh")
-    assert [(hit.item.content, hit.stale) for hit in second.recall.search("words").hits] == [("first words", True)]
+    assert [(hit.item.content, hit.stale) for hit in second.recaller.search("words").hits] == [("first words", True)]
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "whoosh"])
@@ -137,13 +139,13 @@ def test_a_large_file_is_cut_into_terms_once(opened: Opened, engine: str) -> Non
     """One large file weighs as much as many small ones: who asks first folds it, and no later process reads it anew."""
     first = opened(index__engine=engine)
     first.store.put(MemoryItem("a small one", "knowledge", id="small"))
-    first.recall.search("small")
+    first.recaller.search("small")
     first.close()
     large = first.root / "ContextMemory/memories/knowledge/large.yaml"
 
     def only_fresh() -> list[str]:
         again = opened(first.root, index__engine=engine)
-        again.recall.search("small")
+        again.recaller.search("small")
         fresh = list(again.parts.index.overlay_stamps())
         again.close()
         return fresh
@@ -160,7 +162,7 @@ def test_twins_the_older_keeps_the_id(opened: Opened) -> None:
     workspace = opened()
     write(workspace, f"{SEMANTIC}/x/twin.yaml", "content: younger\ncreated: '2026-02-01'\n")
     write(workspace, f"{SEMANTIC}/y/Twin.yaml", "content: older\ncreated: '2026-01-01'\n")
-    assert [hit.item.content for hit in workspace.recall.search("older younger").hits] == ["older"]
+    assert [hit.item.content for hit in workspace.recaller.search("older younger").hits] == ["older"]
     (problem,) = workspace.store.problems()
     assert (problem.path, problem.code) == (f"{SEMANTIC}/x/twin.yaml", "DuplicateId")
     assert workspace.store.find(f"{SEMANTIC}/x/twin.yaml").content == "younger"
@@ -173,7 +175,7 @@ def test_when_the_older_twin_goes_the_other_takes_the_id(opened: Opened) -> None
     write(workspace, f"{SEMANTIC}/x/twin.yaml", "content: younger\ncreated: '2026-02-01'\n")
     assert found(workspace, "older younger") == ["twin"]
     older.unlink()
-    assert [hit.item.content for hit in workspace.recall.search("older younger").hits] == ["younger"]
+    assert [hit.item.content for hit in workspace.recaller.search("older younger").hits] == ["younger"]
     assert workspace.store.problems() == []
 
 
@@ -205,7 +207,7 @@ def test_43_conflict_markers_keep_the_last_good_version(opened: Opened) -> None:
     path = write(workspace, f"{SEMANTIC}/port.yaml", "content: port 80\n")
     assert found(workspace, "port") == ["port"]
     path.write_text("<<<<<<< HEAD\ncontent: port 80\n=======\ncontent: port 81\n>>>>>>> other\n")
-    assert [hit.item.content for hit in workspace.recall.search("port").hits] == ["port 80"]
+    assert [hit.item.content for hit in workspace.recaller.search("port").hits] == ["port 80"]
     (problem,) = workspace.store.problems()
     assert problem.line == 1
     assert "merge conflict markers at line 1" in problem.message
@@ -257,7 +259,7 @@ def test_an_id_whose_owner_was_lost_is_written_all_the_same(opened: Opened) -> N
     """A file that is known, but whose id nobody owns, does not make every plan outdated."""
     workspace = opened()
     stored = workspace.store.put(MemoryItem("We chose PostgreSQL.", "semantic", id="database"))
-    workspace.store.following._paths().pop("database")
+    workspace.store.index_sync._paths().pop("database")
 
     again = workspace.store.put(stored.replace(content="We chose MariaDB.", path="", sha256=""))
 

@@ -87,12 +87,18 @@ def test_a_child_waits_for_no_thread_of_its_parent(opened: Opened, git: Git) -> 
     put(workspace, "before")
     workspace.store.get("before")
     store, parts = workspace.store, workspace.parts
-    locks = [store._planning, store.sight._turn, store.following._lock, parts.journal._lock, parts.index._lock]
+    locks = [
+        store._planning,
+        store.change_detector._turn,
+        store.index_sync._lock,
+        parts.journal._lock,
+        parts.index._lock,
+    ]
     locks += [parts.index._folding, parts.repository.git._lock, workspace.behaviours._guard]
 
     def work() -> bool:
         put(workspace, "own")
-        found = [hit.item.id for hit in workspace.recall.search(Query(text="about", limit=5)).hits]
+        found = [hit.item.id for hit in workspace.recaller.search(Query(text="about", limit=5)).hits]
         return sorted(found) == ["before", "own"] and committed(workspace, git, "own")
 
     with held_elsewhere(*locks):
@@ -118,7 +124,7 @@ def test_a_child_watches_with_its_own_eyes(opened: Opened, tmp_path: Path) -> No
             workspace.store.follow()
             path.write_text("content: changed by hand\n")
             return workspace.store.watching == "on" and until(
-                lambda: bool(workspace.recall.search(Query(text="changed by hand")).hits)
+                lambda: bool(workspace.recaller.search(Query(text="changed by hand")).hits)
             )
 
         assert workspace.store.watching == "on"

@@ -22,14 +22,14 @@ Open = Callable[..., Workspace]
 def looks(opened: Open, monkeypatch: pytest.MonkeyPatch) -> tuple[Workspace, list[str]]:
     """A workspace, and the names of the threads that looked at all its files so far."""
     workspace, found = opened(), list[str]()
-    refresh = workspace.store.following.refresh
+    refresh = workspace.store.index_sync.refresh
 
     def noted(paths: Any = None, progress: Any = None) -> Any:
         if paths is None:
             found.append(threading.current_thread().name)
         return refresh(paths, progress)
 
-    monkeypatch.setattr(workspace.store.following, "refresh", noted)
+    monkeypatch.setattr(workspace.store.index_sync, "refresh", noted)
     return workspace, found
 
 
@@ -91,10 +91,10 @@ def test_hand_edits_are_found_by_one_walk_over_the_files(opened: Open, monkeypat
     hidden.write_text("content: nothing")
     fresh = file.with_name("by-hand.yaml")
     fresh.write_text("content: By hand\n")
-    assert store.edits.look()[0].changed == (stored.path,)
+    assert store.edit_finder.look()[0].changed == (stored.path,)
     assert sorted(store.hand_edits()) == [stored.path.replace("freeze", "by-hand"), stored.path]
     assert walked == ["ContextMemory"] * 2
-    assert store.following.blob_of("by-hand")
+    assert store.index_sync.blob_of("by-hand")
     assert not store.problems()
 
 
@@ -127,9 +127,9 @@ def test_behind_a_link_nothing_is_taken_for_removed(opened: Open, folder: str, t
     place = workspace.root / "ContextMemory" / folder
     place.rename(tmp_path / "aside")
     place.symlink_to(tmp_path / "aside")
-    learned, edits = workspace.store.edits.look()
+    learned, edits = workspace.store.edit_finder.look()
     told = workspace.store.problems()
     assert (bool(learned), [path for path in edits if "freeze" in path]) == (False, [])
     assert not workspace.store.refresh()
     assert told == workspace.store.problems()
-    assert workspace.store.following.ids() == ["freeze"]
+    assert workspace.store.index_sync.ids() == ["freeze"]

@@ -35,7 +35,7 @@ def test_a_stored_item_is_found_at_once(opened: Opened) -> None:
     """Recall finds what the same process stored a moment ago."""
     workspace = opened()
     stored = workspace.store.put(MemoryItem("The build needs Node 20.", "knowledge"))
-    assert [hit.item for hit in workspace.recall.search("which node build").hits] == [stored]
+    assert [hit.item for hit in workspace.recaller.search("which node build").hits] == [stored]
 
 
 def test_storing_an_id_again_replaces_it_and_keeps_when_it_was_created(opened: Opened) -> None:
@@ -64,7 +64,7 @@ def test_another_type_moves_the_file(opened: Opened) -> None:
     second = workspace.store.put(MemoryItem("x", "semantic", id="note"))
     assert not (workspace.root / first.path).exists()
     assert workspace.store.get("note") == second
-    assert [hit.item.type for hit in workspace.recall.search("x").hits] == ["semantic"]
+    assert [hit.item.type for hit in workspace.recaller.search("x").hits] == ["semantic"]
 
 
 def test_expected_lets_one_of_two_writers_win(opened: Opened) -> None:
@@ -180,7 +180,7 @@ def test_deleting_removes_the_file_and_the_hit(opened: Opened) -> None:
     assert workspace.store.delete(stored.id) == stored
     assert not (workspace.root / stored.path).exists()
     assert workspace.store.get(stored.id) is None
-    assert workspace.recall.search("forget").hits == ()
+    assert workspace.recaller.search("forget").hits == ()
     with pytest.raises(ItemNotFound):
         workspace.store.delete(stored.id)
 
@@ -245,7 +245,7 @@ def test_a_second_process_reads_what_the_first_wrote(opened: Opened) -> None:
     stored = first.store.put(MemoryItem("kept for later", "knowledge"))
     with open_workspace(first.root, watch=False, settings={"index.engine": "memory"}) as second:
         assert second.store.get(stored.id) == stored
-        assert [hit.item.id for hit in second.recall.search("kept").hits] == [stored.id]
+        assert [hit.item.id for hit in second.recaller.search("kept").hits] == [stored.id]
 
 
 def test_two_handles_see_each_others_writes(opened: Opened) -> None:
@@ -253,9 +253,9 @@ def test_two_handles_see_each_others_writes(opened: Opened) -> None:
     one = opened()
     two = opened(one.root)
     stored = one.store.put(MemoryItem("from one", "knowledge"))
-    assert [hit.item.id for hit in two.recall.search("one").hits] == [stored.id]
+    assert [hit.item.id for hit in two.recaller.search("one").hits] == [stored.id]
     one.store.delete(stored.id)
-    assert two.recall.search("one").hits == ()
+    assert two.recaller.search("one").hits == ()
 
 
 def test_an_item_is_a_frozen_value() -> None:

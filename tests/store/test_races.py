@@ -33,7 +33,7 @@ def remember(workspace: Workspace, name: str, text: str = "x", kind: str = "know
 
 def found(workspace: Workspace, words: str) -> list[str]:
     """Contents of the hits for some words."""
-    return [hit.item.content for hit in workspace.recall.search(words).hits]
+    return [hit.item.content for hit in workspace.recaller.search(words).hits]
 
 
 def test_a_write_on_another_branch_is_not_taken_out_with_the_first(opened: Opened, git: Git) -> None:
@@ -107,7 +107,7 @@ def test_a_hand_edit_found_before_an_agents_write_is_not_committed_over_it(opene
     path = remember(workspace, "p", "first")
     workspace.store.flush()
     (workspace.root / path).write_text("content: by hand\n")
-    edits = workspace.store.edits.find(include_staged=False).plans
+    edits = workspace.store.edit_finder.find(include_staged=False).plans
     remember(workspace, "p", "agent")
     assert workspace.store.writing.record_edits(edits, "Edit p by hand") == []
     workspace.store.flush()
@@ -245,7 +245,7 @@ def test_a_kind_that_is_taken_away_takes_its_items_out_of_recall(opened: Opened)
         workspace.store.fold()
     kinds.unlink()
     with open_workspace(first.root, watch=False, settings={"history.commit": "manual"}) as workspace:
-        recalled = workspace.recall.search("onions")
+        recalled = workspace.recaller.search("onions")
         assert (recalled.hits, recalled.partial) == ((), False)
         assert [problem.code for problem in workspace.store.problems()] == ["ContentError"]
 

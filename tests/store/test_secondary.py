@@ -387,13 +387,13 @@ def test_writes_that_are_out_of_reach_are_told(opened: Opened, spare: Path, name
     assert str(spare) in row.message
     assert row.severity == "error"
     assert ("mount" in str(row.hint)) is named
-    assert later.recall.search("home").partial
+    assert later.recaller.search("home").partial
     assert later.store.storage().waiting == 1
     assert "SecondaryAway" in [problem.code for problem in later.checker.check()]
     away.rename(spare)
     first.store.refresh()
     assert "SecondaryAway" not in codes(later)
-    assert not later.recall.search("home").partial
+    assert not later.recaller.search("home").partial
 
 
 @contextmanager

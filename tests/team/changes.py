@@ -9,7 +9,7 @@ from pathlib import Path
 from memfs.git.repository import Repository
 from memfs.settings import Settings
 from memfs.team.asof import Travel
-from memfs.team.review import Reviews, by_travel
+from memfs.team.review import Reviews
 from memfs.team.review_report import Report
 
 BELOW = "ContextMemory/memories"
@@ -69,7 +69,7 @@ class Team:
         assert repository is not None
         chosen = settings or Settings()
         travel = Travel(repository, chosen)
-        return Reviews(repository, chosen, by_travel(travel))
+        return Reviews(repository, chosen, travel)
 
     def review(self, revisions: str = "main..HEAD", settings: Settings | None = None) -> Report:
         return self.reviews(settings).report(revisions)

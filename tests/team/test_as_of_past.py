@@ -257,7 +257,7 @@ def test_uses_neither_count_nor_are_counted(opened: Opened) -> None:
     past = workspace.teams.past.at(first)
     before = asked(past, "postgres", strategy="learning")
     for _ in range(3):
-        workspace.recall.search(Query(text="postgres", strategy="learning"))
+        workspace.recaller.search(Query(text="postgres", strategy="learning"))
     used = {use.count for use in workspace.usage.all()}
     assert asked(past, "postgres", strategy="learning") == before
     assert {use.count for use in workspace.usage.all()} == used
@@ -320,7 +320,11 @@ def test_the_index_of_a_revision_is_the_same_whether_made_anew_or_from_anothers(
     there = workspace.teams.past.at(first)
     asked(there, "postgres")
     derived = workspace.teams.past.at(third, now=THEN)
-    found = asked(derived, "postgres pool timeuot"), asked(derived, "kubernetes timeout"), derived.store.seeking.talks()
+    found = (
+        asked(derived, "postgres pool timeuot"),
+        asked(derived, "kubernetes timeout"),
+        derived.store.searcher.has_conversations(),
+    )
     workspace.teams.past.close()
     for path in past_folder(workspace).glob("*.tree"):
         path.unlink()
@@ -328,9 +332,9 @@ def test_the_index_of_a_revision_is_the_same_whether_made_anew_or_from_anothers(
     assert (
         asked(anew, "postgres pool timeuot"),
         asked(anew, "kubernetes timeout"),
-        anew.store.seeking.talks(),
+        anew.store.searcher.has_conversations(),
     ) == found
-    assert not there.store.seeking.talks()
+    assert not there.store.searcher.has_conversations()
 
 
 def _talk() -> object:

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
+from kit.corpus import START, WORDS
 from memfs.model import MemoryItem, Origin, Query, Recall
 from memfs.recall.recaller import Helpers, Recaller
 from memfs.recall.rerank import relevance_of
 from memfs.team.asof import Past
-from memfs.testing.corpus import START, WORDS
 from memfs.workspace import Workspace, open_workspace
 
 NAMES = [f"item-{number}" for number in range(12)]

@@ -275,7 +275,7 @@ def test_a_list_that_came_along_sends_nobody_elsewhere(code: Workspace, tmp_path
         listed.write_bytes(content)
         with pytest.raises(CorruptRecord, match="list of branches"):
             code.teams.branches.list()
-        assert code.recall.search("deploys").hits  # an agent's name is all that reading would want of it
+        assert code.recaller.search("deploys").hits  # an agent's name is all that reading would want of it
 
 
 # -- merging ------------------------------------------------------------------------------------------------------

@@ -53,12 +53,12 @@ def poisoned(here: Workspace, opened: Open) -> Workspace:
 
 def test_no_answer_comes_from_it(here: Workspace, poisoned: Workspace) -> None:
     """Recall and delivery refuse at once, in a workspace that is open already, and say why (B2)."""
-    assert poisoned.recall.search("deploys review").hits
+    assert poisoned.recaller.search("deploys review").hits
     here.teams.branches.quarantine("bad", "it believed a\nweb page")
     for ask in (
-        lambda: poisoned.recall.search("deploys"),
-        lambda: poisoned.recall.search_many(["deploys"]),
-        lambda: poisoned.recall.submit("deploys"),
+        lambda: poisoned.recaller.search("deploys"),
+        lambda: poisoned.recaller.search_many(["deploys"]),
+        lambda: poisoned.recaller.submit("deploys"),
         lambda: poisoned.sources.delivery.automatic(StateSnapshot()),
         lambda: poisoned.sources.delivery.triggered(StateSnapshot(context="deploys")),
         lambda: poisoned.sources.delivery.recall("deploys"),
@@ -68,10 +68,10 @@ def test_no_answer_comes_from_it(here: Workspace, poisoned: Workspace) -> None:
     ):
         with pytest.raises(BranchQuarantined, match="memfs/bad is quarantined: it believed a web page"):
             ask()
-    assert here.recall.search("deploys").hits
+    assert here.recaller.search("deploys").hits
     assert here.teams.past.at("HEAD").recall.search("deploys").hits
     here.teams.branches.release("bad")
-    assert poisoned.recall.search("deploys review").hits
+    assert poisoned.recaller.search("deploys review").hits
 
 
 def test_agents_doors_are_closed(here: Workspace, poisoned: Workspace) -> None:
@@ -122,13 +122,13 @@ def test_there_is_no_way_out_of_it(here: Workspace, poisoned: Workspace, git: Gi
         git(here.root, "checkout", "-q", "-b", "mine", "memfs/bad")
     asked = here if escape == "main" else poisoned
     with pytest.raises(BranchQuarantined):
-        asked.recall.search("deploys")
+        asked.recaller.search("deploys")
     if escape != "main":
         git(poisoned.root, "commit", "-q", "--amend", "-m", "Otherwise")
     git(here.root, "stash", "-u", check=False)
     git(here.root, "clean", "-fdxq")
     with pytest.raises(BranchQuarantined):
-        asked.recall.search("deploys")
+        asked.recaller.search("deploys")
 
 
 @pytest.mark.parametrize("later", [False, True], ids=["at once", "with work on top"])
@@ -144,12 +144,12 @@ def test_git_merges_it_into_no_answer(
     git(here.root, "merge", "-q", "--no-edit", "memfs/bad")
     if later:
         git(here.root, "commit", "-q", "--allow-empty", "-m", "more")
-    for ask in (lambda: here.recall.search("deploys"), lambda: here.teams.past.at("HEAD")):
+    for ask in (lambda: here.recaller.search("deploys"), lambda: here.teams.past.at("HEAD")):
         with pytest.raises(BranchQuarantined, match="memfs/bad is quarantined: a web page"):
             ask()
     here.teams.undo.run(RevertSelection(agent="coder"))
     here.teams.branches.release("bad")
-    assert [hit.item.id for hit in here.recall.search("deploys review").hits] == ["deploys"]
+    assert [hit.item.id for hit in here.recaller.search("deploys review").hits] == ["deploys"]
 
 
 def test_what_was_merged_before_is_not_held_back(here: Workspace, poisoned: Workspace) -> None:
@@ -162,7 +162,7 @@ def test_what_was_merged_before_is_not_held_back(here: Workspace, poisoned: Work
     here.teams.branches.quarantine("bad", "looked at it again")
     here.store.put(item("Payments come at night"))
     here.store.flush()
-    assert {hit.item.id for hit in here.recall.search("deploys review payments").hits} == {
+    assert {hit.item.id for hit in here.recaller.search("deploys review payments").hits} == {
         "deploys",
         "poison",
         "orders",
@@ -180,12 +180,12 @@ def test_a_line_that_it_took_over_is_not_held_back(
     dev.store.flush()
     git(poisoned.root, "merge", "-q", "--no-edit", "dev")
     here.teams.branches.quarantine("bad")
-    assert dev.recall.search("deploys reviews").hits
+    assert dev.recaller.search("deploys reviews").hits
     git(here.root, "merge", "-q", "--no-edit", "dev")
-    assert {hit.item.id for hit in here.recall.search("deploys reviews").hits} == {"deploys", "reviews"}
+    assert {hit.item.id for hit in here.recaller.search("deploys reviews").hits} == {"deploys", "reviews"}
     git(here.root, "merge", "-q", "--no-edit", "memfs/bad")
     with pytest.raises(BranchQuarantined):
-        here.recall.search("deploys")
+        here.recaller.search("deploys")
 
 
 def test_no_revision_of_it_is_brought_elsewhere(here: Workspace, poisoned: Workspace, git: Git) -> None:
@@ -291,7 +291,7 @@ def test_it_holds_for_every_tree_and_outlives_the_process(here: Workspace, poiso
     done = subprocess.run([sys.executable, "-c", program], check=False, env=dict(os.environ))
     assert done.returncode == -signal.SIGKILL
     with pytest.raises(BranchQuarantined):
-        poisoned.recall.search("deploys")
+        poisoned.recaller.search("deploys")
 
 
 @pytest.mark.parametrize(
@@ -312,13 +312,13 @@ def test_a_damaged_list_lets_nobody_read(here: Workspace, content: bytes) -> Non
     path = here.root / ".git" / "memfs" / "quarantine.json"
     path.write_bytes(content)
     with pytest.raises(CorruptRecord, match="quarantined branches cannot be read"):
-        here.recall.search("deploys")
+        here.recaller.search("deploys")
     path.unlink()
     path.symlink_to(os.devnull)
     with pytest.raises(CorruptRecord):
-        here.recall.search("deploys")
+        here.recaller.search("deploys")
     path.unlink()
-    assert here.recall.search("deploys").hits
+    assert here.recaller.search("deploys").hits
 
 
 def test_a_dropped_branch_stays_quarantined(here: Workspace, poisoned: Workspace) -> None:

@@ -275,7 +275,7 @@ def _ends(*_: object, **__: object) -> None:
     [
         (FileWriter, "record_edits"),
         (deinit, "take_out"),
-        (deinit, "_delete_refs"),
+        (deinit, "update_refs"),
         (deinit, "drop"),
         (deinit, "remove_all"),
     ],

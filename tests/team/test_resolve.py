@@ -46,7 +46,7 @@ def test_markers_are_survived_and_resolve_finishes(clones: Two, memfs: Memfs) ->
     assert "merge conflict markers" in memfs(bo, "status").err + memfs(bo, "status").out
     listed = memfs(bo, "resolve", "--json").json
     assert [one["path"] for one in listed["open"]] == [ITEM]
-    assert (listed["situation"], listed["markers"]) == ("MERGE_HEAD", [])
+    assert listed["situation"] == "MERGE_HEAD"
     done = memfs(bo, "resolve", "--all")
     assert done.code == 0
     assert f"joined  {ITEM}" in done.out
@@ -197,30 +197,17 @@ def test_git_stash_pop_leaves_the_same(clones: Two, memfs: Memfs) -> None:
     assert bo.git("status", "--porcelain").out == f"M  {ITEM}\n"
 
 
-def test_markers_that_were_committed_are_told_apart(clones: Two, memfs: Memfs) -> None:
-    """Somebody committed the markers: the versions stand between them, what they began from in history (row 43)."""
+def test_markers_that_were_committed_are_named(clones: Two, memfs: Memfs) -> None:
+    """Somebody committed the markers: the check names the line and what to do, and nothing is guessed (row 43)."""
     _, bo = apart(clones)
     bo.commit("Markers and all")
-    assert memfs(bo, "resolve", "--json").json["markers"] == [ITEM]
-    done = memfs(bo, "resolve", "deploy", "--json").json
-    assert done["files"][0]["outcome"] == "joined"
-    assert "importance: 4" in bo.read()
-    assert "- ops\n- ada\n" in bo.read()
-    assert "tags" not in bo.read().partition("conflicts:")[2]
-    assert bo.clean()
-    assert bo.git("log", "-1", "--format=%s").out == "Join the versions that a merge left\n"
-
-
-def test_markers_that_do_not_pair_are_left(clones: Two, memfs: Memfs) -> None:
-    """Where nobody can tell the versions apart, nothing is guessed, and the message says what to do."""
-    ada, _ = clones
-    ada.write("content: x\n<<<<<<< ours\ntitle: a\n")
-    ada.commit()
-    done = memfs(ada, "resolve", "deploy")
-    assert done.code == 1
-    assert "delete the marker lines" in done.err
-    assert memfs(ada, "resolve", "--all").code == 0
-    assert "<<<<<<<" in ada.read()
+    marked = bo.read()
+    assert "merge conflict markers at line" in memfs(bo, "check").out
+    assert memfs(bo, "resolve", "--json").json["waiting"] == 0
+    done = memfs(bo, "resolve", "deploy")
+    assert (done.code, "no merge left 'deploy' open" in done.err) == (1, True)
+    assert memfs(bo, "resolve", "--all").code == 0
+    assert bo.read() == marked
 
 
 # -- manners ------------------------------------------------------------------------------------------------------

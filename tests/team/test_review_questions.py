@@ -124,12 +124,13 @@ def test_questions_of_the_first_commit_are_asked(tmp_path: Path) -> None:
 def test_what_cannot_be_asked_is_said(team: Team) -> None:
     """Where the past cannot be asked, the rest is reviewed, and a warning says why."""
 
-    def broken(*_: object) -> None:
-        raise HistoryUnavailable("no past here", hint="look")
+    class Broken:
+        def at(self, *_: object, **__: object) -> None:
+            raise HistoryUnavailable("no past here", hint="look")
 
     team.item("semantic/fresh", "Reports are written on Fridays.")
     team.commit()
     reviews = team.reviews()
-    report = Reviews(reviews._repository, reviews._settings, broken).report("main..HEAD")  # type: ignore[arg-type]
-    assert codes(report) == {("QuestionsNotAsked", "warning")}
+    report = Reviews(reviews._repository, reviews._settings, Broken()).report("main..HEAD")  # type: ignore[arg-type]
+    assert codes(report) == {("NotAsked", "warning")}
     assert [change.id for change in report.items] == ["fresh"]

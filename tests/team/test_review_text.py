@@ -18,7 +18,6 @@ from memfs.team.review_report import (
     Report,
     ReviewedDocument,
     ReviewFinding,
-    Sizes,
 )
 from memfs.team.review_text import LONGEST, block, code, commands, markdown, summary, words
 
@@ -60,8 +59,6 @@ def report_of(text: str) -> Report:
         ),
         loaded_before=LoadedText(tokens=1, entries={"x": "y"}),
         loaded_after=LoadedText(tokens=2, entries={text: text}, left_out=1),
-        sizes_before=Sizes(files=1, bytes=2, items={text: 1}),
-        sizes_after=Sizes(files=2, bytes=3, items={text: 2}),
         questions=(AnsweredQuestion(ask=text, before=(text,), after=("x",), missing=(text,)),),
     )
 

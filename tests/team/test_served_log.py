@@ -61,7 +61,7 @@ def test_a_recall_is_on_record_with_version_and_commit(workspace: Workspace) -> 
     """Each time items are handed out, it is known when, which, in which version, and what HEAD was (B2)."""
     before = datetime.now(UTC)
     with served_to("a door", "scout", "s-1"):
-        hits = workspace.recall.search(Query(text="apple", limit=2)).hits
+        hits = workspace.recaller.search(Query(text="apple", limit=2)).hits
     (row,) = workspace.usage.served.find()
     assert row.ids == tuple(hit.item.id for hit in hits)
     assert (row.way, row.door, row.agent, row.session) == ("recall", "a door", "scout", "s-1")
@@ -77,7 +77,7 @@ def test_every_way_out_is_on_record(workspace: Workspace) -> None:
     memory.search("apple", 1, agent="scout")
     memory.beginning("scout")
     memory.get("b")
-    asyncio.run(workspace.recall.search_async("apple"))
+    asyncio.run(workspace.recaller.search_async("apple"))
     pages = Pages(workspace=workspace, origin=Origin(agent="scribe", session="s-2"), source="anthropic")
     pages.create("plan.md", "first the roof")
     pages.read("plan.md")
@@ -123,14 +123,14 @@ def test_only_what_an_agent_is_given_is_on_record(workspace: Workspace) -> None:
     assert 0 < len(given.ids) < 8
     assert row.ids == given.ids
     with not_handed_out():
-        workspace.recall.search("apple")
+        workspace.recaller.search("apple")
     assert len(workspace.usage.served.find()) == 1
 
 
 def test_a_background_answer_goes_to_whoever_asked(workspace: Workspace) -> None:
     """A question that a thread answers is on record for the one who put it (B2)."""
     with served_to("a door", "scout", "s-1"):
-        waiting = workspace.recall.submit("apple")
+        waiting = workspace.recaller.submit("apple")
     waiting.result()
     (row,) = workspace.usage.served.find()
     assert (row.door, row.agent) == ("a door", "scout")
@@ -145,11 +145,11 @@ def test_before_a_step_the_agent_of_the_situation_is_on_record(workspace: Worksp
 
 def test_questions_stay_out_unless_the_settings_say_so(opened: Callable[..., Workspace], workspace: Workspace) -> None:
     """What was asked is nobody's business, unless a person wants it kept (B2)."""
-    workspace.recall.search("apple of my eye")
+    workspace.recaller.search("apple of my eye")
     files = list((workspace.repository.state / FOLDER).iterdir())
     assert b"my eye" not in b"".join(path.read_bytes() for path in files)
     asking = opened(workspace.root, served__questions=True)
-    asking.recall.search("apple of my eye")
+    asking.recaller.search("apple of my eye")
     assert [row.question for row in asking.usage.served.find()] == ["apple of my eye", ""]
 
 
@@ -162,7 +162,7 @@ def test_a_repository_cannot_have_questions_kept(workspace: Workspace, opened: C
 def test_it_can_be_switched_off(workspace: Workspace, opened: Callable[..., Workspace]) -> None:
     """Without ``served.log`` nothing is written down, and no folder is made (B2)."""
     quiet = opened(workspace.root, served__log=False)
-    quiet.recall.search("apple")
+    quiet.recaller.search("apple")
     assert not (quiet.repository.state / FOLDER).exists()
 
 
@@ -248,17 +248,17 @@ def test_an_answer_comes_though_nothing_can_be_noted(workspace: Workspace) -> No
 
     before = io.set_hook(full)
     try:
-        assert len(workspace.recall.search("apple").hits) == 3
+        assert len(workspace.recaller.search("apple").hits) == 3
     finally:
         io.set_hook(before)
     assert "handed out" in workspace.usage.served.problem
     (workspace.repository.state / FOLDER).mkdir(exist_ok=True)
     place = workspace.repository.state / FOLDER / "log.jsonl"
     os.mkfifo(place)
-    assert len(workspace.recall.search("apple").hits) == 3
+    assert len(workspace.recaller.search("apple").hits) == 3
     place.unlink()
     place.symlink_to(workspace.root / "victim")
-    assert len(workspace.recall.search("apple").hits) == 3
+    assert len(workspace.recaller.search("apple").hits) == 3
     assert not (workspace.root / "victim").exists()
 
 
@@ -312,7 +312,7 @@ def test_processes_share_it(tmp_path: Path) -> None:
 def test_an_erase_takes_the_record_along(workspace: Workspace) -> None:
     """An erased item's id is in no line, nor is a question that quotes it (B6)."""
     for _ in range(2):
-        workspace.recall.search(Query(text="apple", limit=3))
+        workspace.recaller.search(Query(text="apple", limit=3))
     log = ServedLog(workspace.repository.state / FOLDER, questions=True)
     log.note("recall", ["b"], datetime.now(UTC), question="is it an apple called a")
     erased = workspace.eraser.erase("a")

@@ -29,7 +29,7 @@ from memfs.errors import (
 from memfs.git import remote as talking
 from memfs.git.process import check
 from memfs.git.quarantine import QuarantinedBranch, save
-from memfs.git.remote import Talk, protocol_of, remote_of
+from memfs.git.remote import RemoteConnection, protocol_of, remote_of
 from memfs.git.sync_state import RemoteHistory
 
 Git = Callable[..., str]
@@ -116,17 +116,17 @@ def test_a_push_that_others_outran_is_merged_and_tried_again(site: Site, monkeyp
     """Where somebody pushes between fetch and push, nothing is forced: it begins again (B3)."""
     sync(site.ada)
     bo = site.bo()
-    push = Talk.push
+    push = RemoteConnection.push
     raced = []
 
-    def outrun(talk: Talk, commit: str, branch: str) -> None:
+    def outrun(talk: RemoteConnection, commit: str, branch: str) -> None:
         if not raced:
             raced.append(commit)
             put(bo, "quick")
             sync(bo)
         push(talk, commit, branch)
 
-    monkeypatch.setattr(Talk, "push", outrun)
+    monkeypatch.setattr(RemoteConnection, "push", outrun)
     put(site.ada, "slow")
     done = sync(site.ada)
     assert (done.rounds, done.pushed) == (2, True)
@@ -360,7 +360,7 @@ def test_git_left_over_from_a_killed_sync_does_not_answer_another(site: Site) ->
     """A fetch outlives the sync that was killed; what it still writes is nobody's answer (B3)."""
     sync(site.ada)
     remote = remote_of(site.ada.repository, "origin")
-    old, talk = Talk(site.ada.repository, remote), Talk(site.ada.repository, remote)
+    old, talk = RemoteConnection(site.ada.repository, remote), RemoteConnection(site.ada.repository, remote)
     old.fetch("main", ())
     assert old._folder != talk._folder
     talk.fetch("main", ())
@@ -407,15 +407,15 @@ def test_50_nothing_is_erased_while_a_sync_goes_on(site: Site, monkeypatch: pyte
     bo = site.bo()
     put(bo, "other")
     sync(bo)
-    eraser, fetch = site.opened(site.ada.root).eraser, Talk.fetch
+    eraser, fetch = site.opened(site.ada.root).eraser, RemoteConnection.fetch
     monkeypatch.setattr(erasing, "_LOCK_WAIT", 0.0)
 
-    def outrun(talk: Talk, branch: str, known: Iterable[str]) -> str:
+    def outrun(talk: RemoteConnection, branch: str, known: Iterable[str]) -> str:
         with pytest.raises(LockTimeout, match="sync"):
             eraser.erase("secret", rewrite_shared=True)
         return fetch(talk, branch, known)
 
-    monkeypatch.setattr(Talk, "fetch", outrun)
+    monkeypatch.setattr(RemoteConnection, "fetch", outrun)
     assert sync(site.ada).joined is not None
     assert eraser.erase("secret", rewrite_shared=True).proof.hits == ()
     with pytest.raises(RemoteRewritten, match="history was rewritten here"):
@@ -518,7 +518,7 @@ def test_a_killed_sync_is_finished_by_the_next(site: Site, tmp_path: Path) -> No
     put(site.ada, "mine")
     pid = os.fork()
     if pid == 0:
-        talking.Talk.push = lambda *_: os._exit(9)  # type: ignore[method-assign, assignment]
+        talking.RemoteConnection.push = lambda *_: os._exit(9)  # type: ignore[method-assign, assignment]
         sync(site.opened(site.ada.root))
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9

@@ -78,7 +78,7 @@ def test_a_session_is_taken_back_and_later_edits_stay(workspace: Workspace, writ
     assert (deploy.content, set(deploy.tags), deploy.importance) == ("We deploy on Tuesdays", {"ops", "team"}, 3.0)
     assert (deploy.metadata, deploy.origin) == ({}, GOOD)
     assert workspace.store.get("wiki") is None
-    assert not workspace.recall.search("passwords").hits
+    assert not workspace.recaller.search("passwords").hits
     assert int(git(workspace.root, "rev-list", "--count", "HEAD")) == int(before) + 1
     assert done.commit == git(workspace.root, "rev-parse", "HEAD").strip()
     assert git(workspace.root, "status", "--porcelain") == ""
@@ -579,11 +579,11 @@ def test_it_is_signed_by_whoever_undoes(workspace: Workspace, write: Write) -> N
 def test_it_tells_how_often_it_was_handed_out(workspace: Workspace, write: Write) -> None:
     """What the record knows of answers with the session's items, since they were written (B2)."""
     write("a", content="an apple")
-    workspace.recall.search("apple")
+    workspace.recaller.search("apple")
     write("a", BAD, content="a poisoned apple")
     write("n", BAD, content="a pear")
     for _ in range(2):
-        workspace.recall.search(Query(text="apple"))
+        workspace.recaller.search(Query(text="apple"))
     done = undo(workspace, session="bad-1", dry_run=True)
     assert {one.id: one.handed_out for one in done.files} == {"a": 2, "n": 0}
     assert done.handed_out == 2

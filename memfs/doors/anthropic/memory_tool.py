@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
 
+from memfs.doors.extra import Closable
 from memfs.errors import IdExists, ItemNotFound, MemfsError, PathEscape, SecretDetected
 from memfs.facades.pages import Page, Pages
 from memfs.format.text_guard import shown_line
@@ -44,133 +46,223 @@ _EDITED = "The memory file has been edited. Here is the snippet showing the chan
 
 _LEAVE_OUT = "leave it out, and say where it is kept instead; a person can allow it"  # it is a model that reads this
 
+_SOURCE = "anthropic"
+_TOOL = "memory"
 Result = TypeVar("Result")
 
 
-class CommandRefused(Exception):
-    """A command that is not carried out; its text is for the model."""
+class MemfsMemoryTool(Closable, BetaAbstractMemoryTool):
+    """Claude's memory tool over a workspace: what the model keeps under ``/memories`` are items of kind ``note``.
 
-
-class Commands:
-    """The six commands, and ``clear``, over the pages of a workspace.
-
-    Each returns the text for the model. Each raises ``Refused`` with the text that says why not; then nothing changed.
+    They are versioned, found by every other way of asking, and those that people or other tools made are shown to the
+    model. Answers and refusals are word for word those of the SDK's tool for a local folder. Each command raises
+    ``ToolError`` with a text for the model where it cannot be carried out; then nothing changed.
     """
 
-    def __init__(self, pages: Pages) -> None:
-        """``pages``: what lies under ``/memories``."""
-        self._pages = pages
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        folder: str = "",
+        agent: str = "",
+        session: str = "",
+        workspace: Workspace | None = None,
+        cache_control: BetaCacheControlEphemeralParam | None = None,
+    ) -> None:
+        """Choose the workspace, as every facade does.
 
-    def view(self, path: str, view_range: Sequence[int] | None = None) -> str:
+        Args:
+            path: a folder: the workspace there or above it, else one that is made there; None: the workspace at hand.
+            folder: what the model sees as ``/memories``, so that several users or agents have one each; "" is all.
+            agent, session: who writes, for the items' origin and the commits; without a name, the door's own.
+            workspace: an open workspace to work in; it stays open.
+            cache_control: as the SDK has it.
+
+        Raises:
+            WorkspaceNotFound: none is there, and none can be made.
+            PathEscape, IdInvalid: ``folder`` is no path.
+        """
+        super().__init__(cache_control=cache_control)
+        origin = Origin(agent=agent or _SOURCE, session=session, role="assistant", tool=_TOOL)
+        self._pages = Pages(path, folder=folder, origin=origin, source=_SOURCE, workspace=workspace)
+
+    def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
         """The numbered lines of a file, or what lies in a folder, two levels deep."""
+        lines = getattr(command, "view_range", None)
+        if lines is not None and not (isinstance(lines, list) and all(type(line) is int for line in lines)):
+            raise ToolError("Invalid `view_range` parameter: it should be a list of two line numbers.")
+        path = _text(command, "path")
         inner = _inner(path)
-        text = self._tried(path, lambda: self._pages.read(inner)) if inner else None
+        text = _tried(path, lambda: self._pages.read(inner)) if inner else None
         if text is not None:
-            left = self._tried(path, lambda: self._pages.undecided(inner))
-            return _numbered(path, text, view_range) + (f"\n\nOf this file, {left}." if left else "")
-        below = self._tried(path, lambda: self._pages.below(inner))
+            left = _tried(path, lambda: self._pages.undecided(inner))
+            return _numbered(path, text, lines) + (f"\n\nOf this file, {left}." if left else "")
+        below = _tried(path, lambda: self._pages.below(inner))
         if not below and inner:
-            raise CommandRefused(f"The path {path} does not exist. Please provide a valid path.")
+            raise ToolError(f"The path {path} does not exist. Please provide a valid path.")
         return _listing(path, inner, below)
 
-    def create(self, path: str, file_text: str) -> str:
+    def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
         """Make a file that is not there yet."""
+        path, text = _text(command, "path"), _text(command, "file_text")
         inner = _inner(path)
-        if not inner:
-            raise CommandRefused(f"File {path} already exists")
         try:
-            self._tried(path, lambda: self._pages.create(inner, file_text))
+            if inner:
+                _tried(path, lambda: self._pages.create(inner, text))
+                return f"File created successfully at: {path}"
         except IdExists:
-            raise CommandRefused(f"File {path} already exists") from None
-        return f"File created successfully at: {path}"
+            pass
+        raise ToolError(f"File {path} already exists")
 
-    def str_replace(self, path: str, old_str: str, new_str: str) -> str:
-        """Replace the one place where a text occurs."""
-        made: list[str] = []
+    def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
+        """Replace the one place where a text occurs. What others write meanwhile is not lost."""
+        path, old, new = _text(command, "path"), _text(command, "old_str"), _text(command, "new_str", "")
+        shown = ""
 
         def edit(text: str) -> str:
-            made[:] = _replaced(path, text, old_str, new_str)
-            return made[0]
+            nonlocal shown
+            changed, shown = _replaced(path, text, old, new)
+            return changed
 
         self._change(path, edit)
-        return _EDITED + made[1]
+        return _EDITED + shown
 
-    def insert(self, path: str, insert_line: int, insert_text: str) -> str:
-        """Insert a text after so many lines."""
-        self._change(path, lambda text: _inserted(text, insert_line, insert_text))
+    def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
+        """Insert a text after so many lines. What others write meanwhile is not lost."""
+        line: object = getattr(command, "insert_line", None)
+        if type(line) is not int:
+            raise ToolError("Invalid `insert_line` parameter: it should be a line number.")
+        path, inserted = _text(command, "path"), _text(command, "insert_text")
+        self._change(path, lambda text: _inserted(text, line, inserted))
         return f"The file {path} has been edited."
 
-    def delete(self, path: str) -> str:
-        """Remove a file, or a folder and everything in it."""
+    def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
+        """Remove a file, or a folder and everything in it; git keeps it."""
+        path = _text(command, "path")
         inner = _inner(path)
         if not inner:
-            raise CommandRefused(f"Cannot delete the {ROOT} directory itself")
+            raise ToolError(f"Cannot delete the {ROOT} directory itself")
         try:
-            self._tried(path, lambda: self._pages.remove(inner))
+            _tried(path, lambda: self._pages.remove(inner))
         except ItemNotFound:
-            raise CommandRefused(f"The path {path} does not exist") from None
+            raise ToolError(f"The path {path} does not exist") from None
         return f"Successfully deleted {path}"
 
-    def rename(self, old_path: str, new_path: str) -> str:
+    def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
         """Move a file or a folder to where nothing is."""
+        old_path, new_path = _text(command, "old_path"), _text(command, "new_path")
         old, new = _inner(old_path), _inner(new_path)
         if not old:
-            raise CommandRefused(f"Cannot rename the {ROOT} directory itself")
+            raise ToolError(f"Cannot rename the {ROOT} directory itself")
         try:
-            self._tried(new_path, lambda: self._pages.rename(old, new))
+            _tried(new_path, lambda: self._pages.rename(old, new))
         except IdExists:
-            raise CommandRefused(f"The destination {new_path} already exists") from None
+            raise ToolError(f"The destination {new_path} already exists") from None
         except ItemNotFound:
-            raise CommandRefused(f"The path {old_path} does not exist") from None
+            raise ToolError(f"The path {old_path} does not exist") from None
         return f"Successfully renamed {old_path} to {new_path}"
 
-    def clear(self) -> str:
-        """Remove everything."""
-        self._tried(ROOT, self._pages.clear)
+    def clear_all_memory(self) -> str:
+        """Remove every file, in one commit; git keeps them. For the program: the model cannot ask for it."""
+        _tried(ROOT, self._pages.clear)
         return "All memory cleared"
+
+    def close(self) -> None:
+        """End the session, which commits what waits for that, and the use of the workspace. May be repeated."""
+        self._pages.finish()
 
     def _change(self, path: str, edit: Callable[[str], str]) -> None:
         inner = _inner(path)
         try:
             if inner:
-                self._tried(path, lambda: self._pages.change(inner, edit))
+                _tried(path, lambda: self._pages.change(inner, edit))
                 return
         except ItemNotFound:
-            if not self._tried(path, lambda: self._pages.is_folder(inner)):
-                raise CommandRefused(f"The path {path} does not exist. Please provide a valid path.") from None
-        raise CommandRefused(f"The path {path} is not a file.")
+            if not _tried(path, lambda: self._pages.is_folder(inner)):
+                raise ToolError(f"The path {path} does not exist. Please provide a valid path.") from None
+        raise ToolError(f"The path {path} is not a file.")
 
-    @staticmethod
-    def _tried(path: str, work: Callable[[], Result]) -> Result:
-        """What work gives back. Its refusals become texts, but for those each command words by itself."""
-        try:
-            return work()
-        except (IdExists, ItemNotFound):
-            raise
-        except PathEscape:
-            raise CommandRefused(_escape(path)) from None
-        except MemfsError as error:
-            hint = f" ({_LEAVE_OUT if isinstance(error, SecretDetected) else error.hint})" if error.hint else ""
-            raise CommandRefused(shown_line(f"{path}: {error.sentence}{hint}")) from error
+
+def _on_thread(command: Callable[..., Result]) -> Callable[..., Coroutine[Any, Any, Result]]:
+    """A method of ``MemfsMemoryTool`` for an event loop, which goes on meanwhile."""
+
+    @wraps(command)
+    async def run(self: AsyncMemfsMemoryTool, *arguments: Any) -> Result:
+        return await asyncio.to_thread(command, self._tool, *arguments)
+
+    return run
+
+
+class AsyncMemfsMemoryTool(BetaAsyncAbstractMemoryTool):
+    """``MemfsMemoryTool`` for the SDK's asynchronous client: the work is done on a thread."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        cache_control: BetaCacheControlEphemeralParam | None = None,
+        **chosen: Any,
+    ) -> None:
+        """As ``MemfsMemoryTool``."""
+        super().__init__(cache_control=cache_control)
+        self._tool = MemfsMemoryTool(path, **chosen)
+
+    view = _on_thread(MemfsMemoryTool.view)
+    create = _on_thread(MemfsMemoryTool.create)
+    str_replace = _on_thread(MemfsMemoryTool.str_replace)
+    insert = _on_thread(MemfsMemoryTool.insert)
+    delete = _on_thread(MemfsMemoryTool.delete)
+    rename = _on_thread(MemfsMemoryTool.rename)
+    clear_all_memory = _on_thread(MemfsMemoryTool.clear_all_memory)
+    close = _on_thread(MemfsMemoryTool.close)
+
+    async def __aenter__(self) -> AsyncMemfsMemoryTool:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+def _tried(path: str, work: Callable[[], Result]) -> Result:
+    """What work gives back. Its refusals become texts, but for those each command words by itself."""
+    try:
+        return work()
+    except (IdExists, ItemNotFound):
+        raise
+    except PathEscape:
+        raise ToolError(_escape(path)) from None
+    except MemfsError as error:
+        hint = f" ({_LEAVE_OUT if isinstance(error, SecretDetected) else error.hint})" if error.hint else ""
+        raise ToolError(shown_line(f"{path}: {error.sentence}{hint}")) from error
+
+
+def _text(command: Any, name: str, usual: str | None = None) -> str:
+    """A parameter of a command: models leave some out, and the SDK checks none of them."""
+    value = getattr(command, name, usual)
+    if not isinstance(value, str):
+        raise ToolError(f"Missing required parameter `{name}`: it should be text.")
+    return value
 
 
 # -- paths --------------------------------------------------------------------------------------------------------
 def _inner(path: str) -> str:
     """What of a path follows ``/memories``; "" for that itself, in whatever spelling."""
     if len(path) > _LONGEST_PATH:
-        raise CommandRefused(f"Path {path[:60]}... of {len(path):,} characters is too long")
+        raise ToolError(f"Path {path[:60]}... of {len(path):,} characters is too long")
     if path != ROOT and not path.startswith(f"{ROOT}/"):
-        raise CommandRefused(f"Path must start with {ROOT}, got: {path}")
+        raise ToolError(f"Path must start with {ROOT}, got: {path}")
     found: list[str] = []
     for part in path.split("/"):
         if part == "..":
             if not found:
-                raise CommandRefused(_escape(path))
+                raise ToolError(_escape(path))
             found.pop()
         elif part not in ("", "."):
             found.append(part)
     if found[:1] != [ROOT[1:]]:
-        raise CommandRefused(_escape(path))
+        raise ToolError(_escape(path))
     return "/".join(found[1:])
 
 
@@ -182,7 +274,7 @@ def _escape(path: str) -> str:
 def _numbered(path: str, text: str, view_range: Sequence[int] | None) -> str:
     lines = text.split("\n")
     if len(lines) > MOST_LINES:
-        raise CommandRefused(f"File {path} exceeds maximum line limit of {MOST_LINES:,} lines.")
+        raise ToolError(f"File {path} exceeds maximum line limit of {MOST_LINES:,} lines.")
     first = 0
     if view_range and len(view_range) == 2:
         first = max(1, view_range[0]) - 1
@@ -198,10 +290,10 @@ def _replaced(path: str, text: str, old: str, new: str) -> tuple[str, str]:
     """The text with the one place replaced, and the lines around it."""
     places = _places(text, old)
     if not places:
-        raise CommandRefused(f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}.")
+        raise ToolError(f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}.")
     if text.count(old) > 1:
         named = ", ".join(map(str, places[:_MOST_NAMED])) + (", ..." if len(places) > _MOST_NAMED else "")
-        raise CommandRefused(
+        raise ToolError(
             f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {named}. "
             "Please ensure it is unique"
         )
@@ -227,9 +319,7 @@ def _inserted(text: str, after: int, inserted: str) -> str:
     if lines[-1] == "":
         lines.pop()
     if not 0 <= after <= len(lines):
-        raise CommandRefused(
-            f"Invalid `insert_line` parameter: {after}. It should be within the range [0, {len(lines)}]."
-        )
+        raise ToolError(f"Invalid `insert_line` parameter: {after}. It should be within the range [0, {len(lines)}].")
     lines.insert(after, inserted.rstrip("\n"))
     changed = "\n".join(lines)
     return changed if changed.endswith("\n") else changed + "\n"
@@ -262,192 +352,3 @@ def _size(count: int) -> str:
     step = min((count.bit_length() - 1) // 10, 3)
     weight = count / 1024**step
     return f"{int(weight)}{'BKMG'[step]}" if weight == int(weight) else f"{weight:.1f}{'BKMG'[step]}"
-
-
-_SOURCE = "anthropic"
-_TOOL = "memory"
-
-
-class MemfsMemoryTool(BetaAbstractMemoryTool):
-    """Claude's memory tool over a workspace: what the model keeps under ``/memories`` are items of kind ``note``.
-
-    They are versioned, found by every other way of asking, and those that people or other tools made are shown to the
-    model. Answers and refusals are word for word those of the SDK's tool for a local folder.
-    """
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        folder: str = "",
-        agent: str = "",
-        session: str = "",
-        workspace: Workspace | None = None,
-        cache_control: BetaCacheControlEphemeralParam | None = None,
-    ) -> None:
-        """Choose the workspace, as every facade does.
-
-        Args:
-            path: a folder: the workspace there or above it, else one that is made there; None: the workspace at hand.
-            folder: what the model sees as ``/memories``, so that several users or agents have one each; "" is all.
-            agent, session: who writes, for the items' origin and the commits; without a name, the door's own.
-            workspace: an open workspace to work in; it stays open.
-            cache_control: as the SDK has it.
-
-        Raises:
-            WorkspaceNotFound: none is there, and none can be made.
-            PathEscape, IdInvalid: ``folder`` is no path.
-        """
-        super().__init__(cache_control=cache_control)
-        origin = Origin(agent=agent or _SOURCE, session=session, role="assistant", tool=_TOOL)
-        self._pages = Pages(path, folder=folder, origin=origin, source=_SOURCE, workspace=workspace)
-        self._commands = Commands(self._pages)
-
-    def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
-        """The lines of a file, or what lies in a folder.
-
-        Raises:
-            ToolError: it cannot be shown; the text says why.
-        """
-        lines = getattr(command, "view_range", None)
-        if lines is not None and not (isinstance(lines, list) and all(type(line) is int for line in lines)):
-            raise ToolError("Invalid `view_range` parameter: it should be a list of two line numbers.")
-        return _told(lambda: self._commands.view(_text(command, "path"), lines))
-
-    def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
-        """Make a file.
-
-        Raises:
-            ToolError: it is there already, or cannot be stored; nothing changed.
-        """
-        return _told(lambda: self._commands.create(_text(command, "path"), _text(command, "file_text")))
-
-    def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
-        """Replace the one place where a text occurs. What others write meanwhile is not lost.
-
-        Raises:
-            ToolError: there is no such file or not one such place; nothing changed.
-        """
-        new = _text(command, "new_str", "")
-        return _told(lambda: self._commands.str_replace(_text(command, "path"), _text(command, "old_str"), new))
-
-    def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
-        """Insert lines. What others write meanwhile is not lost.
-
-        Raises:
-            ToolError: there is no such file or line; nothing changed.
-        """
-        line: object = getattr(command, "insert_line", None)
-        if type(line) is not int:
-            raise ToolError("Invalid `insert_line` parameter: it should be a line number.")
-        return _told(lambda: self._commands.insert(_text(command, "path"), line, _text(command, "insert_text")))
-
-    def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
-        """Remove a file or folder; git keeps it.
-
-        Raises:
-            ToolError: there is none; nothing changed.
-        """
-        return _told(lambda: self._commands.delete(_text(command, "path")))
-
-    def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
-        """Move a file or folder.
-
-        Raises:
-            ToolError: there is none, or something is there already; nothing changed.
-        """
-        return _told(lambda: self._commands.rename(_text(command, "old_path"), _text(command, "new_path")))
-
-    def clear_all_memory(self) -> str:
-        """Remove every file, in one commit; git keeps them. For the program: the model cannot ask for it.
-
-        Raises:
-            ToolError: nothing changed.
-        """
-        return _told(self._commands.clear)
-
-    def close(self) -> None:
-        """End the session, which commits what waits for that, and the use of the workspace. May be repeated."""
-        self._pages.finish()
-
-    def __enter__(self) -> MemfsMemoryTool:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-class AsyncMemfsMemoryTool(BetaAsyncAbstractMemoryTool):
-    """``MemfsMemoryTool`` for the SDK's asynchronous client: the work is done on a thread."""
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        folder: str = "",
-        agent: str = "",
-        session: str = "",
-        workspace: Workspace | None = None,
-        cache_control: BetaCacheControlEphemeralParam | None = None,
-    ) -> None:
-        """As ``MemfsMemoryTool``."""
-        super().__init__(cache_control=cache_control)
-        self._tool = MemfsMemoryTool(path, folder=folder, agent=agent, session=session, workspace=workspace)
-
-    async def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
-        """As ``MemfsMemoryTool.view``."""
-        return await asyncio.to_thread(self._tool.view, command)
-
-    async def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
-        """As ``MemfsMemoryTool.create``."""
-        return await asyncio.to_thread(self._tool.create, command)
-
-    async def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
-        """As ``MemfsMemoryTool.str_replace``."""
-        return await asyncio.to_thread(self._tool.str_replace, command)
-
-    async def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
-        """As ``MemfsMemoryTool.insert``."""
-        return await asyncio.to_thread(self._tool.insert, command)
-
-    async def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
-        """As ``MemfsMemoryTool.delete``."""
-        return await asyncio.to_thread(self._tool.delete, command)
-
-    async def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
-        """As ``MemfsMemoryTool.rename``."""
-        return await asyncio.to_thread(self._tool.rename, command)
-
-    async def clear_all_memory(self) -> str:
-        """As ``MemfsMemoryTool.clear_all_memory``."""
-        return await asyncio.to_thread(self._tool.clear_all_memory)
-
-    async def close(self) -> None:
-        """As ``MemfsMemoryTool.close``."""
-        await asyncio.to_thread(self._tool.close)
-
-    async def __aenter__(self) -> AsyncMemfsMemoryTool:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-
-def _told(work: Callable[[], str]) -> str:
-    """The text of a command; a refusal as the SDK's runner wants it."""
-    try:
-        return work()
-    except CommandRefused as refused:
-        raise ToolError(str(refused)) from refused
-
-
-def _text(command: Any, name: str, usual: str | None = None) -> str:
-    """A parameter of a command: models leave some out, and the SDK checks none of them."""
-    value = getattr(command, name, usual)
-    if not isinstance(value, str):
-        raise ToolError(f"Missing required parameter `{name}`: it should be text.")
-    return value

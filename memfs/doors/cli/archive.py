@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from memfs.doors.cli.backup import size
-from memfs.doors.cli.command import Unclear, opened, verb
+from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.filters import as_of, as_of_json, note_past, state_at
 from memfs.doors.cli.output import clean, count, note, print_json, print_raw, print_table, progress, styled, time_text
 
@@ -186,21 +185,17 @@ def _list(workspace: Workspace, past: Past | None, as_json: bool) -> None:
 
 
 # -- usage --------------------------------------------------------------------------------------------------------
-@verb("usage", example="memfs usage\nmemfs usage --json\nmemfs usage --plot usage.svg")
-@click.option("--plot", metavar="FILE", type=click.Path(dir_okay=False), help="Draw it into FILE, an .svg or .png.")
+@verb("usage", example="memfs usage\nmemfs usage --json")
 @click.pass_context
-def usage(ctx: click.Context, plot: str | None, as_json: bool) -> None:
+def usage(ctx: click.Context, as_json: bool) -> None:
     """Show what each area weighs beside its quota, and how much each iteration adds."""
     from memfs.state.retention import growth_of
 
-    form = picture_form(plot) if plot is not None else ""
     with opened(ctx) as workspace:
         measured = workspace.quota.measure(history=True)
         limits = workspace.quota.limits().bytes
         growth = growth_of(workspace.parts, workspace.states.archives)
         areas = {name: (weight, limits.get(name)) for name, weight in measured.areas.items()}
-        if plot is not None:
-            _draw(Path(plot), form, areas, growth)
     if as_json:
         print_json(
             {
@@ -233,27 +228,3 @@ def _print_growth(growth: Growth) -> None:
         f"{count(len(growth.iterations), 'iteration')}, {size(growth.mean)} each on average; growth is "
         + ("linear" if even else f"not linear: {trend}")
     )
-
-
-def picture_form(file: str | Path) -> str:
-    """What a picture of that name is to be.
-
-    Raises:
-        Unclear: its ending names nothing that can be drawn.
-    """
-    from memfs.state.charts import FORMS
-
-    form = Path(file).suffix.lower().removeprefix(".")
-    if form not in FORMS:
-        raise Unclear(f"--plot: {str(file)!r} is no picture that can be drawn", "end the name with .svg or .png")
-    return form
-
-
-def _draw(file: Path, form: str, areas: dict[str, tuple[int, int | None]], growth: Growth) -> None:
-    from memfs.fs import io
-    from memfs.state.charts import usage_chart
-
-    picture = usage_chart(areas, {row.number: row.bytes for row in growth.iterations}, form)
-    with io.operation("write", file):
-        io.write_file(file.absolute(), picture, mode=0o644)
-    note(f"drew {clean(str(file))}")

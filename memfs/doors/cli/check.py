@@ -21,7 +21,6 @@ from memfs.doors.cli.output import (
     styled,
     write_error,
 )
-from memfs.doors.cli.startup_repair import blocked_at, tell_problems
 from memfs.errors import MemfsError
 from memfs.model.problem import ERROR, UNKNOWN, WARNING
 
@@ -46,9 +45,6 @@ def check(ctx: click.Context, fix: bool, integrity: bool, strict: bool, as_json:
     Exit code 0: none. 1: problems were found. 2: the workspace, or a part of it, could not be checked.
     """
     try:
-        if (root := blocked_at(ctx)) is not None:
-            tell_problems(root, as_json)
-            return _COULD_NOT_TELL
         with opened(ctx) as workspace:
             fixed = workspace.checker.repair() if fix else []
             problems = [*workspace.checker.check(integrity=integrity), *hook_problems(workspace)]

@@ -194,7 +194,7 @@ def _path_of(workspace: Workspace, written: str) -> str:
         raise
     except ItemNotFound:
         path = path_of(named)
-        if workspace.store.edits.is_own(path) and workspace.parts.tree.entry(path) is not None:
+        if workspace.store.edit_finder.is_own(path) and workspace.parts.tree.entry(path) is not None:
             return path
         raise
 

@@ -179,14 +179,14 @@ def _row_json(row: TriggerRow) -> dict[str, Any]:
 def _tell_analysis(found: FailureAnalysis, landed: CommitReport, keep: Keep, as_json: bool) -> None:
     if as_json:
         rules = [{"id": rule.id, "action": rule.action, "confidence": rule.confidence} for rule in found.found]
-        changes = {name: list(getattr(found, name)) for name in ("changed", "retired", "revived", "doubted")}
+        changes = {name: list(getattr(found, name)) for name in ("changed", "retired", "doubted")}
         print_json({"read": found.read, "found": rules, "kept": keep.value, **changes, **landed.json()})
         return
     for rule in found.found:
         word = "Learned" if keep is Keep.WRITE else "Suggest"
         print_raw(f"{word} {styled(rule.id, fg='green', bold=True)}  {styled(f'{rule.confidence:.0%}', dim=True)}")
         print_raw(f"  {clean(one_line(rule.action, 0))}")
-    words = {"changed": "brought up to date", "retired": "retired", "revived": "holds again", "doubted": "doubtful"}
+    words = {"changed": "brought up to date", "retired": "retired", "doubted": "doubtful"}
     for name, word in words.items():
         for rule_id in getattr(found, name):
             print_raw(f"{rule_id}  {styled(word, dim=True)}")

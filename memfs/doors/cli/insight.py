@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.archive import picture_form
 from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.commit_report import land
 from memfs.doors.cli.filters import as_of, as_of_json, note_past, state_at
@@ -63,43 +61,23 @@ def _show_effects(effects: tuple[FeedbackEffect, ...], as_json: bool) -> None:
     note(count(len(effects), "feedback") + ("" if effects else "; none was given to this agent yet"))
 
 
-@verb("analyze", example='memfs analyze "Evolution Agent"\nmemfs analyze Scout --iterations 20 --plot scout.svg')
+@verb("analyze", example='memfs analyze "Evolution Agent"\nmemfs analyze Scout --iterations 20')
 @click.argument("agent", metavar="AGENT")
 @click.option(
     "--iterations", type=click.IntRange(1, 10_000), default=10, show_default=True, help="How many to look at."
 )
-@click.option(
-    "--plot",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Draw it into FILE, too, an .svg or .png.",
-)
 @click.pass_context
-def analyze(ctx: click.Context, agent: str, iterations: int, plot: Path | None, as_json: bool) -> None:
+def analyze(ctx: click.Context, agent: str, iterations: int, as_json: bool) -> None:
     """Show how an agent did over the last iterations, and the weight that this suggests, with its reasons.
 
     Nothing is changed: who steers the agents decides about weights.
     """
-    form = picture_form(plot) if plot is not None else ""
     with opened(ctx) as workspace:
         analysis = workspace.states.analysis.analyze(agent, iterations)
-    if plot is not None:
-        _draw(analysis, plot, form)
     if as_json:
         print_json(analysis.to_dict())
         return
     _tell(analysis)
-    if plot is not None:
-        note(f"drawn in {plot}")
-
-
-def _draw(analysis: Analysis, target: Path, form: str) -> None:
-    from memfs.fs import io
-    from memfs.state.charts import agent_chart
-
-    picture = agent_chart(analysis, form)
-    with io.operation("write", target):
-        io.write_file(target, picture, mode=0o644)
 
 
 def _tell(analysis: Analysis) -> None:
@@ -148,8 +126,10 @@ def _course(course: Course) -> str:
 @click.pass_context
 def trends(ctx: click.Context, limit: int, as_of: str | None, as_json: bool) -> None:
     """Show the patterns that meta-reviews name, the weightiest first: when they were seen, and where they go."""
+    from memfs.state.trends import pattern_trends
+
     with opened(ctx) as workspace, state_at(workspace, as_of) as (then, past):
-        report = then.states.trends.patterns()
+        report = pattern_trends(then.states.reading)
     for sentence in report.missing:
         note(sentence)
     if as_json:

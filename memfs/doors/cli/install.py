@@ -290,8 +290,6 @@ def _note_installed(outcome: InstallResult, scope: InstallScope) -> None:
     settings = _shown(outcome.files[0].path)
     if scope is not InstallScope.USER and _option_of(outcome.files[0].path) == "--user":
         note(f"{settings} holds for all your projects")
-    for line in outcome.by_hand:
-        note(f"{settings}:{line} calls memfs, too, and was written by hand: each event is told twice")
     for path in outcome.elsewhere:
         note(f"{path} has hooks of memfs, too: each event is told twice; uninstall {_option_of(path)} takes them out")
     if outcome.switched_off:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def recaller(workspace: Workspace, own: bool) -> Recaller:
     """What answers: the workspace with its mounts, or the workspace's ``own`` memory alone."""
     named = bool(workspace.settings.mounts) and not own  # a workspace without mounts is spared what they import
-    return workspace.sources.mounts.recall if named else workspace.recall
+    return workspace.sources.mounts.recall if named else workspace.recaller
 
 
 def unread_of(workspace: Workspace, own: bool, asked: Query) -> list[str]:
@@ -68,7 +68,7 @@ def item_of_mount(workspace: Workspace, reference: str, revision: str) -> tuple[
     mounts = workspace.sources.mounts
     item = mounts.find(reference)
     store = next(mount.store for mount in mounts.opened() if mount.name == of_mount(item.id))
-    path = store.following.locate(without_mount(item.id))
+    path = store.index_sync.locate(without_mount(item.id))
     return item, store.tree.read(path, ITEM_LIMIT).data
 
 

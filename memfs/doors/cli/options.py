@@ -57,7 +57,7 @@ def allow_in(workspace: Workspace, paths: Collection[str], reason: str) -> None:
 
     check_reason(reason)
     for path in paths:
-        if workspace.store.following.is_item(path):
+        if workspace.store.index_sync.is_item(path):
             with suppress(ContentError, FileNotFoundError):
                 allow_in_file(workspace.parts, path, reason)
     workspace.store.refresh(paths)

@@ -171,7 +171,7 @@ def _put(workspace: Workspace, wanted: Draft, content: str | None, replace: bool
     if replace and wanted.id:
         existing = workspace.store.get(check_id(wanted.id))
         if existing is None:
-            hint = nearest(wanted.id, workspace.store.following.ids()) or "leave out --replace to make it"
+            hint = nearest(wanted.id, workspace.store.index_sync.ids()) or "leave out --replace to make it"
             raise ItemNotFound(f"there is no memory {wanted.id!r} to replace", hint=hint)
         changed = wanted.over(existing, content)
         with signed_by(wanted.origin()):  # not the author of what is changed

@@ -23,7 +23,6 @@ from memfs.doors.cli.output import (
     styled,
     time_text,
 )
-from memfs.doors.cli.startup_repair import blocked_at, list_blocked, mend
 from memfs.errors import MemfsError
 from memfs.model.conflict import DocumentClash
 
@@ -79,22 +78,12 @@ def resolve(
     """Decide what a merge could not, and finish it.
 
     Without a name it lists what waits. With names, or --all, it joins the versions that git left open, field by field
-    as the merge driver does, also where git put conflict markers into a file; 'git commit' then finishes the merge.
+    as the merge driver does; 'git commit' then finishes the merge.
     Where both sides changed one field to different values, one stands and the other is recorded: --keep confirms the
     one that stands, --take puts the other in its place.
     """
     _refuse_unfit(ctx, [ours, theirs, keep, take])
     side: Side = "ours" if ours else "theirs" if theirs else ""
-    mended: list[MergeOutcome] = []
-    if not (keep or take) and (root := blocked_at(ctx)) is not None:
-        if not (names or every):
-            list_blocked(root, as_json)
-            return
-        mended = mend(root, names, side, dry_run)
-        names = tuple(name for name in names if name not in {one.open.path for one in mended})
-        if mended and (dry_run or not (names or every) or blocked_at(ctx) is not None):
-            _tell_outcomes(mended, dry_run, as_json)
-            ctx.exit(_REFUSED if names or any(one.undecided for one in mended) else 0)
     with opened(ctx) as workspace:
         if not (names or every):
             _list(workspace, as_json)
@@ -102,7 +91,7 @@ def resolve(
             refused = _decide(workspace, names, _ruling(take, field, number), dry_run, as_json)
             ctx.exit(_REFUSED if refused else 0)
         else:
-            refused = _finish(workspace, names, side, dry_run, as_json, mended)
+            refused = _finish(workspace, names, side, dry_run, as_json)
             ctx.exit(_REFUSED if refused else 0)
 
 
@@ -128,9 +117,7 @@ def _list(workspace: Workspace, as_json: bool) -> None:
         return
     for one in waiting.open:
         print_raw(f"{styled('open', fg='yellow')}  {clean(one.path)}  {one.what}")
-    for path in waiting.markers:
-        print_raw(f"{styled('markers', fg='yellow')}  {clean(path)}  has conflict markers in it")
-    if waiting.open or waiting.markers:
+    if waiting.open:
         print_raw(styled("  memfs resolve --all", dim=True))
     for item in waiting.items:
         print_recorded(workspace, item)
@@ -202,7 +189,7 @@ def merges_facts(workspace: Workspace) -> dict[str, Any]:
     from memfs.admin import merge_driver_setup
 
     try:
-        waiting = workspace.teams.resolver.waiting(quick=True).count
+        waiting = workspace.teams.resolver.waiting().count
     except MemfsError:  # git's files cannot be read: 'check' says why
         waiting = 0
     return {"merges": {"waiting": waiting, "driver": merge_driver_setup.installed(workspace.repository)}}
@@ -219,20 +206,15 @@ def merges_row(facts: Mapping[str, Any]) -> dict[str, str]:
 
 
 # -- ending merges ------------------------------------------------------------------------------------------------
-def _finish(
-    workspace: Workspace, names: tuple[str, ...], side: Side, dry_run: bool, as_json: bool, mended: list[MergeOutcome]
-) -> bool:
+def _finish(workspace: Workspace, names: tuple[str, ...], side: Side, dry_run: bool, as_json: bool) -> bool:
     resolver = workspace.teams.resolver
-    outcomes = resolver.finish(names, side=side, source=SOURCE, dry_run=dry_run)
-    waits = "" if dry_run or all(one.open.staged for one in outcomes) else land(workspace, None).reason
-    _tell_outcomes([*mended, *outcomes], dry_run, as_json)
+    outcomes = resolver.finish(names, side=side, dry_run=dry_run)
+    _tell_outcomes(outcomes, dry_run, as_json)
     if not as_json:
-        if not (mended or outcomes):
+        if not outcomes:
             note("nothing is open; 'memfs resolve' lists what waits")
         elif not dry_run:
             note(_summary(resolver.waiting()))
-        if waits:
-            note(f"written; its commit waits: {waits}")
     return any(one.undecided for one in outcomes)
 
 
@@ -347,7 +329,6 @@ def _waiting_json(workspace: Workspace, waiting: OpenConflicts) -> dict[str, Any
         "waiting": waiting.count,
         "situation": waiting.situation,
         "open": [{"path": one.path, "what": one.what} for one in waiting.open],
-        "markers": list(waiting.markers),
         "items": [recorded_json(workspace, item) for item in waiting.items],
         "documents": [
             {"record": one.path, "document": one.document, "field": one.field, "kept": plain(one.kept)}

@@ -80,7 +80,7 @@ def _reviewed(ctx: click.Context, revisions: str, staged: bool) -> Report:
     from memfs.errors import SettingInvalid
     from memfs.settings import Settings
     from memfs.team.asof import Travel
-    from memfs.team.review import Reviews, by_travel, index_of_hook
+    from memfs.team.review import Reviews, index_of_hook
 
     asked = ctx.ensure_object(Invocation)
     root, missing = _folder(asked.workspace)
@@ -93,7 +93,7 @@ def _reviewed(ctx: click.Context, revisions: str, staged: bool) -> Report:
     with _repository(root) as repository:
         travel = Travel(repository, settings)
         try:
-            reviews = Reviews(repository, settings, by_travel(travel))
+            reviews = Reviews(repository, settings, travel)
             report = reviews.staged(index_of_hook()) if staged else reviews.report(revisions)
             if missing is not None and report.empty:
                 raise missing

@@ -27,7 +27,6 @@ from memfs.doors.cli.output import (
 from memfs.doors.cli.private import private_facts, private_row
 from memfs.doors.cli.resolve import merges_facts, merges_row
 from memfs.doors.cli.semantic import semantic_facts, semantic_row
-from memfs.doors.cli.startup_repair import blocked_at, tell_problems
 from memfs.doors.cli.summary import knowledge_facts, knowledge_rows, states_facts, states_row
 from memfs.doors.cli.trust import status_facts, status_row
 from memfs.settings import BUILT_IN_SOURCES
@@ -109,9 +108,6 @@ _NAMED = 20
 @click.pass_context
 def status(ctx: click.Context, as_json: bool) -> int:
     """Show how the workspace stands: what was learned of late, what is used, what waits for a commit, problems."""
-    if (root := blocked_at(ctx)) is not None:
-        tell_problems(root, as_json)
-        return 1
     with opened(ctx) as workspace, workspace.store.looking_once():  # what follows would look at every file again
         facts = _status(workspace)
         invalid = frozenset(workspace.checker.invalid_edits()) if facts["hand_edits"] else frozenset()
@@ -137,8 +133,8 @@ def _status(workspace: Workspace) -> dict[str, Any]:
     store = workspace.store
     store.writing.bring_home()
     store.notice_commits(thorough=True)
-    with store.sight.everywhere():
-        learned, edits = store.edits.look()  # brings the index in step first
+    with store.change_detector.everywhere():
+        learned, edits = store.edit_finder.look()  # brings the index in step first
     items, pending, head = store.count(), store.pending(), workspace.repository.head()
     return {
         "items": items,

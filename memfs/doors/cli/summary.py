@@ -68,7 +68,7 @@ _PEOPLE = "people"
 def knowledge_facts(workspace: Workspace) -> dict[str, Any]:
     """What lasts of the last seven days, who wrote it, which of it contradicts something, and what is used most."""
     since = workspace.parts.clock() - timedelta(days=_DAYS)
-    learned = list(workspace.store.seeking.every(Query(since=since, layers=_LASTING)))
+    learned = list(workspace.store.searcher.every(Query(since=since, layers=_LASTING)))
     loaded = _loaded(workspace, learned[:_READ])
     disputed = [item for item in loaded if contradicted(item) and item.status.strip() not in OVER]
     by = Counter(one.agent or _PEOPLE for one in learned)

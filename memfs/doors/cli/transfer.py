@@ -359,14 +359,13 @@ def _print_bytes(data: bytes) -> None:
 # -- import -------------------------------------------------------------------------------------------------------
 @verb(
     "import",
-    example="memfs import state.jsonl\nmemfs import outputs.csv --replace\n"
+    example="memfs import state.jsonl\nmemfs import outputs.jsonl --replace\n"
     "memfs export -C old | memfs import - -C new\nmemfs import notes.jsonl\n"
     "memfs import notes/ --dry-run\nmemfs import *.md\nmemfs import --from claude-code\nmemfs import CLAUDE.md\n"
     "memfs import memory.jsonl --from mcp-memory",
 )
 @click.argument("files", nargs=-1, type=click.Path(allow_dash=True), metavar="[PATH]...")
 @click.option("--from", "origin", type=click.Choice(("memfs", *STORES)), help="By default, what PATH looks like.")
-@click.option("--format", "form", type=click.Choice(_FORMATS), help="Of an export of memfs; by default by its ending.")
 @click.option("--dry-run", is_flag=True, help="Show what would be stored, and store nothing.")
 @click.option("--replace", is_flag=True, help="Replace what is there with other content.")
 @click.option("--skip-refused", is_flag=True, help="Of an export, leave out the lines that are refused, and name them.")
@@ -386,18 +385,16 @@ def import_(ctx: click.Context, /, files: tuple[str, ...], as_json: bool, **give
 
     Exit code 1: something was refused.
     """
-    form, origin = given["form"], given["origin"]
+    origin = given["origin"]
     if not files and origin != "claude-code":
         raise click.UsageError("name a file or folder, or '-'; only '--from claude-code' knows its own", ctx)
-    groups = _groups(files, origin or ("memfs" if form else ""))
+    groups = _groups(files, origin or "")
     if len(groups) > 1 and any(store == "memfs" for store, _ in groups):
         raise click.UsageError("an export of memfs is imported by itself: name it alone", ctx)
     if groups[0][0] == "memfs":
         if given["reviewed"]:
             raise click.UsageError("--reviewed is for what another memory keeps", ctx)
-        return _import_export(ctx, files[0], form, as_json, given)
-    if form:
-        raise click.UsageError("--format is for an export of memfs", ctx)
+        return _import_export(ctx, files[0], as_json, given)
     if as_json and len(groups) > 1:
         raise click.UsageError("--json tells of one import: name what is of one sort, or say --from", ctx)
     wishes = Wishes(as_json=as_json, **_chosen(given))
@@ -418,18 +415,18 @@ def _groups(files: Sequence[str], store: str) -> list[tuple[str, list[str]]]:
     return groups or [(store, [])]
 
 
-def _import_export(ctx: click.Context, name: str, form: str | None, as_json: bool, given: Mapping[str, Any]) -> int:
+def _import_export(ctx: click.Context, name: str, as_json: bool, given: Mapping[str, Any]) -> int:
     """Store what ``memfs export`` wrote, or lines that are memories by themselves."""
     chosen = {key: given[key] for key in ("replace", "dry_run", "skip_refused")}
     done: ImportCounts | None = None
     with opened(ctx) as workspace:
-        if _holds_bare_items(name, form):
+        if _holds_bare_items(name):
             lines = _import_items(workspace, name, allow_secret=given["allow_secret"], **chosen)
             stored, refused = len(lines.items), len(lines.refused)
         elif given["allow_secret"]:
             raise click.UsageError("--allow-secret is for lines that are memories without a document", ctx)
         else:
-            done = _import_documents(workspace, name, form or "", **chosen)
+            done = _import_documents(workspace, name, **chosen)
             stored, refused = done.total, done.refused
         reason = land(workspace, None).reason
     _tell_import(name, stored, refused, done, as_json, given["dry_run"])
@@ -449,7 +446,7 @@ def _recognised(file: str) -> str:
     return detect(Path(file), _beginning(file) if file == "-" else None) or "memfs"
 
 
-def _import_documents(workspace: Workspace, file: str, form: str, **chosen: bool) -> ImportCounts:
+def _import_documents(workspace: Workspace, file: str, **chosen: bool) -> ImportCounts:
     told = 0
 
     def tell(error: MemfsError) -> None:
@@ -461,7 +458,7 @@ def _import_documents(workspace: Workspace, file: str, form: str, **chosen: bool
     source: str | BinaryIO = sys.stdin.buffer if file == "-" else file
     try:
         with progress("Importing") as step:
-            return workspace.states.importer.read(source, form, **chosen, tell=tell, step=step)
+            return workspace.states.importer.read(source, **chosen, tell=tell, step=step)
     except MemfsError as error:
         if told:
             error.hint = "; ".join(filter(None, (error.hint, "--skip-refused leaves out what cannot be imported")))
@@ -475,10 +472,8 @@ def _import_items(workspace: Workspace, file: str, **chosen: Any) -> Lines:
     return import_lines(workspace, file, Draft(context={}, data={}), **chosen)
 
 
-def _holds_bare_items(file: str, form: str | None) -> bool:
+def _holds_bare_items(file: str) -> bool:
     """Whether the first line is a memory by itself, as people write them, and not a record with its document."""
-    if form in ("csv", "parquet") or (form is None and file.lower().endswith((".csv", ".parquet"))):
-        return False
     first = _beginning(file).removeprefix(b"\xef\xbb\xbf").lstrip()
     try:
         value = json.loads(first.partition(b"\n")[0])

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from memfs.doors.importers.markdown import front_matter, passages, text_of, texts_of
-from memfs.doors.importers.source_files import SourceContent, SourcePage, moment, page, pages, tags_of
+from memfs.doors.importers.markdown import front_matter, link_names, passages, texts_of
+from memfs.doors.importers.source_files import SourceContent, SourcePage, line_of, moment, page, pages, tags_of
 from memfs.intake.import_service import Arrival
 from memfs.model import MemoryItem
 from memfs.model.item import Origin, Trust
@@ -46,7 +46,7 @@ def read(path: Path) -> SourceContent:
     """
     taken = SourceContent()
     found = [page(path)] if path.is_file() else list(pages(path, lambda name: name.endswith(".md"), taken))
-    keys = _keys(found)
+    keys = link_names(found, "permalink", "title")
     for one in found:
         if one.text.strip():
             _take(one, keys, taken)
@@ -55,25 +55,13 @@ def read(path: Path) -> SourceContent:
     return taken
 
 
-def _keys(found: Iterable[SourcePage]) -> dict[str, str]:
-    """The key of each note by whatever a link may call it by."""
-    keys: dict[str, str] = {}
-    for one in found:
-        fields, _, _ = front_matter(one.text)
-        names = (text_of(fields.get("permalink")), text_of(fields.get("title")), one.name, one.name[:-3], one.stem)
-        for name in names:
-            if name:
-                keys.setdefault(name.casefold(), one.name)
-    return keys
-
-
 def _take(one: SourcePage, keys: dict[str, str], taken: SourceContent) -> None:
     fields, body, line = front_matter(one.text)
     said, relations = _said(body)
-    permalink, sort = text_of(fields.get("permalink")), text_of(fields.get("type")) or "note"
-    title = text_of(fields.get("title")) or one.stem
-    written = moment(text_of(fields.get("modified")) or text_of(fields.get("updated_at")))
-    began = moment(text_of(fields.get("created")) or text_of(fields.get("created_at")))
+    permalink, sort = line_of(fields.get("permalink")), line_of(fields.get("type")) or "note"
+    title = line_of(fields.get("title")) or one.stem
+    written = moment(line_of(fields.get("modified")) or line_of(fields.get("updated_at")))
+    began = moment(line_of(fields.get("created")) or line_of(fields.get("created_at")))
     tags = [*texts_of(fields.get("tags")), *(tag for observation in said for tag in observation.get("tags", ()))]
     data = {"permalink": permalink, "note_type": sort, "observations": said, "relations": relations}
     item = MemoryItem(
@@ -84,10 +72,10 @@ def _take(one: SourcePage, keys: dict[str, str], taken: SourceContent) -> None:
         timestamp=written or began or one.changed,
         origin=Origin(tool=NAME),
         trust=Trust.HUMAN.value,
-        metadata={name: value for name, value in fields.items() if name not in _OWN and text_of(value)},
+        metadata={name: value for name, value in fields.items() if name not in _OWN and line_of(value)},
         data={name: value for name, value in data.items() if value},
     )
-    facts = {"file": one.name, "id": permalink, "created": text_of(fields.get("created"))}
+    facts = {"file": one.name, "id": permalink, "created": line_of(fields.get("created"))}
     taken.arrivals.append(
         Arrival(
             key=one.name,

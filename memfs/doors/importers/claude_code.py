@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from memfs.doors.importers.markdown import front_matter, passages, text_of
-from memfs.doors.importers.source_files import SourceContent, SourcePage, moment, page, pages, tags_of
+from memfs.doors.importers.markdown import front_matter, link_names, passages
+from memfs.doors.importers.source_files import SourceContent, SourcePage, line_of, moment, page, pages, tags_of
 from memfs.errors import ContentError
 from memfs.fs.workspace_location import home
 from memfs.intake.import_service import Arrival
@@ -93,7 +93,7 @@ def read(path: Path) -> SourceContent:
     taken = SourceContent()
     found = [page(path)] if path.is_file() else list(pages(path, lambda name: name.endswith(".md"), taken))
     folder = path.parent if path.is_file() else path
-    keys = _keys(found)
+    keys = link_names(found, "name")
     taken.is_missing = partial(_is_missing, folder)
     taken.whole.update(_place(folder, one.name) for one in found)
     for one in found:
@@ -104,23 +104,13 @@ def read(path: Path) -> SourceContent:
     return taken
 
 
-def _keys(found: Iterable[SourcePage]) -> dict[str, str]:
-    """The key of each file by the names that a link may call it by."""
-    keys: dict[str, str] = {}
-    for one in found:
-        fields, _, _ = front_matter(one.text)
-        for name in (one.name, one.name.removesuffix(".md"), one.stem, text_of(fields.get("name"))):
-            keys.setdefault(name.casefold(), one.name)
-    return keys
-
-
 def _take(one: SourcePage, keys: dict[str, str], folder: Path, taken: SourceContent) -> None:
     fields, body, line = front_matter(one.text)
-    description = text_of(fields.get("description"))
+    description = line_of(fields.get("description"))
     if not body.strip() and not description:
         taken.skip(one.name, "it is empty")
         return
-    name, sort, written = text_of(fields.get("name")), _sort(fields), _written(fields)
+    name, sort, written = line_of(fields.get("name")), _sort(fields), _written(fields)
     facts = {"file": _place(folder, one.name), "name": name, "type": sort, "modified": written}
     item = MemoryItem(
         body.strip(),
@@ -175,17 +165,17 @@ def _inner(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sort(fields: dict[str, Any]) -> str:
-    return (text_of(fields.get("type")) or text_of(_inner(fields).get("type"))).casefold()
+    return (line_of(fields.get("type")) or line_of(_inner(fields).get("type"))).casefold()
 
 
 def _written(fields: dict[str, Any]) -> str:
     """When a memory was written, as it says itself."""
     more = _inner(fields)
-    return text_of(more.get("modified")) or text_of(fields.get("modified")) or text_of(more.get("date"))
+    return line_of(more.get("modified")) or line_of(fields.get("modified")) or line_of(more.get("date"))
 
 
 def _origin(folder: Path, fields: dict[str, Any]) -> Origin:
-    session = text_of(_inner(fields).get("originSessionId")) or text_of(fields.get("originSessionId"))
+    session = line_of(_inner(fields).get("originSessionId")) or line_of(fields.get("originSessionId"))
     agent = folder.name if folder.parent.name.startswith("agent-memory") else _AGENT
     return Origin(agent=agent, session=session[:200], tool=NAME)
 

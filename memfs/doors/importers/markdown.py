@@ -7,10 +7,11 @@ are left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from memfs.doors.importers.source_files import SourcePage, line_of
 from memfs.errors import ContentError
 from memfs.format import yaml_text
 
@@ -65,15 +66,22 @@ def _fields(written: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def text_of(value: Any) -> str:
-    """A field of the front matter as one line; "" where it is no plain value."""
-    return " ".join(str(value).split()) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
+def link_names(found: Iterable[SourcePage], *fields: str) -> dict[str, str]:
+    """The name of each page by what a link may call it by: its file's name, and some fields of its front matter."""
+    names: dict[str, str] = {}
+    for one in found:
+        stated = front_matter(one.text)[0]
+        said = [line_of(stated.get(key)) for key in fields]
+        for name in (*said, one.name, one.name.removesuffix(".md"), one.stem):
+            if name:
+                names.setdefault(name.casefold(), one.name)
+    return names
 
 
 def texts_of(value: Any) -> list[str]:
     """A field that is a list, or a text with commas, as texts."""
     parts = value if isinstance(value, list) else str(value).split(",") if isinstance(value, str) else []
-    return list(dict.fromkeys(text for part in parts if (text := text_of(part).lstrip("#"))))
+    return list(dict.fromkeys(text for part in parts if (text := line_of(part).lstrip("#"))))
 
 
 def first_heading(body: str) -> tuple[str, str]:

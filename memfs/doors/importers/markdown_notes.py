@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from memfs.doors.importers.agents_md import is_file_name
-from memfs.doors.importers.markdown import first_heading, front_matter, text_of, texts_of
-from memfs.doors.importers.source_files import SourceContent, SourcePage, moment, page, pages, tags_of
+from memfs.doors.importers.markdown import first_heading, front_matter, texts_of
+from memfs.doors.importers.source_files import SourceContent, SourcePage, line_of, moment, page, pages, tags_of
 from memfs.errors import MemfsError
 from memfs.fs.workspace_location import home
 from memfs.intake.import_service import Arrival
@@ -83,7 +83,7 @@ def _take(name: str, one: SourcePage, kinds: KindTable, taken: SourceContent) ->
         taken.skip(name, "it is empty")
         return
     heading, rest = first_heading(body)
-    stated = text_of(fields.pop("title", ""))
+    stated = line_of(fields.pop("title", ""))
     own = _own(fields, kinds)
     item = MemoryItem(
         (body if stated else rest).strip("\n"),
@@ -103,14 +103,14 @@ def _take(name: str, one: SourcePage, kinds: KindTable, taken: SourceContent) ->
 def _own(fields: dict[str, Any], kinds: KindTable) -> dict[str, Any]:
     """What front matter says of an item's own fields, taken out of it: what cannot be understood stays there."""
     own: dict[str, Any] = {}
-    if (kind := text_of(fields.get("type"))) in kinds:
+    if (kind := line_of(fields.get("type"))) in kinds:
         own["type"] = kind
         del fields["type"]
     for key in _HAPPENED:
-        if key in fields and (when := moment(text_of(fields[key]))) is not None:
+        if key in fields and (when := moment(line_of(fields[key]))) is not None:
             own.setdefault("timestamp", when)
             del fields[key]
-    if (ends := moment(text_of(fields.get(_ENDS)))) is not None:
+    if (ends := moment(line_of(fields.get(_ENDS)))) is not None:
         own[_ENDS] = ends
         del fields[_ENDS]
     return own

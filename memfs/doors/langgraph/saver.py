@@ -13,9 +13,9 @@ import os
 import threading
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import wraps
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, TypeVar, cast
 
 import ormsgpack
@@ -45,6 +45,7 @@ from langgraph.checkpoint.serde.jsonplus import (
     JsonPlusSerializer,
 )
 
+from memfs.doors.extra import Closable
 from memfs.errors import ContentError, MemfsError, QueryInvalid
 from memfs.facades.open_workspaces import Facade
 from memfs.format.plain import MAX_DEPTH, MAX_INT, MAX_KEY, hidden
@@ -55,83 +56,21 @@ from memfs.trust import list_path
 from memfs.workspace import Workspace
 
 _AT_ONCE = 20
-_Saver = TypeVar("_Saver", bound="InThreads")
 _Some = TypeVar("_Some")
-
-
-class InThreads(BaseCheckpointSaver[Any]):
-    """Each method does what its synchronous twin does, and raises what that raises."""
-
-    def close(self) -> None:
-        """End the use of what is open."""
-
-    async def __aenter__(self: _Saver) -> _Saver:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await asyncio.to_thread(self.close)
-
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """See ``get_tuple``."""
-        return await asyncio.to_thread(self.get_tuple, config)
-
-    async def alist(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,  # noqa: A002  LangGraph's name
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
-        """See ``list``; a few are read at a time."""
-        found = self.list(config, filter=filter, before=before, limit=limit)
-        while some := await asyncio.to_thread(_next, found):
-            for one in some:
-                yield one
-
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """See ``put``."""
-        return await asyncio.to_thread(self.put, config, checkpoint, metadata, new_versions)
-
-    async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """See ``put_writes``."""
-        await asyncio.to_thread(self.put_writes, config, writes, task_id, task_path)
-
-    async def adelete_thread(self, thread_id: str) -> None:
-        """See ``delete_thread``."""
-        await asyncio.to_thread(self.delete_thread, thread_id)
-
-    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """See ``delete_for_runs``."""
-        await asyncio.to_thread(self.delete_for_runs, run_ids)
-
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """See ``copy_thread``."""
-        await asyncio.to_thread(self.copy_thread, source_thread_id, target_thread_id)
-
-    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """See ``prune``."""
-        await asyncio.to_thread(self.prune, thread_ids, strategy=strategy)
-
-    async def aget_delta_channel_history(
-        self, *, config: RunnableConfig, channels: Sequence[str]
-    ) -> Mapping[str, DeltaChannelHistory]:
-        """See ``get_delta_channel_history``."""
-        return await asyncio.to_thread(self.get_delta_channel_history, config=config, channels=channels)
 
 
 def _next(found: Iterator[_Some]) -> list[_Some]:
     return list(islice(found, _AT_ONCE))
+
+
+def _on_thread(method: Callable[..., _Some]) -> Any:
+    """A method for an event loop, which goes on meanwhile; it raises what the method raises."""
+
+    @wraps(method)
+    async def run(self: Any, *arguments: Any, **named: Any) -> _Some:
+        return await asyncio.to_thread(method, self, *arguments, **named)
+
+    return run
 
 
 _MSGPACK = "msgpack"
@@ -174,25 +113,25 @@ def unpack(serde: SerializerProtocol, kept: Kept) -> Any:
     Raises:
         ContentError: somebody changed it into what is none; or this serializer, with this key, cannot read it.
     """
-    if "value" in kept:
-        try:
-            kind, data = _MSGPACK, _packed(kept["value"])
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
-            raise ContentError(f"not a value of a graph: {error}", hint="bring the file back from git") from error
-    else:
-        kind, data = kept.get("type", ""), _bytes_of(kept)
     try:
-        return serde.loads_typed((kind, data))
+        return serde.loads_typed(_typed(kept))
     except (ValueError, TypeError, NotImplementedError, RecursionError) as error:
         hint = "read it with the serializer and the key that wrote it, or bring the file back from git"
         raise ContentError(f"the serializer cannot read the value: {error}", hint=hint) from error
 
 
-def _bytes_of(kept: Kept) -> bytes:
+def _typed(kept: Kept) -> tuple[str, bytes]:
+    """What the serializer made of a value: the sort of the bytes, and the bytes.
+
+    Raises:
+        ContentError: somebody changed it into what is no value.
+    """
     try:
-        return base64.b64decode(kept["base64"], validate=True)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ContentError("neither a value nor bytes", hint="bring the file back from git") from error
+        if "value" in kept:
+            return _MSGPACK, _packed(kept["value"])
+        return kept.get("type", ""), base64.b64decode(kept["base64"], validate=True)
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ContentError(f"not a value of a graph: {error}", hint="bring the file back from git") from error
 
 
 def types_in(kept: Kept) -> set[tuple[str, str]]:
@@ -202,26 +141,11 @@ def types_in(kept: Kept) -> set[tuple[str, str]]:
         ContentError: somebody changed it into what is no value.
     """
     found: set[tuple[str, str]] = set()
-    if "value" in kept:
-        _types_in_readable(kept["value"], found)
-    elif kept.get("type") == _MSGPACK:
+    kind, data = _typed(kept)
+    if kind == _MSGPACK:
         with suppress(ormsgpack.MsgpackDecodeError):  # unpacking it says so
-            _types_in_bytes(_bytes_of(kept), found)
+            _types_in_bytes(data, found)
     return found
-
-
-def _types_in_readable(value: Any, found: set[tuple[str, str]]) -> None:
-    if isinstance(value, list):
-        for part in value:
-            _types_in_readable(part, found)
-    elif isinstance(value, dict):
-        if _EXT in value:
-            _note_type(value[_EXT], value.get(_OF), found)
-            if _BYTES in value:  # never written where it could be read
-                with suppress(ormsgpack.MsgpackDecodeError, TypeError, ValueError):
-                    _types_in_bytes(_packed({_EXT: value[_EXT], _BYTES: value[_BYTES]}), found)
-        for part in value.values():
-            _types_in_readable(part, found)
 
 
 def _types_in_bytes(data: bytes, found: set[tuple[str, str]]) -> None:
@@ -425,7 +349,7 @@ Near = dict[ThreadPlace, ThreadSnapshot]
 Pending = list[PendingWrite]
 
 
-class MemfsSaver(InThreads, BaseCheckpointSaver[Any]):
+class MemfsSaver(Closable, BaseCheckpointSaver[Any]):
     """Keeps the checkpoints of LangGraph's graphs as files in git. Threads, tasks and processes may share one.
 
     What a method wrote survives kill -9 and power loss when it returns: a graph that was killed resumes where it was.
@@ -467,14 +391,6 @@ class MemfsSaver(InThreads, BaseCheckpointSaver[Any]):
     def close(self) -> None:
         """End the session, which commits what waits for that, and the use of the workspace. May be repeated."""
         self._facade.finish()
-
-    def __enter__(self) -> MemfsSaver:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def _threads(self) -> Threads:
@@ -680,6 +596,23 @@ class MemfsSaver(InThreads, BaseCheckpointSaver[Any]):
         if isinstance(current, str):
             return f"{int(current.partition('.')[0]) + 1:032}.0"
         return 1 if current is None else int(current) + 1
+
+    # -- from asynchronous code -----------------------------------------------------------------------------------
+    aget_tuple = _on_thread(get_tuple)
+    aget_delta_channel_history = _on_thread(get_delta_channel_history)
+    aput = _on_thread(put)
+    aput_writes = _on_thread(put_writes)
+    adelete_thread = _on_thread(delete_thread)
+    adelete_for_runs = _on_thread(delete_for_runs)
+    acopy_thread = _on_thread(copy_thread)
+    aprune = _on_thread(prune)
+
+    async def alist(self, config: RunnableConfig | None, **chosen: Any) -> AsyncIterator[CheckpointTuple]:
+        """See ``list``; a few are read at a time."""
+        found = self.list(config, **chosen)
+        while some := await asyncio.to_thread(_next, found):
+            for one in some:
+                yield one
 
     # -- internal -------------------------------------------------------------------------------------------------
     def _asked(self, config: RunnableConfig) -> ThreadPlace | None:

@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
-from types import TracebackType
 from typing import Any
 
 from langgraph.store.base import (
@@ -29,6 +28,7 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
+from memfs.doors.extra import Closable
 from memfs.errors import ContentError, SettingInvalid
 from memfs.facades.entries import Entries, Entry, EntryChange, EntryHit, readable
 from memfs.model import Origin
@@ -112,7 +112,7 @@ _TTL_SETTINGS = frozenset(TTLConfig.__annotations__)
 _MOST_TEXT = 100_000
 
 
-class MemfsStore(BaseStore):
+class MemfsStore(Closable, BaseStore):
     """LangGraph's store over a workspace: each value is an item of kind ``entry``.
 
     Entries are durable on return of every write, versioned, and found by every other way of asking. ``search`` finds by
@@ -194,22 +194,6 @@ class MemfsStore(BaseStore):
     def close(self) -> None:
         """End the session, which commits what waits for that, and the use of the workspace. May be repeated."""
         self._entries.finish()
-
-    def __enter__(self) -> MemfsStore:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> MemfsStore:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await asyncio.to_thread(self.close)
 
     # -- inside ---------------------------------------------------------------------------------------------------
     def _read(self, op: Op) -> Result:

@@ -50,7 +50,7 @@ def quoted(lines: Iterable[str]) -> str:
     return enclosed(map(shown_line, lines), _LISTED)
 
 
-def told(error: MemfsError, root: str = "") -> str:
+def error_text(error: MemfsError, root: str = "") -> str:
     """An error in words: its stable name, what is wrong, and what to do about it."""
     place = ":".join(str(part) for part in (error.path, error.line) if part is not None)
     hint = f" ({error.hint})" if error.hint else ""

@@ -46,10 +46,10 @@ from mcp_types import (
 )
 
 from memfs.doors.mcp import read_tools, tools
-from memfs.doors.mcp.answer import told
+from memfs.doors.mcp.answer import error_text
 from memfs.doors.mcp.arguments import Argument, checked
 from memfs.doors.mcp.session import Desk
-from memfs.doors.mcp.tools import ASKING, TOOLS, ToolSet
+from memfs.doors.mcp.tools import TOOLS, ToolSet
 from memfs.errors import MemfsError, SettingInvalid
 from memfs.facades.agent_tools import Caller
 from memfs.format.text_guard import shown
@@ -74,7 +74,7 @@ def offered(desk: Desk, tools: ToolSet) -> list[str]:
         may_ask = desk.memory.workspace.settings.memory.on_demand
     except MemfsError:  # each call will say what is wrong with the workspace
         may_ask = True
-    return [name for name in tools.names if may_ask or name not in ASKING]
+    return [name for name in tools.names if may_ask or not TOOLS[name].asks]
 
 
 async def call_tool(desk: Desk, tools: ToolSet, caller: Caller, name: str, given: Mapping[str, Any]) -> CallToolResult:
@@ -89,7 +89,7 @@ async def call_tool(desk: Desk, tools: ToolSet, caller: Caller, name: str, given
     try:
         return await desk.aside(_called, desk, caller, name, given)
     except MemfsError as error:
-        return _failed(told(error, desk.root))
+        return _failed(error_text(error, desk.root))
     except Exception:  # a fault of ours: the client keeps its connection, and learns no more than that
         log.exception("the tool %s failed", name)
         return _failed(_FAULT)
@@ -104,7 +104,7 @@ async def answered(desk: Desk, work: Callable[..., Result], *arguments: Any) -> 
     try:
         return await desk.aside(work, *arguments)
     except MemfsError as error:
-        raise MCPError(code=INVALID_PARAMS, message=told(error, desk.root)) from error
+        raise MCPError(code=INVALID_PARAMS, message=error_text(error, desk.root)) from error
     except Exception as error:  # as above
         log.exception("a request failed")
         raise MCPError(code=INTERNAL_ERROR, message=_FAULT) from error
@@ -113,7 +113,7 @@ async def answered(desk: Desk, work: Callable[..., Result], *arguments: Any) -> 
 def _called(desk: Desk, caller: Caller, name: str, given: Mapping[str, Any]) -> CallToolResult:
     row = TOOLS[name]
     arguments = checked(row.arguments, given)
-    if name in ASKING and not desk.memory.workspace.settings.memory.on_demand:
+    if row.asks and not desk.memory.workspace.settings.memory.on_demand:
         raise SettingInvalid("agents may not ask", field="memory.on_demand", hint="memory_get reads one by its id")
     with served_to(agent=caller.agent, session=caller.session):
         answer = row.run(desk, caller, arguments)
@@ -360,4 +360,4 @@ def _ids(desk: Desk, beginning: str) -> list[str]:
     if not workspace.settings.memory.on_demand:
         return []
     workspace.store.follow()
-    return sorted(one for one in workspace.store.following.ids() if one.casefold().startswith(beginning.casefold()))
+    return sorted(one for one in workspace.store.index_sync.ids() if one.casefold().startswith(beginning.casefold()))

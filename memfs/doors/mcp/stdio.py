@@ -11,12 +11,13 @@ import os
 import queue
 import signal
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -36,7 +37,6 @@ from memfs.doors.mcp.http import MOST_BYTES
 from memfs.doors.mcp.server import MemoryServer
 from memfs.fs import io
 
-Result = TypeVar("Result")
 Incoming = SessionMessage | Exception
 _CHUNK = 1 << 16
 _GRACE_SECONDS = 10.0
@@ -65,26 +65,15 @@ def serve(server: MemoryServer) -> None:
 # -- the signal --------------------------------------------------------------------------------------------------
 @dataclass(slots=True)
 class _ServerEnd:
-    """What asks this process to end: ``asked_by`` is the signal, once one came."""
+    """What asks this process to end: ``asked_by`` is the signal, once one came, and ``tell`` ends the talk."""
 
     asked_by: signal.Signals | None = None
-    _tell: Callable[[], object] | None = None
+    tell: Callable[[], object] = lambda: None
 
     def note(self, number: int) -> None:
         """Take note of the signal, and end the talk."""
         self.asked_by = signal.Signals(number)
-        if self._tell is not None:
-            with suppress(RuntimeError):  # the talk is over: what is left is to close
-                self._tell()
-
-    def awaited(self) -> asyncio.Future[Any]:
-        """A future of the talk's, done as soon as the signal came."""
-        loop = asyncio.get_running_loop()
-        came: asyncio.Future[Any] = loop.create_future()
-        self._tell = partial(loop.call_soon_threadsafe, _settle, came, None)
-        if self.asked_by is not None:
-            self._tell()
-        return came
+        self.tell()
 
 
 @contextmanager
@@ -128,46 +117,25 @@ def _own_streams() -> Iterator[tuple[int, int]]:
         os.dup2(writing, 1)  # the duplicates stay: a thread may still wait at one
 
 
-class _Aside:
-    """Makes blocking calls one after another, on a thread that a process which ends does not wait for."""
-
-    def __init__(self, name: str) -> None:
-        self._calls: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        threading.Thread(target=self._run, name=name, daemon=True).start()
-
-    async def call(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """What the function returns.
-
-        Raises:
-            OSError: the function did.
-        """
-        loop = asyncio.get_running_loop()
-        outcome: asyncio.Future[Result] = loop.create_future()
-
-        def run() -> None:
-            try:
-                settle = partial(_settle, outcome, function(*arguments))
-            except OSError as error:
-                settle = partial(_fail, outcome, error)
-            with suppress(RuntimeError):  # the loop ended meanwhile
-                loop.call_soon_threadsafe(settle)
-
-        self._calls.put(run)
-        return await outcome
-
-    def _run(self) -> None:
-        while True:
-            self._calls.get()()
-
-
-def _settle(outcome: asyncio.Future[Result], result: Result) -> None:
-    if not outcome.done():
-        outcome.set_result(result)
-
-
-def _fail(outcome: asyncio.Future[Any], error: OSError) -> None:
-    if not outcome.done():
-        outcome.set_exception(error)
+def _lines(descriptor: int) -> Iterator[bytes]:
+    """What comes, line by line, to the end; a line that is too long is cut, and then is no message."""
+    waiting, skipping = bytearray(), False
+    while chunk := _read(descriptor):
+        *whole, rest = chunk.split(b"\n")
+        for part in whole:
+            if not skipping:
+                yield bytes(waiting + part)
+            waiting.clear()
+            skipping = False
+        if skipping:
+            continue
+        waiting += rest
+        if len(waiting) > MOST_BYTES:
+            yield bytes(waiting)
+            waiting.clear()
+            skipping = True
+    if waiting:
+        yield bytes(waiting)
 
 
 def _read(descriptor: int) -> bytes:
@@ -185,114 +153,111 @@ def _write_all(descriptor: int, line: bytes) -> None:
 
 
 # -- the talk ----------------------------------------------------------------------------------------------------
-@dataclass(slots=True)
 class _Line:
-    """The line to one client."""
+    """The line to one client. Two threads that nobody waits for read and write; all else is done in the event loop."""
 
-    server: MemoryServer
-    reading: int
-    writing: int
-    ending: _ServerEnd
-    unanswered: set[int | str] = field(default_factory=set)
-    quiet: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set while no request waits for its answer."""
+    def __init__(self, server: MemoryServer, reading: int, writing: int, ending: _ServerEnd) -> None:
+        self._protocol, self._reading, self._writing, self._ending = server.protocol, reading, writing, ending
+        self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._unanswered: set[int | str] = set()
+        self._quiet, self._over = asyncio.Event(), asyncio.Event()
+        self._gone = False
 
     async def talk(self) -> None:
         """Carry messages until the client goes or a signal comes."""
+        loop = asyncio.get_running_loop()
+        self._ending.tell = partial(_call, loop, self._over.set)
         to_server, from_client = anyio.create_memory_object_stream[Incoming](0)
         to_client, from_server = anyio.create_memory_object_stream[SessionMessage](0)
-        self.quiet.set()
-        protocol = self.server.protocol
-        serving = asyncio.create_task(protocol.run(from_client, to_client, protocol.create_initialization_options()))
+        options = self._protocol.create_initialization_options()
+        serving = asyncio.create_task(self._protocol.run(from_client, to_client, options))
+        serving.add_done_callback(lambda _: self._over.set())
         sending = asyncio.create_task(self._send(from_server))
-        hearing = asyncio.create_task(self._hear(to_server, to_client.clone()))
-        waited: set[asyncio.Future[Any]] = {serving, sending, hearing, self.ending.awaited()}
-        await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
-        if not sending.done():
+        writer = threading.Thread(target=self._write, args=(loop,), name="mcp-writer", daemon=True)
+        writer.start()
+        threading.Thread(target=self._hear, args=(loop, to_server), name="mcp-reader", daemon=True).start()
+        self._quiet.set()
+        if self._ending.asked_by is None:
+            await self._over.wait()
+        if not self._gone:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self.quiet.wait(), _GRACE_SECONDS)
-        await _end(hearing)
+                await asyncio.wait_for(self._quiet.wait(), _GRACE_SECONDS)
         to_server.close()
         with suppress(TimeoutError):
             await asyncio.wait_for(asyncio.shield(serving), _GRACE_SECONDS)
         await _end(serving, sending)
+        self._answers.put(None)
+        await asyncio.to_thread(writer.join, _GRACE_SECONDS)
 
-    async def _hear(
-        self, server: MemoryObjectSendStream[Incoming], client: MemoryObjectSendStream[SessionMessage]
-    ) -> None:
+    def _hear(self, loop: asyncio.AbstractEventLoop, server: MemoryObjectSendStream[Incoming]) -> None:
         """Hand over each message of the client's; what is none is answered at once."""
-        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # nobody is left to take it
-            async with client:
-                async for line in self._lines():
-                    await self._take(line, server, client)
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, CancelledError, RuntimeError):  # it is over
+            for line in _lines(self._reading):
+                message = _message(line) if line.strip() else None
+                if isinstance(message, JSONRPCError):
+                    self._answer(message)
+                elif message is not None:
+                    asyncio.run_coroutine_threadsafe(self._ask(message, server), loop).result()
+        _call(loop, self._over.set)
 
-    async def _take(
-        self, line: bytes, server: MemoryObjectSendStream[Incoming], client: MemoryObjectSendStream[SessionMessage]
-    ) -> None:
-        if not line.strip():
-            return
-        try:
-            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-        except ValidationError:
-            await client.send(_not_understood(line))
-            return
-        if isinstance(message, JSONRPCNotification) and "id" in _JSON.validate_json(line):
-            await client.send(_not_understood(line))  # a request, which waits for its answer
-            return
+    async def _ask(self, message: Any, server: MemoryObjectSendStream[Incoming]) -> None:
         self._note(message)
         await server.send(SessionMessage(message))
 
-    async def _lines(self) -> AsyncIterator[bytes]:
-        """The client's lines; one that is too long is cut, and then is no message."""
-        aside, waiting, skipping = _Aside("mcp-reader"), bytearray(), False
-        while chunk := await aside.call(_read, self.reading):
-            *whole, rest = chunk.split(b"\n")
-            for part in whole:
-                if not skipping:
-                    yield bytes(waiting + part)
-                waiting.clear()
-                skipping = False
-            if skipping:
-                continue
-            waiting += rest
-            if len(waiting) > MOST_BYTES:
-                yield bytes(waiting)
-                waiting.clear()
-                skipping = True
-        if waiting:
-            yield bytes(waiting)
-
     async def _send(self, messages: MemoryObjectReceiveStream[SessionMessage]) -> None:
-        """Write each message of the server's; ends when the client takes no more."""
-        aside = _Aside("mcp-writer")
         async with messages:
             async for sent in messages:
-                line = sent.message.model_dump_json(by_alias=True, exclude_unset=True) + "\n"
-                try:
-                    await aside.call(_write_all, self.writing, line.encode("utf-8", "replace"))
-                except OSError:  # the client has gone; nobody is left to answer
-                    return
+                self._answer(sent.message)
                 self._note(sent.message)
+
+    def _answer(self, message: Any) -> None:
+        line = message.model_dump_json(by_alias=True, exclude_unset=True) + "\n"
+        self._answers.put(line.encode("utf-8", "replace"))
+
+    def _write(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Write each answer; ends the talk when the client takes no more."""
+        try:
+            while (line := self._answers.get()) is not None:
+                _write_all(self._writing, line)
+        except OSError:  # the client has gone; nobody is left to answer
+            self._gone = True
+            _call(loop, self._over.set)
 
     def _note(self, message: Any) -> None:
         """Keep in mind which requests wait for their answer."""
         if isinstance(message, JSONRPCRequest):
             if message.method != _NEVER_ANSWERED:
-                self.unanswered.add(message.id)
+                self._unanswered.add(message.id)
         elif isinstance(message, JSONRPCNotification):
             if message.method == "notifications/cancelled":
                 named = (message.params or {}).get("requestId")
                 if isinstance(named, int | str):  # else it names no request, and the protocol's own part says so
-                    self.unanswered.discard(named)
+                    self._unanswered.discard(named)
         else:
-            self.unanswered.discard(message.id)
-        if self.unanswered:
-            self.quiet.clear()
+            self._unanswered.discard(message.id)
+        if self._unanswered:
+            self._quiet.clear()
         else:
-            self.quiet.set()
+            self._quiet.set()
 
 
-def _not_understood(line: bytes) -> SessionMessage:
+def _call(loop: asyncio.AbstractEventLoop, work: Callable[[], object]) -> None:
+    with suppress(RuntimeError):  # the talk is over: what is left is to close
+        loop.call_soon_threadsafe(work)
+
+
+def _message(line: bytes) -> Any:
+    """The message that a line is, or the error to answer it with."""
+    try:
+        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValidationError:
+        return _not_understood(line)
+    if isinstance(message, JSONRPCNotification) and "id" in _JSON.validate_json(line):
+        return _not_understood(line)  # a request, which waits for its answer
+    return message
+
+
+def _not_understood(line: bytes) -> JSONRPCError:
     """The answer to what is no message; with the request's id, where it has one that can be given back."""
     named: int | str | None = None
     if len(line) > MOST_BYTES:
@@ -306,7 +271,7 @@ def _not_understood(line: bytes) -> SessionMessage:
             error = ErrorData(code=INVALID_REQUEST, message=_NO_MESSAGE)
             given = told.get("id") if isinstance(told, dict) and "method" in told else None
             named = given if type(given) in (int, str) else None
-    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=named, error=error))
+    return JSONRPCError(jsonrpc="2.0", id=named, error=error)
 
 
 async def _end(*tasks: asyncio.Task[Any]) -> None:

@@ -47,7 +47,7 @@ def held(workspace: Workspace) -> State:
         ContentError: a file is no item, so that it is torn.
     """
     store = workspace.store
-    items = [store.read(path) for path in store.edits.own_paths() if store.following.is_item(path)]
+    items = [store.read(path) for path in store.edit_finder.own_paths() if store.index_sync.is_item(path)]
     found: dict[str, Value] = {item.id: (item.type, item.content) for item in items}
     assert len(found) == len(items), "an item is there twice"
     return found

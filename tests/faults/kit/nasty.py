@@ -139,7 +139,7 @@ def _history_of_item(nasty: Nasty, workspace: Workspace) -> None:
     nasty.git("tag", "-a", "v1-again", "-m", "A tag of a tag", "v1")
     nasty.git("pack-refs", "--all")
     _put(workspace, THIRD, kind="episodic")
-    workspace.recall.text(THIRD) if hasattr(workspace.recall, "text") else None
+    workspace.recaller.text(THIRD) if hasattr(workspace.recaller, "text") else None
     workspace.store.fold()
 
 

@@ -26,7 +26,7 @@ TYPES = ("semantic", "episodic", "working")
 
 def chance_of(seed: int) -> random.Random:
     """Chance that repeats itself: the same seed gives the same values."""
-    return random.Random(seed)  # noqa: S311 (for variety, not for secrets)
+    return random.Random(seed)
 
 
 def item(name: str, content: str = "", **fields: object) -> MemoryItem:

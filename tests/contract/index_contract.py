@@ -1,6 +1,6 @@
 """IndexContract: the tests every search engine must pass.
 
-Authors of an engine inherit the class and give it one fixture::
+A test of an engine inherits the class and gives it one fixture::
 
     class TestMyEngine(IndexContract):
         @pytest.fixture
@@ -19,9 +19,9 @@ from typing import ClassVar
 
 import pytest
 
+from kit.corpus import FILTERS, WORDS, brute_force, chance_of, corpus, item
 from memfs.model import MemoryItem, Origin, Query
 from memfs.search.engine import Index
-from memfs.testing.corpus import FILTERS, WORDS, brute_force, chance_of, corpus, item
 
 HOSTILE = (
     "((((",
