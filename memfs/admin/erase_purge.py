@@ -24,6 +24,7 @@ from memfs.admin.archive_file import (
     is_name,
 )
 from memfs.admin.erase_target import Target
+from memfs.admin.history_rewrite import journals_of, states_of
 from memfs.errors import ArchiveInvalid, CorruptRecord, MemfsError
 from memfs.fs import append_log, io, zstd
 from memfs.fs.journal import Journal
@@ -127,22 +128,9 @@ def holds(change: FileChange, parts: Parts, target: Target) -> bool:
     return parts.repository.blob_id(data) in target.blobs or target.traces.copied_in(data)
 
 
-def states_of(parts: Parts) -> list[Path]:
-    """The state folders of all workspaces that the repository ever had, those of removed working trees included."""
-    return sorted(path for path in parts.repository.state.parent.iterdir() if path.is_dir())
-
-
 def _journals(parts: Parts, target: Target) -> int:
     """What waits here is committed before; this finds what an interrupted erase left, and what waits elsewhere."""
-    count = _journal(parts.journal, parts, target)
-    for state in states_of(parts):
-        if state != parts.repository.state and os.path.lexists(state / parts.journal.path.name):
-            journal = Journal(state / parts.journal.path.name)
-            try:
-                count += _journal(journal, parts, target)
-            finally:
-                journal.close()
-    return count
+    return sum(_journal(journal, parts, target) for journal in journals_of(parts))
 
 
 def _journal(journal: Journal, parts: Parts, target: Target) -> int:

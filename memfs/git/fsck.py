@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from memfs.errors import HistoryError, MemfsError
 from memfs.git import objects
+from memfs.git.index import entries_of
 from memfs.git.maintenance import PATIENCE
 from memfs.git.objects import Object, Objects, TreeEntry, add, encode_tree
 from memfs.git.process import finish
@@ -124,19 +125,16 @@ def _whole(repository: Repository, name: str) -> bool:
 
 def _trees_of_index(repository: Repository) -> Objects:
     """The trees that a commit of the person's index would have."""
-    out = repository.git.run("ls-files", "-t", "-s", "-z", "--cached", "--full-name")
     top: dict[bytes, object] = {}
-    for row in out.split(b"\0")[:-1]:
-        facts, _, path = row.partition(b"\t")
-        _, mode, name, stage = facts.decode("ascii").split(" ")
+    for entry in entries_of(repository.git):
         folder = top
-        *above, last = path.split(b"/")
+        *above, last = entry.path.split(b"/")
         for part in above:
             inner = folder.setdefault(part, {})
             if isinstance(inner, dict):
                 folder = inner
-        if stage == "0":
-            folder[last] = TreeEntry(mode, name)
+        if entry.stage == 0:
+            folder[last] = TreeEntry(entry.mode, entry.blob)
     made: Objects = {}
     _built(top, made)
     return made

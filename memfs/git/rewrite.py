@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from types import MappingProxyType
 
 from memfs.errors import HistoryUnavailable
@@ -22,6 +23,7 @@ from memfs.git.rewrite_text import (
     edit_tree,
     encode_entries,
     entries,
+    headers,
     is_signed,
     named_in_commit,
 )
@@ -102,7 +104,8 @@ class _Rewriter:
         self._trees()
         notes = self._notes_commits()
         touching = self._touching()
-        order = [commit for commit in self._oldest_first() if commit not in self._gone]
+        parents = {commit: above for commit, (_, above) in self._survey.commits.items()}
+        order = [commit for commit in oldest_first(parents, parents) if commit not in self._gone]
         for commit in order:
             if commit not in notes:
                 self._commit(commit, commit in touching)
@@ -127,7 +130,7 @@ class _Rewriter:
     def _trees(self) -> None:
         direct = self._survey.holding(self._blobs)
         affected = self._survey.above([*direct, *self._cuts])
-        for level in self._levels(affected):
+        for level in _levels({tree: set(affected.intersection(self._survey.inner[tree])) for tree in affected}):
             for tree, data in self._survey.contents(level):
                 inner = (self._held.get(name, frozenset()) for name in self._survey.inner[tree])
                 self._held[tree] = frozenset(direct.get(tree, ())).union(*inner)
@@ -141,40 +144,7 @@ class _Rewriter:
                 if tree in self._mapped:
                     self._table[bytes.fromhex(tree)] = bytes.fromhex(self._mapped[tree]) if after else None
 
-    def _levels(self, affected: Collection[str]) -> Iterator[list[str]]:
-        """The trees to be changed, each after those in it."""
-        inside = {tree: [name for name in self._survey.inner[tree] if name in affected] for tree in affected}
-        outer: dict[str, list[str]] = {}
-        for tree, inner in inside.items():
-            for name in inner:
-                outer.setdefault(name, []).append(tree)
-        open_below = {tree: len(inner) for tree, inner in inside.items()}
-        level = [tree for tree, count in open_below.items() if not count]
-        while level:
-            yield level
-            following = []
-            for tree in level:
-                for above in outer.get(tree, ()):
-                    open_below[above] -= 1
-                    if not open_below[above]:
-                        following.append(above)
-            level = following
-
     # -- commits --------------------------------------------------------------------------------------------------
-    def _oldest_first(self) -> Iterator[str]:
-        commits = self._survey.commits
-        done: set[str] = set()
-        for start in commits:
-            stack = [(start, False)]
-            while stack:
-                commit, ready = stack.pop()
-                if ready:
-                    yield commit
-                elif commit not in done:
-                    done.add(commit)
-                    stack.append((commit, True))
-                    stack.extend((parent, False) for parent in commits[commit][1] if parent in commits)
-
     def _touching(self) -> set[str]:
         """The commits that wrote, changed or removed the item: their messages may name it in a word."""
         commits = self._survey.commits
@@ -189,11 +159,10 @@ class _Rewriter:
             if any(held(parent) != held(commit) for parent in parents) or (not parents and held(commit))
         }
 
-    def _commit(self, commit: str, touching: bool, extra: Mapping[str, str] | None = None) -> None:
-        tree, parents = self._survey.commits[commit]
-        replaced = self._mapped if not extra else {**{name: self._mapped.get(name, name) for name in parents}, **extra}
+    def _commit(self, commit: str, touching: bool) -> None:
+        tree, _ = self._survey.commits[commit]
         data = self._raw(commit)
-        after = edit_commit(data, replaced, self._traces, touching)
+        after = edit_commit(data, self._mapped, self._traces, touching)
         if after != data:
             self._commits += 1
             self._unsigned += is_signed(data)
@@ -215,32 +184,26 @@ class _Rewriter:
         blobs: dict[str, str] = {}
         for commit in commits:
             tree = self._survey.commits[commit][0]
-            if tree not in self._survey.inner:
-                continue
-            rows = list(self._flat(tree, b""))
-            new = [(path, mode, self._note(found, blobs)) for path, mode, found in rows]
-            renamed = [(self._about(path), mode, found) for path, mode, found in new if found not in self._blobs]
-            extra = {}
-            if renamed != rows:
-                extra[tree] = self._nested(renamed)
-                self._retire(tree, keep=extra[tree])
-            self._commit(commit, False, extra or None)
-        still = self._held_elsewhere(blobs)
+            if tree in self._survey.inner:
+                self._note_tree(tree, blobs)
+            self._commit(commit, touching=False)
+        holding = self._survey.holding(blobs)
+        still = {found for tree, held in holding.items() if tree not in self._gone for found in held}
         self._gone.update(set(blobs) - still)
         self._mapped.update({old: new for old, new in blobs.items() if old not in still})
 
-    def _held_elsewhere(self, blobs: Collection[str]) -> set[str]:
-        holding = self._survey.holding(blobs)
-        return {found for tree, held in holding.items() if tree not in self._gone for found in held}
+    def _note_tree(self, tree: str, blobs: dict[str, str]) -> None:
+        rows = list(self._flat(tree, b""))
+        kept = [(path, mode, found) for path, mode, found in rows if found not in self._blobs]
+        new = [(self._about(path), mode, self._note(found, blobs)) for path, mode, found in kept]
+        if new != rows:
+            self._mapped[tree] = self._nested(new)
+            self._gone.update(self._folders(tree))
 
-    def _retire(self, tree: str, keep: str) -> None:
-        """An old tree of notes, with all in it, is replaced."""
-        if tree in self._gone or tree == EMPTY_TREE:
-            return
-        self._gone.add(tree)
-        self._mapped[tree] = keep
+    def _folders(self, tree: str) -> Iterator[str]:
+        yield tree
         for inner in self._survey.inner.get(tree, ()):
-            self._retire(inner, keep)
+            yield from self._folders(inner)
 
     def _flat(self, tree: str, above: bytes) -> Iterator[tuple[bytes, bytes, str]]:
         for mode, name, binary in entries(self._raw(tree)):
@@ -250,8 +213,8 @@ class _Rewriter:
                 yield above + name, mode, binary.hex()
 
     def _note(self, blob: str, blobs: dict[str, str]) -> str:
-        if blob in blobs or blob in self._blobs:
-            return blobs.get(blob, blob)
+        if blob in blobs:
+            return blobs[blob]
         facts = self._survey.facts.get(blob)
         if facts is None or facts.kind != "blob":
             return blob
@@ -314,13 +277,13 @@ def cut_point(parents: Parents, times: Mapping[str, int], tips: Iterable[str], b
     Returns:
         None where there is none, or nothing lies above it.
     """
-    order = newest_first(parents, tips)
+    order = oldest_first(parents, tips)
     latest: dict[str, int] = {}
-    for commit in reversed(order):
+    for commit in order:
         above = (latest[parent] for parent in parents[commit] if parent in latest)
         latest[commit] = max(times[commit], *above, times[commit])
     open_lines = {commit for commit in tips if commit in parents}
-    for commit in order:
+    for commit in reversed(order):
         if open_lines == {commit} and latest[commit] < before:
             return commit if parents[commit] else None
         open_lines.discard(commit)
@@ -328,23 +291,21 @@ def cut_point(parents: Parents, times: Mapping[str, int], tips: Iterable[str], b
     return None
 
 
-def newest_first(parents: Parents, tips: Iterable[str]) -> list[str]:
-    """The commits that lead to some tips, none before one that came of it."""
+def oldest_first(parents: Parents, tips: Iterable[str]) -> list[str]:
+    """The commits that lead to some tips, none before one that it came of."""
     reached = above(parents, tips)
-    children = dict.fromkeys(reached, 0)
-    for commit in reached:
-        for parent in set(parents[commit]) & reached:
-            children[parent] += 1
-    ready = [commit for commit, count in children.items() if not count]
-    order = []
-    while ready:
-        commit = ready.pop()
-        order.append(commit)
-        for parent in set(parents[commit]) & reached:
-            children[parent] -= 1
-            if not children[parent]:
-                ready.append(parent)
-    return order
+    sorter = TopologicalSorter({commit: reached.intersection(parents[commit]) for commit in reached})
+    return list(sorter.static_order())
+
+
+def _levels(inside: Mapping[str, Collection[str]]) -> Iterator[tuple[str, ...]]:
+    """Trees, each in a later level than those in it."""
+    sorter = TopologicalSorter(inside)
+    sorter.prepare()
+    while sorter.is_active():
+        level = sorter.get_ready()
+        yield level
+        sorter.done(*level)
 
 
 def above(parents: Parents, tips: Iterable[str], without: Collection[str] = ()) -> set[str]:
@@ -401,13 +362,7 @@ def extract(repository: Repository, commit: str, names: Iterable[str]) -> tuple[
 
 
 def _encoded(data: bytes, tree: str, parents: Iterable[str]) -> bytes:
-    head, _, message = data.partition(b"\n\n")
-    lines: list[bytes] = []
-    dropping = False
-    for line in head.split(b"\n"):
-        if not line.startswith(b" "):
-            dropping = line.startswith(_DROPPED)
-        if not dropping:
-            lines.append(line)
+    rows, message = headers(data)
+    kept = [row for row in rows if not row.startswith(_DROPPED)]
     first = [f"tree {tree}".encode(), *(f"parent {parent}".encode() for parent in parents)]
-    return b"\n".join([*first, *lines]) + b"\n\n" + message
+    return b"\n".join([*first, *kept]) + b"\n\n" + message

@@ -17,7 +17,8 @@ from memfs.errors import EraseRefused, GitBusy, GitFailed
 from memfs.fs import io
 from memfs.git import objects
 from memfs.git.busy import ERASE_FOLDER, lock_reason
-from memfs.git.objects import Object
+from memfs.git.index import entries_of
+from memfs.git.objects import SUBMODULE, Object
 from memfs.git.quarantine import renew
 from memfs.git.refs import NULL
 from memfs.git.repository import Facts, Repository, facts_of
@@ -342,9 +343,7 @@ def _add_pack(repository: Repository, successor: Successor) -> None:
 
 def staged(repository: Repository) -> set[str]:
     """The blobs that the index names."""
-    out = repository.git.run("ls-files", "-t", "-s", "-z")
-    rows = (row.partition(b"\t")[0].split(b" ") for row in out.split(b"\0")[:-1])
-    return {row[2].decode() for row in rows if len(row) > 2 and row[1] != b"160000"}
+    return {entry.blob for entry in entries_of(repository.git) if entry.mode != SUBMODULE}
 
 
 def _remove_old(repository: Repository, successor: Successor, plan: Swap) -> int:

@@ -1,0 +1,221 @@
+"""Replace the history of a repository by a rewritten one, while nobody else writes into it.
+
+An erase and a cut of history both go this way: look at everything, build the new repository beside the old one, and
+swap it in; where somebody changed the repository meanwhile, look again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+from memfs.admin import erase_record
+from memfs.errors import EraseRefused, GitBusy, GitFailed, MemfsError, StorageIO
+from memfs.fs import append_log
+from memfs.fs.journal import Journal
+from memfs.fs.lock import FileLock
+from memfs.git.commits import recover
+from memfs.git.index import entries_of
+from memfs.git.refs import NULL
+from memfs.git.remote import LOCK
+from memfs.git.repository import Repository, facts_of
+from memfs.git.rewrite import Rewritten
+from memfs.git.rewrite_survey import PATIENCE, Survey
+from memfs.git.rewrite_swap import MovedRef, Successor, Swap, finish, stock, swap
+from memfs.git.rewrite_text import Traces, new_names, read_names
+from memfs.git.sync_state import RemoteHistory
+from memfs.git.transaction import index_of
+from memfs.store.parts import Parts
+
+LOCK_WAIT = 60.0
+PATIENCE_AT_OPENING = 0.2
+_ATTEMPTS = 4
+
+T = TypeVar("T")
+
+
+class Before:
+    """The repository as it was before anything was looked at: what came later is neither removed nor overwritten."""
+
+    def __init__(self, repository: Repository) -> None:
+        self.stock = stock(repository)
+        self.index = facts_of(index_of(repository.git_dir))
+        self.names = read_names(repository.layout)
+
+
+class HistoryRewrite:
+    """Rewrites the history of one repository; ``what`` names the reason to processes that wait meanwhile."""
+
+    def __init__(self, parts: Parts, what: str) -> None:
+        self._parts = parts
+        self._repository = parts.repository
+        self._what = what
+
+    @contextmanager
+    def alone(self, patience: float) -> Iterator[None]:
+        """Hold ``commit.lock``, and what keeps all workspaces of the repository from syncing, for the block.
+
+        Args:
+            patience: seconds to wait for each lock.
+
+        Raises:
+            LockTimeout: somebody held one for longer.
+        """
+        with self._no_syncs(patience), self._parts.commit_lock.hold(self._what, timeout=patience):
+            recover(self._repository)
+            yield
+
+    def attempts(self, attempt: Callable[[], T], patience: float) -> T:
+        """Do what is attempted while no workspace of the repository writes, again where the repository changes.
+
+        Raises:
+            EraseRefused: it is busy, or changes again and again; where nothing was begun, nothing was changed.
+        """
+        for _ in range(_ATTEMPTS):
+            try:
+                with self._no_writes(patience):
+                    return attempt()
+            except MovedRef:
+                continue
+            except GitBusy as error:
+                self._sweep()
+                raise EraseRefused(error.message, path=error.path, hint=error.hint) from error
+            except MemfsError:
+                with suppress(MemfsError):
+                    self._sweep()
+                raise
+        self._sweep()
+        raise EraseRefused(
+            "the repository changes again and again meanwhile",
+            hint="try again when nobody works in it; the next memfs command ends what was begun",
+        )
+
+    def before(self) -> Before:
+        """Remove what an earlier attempt left, and note how the repository is now."""
+        erase_record.clear(self._repository, ended=False)
+        RemoteHistory(self._repository).note_all()
+        return Before(self._repository)
+
+    def successor(self) -> Successor:
+        """An empty repository, for what will be made."""
+        successor = Successor(self._repository, erase_record.successor_folder(self._repository))
+        successor.begin()
+        return successor
+
+    def put_in_place(
+        self,
+        successor: Successor,
+        survey: Survey,
+        before: Before,
+        done: Rewritten,
+        begin: Callable[[], None],
+        *,
+        strict: bool,
+        traces: Traces,
+        blobs: Collection[str] = (),
+        paths: Collection[bytes] = (),
+        remove_files: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Complete the second repository, check it, and let it take the place of the first.
+
+        Args:
+            done: what was rewritten, and all that goes.
+            begin: makes the record by which an interrupted one is known.
+            strict: whether it has to pass git's strict check.
+            traces: what is taken out of reflogs.
+            blobs, paths: what of the trees and the index is left out.
+            remove_files: takes what is left out from the working tree.
+
+        Raises:
+            MovedRef: the repository changed meanwhile.
+            EraseRefused: the new repository is not what it should be; nothing was begun.
+            GitBusy: somebody holds a lock; nothing was begun.
+        """
+        kept = survey.facts.keys() - done.gone
+        successor.pack(kept)
+        successor.name(new_names(before.names, done.mapped, traces))
+        staged = {one.path for one in entries_of(self._repository.git) if one.path in paths or one.blob in blobs}
+        new_index = successor.write_index(staged)
+        successor.compare(_moved(survey, before, done), blobs, paths)
+        successor.check(strict)
+        plan = Swap(
+            names=before.names,
+            index=before.index,
+            stock=before.stock,
+            mapped=done.mapped,
+            gone=done.gone,
+            known=frozenset(kept).union(done.mapped.values()),
+            new_index=new_index,
+            traces=traces,
+        )
+        swap(self._repository, successor, plan, begin, remove_files)
+        finish(self._repository, successor, plan)
+
+    def renew_graph(self) -> None:
+        """Write git's cache of the graph again."""
+        if self._repository.head_commit() is not None:
+            options = ("write", "--reachable", "--changed-paths", "--split", "--no-progress")
+            with suppress(GitFailed):  # a cache, and somebody else may be writing it
+                self._repository.git.run("commit-graph", *options, timeout=PATIENCE)
+
+    def _sweep(self) -> None:
+        """Take away what was prepared, where nothing was begun."""
+        if not erase_record.begun(self._repository):
+            erase_record.clear(self._repository, ended=True)
+
+    @contextmanager
+    def _no_syncs(self, patience: float) -> Iterator[None]:
+        """Hold the sync locks of all workspaces of the repository, and those for the events of sessions.
+
+        A process that read a session's events before they were removed would store it after the proof of an erase.
+        """
+        states = states_of(self._parts)
+        spools = [state / append_log.FOLDER for state in states]
+        locked = [*(state / LOCK for state in states), *(one / append_log.LOCK for one in spools if one.is_dir())]
+        with ExitStack() as locks:
+            for path in locked:
+                try:
+                    locks.enter_context(FileLock(path).hold(self._what, timeout=patience))
+                except StorageIO:
+                    if path.parent.exists():  # else its branch was dropped meanwhile, and nobody syncs there
+                        raise
+            yield
+
+    @contextmanager
+    def _no_writes(self, patience: float) -> Iterator[None]:
+        """Hold the locks of the stores of all workspaces of the repository."""
+        own = self._parts.lock
+        others = [state / own.path.name for state in states_of(self._parts) if state != self._repository.state]
+        with ExitStack() as locks:
+            for lock in (own, *(FileLock(path) for path in others if os.path.lexists(path))):
+                locks.enter_context(lock.hold(self._what, timeout=patience))
+            yield
+
+
+def _moved(survey: Survey, before: Before, done: Rewritten) -> dict[str, str]:
+    """The commits that refs name, but for notes, with those that take their places."""
+    refs = before.names.refs
+    notes = {found for ref, found in refs.items() if ref.startswith("refs/notes/")}
+    tips = {found: done.mapped.get(found, NULL) for found in refs.values() if found in survey.commits}
+    return {old: new for old, new in tips.items() if new != NULL and old not in notes}
+
+
+def states_of(parts: Parts) -> list[Path]:
+    """The state folders of all workspaces that the repository ever had, those of removed working trees included."""
+    return sorted(path for path in parts.repository.state.parent.iterdir() if path.is_dir())
+
+
+def journals_of(parts: Parts) -> Iterator[Journal]:
+    """The journals of all workspaces of the repository, each open until the next is asked for."""
+    yield parts.journal
+    for state in states_of(parts):
+        path = state / parts.journal.path.name
+        if state != parts.repository.state and os.path.lexists(path):
+            journal = Journal(path)
+            try:
+                yield journal
+            finally:
+                journal.close()
