@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from memfs.admin import erase_record
 from memfs.admin.backup_file import prove_history
 from memfs.admin.erase_purge import remotes
 from memfs.admin.history_rewrite import LOCK_WAIT, PATIENCE_AT_OPENING, Before, HistoryRewrite, journals_of
@@ -24,7 +24,7 @@ from memfs.git.bundle import RepositorySnapshot, write_bundle
 from memfs.git.commit_object import EXPORT, ParsedCommit, compose, encode_commit, parse_commit, trailer_value
 from memfs.git.identity import CommitWriter
 from memfs.git.quarantine import renew
-from memfs.git.refs import HEADS, NULL
+from memfs.git.refs import HEADS, HEX, NULL
 from memfs.git.repository import Repository
 from memfs.git.rewrite import Rewritten, above, cut_point, rewrite
 from memfs.git.rewrite_conditions import CUT, is_shared, refuse_busy, refuse_damage, refuse_kind
@@ -123,14 +123,13 @@ class HistoryCut:
         try:
             return self._carry_out(lambda: self._attempt(before, export), LOCK_WAIT)
         except MemfsError:
-            if not erase_record.begun(self._repository):
+            if not self._rewrite.begun:
                 io.unlink(export, missing_ok=True)
             raise
 
     def take_up(self) -> None:
         """End an interrupted cut when a workspace is opened; what came of it is among the store's notes."""
-        known = erase_record.read_cut(self._repository)
-        if known is None:
+        if not self._begun():
             return
         try:
             done = self._carry_out(self._end, PATIENCE_AT_OPENING)
@@ -157,7 +156,7 @@ class HistoryCut:
 
         with self._rewrite.alone(patience):
             done = self._rewrite.attempts(once, patience)
-            erase_record.clear(self._repository, ended=True)
+            self._rewrite.clear(ended=True)
         self._rewrite.renew_graph()
         self._store.refresh()
         return done
@@ -184,29 +183,37 @@ class HistoryCut:
         Where nothing is cut yet nothing will be, and no head is noted.
         """
         repository = self._repository
-        known = erase_record.read_cut(repository)
+        known = self._begun()
         nothing = CutPlan(before=datetime.now(UTC))
-        if known is None:
+        if not known:
             return nothing
-        if set(read_names(repository.layout).refs.values()) & known.gone:
-            renew(repository, {new: old for old, new in known.mapped.items() if new != NULL})
+        mapped, gone = known["mapped"], set(known["gone"])
+        if gone.intersection(read_names(repository.layout).refs.values()):
+            renew(repository, {new: old for old, new in mapped.items() if new != NULL})
             return nothing
-        edit_logs(repository.layout, known.mapped, _NO_TRACES)
+        edit_logs(repository.layout, mapped, _NO_TRACES)
         old = self._rewrite.before()
         survey = Survey(repository)
-        gone = known.gone - _reached(repository)
+        gone -= _reached(repository)
         survey.leave_out(gone)
-        done = Rewritten(mapped={}, gone=gone, commits=0, unsigned=0)
+        done = Rewritten(mapped={}, gone=frozenset(gone), commits=0, unsigned=0)
         self._put_in_place(self._rewrite.successor(), survey, old, done, strict=False)
         return replace(nothing, head=repository.head_commit())
+
+    def _begun(self) -> dict[str, Any]:
+        """What the cut that has begun noted; empty where none has. What no cut wrote is left to erase, which tells."""
+        try:
+            found = self._rewrite.record() or {}
+            names = [*found["mapped"].keys(), *found["mapped"].values(), *found["gone"]]
+            return found if all(map(HEX.fullmatch, names)) else {}
+        except (MemfsError, KeyError, TypeError, AttributeError):
+            return {}
 
     def _put_in_place(
         self, successor: Successor, survey: Survey, before: Before, done: Rewritten, strict: bool
     ) -> None:
-        def begin() -> None:
-            erase_record.write_cut(self._repository, done.mapped, done.gone)
-
-        self._rewrite.put_in_place(successor, survey, before, done, begin, strict=strict, traces=_NO_TRACES)
+        record = {"mapped": dict(done.mapped), "gone": sorted(done.gone)}
+        self._rewrite.put_in_place(successor, survey, before, done, record, strict=strict, traces=_NO_TRACES)
 
     def _require_own(self) -> None:
         if place_in(self._repository.common_dir) == self._repository.work_tree:

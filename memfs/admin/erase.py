@@ -7,17 +7,15 @@ workspace.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memfs.admin import erase_record
-from memfs.admin.erase_proof import Prover
+from memfs.admin.erase_proof import EraseProof, Prover
 from memfs.admin.erase_purge import holds, out_of_reach, purge
-from memfs.admin.erase_record import ErasePlan, EraseResult
-from memfs.admin.erase_target import EraseName, Target, TargetFinder
+from memfs.admin.erase_target import EraseName, Target, TargetFinder, from_record, to_record
 from memfs.admin.history_rewrite import LOCK_WAIT, PATIENCE_AT_OPENING, HistoryRewrite
 from memfs.config_names import SETTINGS_FILE
 from memfs.errors import (
@@ -52,6 +50,60 @@ _NEVER = (SETTINGS_FILE, CONTENT, f"{CONTENT}/.gitattributes")
 _AGAIN = "what is to go may still be in history; the next memfs command tries again"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasePlan:
+    """What an erase would do.
+
+    Attributes:
+        reference: what was named.
+        paths: the paths it ever had; ``copies``: other paths where the same bytes were; they go, too.
+        versions: how many contents it had, ``loose`` of them in no commit.
+        commits, refs: how many commits would be rewritten, how many refs would move.
+        waiting: how many writes would be committed first.
+        quotes: files that hold a line of it and stay.
+        shared: whether memfs did not make the repository, so that rewriting it must be asked for.
+        unreachable: where it may be and memfs cannot go.
+        backups: those made before, which a new one would replace; ``backups_elsewhere``: those a person has to delete.
+        refused: why it could not be done now, "" when nothing stands in the way.
+    """
+
+    reference: str
+    paths: tuple[str, ...]
+    copies: tuple[str, ...]
+    versions: int
+    loose: int
+    commits: int
+    refs: int
+    waiting: int
+    quotes: tuple[str, ...]
+    shared: bool
+    unreachable: tuple[str, ...]
+    refused: str = ""
+    backups: tuple[Path, ...] = ()
+    backups_elsewhere: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EraseResult:
+    """What an erase did, and the proof.
+
+    Attributes:
+        plan: as it was carried out.
+        unsigned: how many commits and tags lost their signature, which would be wrong now.
+        purged: how many pieces each other place held.
+        proof: what was read afterwards, and every hit in it.
+        head: HEAD's commit now.
+        left: backups made before that no new one could replace; they may hold it until a person deletes them.
+    """
+
+    plan: ErasePlan
+    unsigned: int
+    purged: Mapping[str, int]
+    proof: EraseProof
+    head: str | None
+    left: tuple[Path, ...] = ()
+
+
 class Eraser:
     """Erases from one workspace and its repository.
 
@@ -71,7 +123,7 @@ class Eraser:
     def unfinished(self) -> bool:
         """Whether an erase was interrupted and is to be ended."""
         self._parts.require_open()
-        return erase_record.begun(self._repository)
+        return self._rewrite.begun
 
     def plan(self, reference: str, is_path: bool = False) -> ErasePlan:
         """What ``erase`` would do; changes nothing.
@@ -152,7 +204,7 @@ class Eraser:
         purged["backups"], left = self._replace_backups()
         with self._parts.commit_lock.hold("erase", timeout=LOCK_WAIT):
             proof = Prover(self._parts, target).prove()
-            erase_record.clear(self._repository, ended=True)
+            self._rewrite.clear(ended=True)
         self._store.refresh()
         head = self._repository.head_commit()
         return EraseResult(plan=plan, unsigned=unsigned, purged=purged, proof=proof, head=head, left=tuple(left))
@@ -168,10 +220,10 @@ class Eraser:
             EraseRefused, GitBusy: it cannot be rewritten as things stand.
         """
         repository = self._repository
-        known = erase_record.read(repository) if self.unfinished else None
+        known = self._known()
         wanted = known.named if known else named
         if wanted is None:
-            erase_record.clear(repository, ended=True)
+            self._rewrite.clear(ended=True)
             return None
         refuse_kind(repository)
         before = self._rewrite.before()
@@ -195,7 +247,7 @@ class Eraser:
             survey,
             before,
             done,
-            lambda: erase_record.write(repository, target, done.gone),
+            {**to_record(target), "gone": sorted(done.gone)},
             strict=strict,
             traces=target.traces,
             blobs=target.blobs,
@@ -204,6 +256,20 @@ class Eraser:
         )
         self._rewrite.renew_graph()
         return target, plan, done.unsigned, purge(self._parts, target)
+
+    def _known(self) -> Target | None:
+        """What an erase that was interrupted is about.
+
+        Raises:
+            CorruptRecord: nobody can tell.
+        """
+        record = self._rewrite.record()
+        if record is None:
+            return None
+        try:
+            return from_record(record)
+        except (ValueError, KeyError, TypeError):
+            raise self._rewrite.damaged() from None
 
     def _rewritten(self, survey: Survey, target: Target, make: Callable[[str, bytes], str]) -> Rewritten:
         return rewrite(self._repository, survey, target.blobs, target.cuts, target.traces, make)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from memfs.errors import MemfsError
 from memfs.fs.operation import FileChange
@@ -72,6 +73,40 @@ class Target:
     def means(self, path: bytes) -> bool:
         """Whether a path below the top of the working tree goes."""
         return path in self.paths or path in self.copies
+
+
+def to_record(target: Target) -> dict[str, Any]:
+    """What ``from_record`` makes the target of again, where an erase is interrupted."""
+    return {
+        "reference": target.named.reference,
+        "is_path": target.named.is_path,
+        "paths": sorted(os.fsdecode(path) for path in target.paths),
+        "blobs": sorted(target.blobs),
+        "versions": [sorted(phrase.hex() for phrase in version) for version in target.traces.versions],
+        "names": [name.hex() for name in target.traces.names],
+    }
+
+
+def from_record(record: Mapping[str, Any]) -> Target:
+    """The target that an interrupted erase has noted.
+
+    Raises:
+        ValueError, KeyError, TypeError: something in it is not what ``to_record`` writes.
+    """
+    if type(record["is_path"]) is not bool or not all(map(HEX.fullmatch, (*record["blobs"], *record["gone"]))):
+        raise ValueError("it names no object")
+    versions = (frozenset(map(bytes.fromhex, version)) for version in record["versions"])
+    return Target(
+        named=EraseName(reference=os.fsdecode(record["reference"]), is_path=record["is_path"]),
+        paths=frozenset(map(os.fsencode, record["paths"])),
+        blobs=frozenset(record["blobs"]),
+        cuts={},
+        copies=(),
+        loose=0,
+        traces=Traces(versions=tuple(versions), names=tuple(map(bytes.fromhex, record["names"]))),
+        quotes=(),
+        gone=frozenset(record["gone"]),
+    )
 
 
 class TargetFinder:

@@ -6,17 +6,19 @@ swap it in; where somebody changed the repository meanwhile, look again.
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Collection, Iterator
+import secrets
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from memfs.admin import erase_record
-from memfs.errors import EraseRefused, GitBusy, GitFailed, MemfsError, StorageIO
-from memfs.fs import append_log
+from memfs.errors import CorruptRecord, EraseRefused, GitBusy, GitFailed, MemfsError, StorageIO
+from memfs.fs import append_log, io
 from memfs.fs.journal import Journal
 from memfs.fs.lock import FileLock
+from memfs.git.busy import ERASE_FOLDER, ERASE_RECORD
 from memfs.git.commits import recover
 from memfs.git.index import entries_of
 from memfs.git.refs import NULL
@@ -24,7 +26,7 @@ from memfs.git.remote import LOCK
 from memfs.git.repository import Repository, facts_of
 from memfs.git.rewrite import Rewritten
 from memfs.git.rewrite_survey import PATIENCE, Survey
-from memfs.git.rewrite_swap import MovedRef, Successor, Swap, finish, stock, swap
+from memfs.git.rewrite_swap import SWAP_LOCK, MovedRef, Successor, Swap, finish, release, remove_all, stock, swap
 from memfs.git.rewrite_text import Traces, new_names, read_names
 from memfs.git.sync_state import RemoteHistory
 from memfs.git.transaction import index_of
@@ -53,6 +55,8 @@ class HistoryRewrite:
         self._parts = parts
         self._repository = parts.repository
         self._what = what
+        self._folder = parts.repository.state / ERASE_FOLDER
+        self._record = parts.repository.state / ERASE_RECORD
 
     @contextmanager
     def alone(self, patience: float) -> Iterator[None]:
@@ -95,13 +99,14 @@ class HistoryRewrite:
 
     def before(self) -> Before:
         """Remove what an earlier attempt left, and note how the repository is now."""
-        erase_record.clear(self._repository, ended=False)
+        self.clear(ended=False)
         RemoteHistory(self._repository).note_all()
         return Before(self._repository)
 
     def successor(self) -> Successor:
         """An empty repository, for what will be made."""
-        successor = Successor(self._repository, erase_record.successor_folder(self._repository))
+        # Never a folder that an earlier attempt's git could still be writing to.
+        successor = Successor(self._repository, self._folder / f"new-{secrets.token_hex(4)}")
         successor.begin()
         return successor
 
@@ -111,7 +116,7 @@ class HistoryRewrite:
         survey: Survey,
         before: Before,
         done: Rewritten,
-        begin: Callable[[], None],
+        record: Mapping[str, Any],
         *,
         strict: bool,
         traces: Traces,
@@ -123,7 +128,7 @@ class HistoryRewrite:
 
         Args:
             done: what was rewritten, and all that goes.
-            begin: makes the record by which an interrupted one is known.
+            record: what is noted durably before anything is changed, by which an interrupted one is known and ended.
             strict: whether it has to pass git's strict check.
             traces: what is taken out of reflogs.
             blobs, paths: what of the trees and the index is left out.
@@ -151,8 +156,67 @@ class HistoryRewrite:
             new_index=new_index,
             traces=traces,
         )
-        swap(self._repository, successor, plan, begin, remove_files)
+        swap(self._repository, successor, plan, lambda: self._begin(record), remove_files)
         finish(self._repository, successor, plan)
+
+    # -- the record -----------------------------------------------------------------------------------------------
+    @property
+    def begun(self) -> bool:
+        """Whether one has begun here and not ended; nothing is removed before that is durable."""
+        return os.path.lexists(self._record)
+
+    def record(self) -> dict[str, Any] | None:
+        """What the one that has begun noted; None where none has.
+
+        Raises:
+            CorruptRecord: it cannot be read, or was not made here: a copy or clone cannot bring one that history obeys.
+        """
+        try:
+            found = json.loads(io.read_file(self._record))
+            made_here = found["folder"] == self._inode()
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise self.damaged() from None
+        if not made_here:
+            raise CorruptRecord(
+                "the record of an interrupted erase was not made here: it came with a copy of the repository",
+                path=str(self._record),
+                hint=f"remove {self._record}; what was to go is to be erased again",
+            )
+        return dict(found)
+
+    def damaged(self) -> CorruptRecord:
+        """The error for a record from which nobody can tell what was begun."""
+        hint = f"remove {self._record} and erase again"
+        return CorruptRecord("the record of an interrupted erase is damaged", path=str(self._record), hint=hint)
+
+    def _begin(self, record: Mapping[str, Any]) -> None:
+        io.write_file(self._record, json.dumps({"folder": self._inode(), **record}).encode("ascii"))
+
+    def _inode(self) -> int:
+        return os.stat(self._folder).st_ino
+
+    def clear(self, ended: bool) -> None:
+        """Remove what one left: its locks and its half-made repository; with ``ended`` the record, first of all.
+
+        The caller holds ``commit.lock``: the process that began is dead or has ended.
+        """
+        if ended:
+            io.unlink(self._record, missing_ok=True)
+        if not self._folder.is_dir():
+            return
+        release(self._repository, self._folder / SWAP_LOCK)
+        io.unlink(self._folder / SWAP_LOCK, missing_ok=True)
+        for name in sorted(os.listdir(self._folder)):
+            # a git process that outlived its eraser may still write there: then it stays for the next time
+            if name != self._record.name:
+                with suppress(StorageIO):
+                    remove_all(self._folder / name)
+        if not self.begun:
+            with suppress(StorageIO):
+                remove_all(self._folder)
+            io.sync_folder(self._folder.parent)
 
     def renew_graph(self) -> None:
         """Write git's cache of the graph again."""
@@ -163,8 +227,8 @@ class HistoryRewrite:
 
     def _sweep(self) -> None:
         """Take away what was prepared, where nothing was begun."""
-        if not erase_record.begun(self._repository):
-            erase_record.clear(self._repository, ended=True)
+        if not self.begun:
+            self.clear(ended=True)
 
     @contextmanager
     def _no_syncs(self, patience: float) -> Iterator[None]:
