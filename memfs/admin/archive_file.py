@@ -18,10 +18,10 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from memfs.admin.backup_file import END, header, padding
 from memfs.errors import ArchiveInvalid, CorruptRecord
 from memfs.fs import io, zstd
 from memfs.fs.lock import FileLock
+from memfs.fs.tar import END, header, padding
 from memfs.fs.workspace_location import is_own
 from memfs.model.item import object_id
 from memfs.model.state_paths import ARCHIVE, ITERATIONS, document_kind, iteration_of

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memfs.admin.erase_proof import EraseProof, Prover
-from memfs.admin.erase_purge import holds, out_of_reach, purge
+from memfs.admin.erase_purge import EraseProof, Prover, holds, out_of_reach, purge
 from memfs.admin.erase_target import EraseName, Target, TargetFinder, from_record, to_record
 from memfs.admin.history_rewrite import LOCK_WAIT, PATIENCE_AT_OPENING, HistoryRewrite
 from memfs.config_names import SETTINGS_FILE
