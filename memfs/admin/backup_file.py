@@ -164,7 +164,14 @@ def checked(member: TarMember, digest: Digest) -> Iterator[bytes]:
     Raises:
         BackupInvalid: they are not.
     """
-    return _checked(member.name, member.chunks(), digest)
+    size, expected = digest
+    seen, hashed = 0, hashlib.sha256()
+    for chunk in member.chunks():
+        seen += len(chunk)
+        hashed.update(chunk)
+        yield chunk
+    if (seen, hashed.hexdigest()) != (size, expected):
+        raise _invalid(f"{member.name!a} is damaged: sha256 {hashed.hexdigest()[:12]}, should be {expected[:12]}")
 
 
 def files_of(manifest: BackupManifest, chunks: Iterator[bytes]) -> Iterator[tuple[str, Iterator[bytes]]]:
@@ -268,17 +275,6 @@ def _is_commit(value: Any) -> bool:
     return isinstance(value, str) and _COMMIT.fullmatch(value) is not None
 
 
-def _checked(name: str, chunks: Iterator[bytes], digest: Digest) -> Iterator[bytes]:
-    size, expected = digest
-    seen, hashed = 0, hashlib.sha256()
-    for chunk in chunks:
-        seen += len(chunk)
-        hashed.update(chunk)
-        yield chunk
-    if (seen, hashed.hexdigest()) != (size, expected):
-        raise _invalid(f"{name!a} is damaged: sha256 {hashed.hexdigest()[:12]}, should be {expected[:12]}")
-
-
 def _from(fd: int, path: Path) -> Read:
     def read(size: int) -> bytes:
         with io.operation("read", path):
@@ -333,7 +329,7 @@ def prove_history(chunks: Iterator[bytes], history: RepositorySnapshot, folder: 
             repository.close()
     finally:
         with suppress(MemfsError, OSError):
-            remove_folder(folder)
+            io.remove_all(folder)
 
 
 def prove(backup: Path) -> BackupManifest:
@@ -377,21 +373,7 @@ def sweep_proofs(folder: Path) -> None:
         writer = name.removesuffix(ENDING).rpartition(".")[2]
         if name.startswith(".memfs-") and name.endswith(ENDING) and writer.isdecimal() and not io.lives(int(writer)):
             with suppress(MemfsError, OSError):
-                remove_folder(folder / name)
-
-
-def remove_folder(folder: Path) -> None:
-    """Remove a folder and everything in it, following no link."""
-    for place, folders, names in os.walk(folder, topdown=False):
-        for name in names:
-            io.unlink(os.path.join(place, name), missing_ok=True)
-        for name in folders:
-            inner = os.path.join(place, name)
-            if stat.S_ISLNK(os.lstat(inner).st_mode):
-                io.unlink(inner)
-            else:
-                io.rmdir(inner)
-    io.rmdir(folder)
+                io.remove_all(folder / name)
 
 
 def _scratch() -> tempfile.TemporaryDirectory[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,7 +30,7 @@ from memfs.git.rewrite import Rewritten, above, cut_point, rewrite
 from memfs.git.rewrite_conditions import CUT, is_shared, refuse_busy, refuse_damage, refuse_kind
 from memfs.git.rewrite_survey import PATIENCE, Survey
 from memfs.git.rewrite_swap import Successor, staged
-from memfs.git.rewrite_text import Traces, edit_logs, ids, read_names
+from memfs.git.rewrite_text import Traces, edit_logs, read_names
 from memfs.model import Problem
 from memfs.model.item import object_id
 from memfs.model.problem import WARNING
@@ -351,38 +351,25 @@ class _Look:
     def _content_of(self, commits: Collection[str]) -> set[str]:
         """The trees and blobs that nothing but some commits holds."""
         survey = self.survey
-        old = self._within(survey.commits[commit][0] for commit in commits)
-        later = [tree for commit, (tree, _) in survey.commits.items() if commit not in commits]
+        old = {survey.commits[commit][0] for commit in commits}
+        later = {tree for commit, (tree, _) in survey.commits.items() if commit not in commits}
         # What no commit holds is somebody's, too.
-        named = (
-            {self._target(name) for name in survey.of_kind("tag")}
-            | set(self._names.refs.values())
-            | staged(self._repository)
-        )
-        loose = survey.inner.keys() - survey.committed()
-        kept = self._within([survey.commits[self.plan.commit][0], *later, *loose, *named])
-        trees = old - kept
-        held = {name for _, data in survey.contents(survey.inner.keys() - trees) for name in ids(data)}
-        blobs = {name for _, data in survey.contents(trees) for name in ids(data)} - held
-        kinds = survey.facts
-        plain = {name for name in map(bytes.hex, blobs) if name in kinds and kinds[name].kind == "blob"}
-        return trees | (plain - named)
-
-    def _within(self, trees: Iterable[str]) -> set[str]:
-        found: set[str] = set()
-        waiting = list(trees)
-        while waiting:
-            tree = waiting.pop()
-            if tree in self.survey.inner and tree not in found:
-                found.add(tree)
-                waiting.extend(self.survey.inner[tree])
-        return found
+        named = {self._target(name) for name in survey.of_kind("tag")} | {*self._names.refs.values()}
+        loose = (named - survey.commits.keys()) | (survey.inner.keys() - survey.committed())
+        kept = {survey.commits[self.plan.commit][0]} | later | loose | staged(self._repository)
+        request = "".join(f"{name}\n" for name in (*old, *(f"^{one}" for one in kept)))
+        out = self._repository.git.run("rev-list", "--objects", "--stdin", data=request.encode(), timeout=PATIENCE)
+        return _names_in(out)
 
 
 def _reached(repository: Repository) -> set[str]:
     """What is named or staged, with all that it consists of."""
     out = repository.git.run("rev-list", "--objects", "--all", "--reflog", "--indexed-objects", timeout=PATIENCE)
-    return {line.split(b" ", 1)[0].decode("ascii") for line in out.splitlines()}
+    return _names_in(out)
+
+
+def _names_in(listed: bytes) -> set[str]:
+    return {line[:40].decode("ascii") for line in listed.splitlines()}
 
 
 def _pieces(path: Path) -> Iterator[bytes]:

@@ -275,7 +275,7 @@ class Eraser:
 
     def _remove_files(self, target: Target) -> None:
         """Remove the working files that hold a version; what a person put in their place stays."""
-        for local in self._store.edits.own_paths():
+        for local in self._store.edit_finder.own_paths():
             if self._parts.is_local(local) and target.named.means(local):
                 self._parts.tree.remove(local)
         tree = Tree(self._repository.work_tree)
@@ -308,7 +308,7 @@ class Eraser:
 
     # -- conditions -----------------------------------------------------------------------------------------------
     def _require_found(self, target: Target) -> None:
-        on_disk = any(map(target.named.means, self._store.edits.own_paths()))
+        on_disk = any(map(target.named.means, self._store.edit_finder.own_paths()))
         if not target.paths and not target.blobs and not on_disk and not target.traces.versions:
             raise ItemNotFound(
                 f"nothing is or ever was called {target.named.reference!r}", hint="give the whole id, or a path"

@@ -26,7 +26,7 @@ from memfs.git.remote import LOCK
 from memfs.git.repository import Repository, facts_of
 from memfs.git.rewrite import Rewritten
 from memfs.git.rewrite_survey import PATIENCE, Survey
-from memfs.git.rewrite_swap import SWAP_LOCK, MovedRef, Successor, Swap, finish, release, remove_all, stock, swap
+from memfs.git.rewrite_swap import SWAP_LOCK, MovedRef, Successor, Swap, finish, release, stock, swap
 from memfs.git.rewrite_text import Traces, new_names, read_names
 from memfs.git.sync_state import RemoteHistory
 from memfs.git.transaction import index_of
@@ -212,10 +212,10 @@ class HistoryRewrite:
             # a git process that outlived its eraser may still write there: then it stays for the next time
             if name != self._record.name:
                 with suppress(StorageIO):
-                    remove_all(self._folder / name)
+                    io.remove_all(self._folder / name)
         if not self.begun:
             with suppress(StorageIO):
-                remove_all(self._folder)
+                io.remove_all(self._folder)
             io.sync_folder(self._folder.parent)
 
     def renew_graph(self) -> None:

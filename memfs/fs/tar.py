@@ -173,7 +173,7 @@ class TarWriter:
         """Write a file of so many bytes; what is missing of them becomes zeros.
 
         Returns:
-            The sha256 of what was written, and whether nothing was missing.
+            The sha256 of what was written, and whether there were so many: with more, the tar is of no use.
         """
         self._put(header(name, size))
         hashed, left = hashlib.sha256(), size
@@ -181,8 +181,9 @@ class TarWriter:
             hashed.update(data)
             left -= len(data)
             self._put(data)
-        hashed.update(bytes(left))
-        self._put(bytes(left) + padding(size))
+        filler = bytes(max(left, 0))
+        hashed.update(filler)
+        self._put(filler + padding(size))
         return hashed.hexdigest(), left == 0
 
     def end(self) -> None:

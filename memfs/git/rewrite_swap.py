@@ -51,7 +51,7 @@ class Successor:
 
     def begin(self) -> None:
         """Make its folders, removing what an earlier attempt left."""
-        remove_all(self.folder)
+        io.remove_all(self.folder)
         io.make_private_folder(self.folder)
         for name in ("refs", "objects", "objects/pack", "objects/info", "made", "made/pack"):
             io.mkdir(self.folder / name, 0o700)
@@ -159,20 +159,6 @@ class Successor:
                     f"the rewritten commit {new} differs from {old} in more than the item",
                     hint="nothing was changed; please report this",
                 )
-
-
-def remove_all(path: Path) -> int:
-    """Remove a file, or a folder with all in it; return how many files that were. What is gone already is none."""
-    if path.is_dir() and not path.is_symlink():
-        removed = sum(remove_all(inner) for inner in sorted(path.iterdir()))
-        with suppress(FileNotFoundError):
-            io.rmdir(path)
-        return removed
-    try:
-        io.unlink(path)
-    except FileNotFoundError:
-        return 0
-    return 1
 
 
 def fsck(repository: Repository, strict: bool, variables: Mapping[str, str] | None = None) -> None:
@@ -350,10 +336,10 @@ def _remove_old(repository: Repository, successor: Successor, plan: Swap) -> int
     top = repository.common_dir / "objects"
     ours = {f"pack/{path.name}" for path in successor.pack_files()}
     for name in _GRAPHS:
-        remove_all(top / name)
+        io.remove_all(top / name)
     # Without its index a pack is nothing to git: no process meets half of one.
     old = sorted((name for name in plan.stock if name not in ours), key=lambda name: not name.endswith(".idx"))
-    removed = sum(remove_all(top / name) for name in old if _holds_objects(name))
+    removed = sum(io.remove_all(top / name) for name in old if _holds_objects(name))
     for folder in {(top / name).parent for name in old}:
         io.sync_folder(folder)
     return removed
