@@ -16,7 +16,7 @@ from typing import Any
 
 from memfs.admin.backup_file import prove_history
 from memfs.admin.erase_purge import remotes
-from memfs.admin.history_rewrite import LOCK_WAIT, PATIENCE_AT_OPENING, Before, HistoryRewrite, journals_of
+from memfs.admin.history_rewrite import LOCK_WAIT, PATIENCE_AT_OPENING, HistoryRewrite, journals_of
 from memfs.errors import EraseRefused, LockTimeout, MemfsError
 from memfs.fs import io
 from memfs.fs.own_branch import place_in
@@ -29,7 +29,7 @@ from memfs.git.repository import Repository
 from memfs.git.rewrite import Rewritten, above, cut_point, rewrite
 from memfs.git.rewrite_conditions import CUT, is_shared, refuse_busy, refuse_damage, refuse_kind
 from memfs.git.rewrite_survey import PATIENCE, Survey
-from memfs.git.rewrite_swap import Successor, staged
+from memfs.git.rewrite_swap import Before, Successor, staged
 from memfs.git.rewrite_text import Traces, edit_logs, read_names
 from memfs.model import Problem
 from memfs.model.item import object_id

@@ -23,13 +23,11 @@ from memfs.git.commits import recover
 from memfs.git.index import entries_of
 from memfs.git.refs import NULL
 from memfs.git.remote import LOCK
-from memfs.git.repository import Repository, facts_of
 from memfs.git.rewrite import Rewritten
 from memfs.git.rewrite_survey import PATIENCE, Survey
-from memfs.git.rewrite_swap import SWAP_LOCK, MovedRef, Successor, Swap, finish, release, stock, swap
-from memfs.git.rewrite_text import Traces, new_names, read_names
+from memfs.git.rewrite_swap import SWAP_LOCK, Before, MovedRef, Successor, Swap, finish, release, swap
+from memfs.git.rewrite_text import Traces, new_names
 from memfs.git.sync_state import RemoteHistory
-from memfs.git.transaction import index_of
 from memfs.store.parts import Parts
 
 LOCK_WAIT = 60.0
@@ -37,15 +35,6 @@ PATIENCE_AT_OPENING = 0.2
 _ATTEMPTS = 4
 
 T = TypeVar("T")
-
-
-class Before:
-    """The repository as it was before anything was looked at: what came later is neither removed nor overwritten."""
-
-    def __init__(self, repository: Repository) -> None:
-        self.stock = stock(repository)
-        self.index = facts_of(index_of(repository.git_dir))
-        self.names = read_names(repository.layout)
 
 
 class HistoryRewrite:
@@ -101,7 +90,7 @@ class HistoryRewrite:
         """Remove what an earlier attempt left, and note how the repository is now."""
         self.clear(ended=False)
         RemoteHistory(self._repository).note_all()
-        return Before(self._repository)
+        return Before.of(self._repository)
 
     def successor(self) -> Successor:
         """An empty repository, for what will be made."""
@@ -147,9 +136,7 @@ class HistoryRewrite:
         successor.compare(_moved(survey, before, done), blobs, paths)
         successor.check(strict)
         plan = Swap(
-            names=before.names,
-            index=before.index,
-            stock=before.stock,
+            before=before,
             mapped=done.mapped,
             gone=done.gone,
             known=frozenset(kept).union(done.mapped.values()),

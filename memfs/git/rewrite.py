@@ -6,7 +6,7 @@ New objects are made through a function of the caller's; nothing is removed and 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 from types import MappingProxyType
 
@@ -67,91 +67,82 @@ def rewrite(
         replaced: commits that disappear, with the one that takes their place, or ``NULL``: who names such a one as
             a parent has one parent less, and a tag of it is gone.
     """
-    done = _Rewriter(repository, survey, frozenset(blobs), cuts, traces, make)
-    done.replace(replaced)
-    return done.run()
+    rewriter = _Rewriter(repository, survey, frozenset(blobs), cuts, traces, make)
+    rewriter.replace(replaced)
+    return rewriter.run()
 
 
+@dataclass(slots=True)
 class _Rewriter:
-    def __init__(
-        self,
-        repository: Repository,
-        survey: Survey,
-        blobs: frozenset[str],
-        cuts: Mapping[str, Collection[bytes]],
-        traces: Traces,
-        make: Make,
-    ) -> None:
-        self._repository = repository
-        self._survey = survey
-        self._blobs = blobs
-        self._cuts = cuts
-        self._traces = traces
-        self._store = make
-        self._made: set[str] = set()
-        self._mapped: dict[str, str] = {}
-        self._table: dict[bytes, bytes | None] = dict.fromkeys(map(bytes.fromhex, blobs))
-        self._held: dict[str, frozenset[str]] = {}
-        self._gone = set(blobs)
-        self._unsigned = 0
-        self._commits = 0
+    repository: Repository
+    survey: Survey
+    blobs: frozenset[str]
+    cuts: Mapping[str, Collection[bytes]]
+    traces: Traces
+    store: Make
+    made: set[str] = field(default_factory=set)
+    mapped: dict[str, str] = field(default_factory=dict)
+    held: dict[str, frozenset[str]] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+    unsigned: int = 0
+    commits: int = 0
 
     def replace(self, commits: Mapping[str, str]) -> None:
-        self._mapped.update(commits)
-        self._gone.update(commits)
+        self.mapped.update(commits)
+        self.gone.update(commits)
 
     def run(self) -> Rewritten:
+        self.gone |= self.blobs
         self._trees()
         notes = self._notes_commits()
         touching = self._touching()
-        parents = {commit: above for commit, (_, above) in self._survey.commits.items()}
-        order = [commit for commit in oldest_first(parents, parents) if commit not in self._gone]
+        parents = {commit: above for commit, (_, above) in self.survey.commits.items()}
+        order = [commit for commit in oldest_first(parents, parents) if commit not in self.gone]
         for commit in order:
             if commit not in notes:
                 self._commit(commit, commit in touching)
         self._note_commits([commit for commit in order if commit in notes])
         self._tags()
-        self._gone -= self._made
-        return Rewritten(
-            mapped=self._mapped, gone=frozenset(self._gone), commits=self._commits, unsigned=self._unsigned
-        )
+        self.gone -= self.made
+        return Rewritten(mapped=self.mapped, gone=frozenset(self.gone), commits=self.commits, unsigned=self.unsigned)
 
     def _make(self, kind: str, data: bytes) -> str:
-        name = self._store(kind, data)
-        self._made.add(name)
+        name = self.store(kind, data)
+        self.made.add(name)
         return name
 
     def _replace(self, old: str, kind: str, before: bytes, after: bytes) -> None:
         if after != before:
-            self._mapped[old] = self._make(kind, after)
-            self._gone.add(old)
+            self.mapped[old] = self._make(kind, after)
+            self.gone.add(old)
 
     # -- trees ----------------------------------------------------------------------------------------------------
     def _trees(self) -> None:
-        direct = self._survey.holding(self._blobs)
-        affected = self._survey.above([*direct, *self._cuts])
-        for level in _levels({tree: set(affected.intersection(self._survey.inner[tree])) for tree in affected}):
-            for tree, data in self._survey.contents(level):
-                inner = (self._held.get(name, frozenset()) for name in self._survey.inner[tree])
-                self._held[tree] = frozenset(direct.get(tree, ())).union(*inner)
-                cut = self._cuts.get(tree, ())
-                after = edit_tree(data, cut, self._table)
+        direct = self.survey.holding(self.blobs)
+        table: dict[bytes, bytes | None] = dict.fromkeys(map(bytes.fromhex, self.blobs))
+        affected = self.survey.above([*direct, *self.cuts])
+        for level in _levels({tree: set(affected.intersection(self.survey.inner[tree])) for tree in affected}):
+            for tree, data in self.survey.contents(level):
+                inner = (self.held.get(name, frozenset()) for name in self.survey.inner[tree])
+                self.held[tree] = frozenset(direct.get(tree, ())).union(*inner)
+                cut = self.cuts.get(tree, ())
+                after = edit_tree(data, cut, table)
                 if after:
                     self._replace(tree, "tree", data, after)
                 elif data:  # nobody will name it: the folder goes from the tree above
-                    self._mapped[tree] = EMPTY_TREE
-                    self._gone.add(tree)
-                if tree in self._mapped:
-                    self._table[bytes.fromhex(tree)] = bytes.fromhex(self._mapped[tree]) if after else None
+                    self.mapped[tree] = EMPTY_TREE
+                    self.gone.add(tree)
+                if tree in self.mapped:
+                    table[bytes.fromhex(tree)] = bytes.fromhex(self.mapped[tree]) if after else None
 
     # -- commits --------------------------------------------------------------------------------------------------
     def _touching(self) -> set[str]:
         """The commits that wrote, changed or removed the item: their messages may name it in a word."""
-        commits = self._survey.commits
+        commits = self.survey.commits
         nothing: frozenset[str] = frozenset()
 
         def held(commit: str) -> frozenset[str]:
-            return self._held.get(commits[commit][0], nothing) if commit in commits else nothing
+            return self.held.get(commits[commit][0], nothing) if commit in commits else nothing
 
         return {
             commit
@@ -160,54 +151,54 @@ class _Rewriter:
         }
 
     def _commit(self, commit: str, touching: bool) -> None:
-        tree, _ = self._survey.commits[commit]
+        tree, _ = self.survey.commits[commit]
         data = self._raw(commit)
-        after = edit_commit(data, self._mapped, self._traces, touching)
+        after = edit_commit(data, self.mapped, self.traces, touching)
         if after != data:
-            self._commits += 1
-            self._unsigned += is_signed(data)
+            self.commits += 1
+            self.unsigned += is_signed(data)
             if named_in_commit(after)[0] == EMPTY_TREE and tree != EMPTY_TREE:
                 self._make("tree", b"")
         self._replace(commit, "commit", data, after)
 
     def _raw(self, name: str) -> bytes:
-        return self._repository.object(name).data
+        return self.repository.object(name).data
 
     # -- notes ----------------------------------------------------------------------------------------------------
     def _notes_commits(self) -> set[str]:
-        out = self._repository.git.run("rev-list", "--glob=refs/notes/*", timeout=PATIENCE)
-        like = {commit for commit, (tree, _) in self._survey.commits.items() if tree in self._survey.notelike}
+        out = self.repository.git.run("rev-list", "--glob=refs/notes/*", timeout=PATIENCE)
+        like = {commit for commit, (tree, _) in self.survey.commits.items() if tree in self.survey.notelike}
         return like.union(out.decode("ascii", "replace").split())
 
     def _note_commits(self, commits: list[str]) -> None:
         """Notes are named by what they are about: they follow it to its new name."""
         blobs: dict[str, str] = {}
         for commit in commits:
-            tree = self._survey.commits[commit][0]
-            if tree in self._survey.inner:
+            tree = self.survey.commits[commit][0]
+            if tree in self.survey.inner:
                 self._note_tree(tree, blobs)
             self._commit(commit, touching=False)
-        holding = self._survey.holding(blobs)
-        still = {found for tree, held in holding.items() if tree not in self._gone for found in held}
-        self._gone.update(set(blobs) - still)
-        self._mapped.update({old: new for old, new in blobs.items() if old not in still})
+        holding = self.survey.holding(blobs)
+        still = {found for tree, held in holding.items() if tree not in self.gone for found in held}
+        self.gone.update(set(blobs) - still)
+        self.mapped.update({old: new for old, new in blobs.items() if old not in still})
 
     def _note_tree(self, tree: str, blobs: dict[str, str]) -> None:
         rows = list(self._flat(tree, b""))
-        kept = [(path, mode, found) for path, mode, found in rows if found not in self._blobs]
+        kept = [(path, mode, found) for path, mode, found in rows if found not in self.blobs]
         new = [(self._about(path), mode, self._note(found, blobs)) for path, mode, found in kept]
         if new != rows:
-            self._mapped[tree] = self._nested(new)
-            self._gone.update(self._folders(tree))
+            self.mapped[tree] = self._nested(new)
+            self.gone.update(self._folders(tree))
 
     def _folders(self, tree: str) -> Iterator[str]:
         yield tree
-        for inner in self._survey.inner.get(tree, ()):
+        for inner in self.survey.inner.get(tree, ()):
             yield from self._folders(inner)
 
     def _flat(self, tree: str, above: bytes) -> Iterator[tuple[bytes, bytes, str]]:
         for mode, name, binary in entries(self._raw(tree)):
-            if mode == FOLDER.encode() and binary.hex() in self._survey.inner:
+            if mode == FOLDER.encode() and binary.hex() in self.survey.inner:
                 yield from self._flat(binary.hex(), above + name + b"/")
             else:
                 yield above + name, mode, binary.hex()
@@ -215,11 +206,11 @@ class _Rewriter:
     def _note(self, blob: str, blobs: dict[str, str]) -> str:
         if blob in blobs:
             return blobs[blob]
-        facts = self._survey.facts.get(blob)
+        facts = self.survey.facts.get(blob)
         if facts is None or facts.kind != "blob":
             return blob
         data = self._raw(blob)
-        plain = self._traces.redact(data)
+        plain = self.traces.redact(data)
         if plain == data:
             return blob
         blobs[blob] = self._make("blob", plain)
@@ -227,7 +218,7 @@ class _Rewriter:
 
     def _about(self, path: bytes) -> bytes:
         name = path.replace(b"/", b"").decode("ascii", "replace")
-        new = self._mapped.get(name, NULL) if HEX.fullmatch(name) else NULL
+        new = self.mapped.get(name, NULL) if HEX.fullmatch(name) else NULL
         return path if new == NULL else new.encode()
 
     def _nested(self, rows: Collection[tuple[bytes, bytes, str]]) -> str:
@@ -244,18 +235,18 @@ class _Rewriter:
 
     # -- tags -----------------------------------------------------------------------------------------------------
     def _tags(self) -> None:
-        raw = dict(self._survey.contents(self._survey.of_kind("tag")))
+        raw = dict(self.survey.contents(self.survey.of_kind("tag")))
 
         def edit(name: str) -> None:
             data = raw.pop(name)
             target = data.split(b"\n", 1)[0].removeprefix(b"object ").decode("ascii", "replace")
             if target in raw:
                 edit(target)
-            if self._mapped.get(target) == NULL:
+            if self.mapped.get(target) == NULL:
                 self.replace({name: NULL})
                 return
-            after = edit_tag(data, self._mapped, self._traces)
-            self._unsigned += after != data and is_signed(data)
+            after = edit_tag(data, self.mapped, self.traces)
+            self.unsigned += after != data and is_signed(data)
             self._replace(name, "tag", data, after)
 
         while raw:

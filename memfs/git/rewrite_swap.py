@@ -199,21 +199,38 @@ class MovedRef(Exception):
     """The repository changed meanwhile: look again. Never leaves the eraser."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Swap:
-    """What is to be put in place.
+@dataclass(frozen=True, slots=True)
+class Before:
+    """A repository before anything was looked at: what came later is neither removed nor overwritten.
 
     Attributes:
-        names: what named objects when the successor was made; ``index`` the facts of the index then.
-        stock: the files that held objects then, below ``objects/``.
-        mapped: new id by old one; ``gone``: what nothing may name in the end; ``known``: every other object.
-        new_index: whether the successor has another index.
-        traces: what is taken out of reflogs.
+        names: what named objects; ``index`` the facts of the index.
+        stock: the files that held objects, below ``objects/``.
     """
 
     names: Names
     index: Facts
     stock: tuple[str, ...]
+
+    @staticmethod
+    def of(repository: Repository) -> Before:
+        """As it is now."""
+        held = stock(repository)
+        return Before(read_names(repository.layout), facts_of(index_of(repository.git_dir)), held)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swap:
+    """What is to be put in place.
+
+    Attributes:
+        before: as things were when the successor was made.
+        mapped: new id by old one; ``gone``: what nothing may name in the end; ``known``: every other object.
+        new_index: whether the successor has another index.
+        traces: what is taken out of reflogs.
+    """
+
+    before: Before
     mapped: Mapping[str, str]
     gone: frozenset[str]
     known: frozenset[str]
@@ -253,7 +270,7 @@ def swap(
     """
     index = index_of(repository.git_dir)
     with _holding(repository, _locks(repository, plan, index)):
-        if read_names(repository.layout) != plan.names or facts_of(index) != plan.index:
+        if read_names(repository.layout) != plan.before.names or facts_of(index) != plan.before.index:
             raise MovedRef
         begin()
         _add_pack(repository, successor)
@@ -262,7 +279,7 @@ def swap(
             io.rename(str(successor.folder / INDEX), str(index))
             io.sync_folder(index.parent)
         renew(repository, plan.mapped)
-        turn(repository.layout, plan.names, plan.mapped)
+        turn(repository.layout, plan.before.names, plan.mapped)
 
 
 def finish(repository: Repository, successor: Successor, plan: Swap) -> int:
@@ -295,7 +312,7 @@ def release(repository: Repository, own: Path) -> None:
 
 
 def _locks(repository: Repository, plan: Swap, index: Path) -> list[Path]:
-    refs = [repository.common_dir / f"{ref}.lock" for ref in changed_loose(plan.names, plan.mapped)]
+    refs = [repository.common_dir / f"{ref}.lock" for ref in changed_loose(plan.before.names, plan.mapped)]
     return [lock_of(index), repository.common_dir / "packed-refs.lock", *refs]
 
 
@@ -338,7 +355,7 @@ def _remove_old(repository: Repository, successor: Successor, plan: Swap) -> int
     for name in _GRAPHS:
         io.remove_all(top / name)
     # Without its index a pack is nothing to git: no process meets half of one.
-    old = sorted((name for name in plan.stock if name not in ours), key=lambda name: not name.endswith(".idx"))
+    old = sorted((name for name in plan.before.stock if name not in ours), key=lambda name: not name.endswith(".idx"))
     removed = sum(io.remove_all(top / name) for name in old if _holds_objects(name))
     for folder in {(top / name).parent for name in old}:
         io.sync_folder(folder)
