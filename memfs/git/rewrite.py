@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from memfs.errors import HistoryUnavailable
 from memfs.git.ancestry import cut_off
-from memfs.git.objects import EMPTY_TREE, FOLDER, Objects, add, encode_tree
+from memfs.git.objects import EMPTY_TREE, FOLDER, Objects, TreeEntry, add, encode_tree
 from memfs.git.refs import HEX, NULL
 from memfs.git.repository import Repository
 from memfs.git.rewrite_survey import PATIENCE, Survey
@@ -21,12 +21,12 @@ from memfs.git.rewrite_text import (
     edit_commit,
     edit_tag,
     edit_tree,
-    encode_entries,
     entries,
     headers,
     is_signed,
     named_in_commit,
 )
+from memfs.git.tree import build
 
 Make = Callable[[str, bytes], str]
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -188,7 +188,10 @@ class _Rewriter:
         kept = [(path, mode, found) for path, mode, found in rows if found not in self.blobs]
         new = [(self._about(path), mode, self._note(found, blobs)) for path, mode, found in kept]
         if new != rows:
-            self.mapped[tree] = self._nested(new)
+            objects: Objects = {}
+            self.mapped[tree] = build({path: TreeEntry(mode.decode(), found) for path, mode, found in new}, objects)
+            for made in objects.values():
+                self._make(made.kind, made.data)
             self.gone.update(self._folders(tree))
 
     def _folders(self, tree: str) -> Iterator[str]:
@@ -220,18 +223,6 @@ class _Rewriter:
         name = path.replace(b"/", b"").decode("ascii", "replace")
         new = self.mapped.get(name, NULL) if HEX.fullmatch(name) else NULL
         return path if new == NULL else new.encode()
-
-    def _nested(self, rows: Collection[tuple[bytes, bytes, str]]) -> str:
-        here: list[tuple[bytes, bytes, str]] = []
-        below: dict[bytes, list[tuple[bytes, bytes, str]]] = {}
-        for path, mode, found in rows:
-            name, slash, rest = path.partition(b"/")
-            if slash:
-                below.setdefault(name, []).append((rest, mode, found))
-            else:
-                here.append((mode, name, found))
-        here += [(FOLDER.encode(), name, self._nested(inner)) for name, inner in below.items()]
-        return self._make("tree", encode_entries(here))
 
     # -- tags -----------------------------------------------------------------------------------------------------
     def _tags(self) -> None:

@@ -121,12 +121,6 @@ def edit_tree(tree: bytes, cut: Collection[bytes], table: Mapping[bytes, bytes |
     return b"".join(kept)
 
 
-def encode_entries(rows: Collection[tuple[bytes, bytes, str]]) -> bytes:
-    """A tree of modes, names and ids, in git's order."""
-    ordered = sorted((name + b"/" if mode == b"40000" else name, mode, name, found) for mode, name, found in rows)
-    return b"".join(b"%s %s\0%s" % (mode, name, bytes.fromhex(found)) for _, mode, name, found in ordered)
-
-
 def headers(data: bytes) -> tuple[list[bytes], bytes]:
     """The headers of a commit or tag, continued lines joined to theirs, and its message."""
     head, _, message = data.partition(b"\n\n")
