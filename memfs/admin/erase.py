@@ -118,12 +118,6 @@ class Eraser:
         self._rewrite = HistoryRewrite(parts, "erase")
         self.ended: EraseResult | None = None
 
-    @property
-    def unfinished(self) -> bool:
-        """Whether an erase was interrupted and is to be ended."""
-        self._parts.require_open()
-        return self._rewrite.begun
-
     def plan(self, reference: str, is_path: bool = False) -> ErasePlan:
         """What ``erase`` would do; changes nothing.
 
@@ -156,7 +150,8 @@ class Eraser:
             ItemNotFound: nothing ever had that name.
             MemfsError: it was interrupted; where it had begun, the next opening of the workspace ends it.
         """
-        if self.unfinished:
+        self._parts.require_open()
+        if self._rewrite.begun:
             self._carry_out(None)
         named = _named(reference, is_path)
         refuse_kind(self._repository)

@@ -126,12 +126,13 @@ class TargetFinder:
         trivial = {self._parts.repository.blob_id(data) for _, data in contents if len(data.strip()) < _TRIVIAL}
         texts = [(path, data) for path, data in contents if len(data.strip()) >= _TRIVIAL]
         texts += [(change.path, change.data or b"") for change in self._elsewhere()]
-        blobs = (blobs - trivial) | self._old_blobs()
+        blobs = (blobs - trivial) | (self._survey.facts.keys() & (self._known.blobs if self._known else ()))
         traces = self._traces(texts, names | set(self._said(texts)))
         lines = {line.strip() for _, data in texts for line in data.splitlines() if len(line.strip()) >= _WHOLE}
         loose, quotes = self._look_through(blobs, traces, lines)
         blobs |= loose
-        paths = {path for found in versions.blobs.values() for path in found} | self._old_paths()
+        paths = {path for found in versions.blobs.values() for path in found}
+        paths |= self._known.paths if self._known else set()
         copies = set(self._survey.paths(blobs)) - paths
         return Target(
             named=self._named,
@@ -143,12 +144,6 @@ class TargetFinder:
             traces=traces,
             quotes=quotes,
         )
-
-    def _old_blobs(self) -> set[str]:
-        return {blob for blob in self._known.blobs if blob in self._survey.facts} if self._known else set()
-
-    def _old_paths(self) -> frozenset[bytes]:
-        return self._known.paths if self._known else frozenset()
 
     # -- versions -------------------------------------------------------------------------------------------------
     def _versions(self) -> tuple[set[str], Versions]:
