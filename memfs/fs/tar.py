@@ -7,8 +7,8 @@ give the same bytes, and a bit that is another one is damage.
 from __future__ import annotations
 
 import hashlib
-import io as memory
 import os
+import re
 import stat
 import tarfile
 import time
@@ -35,6 +35,8 @@ _SORTS = {
     tarfile.DIRTYPE: "a folder",
 }
 _NAMES = ("utf-8", "surrogateescape")
+_NAME, _SIZE, _SORT = slice(100), slice(124, 135), slice(156, 157)
+_RECORD = re.compile(rb"(\d{1,7}) ([^=\n]{1,64})=")
 
 Read = Callable[[int], bytes]
 """Gives up to so many bytes, and none at the end."""
@@ -103,12 +105,12 @@ def members(read: Read) -> Iterator[TarMember]:
         CorruptRecord: it holds anything else than regular files with names that stay below a folder, or is cut short.
     """
     while any(block := _exactly(read, BLOCK)):
-        info = _info(block, read)
-        member = TarMember(check_name(info.name), info.size, read, info.size)
+        name, size = _named(block, read)
+        member = TarMember(check_name(name), size, read, size)
         yield member
         for _ in member.chunks():
             pass
-        if any(_exactly(read, -info.size % BLOCK)):
+        if any(_exactly(read, -size % BLOCK)):
             raise CorruptRecord("what should be empty is not")
     if any(_exactly(read, BLOCK)) or read(1):
         raise CorruptRecord("something follows its end")
@@ -126,24 +128,37 @@ def check_name(name: str) -> str:
     return name
 
 
-def _info(block: bytes, read: Read) -> tarfile.TarInfo:
-    """What a header says, if it is just the one that a regular file gets; ``read`` gives what belongs to it."""
+def _named(block: bytes, read: Read) -> tuple[str, int]:
+    """The name and size in a header, if it is just the one that ``header`` makes; ``read`` gives what belongs to it."""
+    whole, extended = block, b""
     try:
-        info = tarfile.TarInfo.frombuf(block, *_NAMES)
-        if info.type == tarfile.XHDTYPE:
-            if not 0 < info.size <= _LONGEST_EXTENDED:
+        if block[_SORT] == tarfile.XHDTYPE:
+            length = int(block[_SIZE], 8)
+            if not 0 < length <= _LONGEST_EXTENDED:
                 raise CorruptRecord("an extended header is too long")
-            block += _exactly(read, info.size + -info.size % BLOCK + BLOCK)
-            with tarfile.open(fileobj=memory.BytesIO(block), encoding=_NAMES[0], errors=_NAMES[1]) as whole:
-                info = whole.next() or info
-        if info.type != tarfile.REGTYPE:
-            raise CorruptRecord(f"it holds {_SORTS.get(info.type, 'something that is no file')}")
-        right = header(info.name, info.size) == block
-    except (tarfile.TarError, ValueError, LookupError, OverflowError):
+            extended = _exactly(read, length + -length % BLOCK)
+            block = _exactly(read, BLOCK)
+            whole += extended + block
+        if block[_SORT] != tarfile.REGTYPE:
+            raise CorruptRecord(f"it holds {_SORTS.get(block[_SORT], 'something that is no file')}")
+        said = _records(extended)
+        name = said.get(b"path", block[_NAME].rstrip(b"\0")).decode(*_NAMES)
+        size = int(said[b"size"]) if b"size" in said else int(block[_SIZE], 8)
+        right = header(name, size) == whole
+    except ValueError:
         right = False
     if not right:
         raise CorruptRecord("a header is damaged")
-    return info
+    return name, size
+
+
+def _records(extended: bytes) -> dict[bytes, bytes]:
+    records = {}
+    position = 0
+    while found := _RECORD.match(extended, position):
+        position += max(int(found[1]), found.end() - found.start())
+        records[found[2]] = extended[found.end() : position - 1]
+    return records
 
 
 def _exactly(read: Read, size: int) -> bytes:
