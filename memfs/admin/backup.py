@@ -151,7 +151,8 @@ def _gather(parts: Parts, packed: _Open) -> tuple[_Stage, RepositorySnapshot]:
     compress = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
 
     def put(data: bytes) -> None:
-        io.write_all(packed.fd, data, str(packed.path))
+        if data:  # what is compressed comes out later, in larger pieces
+            io.write_all(packed.fd, data, str(packed.path))
 
     packer = TreePacker(parts.tree, lambda data: put(compress.compress(data)))
     for entry in _entries(parts, stage):
