@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 
 from memfs.admin.quota import Quota
-from memfs.admin.secondary import problems_of
 from memfs.admin.store_builder import (
     Foundation,
     arrange_watching,
@@ -22,6 +21,7 @@ from memfs.admin.store_builder import (
     limits_age,
     parts_of,
     repository_at,
+    secondary_problems,
     usage_of,
 )
 from memfs.config import FollowedContext, checked_values, elsewhere, load
@@ -641,7 +641,7 @@ def _opened(
     quota = Quota(parts, behaviours.fire)
     parts = replace(parts, gate=quota)
     store = Store(parts)
-    store.notes.extend(problems_of(parts.tree, repository, parts.secondary))
+    store.notes.extend(secondary_problems(parts.tree, repository, parts.secondary))
     arrange_watching(store, parts, chosen, watch)
     workspace = Workspace(
         root=on.root,

@@ -234,7 +234,7 @@ SPELLED = re.compile(
 READERS = {
     "memfs.trust",  # judges what the files would enable before a byte of them is believed
     "memfs.admin.format",  # brings files of an older format to the present one
-    "memfs.admin.secondary",
+    "memfs.admin.store_builder",
     "memfs.doors.cli.semantic",
     "memfs.state.checkpoint_payload",  # keeps the document as it is, valid or not
     "memfs.team.move",

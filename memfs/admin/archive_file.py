@@ -18,10 +18,10 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from memfs.admin.backup_file import END, header, padding
 from memfs.errors import ArchiveInvalid, CorruptRecord
 from memfs.fs import io, zstd
 from memfs.fs.lock import FileLock
+from memfs.fs.tar import END, TarWriter, header, padding
 from memfs.fs.workspace_location import is_own
 from memfs.model.item import object_id
 from memfs.model.state_paths import ARCHIVE, ITERATIONS, document_kind, iteration_of
@@ -109,19 +109,14 @@ class Packer:
         """
         self._end_frame()
         self._drain(0)
-        head, start, digest, left = header(path, size), self.bytes, hashlib.sha256(), size
-        writer = zstd.open_writer(self._put, self._level)
-        writer.write(head)
-        for chunk in chunks:
-            digest.update(chunk)
-            left -= len(chunk)
-            writer.write(chunk)
-        if left:
+        start, writer = self.bytes, zstd.open_writer(self._put, self._level)
+        tar = TarWriter(writer.write)
+        digest, whole = tar.add(path, chunks, size)
+        if not whole:
             raise ArchiveInvalid("the file changed while it was archived", path=path, hint="try again")
-        writer.write(padding(size))
         writer.close()
-        frame = Frame(offset=start, packed=self.bytes - start, raw=len(head) + size + len(padding(size)))
-        self._note(path, size, digest.hexdigest(), "", (len(self.frames), len(head)), {})
+        frame = Frame(offset=start, packed=self.bytes - start, raw=tar.size)
+        self._note(path, size, digest, "", (len(self.frames), len(header(path, size))), {})
         self.frames.append(frame)
 
     def __enter__(self) -> Packer:

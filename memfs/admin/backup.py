@@ -11,7 +11,6 @@ import json
 import os
 import re
 import secrets
-import stat
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from memfs.admin.backup_file import (
-    END,
     ENDING,
     FALLBACK,
     FILES,
@@ -30,9 +28,7 @@ from memfs.admin.backup_file import (
     STATE,
     BackupManifest,
     Digest,
-    header,
     manifest_name,
-    padding,
     prove_history,
     reading,
     sweep_proofs,
@@ -53,6 +49,7 @@ from memfs.fs import io
 from memfs.fs.atomic_replace import is_temporary
 from memfs.fs.lock import FileLock
 from memfs.fs.scan import ScanEntry
+from memfs.fs.tar import TarWriter, TreePacker, chunks_of
 from memfs.fs.workspace_location import base_folder
 from memfs.git.bundle import RepositorySnapshot, snapshot, write_bundle
 from memfs.learning.inbox import FILE as INBOX
@@ -66,12 +63,6 @@ _KEPT_STATE = ("journal", INBOX)
 _KEPT_FOLDERS = ("recovered", "spool")
 _LEVEL = 6
 _GZIP = 31
-_CHUNK = 1 << 18
-_RACY_NS = 2_000_000_000
-_TRIES = 5
-
-Facts = tuple[int, int, int, int]
-"""Size, times and inode of a file."""
 
 
 @dataclass(slots=True)
@@ -79,9 +70,7 @@ class _Stage:
     """What is gathered before the archive is put together."""
 
     files: dict[str, Digest] = field(default_factory=dict)
-    facts: dict[str, Facts] = field(default_factory=dict)
-    places: dict[str, int] = field(default_factory=dict)
-    outdated: list[int] = field(default_factory=list)
+    outdated: tuple[int, ...] = ()
     state: dict[str, bytes] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     on_purpose: set[str] = field(default_factory=set)
@@ -159,17 +148,29 @@ def _give_name(temporary: Path, target: Path) -> None:
 # -- gathering ----------------------------------------------------------------------------------------------------
 def _gather(parts: Parts, packed: _Open) -> tuple[_Stage, RepositorySnapshot]:
     stage = _Stage()
-    packer = _Packer(parts, packed, stage)
+    compress = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
+
+    def put(data: bytes) -> None:
+        if data:  # what is compressed comes out later, in larger pieces
+            io.write_all(packed.fd, data, str(packed.path))
+
+    packer = TreePacker(parts.tree, lambda data: put(compress.compress(data)))
     for entry in _entries(parts, stage):
         packer.add(entry.path)
     with parts.commit_lock.hold("backup", timeout=60), parts.lock.hold("backup"):
-        _catch_up(parts, stage, packer)
+        stage.left_out.clear()
+        stage.on_purpose.clear()
+        packer.left_out.clear()
+        packer.catch_up(_entries(parts, stage))
         stage.state = _state(parts.repository.state)
         _take_uses(parts.repository.state, stage)
         stage.waiting = len(parts.journal.operations())
         _take_fallback(parts, stage)
         history = _snapshot(parts, stage)
-    packer.finish()
+    packer.tar.end()
+    put(compress.flush())
+    stage.files, stage.outdated, stage.unpacked = packer.files, tuple(packer.outdated), packer.tar.size
+    stage.left_out |= packer.left_out
     return stage, history
 
 
@@ -212,22 +213,6 @@ def _entries(parts: Parts, stage: _Stage) -> Iterator[ScanEntry]:
                 stage.on_purpose.add(entry.path)
 
 
-def _catch_up(parts: Parts, stage: _Stage, packer: _Packer) -> None:
-    """Pack again what changed since it was packed, drop what is gone: from here on the files are of one moment."""
-    stage.left_out.clear()
-    stage.on_purpose.clear()
-    present = set()
-    for entry in _entries(parts, stage):
-        present.add(entry.path)
-        if stage.facts.get(entry.path) != entry[1:5] and not packer.holds(entry.path):
-            tries = _TRIES
-            while tries and not packer.add(entry.path):
-                tries -= 1
-    for path in stage.files.keys() - present:
-        stage.outdated.append(stage.places.pop(path))
-        del stage.files[path]
-
-
 def _state(state: Path) -> dict[str, bytes]:
     """What the state folder holds that no other place has, by name below it."""
     names = list(_KEPT_STATE)
@@ -267,110 +252,6 @@ def _take_fallback(parts: Parts, stage: _Stage) -> None:
         stage.waiting += len(waiting)
 
 
-class _Packer:
-    """Writes ``files.tar.gz`` as files are added to it."""
-
-    def __init__(self, parts: Parts, file: _Open, stage: _Stage) -> None:
-        self._parts = parts
-        self._file = file
-        self._stage = stage
-        self._compress = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
-        self._number = 0
-
-    def add(self, path: str) -> bool:
-        """Pack a file as it is now; one that cannot be read is named as left out.
-
-        Returns:
-            False where it changed while it was read.
-        """
-        try:
-            fd = self._parts.tree.open_read(path)
-        except FileNotFoundError:
-            return True
-        except MemfsError as error:
-            self._stage.left_out[path] = error.message
-            return True
-        try:
-            return self._add(path, fd)
-        finally:
-            os.close(fd)
-
-    def _add(self, path: str, fd: int) -> bool:
-        before = os.fstat(fd)
-        if not stat.S_ISREG(before.st_mode):
-            self._stage.left_out[path] = "not a regular file"
-            self._stage.on_purpose.add(path)
-            return True
-        size = before.st_size
-        self._write(header(path, size))
-        hashed, left = hashlib.sha256(), size
-        for data in _chunks(fd, size, path):
-            hashed.update(data)
-            left -= len(data)
-            self._write(data)
-        filler = bytes(left)
-        hashed.update(filler)
-        self._write(filler + padding(size))
-        whole = left == 0 and _same(before, os.fstat(fd))
-        self._note(path, (size, hashed.hexdigest()), before, whole)
-        return whole
-
-    def holds(self, path: str) -> bool:
-        """Whether a file still is as it was packed: its facts alone cannot tell when it was touched a moment ago."""
-        packed = self._stage.files.get(path)
-        if packed is None:
-            return False
-        try:
-            fd = self._parts.tree.open_read(path)
-        except (FileNotFoundError, MemfsError):
-            return False
-        try:
-            size, hashed = os.fstat(fd).st_size, hashlib.sha256()
-            for data in _chunks(fd, size, path) if size == packed[0] else ():
-                hashed.update(data)
-            return (os.fstat(fd).st_size, hashed.hexdigest()) == packed
-        finally:
-            os.close(fd)
-
-    def _note(self, path: str, digest: Digest, facts: os.stat_result, whole: bool) -> None:
-        stage = self._stage
-        if path in stage.places:
-            stage.outdated.append(stage.places[path])
-        stage.files[path], stage.places[path] = digest, self._number
-        # One that was touched a moment ago, or while it was read, is looked at again.
-        quiet = whole and abs(time.time_ns() - facts.st_ctime_ns) > _RACY_NS
-        stage.facts[path] = (facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino) if quiet else (-1,) * 4
-        self._number += 1
-
-    def _write(self, data: bytes) -> None:
-        self._stage.unpacked += len(data)
-        self._put(self._compress.compress(data))
-
-    def _put(self, data: bytes) -> None:
-        if data:
-            io.write_all(self._file.fd, data, str(self._file.path))
-
-    def finish(self) -> None:
-        """Write the end."""
-        self._write(END)
-        self._put(self._compress.flush())
-
-
-def _same(one: os.stat_result, other: os.stat_result) -> bool:
-    return (one.st_size, one.st_mtime_ns, one.st_ctime_ns) == (other.st_size, other.st_mtime_ns, other.st_ctime_ns)
-
-
-def _chunks(fd: int, size: int, path: str) -> Iterator[bytes]:
-    left = size
-    while left:
-        with io.operation("read", path):
-            data = os.read(fd, min(left, _CHUNK))
-        if not data:
-            return
-        left -= len(data)
-        yield data
-
-
 # -- putting together ---------------------------------------------------------------------------------------------
 def _assemble(
     parts: Parts, stage: _Stage, history: RepositorySnapshot, files: tuple[_Open, _Open, _Open], origin: str
@@ -392,31 +273,24 @@ def _assemble(
         parts=listed,
         files=dict(sorted(stage.files.items())),
         unpacked=stage.unpacked,
-        outdated=tuple(sorted(stage.outdated)),
+        outdated=stage.outdated,
         waiting=stage.waiting,
         left_out=tuple(f"{path}: {reason}" for path, reason in sorted(stage.left_out.items())),
         whole=stage.left_out.keys() <= stage.on_purpose,
     )
+    tar = TarWriter(lambda data: io.write_all(whole.fd, data, str(whole.path)))
     data = manifest.encode()
-    _append(whole, manifest_name(data), iter([data]), len(data))
+    tar.add(manifest_name(data), [data], len(data))
     for name, (size, _) in listed.items():
         source = {FILES: packed, HISTORY: bundled}.get(name)
-        bytes_of = iter([stage.state[name.removeprefix(STATE)]]) if source is None else _from_start(source)
-        _append(whole, name, bytes_of, size)
-    io.write_all(whole.fd, END, str(whole.path))
+        tar.add(name, [stage.state[name.removeprefix(STATE)]] if source is None else _from_start(source), size)
+    tar.end()
     return manifest
-
-
-def _append(whole: _Open, name: str, chunks: Iterator[bytes], size: int) -> None:
-    io.write_all(whole.fd, header(name, size), str(whole.path))
-    for data in chunks:
-        io.write_all(whole.fd, data, str(whole.path))
-    io.write_all(whole.fd, padding(size), str(whole.path))
 
 
 def _from_start(file: _Open) -> Iterator[bytes]:
     os.lseek(file.fd, 0, os.SEEK_SET)
-    return _chunks(file.fd, os.fstat(file.fd).st_size, str(file.path))
+    return chunks_of(file.fd, os.fstat(file.fd).st_size, str(file.path))
 
 
 def _digest(file: _Open) -> Digest:

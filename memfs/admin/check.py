@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Protocol
 
 from memfs.admin import merge_driver_setup, store_builder
 from memfs.admin.archive_file import INDEX_LIMIT, INDEX_SUFFIX, ArchiveIndex, archive_lock, decode, payload_path, verify
@@ -274,19 +273,7 @@ def _read(parts: Parts) -> Iterator[tuple[str, ArchiveIndex | Problem]]:
 _LIKELY_SHOWN = 3
 
 
-class CheckContext(Protocol):
-    """What is looked at: the checker of one workspace."""
-
-    @property
-    def store(self) -> Store:
-        """Its store."""
-
-    @property
-    def parts(self) -> Parts:
-        """Its parts."""
-
-
-def leaks(checker: CheckContext) -> Iterator[Problem]:
+def leaks(checker: Checker) -> Iterator[Problem]:
     """Every secret that nothing allows, in the files and in the last commit; and what may be one."""
     known = {(row.path, row.line) for row in checker.store.problems() if row.code == SecretDetected.__name__}
     committed = _committed(checker.parts)

@@ -8,34 +8,29 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from memfs.admin import erase_record
 from memfs.admin.backup_file import prove_history
-from memfs.admin.erase import no_syncs, no_writes
-from memfs.admin.erase_purge import remotes, states_of
-from memfs.errors import EraseRefused, GitBusy, GitFailed, LockTimeout, MemfsError
+from memfs.admin.erase_purge import remotes
+from memfs.admin.history_rewrite import LOCK_WAIT, PATIENCE_AT_OPENING, HistoryRewrite, journals_of
+from memfs.errors import EraseRefused, LockTimeout, MemfsError
 from memfs.fs import io
-from memfs.fs.journal import Journal
 from memfs.fs.own_branch import place_in
 from memfs.git.bundle import RepositorySnapshot, write_bundle
 from memfs.git.commit_object import EXPORT, ParsedCommit, compose, encode_commit, parse_commit, trailer_value
-from memfs.git.commits import recover
 from memfs.git.identity import CommitWriter
 from memfs.git.quarantine import renew
-from memfs.git.refs import HEADS, NULL
-from memfs.git.repository import Repository, facts_of
+from memfs.git.refs import HEADS, HEX, NULL
+from memfs.git.repository import Repository
 from memfs.git.rewrite import Rewritten, above, cut_point, rewrite
 from memfs.git.rewrite_conditions import CUT, is_shared, refuse_busy, refuse_damage, refuse_kind
 from memfs.git.rewrite_survey import PATIENCE, Survey
-from memfs.git.rewrite_swap import MovedRef, Successor, Swap, finish, staged, stock, swap
-from memfs.git.rewrite_text import Traces, edit_logs, ids, new_names, read_names
-from memfs.git.sync_state import RemoteHistory
-from memfs.git.transaction import index_of
+from memfs.git.rewrite_swap import Before, Successor, staged
+from memfs.git.rewrite_text import Traces, edit_logs, read_names
 from memfs.model import Problem
 from memfs.model.item import object_id
 from memfs.model.problem import WARNING
@@ -43,9 +38,6 @@ from memfs.model.time import format_time
 from memfs.store import Store
 from memfs.store.parts import Parts
 
-_ATTEMPTS = 4
-_LOCK_WAIT = 60.0
-_PATIENCE_AT_OPENING = 0.2
 _NO_TRACES = Traces(versions=(), names=())
 _STAYS = (HEADS, "refs/stash", "refs/notes/")
 _CHUNK = 1 << 20
@@ -91,6 +83,7 @@ class HistoryCut:
         self._store = store
         self._parts = parts
         self._repository = parts.repository
+        self._rewrite = HistoryRewrite(parts, "cut of history")
 
     def plan(self, before: datetime) -> CutPlan:
         """What ``cut`` would do; changes nothing."""
@@ -128,21 +121,18 @@ class HistoryCut:
         if flushed.reason:
             raise EraseRefused(flushed.reason, hint="cut when that is over")
         try:
-            with no_syncs(self._parts, "cut of history", _LOCK_WAIT):
-                return self._attempts(lambda: self._attempt(before, export), _LOCK_WAIT)
+            return self._carry_out(lambda: self._attempt(before, export), LOCK_WAIT)
         except MemfsError:
-            if not erase_record.begun(self._repository):
+            if not self._rewrite.begun:
                 io.unlink(export, missing_ok=True)
             raise
 
     def take_up(self) -> None:
         """End an interrupted cut when a workspace is opened; what came of it is among the store's notes."""
-        known = erase_record.read_cut(self._repository)
-        if known is None:
+        if not self._begun():
             return
         try:
-            with no_syncs(self._parts, "cut of history", _PATIENCE_AT_OPENING):
-                done = self._attempts(self._end, _PATIENCE_AT_OPENING)
+            done = self._carry_out(self._end, PATIENCE_AT_OPENING)
         except LockTimeout:
             return  # another process is at it
         except (MemfsError, OSError) as error:
@@ -156,51 +146,34 @@ class HistoryCut:
         self._store.notes.append(Problem(path="", code="CutEnded", message=message, severity=WARNING))
 
     # -- the steps ------------------------------------------------------------------------------------------------
-    def _attempts(self, attempt: Callable[[], CutPlan], patience: float) -> CutPlan:
-        """Try until nobody changes the repository meanwhile."""
-        repository = self._repository
-        with self._parts.commit_lock.hold("cut of history", timeout=patience):
-            recover(repository)
-            for _ in range(_ATTEMPTS):
-                try:
-                    with no_writes(self._parts, "cut of history", patience):
-                        done = attempt()
-                        self._renew_journals()
-                except MovedRef:
-                    continue
-                except GitBusy as error:
-                    self._sweep()
-                    raise EraseRefused(error.message, path=error.path, hint=error.hint) from error
-                except MemfsError:
-                    with suppress(MemfsError):
-                        self._sweep()
-                    raise
-                erase_record.clear(repository, ended=True)
-                break
-            else:
-                self._sweep()
-                raise EraseRefused(
-                    "the repository changes again and again meanwhile", hint="cut when nobody works in it"
-                )
-        self._renew_graph()
+    def _carry_out(self, attempt: Callable[[], CutPlan], patience: float) -> CutPlan:
+        def once() -> CutPlan:
+            done = attempt()
+            head = self._repository.head_commit() or ""
+            for journal in journals_of(self._parts):
+                journal.drop([], tip=head)  # the commit behind the last drop has a new id
+            return done
+
+        with self._rewrite.alone(patience):
+            done = self._rewrite.attempts(once, patience)
+            self._rewrite.clear(ended=True)
+        self._rewrite.renew_graph()
         self._store.refresh()
         return done
 
     def _attempt(self, before: datetime, export: Path) -> CutPlan:
         repository = self._repository
-        erase_record.clear(repository, ended=False)
         refuse_kind(repository)
         refuse_busy(repository)
-        RemoteHistory(repository).note_all()
-        old = _Before(repository)
+        old = self._rewrite.before()
         look = _Look(self._parts, before)
         if not look.plan.commit:
             return look.plan
         strict = refuse_damage(repository)
         digest = look.export(export)
-        successor = self._successor()
+        successor = self._rewrite.successor()
         done = look.rewrite(successor.make, f"{export.name}, sha256 {digest}")
-        self._put_in_place(successor, look.survey, old, done.mapped, done.gone, strict)
+        self._put_in_place(successor, look.survey, old, done, strict)
         plan = replace(look.plan, rewritten=done.commits, unsigned=done.unsigned)
         return replace(plan, export=export, sha256=digest, head=repository.head_commit())
 
@@ -210,89 +183,37 @@ class HistoryCut:
         Where nothing is cut yet nothing will be, and no head is noted.
         """
         repository = self._repository
-        known = erase_record.read_cut(repository)
+        known = self._begun()
         nothing = CutPlan(before=datetime.now(UTC))
-        if known is None:
+        if not known:
             return nothing
-        if set(read_names(repository.layout).refs.values()) & known.gone:
-            renew(repository, {new: old for old, new in known.mapped.items() if new != NULL})
+        mapped, gone = known["mapped"], set(known["gone"])
+        if gone.intersection(read_names(repository.layout).refs.values()):
+            renew(repository, {new: old for old, new in mapped.items() if new != NULL})
             return nothing
-        erase_record.clear(repository, ended=False)
-        edit_logs(repository.layout, known.mapped, _NO_TRACES)
-        old = _Before(repository)
+        edit_logs(repository.layout, mapped, _NO_TRACES)
+        old = self._rewrite.before()
         survey = Survey(repository)
-        gone = known.gone - _reached(repository)
+        gone -= _reached(repository)
         survey.leave_out(gone)
-        self._put_in_place(self._successor(), survey, old, {}, gone, strict=False)
+        done = Rewritten(mapped={}, gone=frozenset(gone), commits=0, unsigned=0)
+        self._put_in_place(self._rewrite.successor(), survey, old, done, strict=False)
         return replace(nothing, head=repository.head_commit())
 
-    def _successor(self) -> Successor:
-        successor = Successor(self._repository, erase_record.successor_folder(self._repository))
-        successor.begin()
-        return successor
+    def _begun(self) -> dict[str, Any]:
+        """What the cut that has begun noted; empty where none has. What no cut wrote is left to erase, which tells."""
+        try:
+            found = self._rewrite.record() or {}
+            names = [*found["mapped"].keys(), *found["mapped"].values(), *found["gone"]]
+            return found if all(map(HEX.fullmatch, names)) else {}
+        except (MemfsError, KeyError, TypeError, AttributeError):
+            return {}
 
     def _put_in_place(
-        self,
-        successor: Successor,
-        survey: Survey,
-        old: _Before,
-        mapped: Mapping[str, str],
-        gone: Collection[str],
-        strict: bool,
+        self, successor: Successor, survey: Survey, before: Before, done: Rewritten, strict: bool
     ) -> None:
-        """Build the second repository, and let it take the place of the first."""
-        repository = self._repository
-        kept = survey.facts.keys() - gone
-        successor.pack(kept)
-        successor.name(new_names(old.names, mapped, _NO_TRACES))
-        successor.write_index(())
-        moved = {found: new for found in old.names.refs.values() if (new := mapped.get(found, NULL)) != NULL}
-        notes = {found for ref, found in old.names.refs.items() if ref.startswith("refs/notes/")}
-        commits = {found: new for found, new in moved.items() if found in survey.commits and found not in notes}
-        successor.compare(commits, (), ())
-        successor.check(strict)
-        plan = Swap(
-            names=old.names,
-            index=old.index,
-            stock=old.stock,
-            mapped=mapped,
-            gone=frozenset(gone),
-            known=frozenset(kept).union(mapped.values()),
-            new_index=False,
-            traces=_NO_TRACES,
-        )
-        swap(
-            repository,
-            successor,
-            plan,
-            begin=lambda: erase_record.write_cut(repository, mapped, gone),
-            remove_files=lambda: None,
-        )
-        finish(repository, successor, plan)
-
-    def _sweep(self) -> None:
-        """Take away what was prepared, where nothing was begun."""
-        if not erase_record.begun(self._repository):
-            erase_record.clear(self._repository, ended=True)
-
-    def _renew_journals(self) -> None:
-        """The commit behind the last drop has a new id."""
-        head = self._repository.head_commit() or ""
-        own = self._parts.journal
-        own.drop([], tip=head)
-        for state in states_of(self._parts):
-            path = state / own.path.name
-            if state != self._repository.state and os.path.lexists(path):
-                journal = Journal(path)
-                try:
-                    journal.drop([], tip=head)
-                finally:
-                    journal.close()
-
-    def _renew_graph(self) -> None:
-        options = ("write", "--reachable", "--changed-paths", "--split", "--no-progress")
-        with suppress(GitFailed):  # a cache, and somebody else may be writing it
-            self._repository.git.run("commit-graph", *options, timeout=PATIENCE)
+        record = {"mapped": dict(done.mapped), "gone": sorted(done.gone)}
+        self._rewrite.put_in_place(successor, survey, before, done, record, strict=strict, traces=_NO_TRACES)
 
     def _require_own(self) -> None:
         if place_in(self._repository.common_dir) == self._repository.work_tree:
@@ -315,15 +236,6 @@ class HistoryCut:
             raise EraseRefused("the file exists", path=str(export), hint="name a new one for the export")
         if not place.parent.is_dir():
             raise EraseRefused("there is no such folder", path=str(place.parent), hint="make it, or name another")
-
-
-class _Before:
-    """The repository as it was before anything was looked at: what came later is neither removed nor overwritten."""
-
-    def __init__(self, repository: Repository) -> None:
-        self.stock = stock(repository)
-        self.index = facts_of(index_of(repository.git_dir))
-        self.names = read_names(repository.layout)
 
 
 class _Look:
@@ -439,38 +351,25 @@ class _Look:
     def _content_of(self, commits: Collection[str]) -> set[str]:
         """The trees and blobs that nothing but some commits holds."""
         survey = self.survey
-        old = self._within(survey.commits[commit][0] for commit in commits)
-        later = [tree for commit, (tree, _) in survey.commits.items() if commit not in commits]
+        old = {survey.commits[commit][0] for commit in commits}
+        later = {tree for commit, (tree, _) in survey.commits.items() if commit not in commits}
         # What no commit holds is somebody's, too.
-        named = (
-            {self._target(name) for name in survey.of_kind("tag")}
-            | set(self._names.refs.values())
-            | staged(self._repository)
-        )
-        loose = survey.inner.keys() - survey.committed()
-        kept = self._within([survey.commits[self.plan.commit][0], *later, *loose, *named])
-        trees = old - kept
-        held = {name for _, data in survey.contents(survey.inner.keys() - trees) for name in ids(data)}
-        blobs = {name for _, data in survey.contents(trees) for name in ids(data)} - held
-        kinds = survey.facts
-        plain = {name for name in map(bytes.hex, blobs) if name in kinds and kinds[name].kind == "blob"}
-        return trees | (plain - named)
-
-    def _within(self, trees: Iterable[str]) -> set[str]:
-        found: set[str] = set()
-        waiting = list(trees)
-        while waiting:
-            tree = waiting.pop()
-            if tree in self.survey.inner and tree not in found:
-                found.add(tree)
-                waiting.extend(self.survey.inner[tree])
-        return found
+        named = {self._target(name) for name in survey.of_kind("tag")} | {*self._names.refs.values()}
+        loose = (named - survey.commits.keys()) | (survey.inner.keys() - survey.committed())
+        kept = {survey.commits[self.plan.commit][0]} | later | loose | staged(self._repository)
+        request = "".join(f"{name}\n" for name in (*old, *(f"^{one}" for one in kept)))
+        out = self._repository.git.run("rev-list", "--objects", "--stdin", data=request.encode(), timeout=PATIENCE)
+        return _names_in(out)
 
 
 def _reached(repository: Repository) -> set[str]:
     """What is named or staged, with all that it consists of."""
     out = repository.git.run("rev-list", "--objects", "--all", "--reflog", "--indexed-objects", timeout=PATIENCE)
-    return {line.split(b" ", 1)[0].decode("ascii") for line in out.splitlines()}
+    return _names_in(out)
+
+
+def _names_in(listed: bytes) -> set[str]:
+    return {line[:40].decode("ascii") for line in listed.splitlines()}
 
 
 def _pieces(path: Path) -> Iterator[bytes]:

@@ -1,56 +1,43 @@
 """Erase an item from files, history and every other place, with a proof.
 
-This is the one operation that rewrites history. All locks are held meanwhile, and an erase that was interrupted is
-finished by the next process that opens the workspace.
+All locks are held meanwhile, and an erase that was interrupted is finished by the next process that opens the
+workspace.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memfs.admin import erase_record
-from memfs.admin.erase_proof import Prover
-from memfs.admin.erase_purge import holds, out_of_reach, purge, states_of
-from memfs.admin.erase_record import ErasePlan, EraseResult
-from memfs.admin.erase_target import EraseName, Target, TargetFinder
+from memfs.admin.erase_purge import EraseProof, Prover, holds, out_of_reach, purge
+from memfs.admin.erase_target import EraseName, Target, TargetFinder, from_record, to_record
+from memfs.admin.history_rewrite import LOCK_WAIT, PATIENCE_AT_OPENING, HistoryRewrite
 from memfs.config_names import SETTINGS_FILE
 from memfs.errors import (
     CorruptRecord,
     EraseRefused,
-    GitBusy,
-    GitFailed,
     ItemNotFound,
     ItemTooLarge,
     LockTimeout,
     MemfsError,
     NotRegularFile,
     PathEscape,
-    StorageIO,
 )
-from memfs.fs import append_log, io
+from memfs.fs import io
 from memfs.fs.atomic_replace import FileChanged, sha256
-from memfs.fs.lock import FileLock
 from memfs.fs.tree import Tree
-from memfs.git.commits import recover
-from memfs.git.remote import LOCK
-from memfs.git.repository import Facts, Repository, facts_of
 from memfs.git.rewrite import Rewritten, rewrite
 from memfs.git.rewrite_conditions import is_shared, refuse_damage, refuse_kind, refuse_state
-from memfs.git.rewrite_survey import PATIENCE, Survey
-from memfs.git.rewrite_swap import MovedRef, Successor, Swap, finish, stock, swap
-from memfs.git.rewrite_text import Names, new_names, read_names
-from memfs.git.sync_state import RemoteHistory
-from memfs.git.transaction import index_of
+from memfs.git.rewrite_survey import Survey
+from memfs.git.rewrite_text import Names, read_names
 from memfs.model import Problem
 from memfs.model.item import object_id
 from memfs.model.problem import WARNING
 from memfs.store import Store
-from memfs.store.hand_edits import HandEdits
 from memfs.store.parts import CONTENT, Parts
 
 if TYPE_CHECKING:
@@ -58,130 +45,232 @@ if TYPE_CHECKING:
 
 
 _LARGEST = 1 << 31
+_NEVER = (SETTINGS_FILE, CONTENT, f"{CONTENT}/.gitattributes")
+_AGAIN = "what is to go may still be in history; the next memfs command tries again"
 
 
-@dataclass(frozen=True, slots=True)
-class _Before:
-    """The repository as it was before anything was looked at: what came later is neither removed nor overwritten."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasePlan:
+    """What an erase would do.
 
-    stock: tuple[str, ...]
-    index: Facts
-    names: Names
+    Attributes:
+        reference: what was named.
+        paths: the paths it ever had; ``copies``: other paths where the same bytes were; they go, too.
+        versions: how many contents it had, ``loose`` of them in no commit.
+        commits, refs: how many commits would be rewritten, how many refs would move.
+        waiting: how many writes would be committed first.
+        quotes: files that hold a line of it and stay.
+        shared: whether memfs did not make the repository, so that rewriting it must be asked for.
+        unreachable: where it may be and memfs cannot go.
+        backups: those made before, which a new one would replace; ``backups_elsewhere``: those a person has to delete.
+        refused: why it could not be done now, "" when nothing stands in the way.
+    """
+
+    reference: str
+    paths: tuple[str, ...]
+    copies: tuple[str, ...]
+    versions: int
+    loose: int
+    commits: int
+    refs: int
+    waiting: int
+    quotes: tuple[str, ...]
+    shared: bool
+    unreachable: tuple[str, ...]
+    refused: str = ""
+    backups: tuple[Path, ...] = ()
+    backups_elsewhere: tuple[Path, ...] = ()
 
 
-class HistoryErase:
-    """Takes targets out of one workspace's files and repository."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EraseResult:
+    """What an erase did, and the proof.
 
-    def __init__(self, parts: Parts, edits: HandEdits) -> None:
+    Attributes:
+        plan: as it was carried out.
+        unsigned: how many commits and tags lost their signature, which would be wrong now.
+        purged: how many pieces each other place held.
+        proof: what was read afterwards, and every hit in it.
+        head: HEAD's commit now.
+        left: backups made before that no new one could replace; they may hold it until a person deletes them.
+    """
+
+    plan: ErasePlan
+    unsigned: int
+    purged: Mapping[str, int]
+    proof: EraseProof
+    head: str | None
+    left: tuple[Path, ...] = ()
+
+
+class Eraser:
+    """Erases from one workspace and its repository.
+
+    Attributes:
+        ended: the interrupted erase that was ended when the workspace was opened, None where there was none.
+    """
+
+    def __init__(self, store: Store, parts: Parts, backups: Backups) -> None:
+        self._store = store
         self._parts = parts
-        self._edits = edits
-        self._repository: Repository = parts.repository
+        self._backups = backups
+        self._repository = parts.repository
+        self._rewrite = HistoryRewrite(parts, "erase")
+        self.ended: EraseResult | None = None
 
-    def plan(self, named: EraseName) -> ErasePlan:
-        """What an erase would do; changes nothing."""
+    def plan(self, reference: str, is_path: bool = False) -> ErasePlan:
+        """What ``erase`` would do; changes nothing.
+
+        Raises:
+            ItemNotFound: nothing ever had that name.
+        """
         survey = Survey(self._repository)
-        target = TargetFinder(self._parts, survey, named).find()
+        target = TargetFinder(self._parts, survey, _named(reference, is_path)).find()
         self._require_found(target)
-        done = _rewrite(self._repository, survey, target, object_id)
-        plan = self._plan(target, done, read_names(self._repository.layout))
+        plan = self._plan(target, self._rewritten(survey, target, object_id), read_names(self._repository.layout))
+        served, elsewhere = self._backups_by_reach()
+        plan = replace(plan, backups=served, backups_elsewhere=elsewhere)
         try:
             refuse_kind(self._repository)
             self._refuse_state(target)
+            self._refuse_secondary()
         except EraseRefused as error:
             return replace(plan, refused=str(error))
         return plan
 
-    def attempt(self, named: EraseName, known: Target | None) -> tuple[Target, ErasePlan, int]:
-        """Take a target out; return it, what was done, and how many signatures were lost.
+    def erase(self, reference: str, is_path: bool = False, *, rewrite_shared: bool = False) -> EraseResult:
+        """Erase an item, or what is at a path, from everything that memfs can reach on this machine.
+
+        Args:
+            reference: an id, or with ``is_path`` a path from the workspace's folder.
+            rewrite_shared: rewrite also the history of a repository that memfs did not make.
 
         Raises:
-            Moved: the repository changed meanwhile.
+            EraseRefused: history cannot be rewritten as things stand; nothing was erased.
+            ItemNotFound: nothing ever had that name.
+            MemfsError: it was interrupted; where it had begun, the next opening of the workspace ends it.
+        """
+        self._parts.require_open()
+        if self._rewrite.begun:
+            self._carry_out(None)
+        named = _named(reference, is_path)
+        refuse_kind(self._repository)
+        if is_shared(self._repository) and not rewrite_shared:
+            raise EraseRefused(
+                "memfs did not make this repository: others may rely on its history",
+                hint="talk to them, then use --rewrite-shared-history",
+            )
+        flushed = self._store.flush(adopt=False)
+        if flushed.reason:
+            raise EraseRefused(flushed.reason, hint="erase when that is over")
+        self._refuse_secondary()
+        done = self._carry_out(named)
+        assert done is not None  # it was named, so it was done or refused
+        return done
+
+    def take_up(self) -> None:
+        """End an interrupted erase when a workspace is opened; what came of it is among the store's notes."""
+        self._parts.require_open()
+        try:
+            self.ended = self._carry_out(None, PATIENCE_AT_OPENING)
+        except LockTimeout:
+            return  # another process is at it
+        except (MemfsError, OSError) as error:
+            message = f"an erase was interrupted and cannot be ended: {error}"
+            hint = (isinstance(error, CorruptRecord) and error.hint) or _AGAIN
+            self._store.notes.append(Problem(path="", code="EraseUnfinished", message=message, hint=hint))
+            return
+        if self.ended is not None:
+            traces = len(self.ended.proof.hits) + len(self.ended.left)
+            message = f"an interrupted erase was ended; {traces} trace(s) of it are left"
+            hint = f"delete {', '.join(map(str, self.ended.left))}" if self.ended.left else "nothing is to be done"
+            note = Problem(path="", code="EraseEnded", message=message, hint=hint, severity=WARNING)
+            self._store.notes.append(note)
+
+    # -- the steps ------------------------------------------------------------------------------------------------
+    def _carry_out(self, named: EraseName | None, patience: float = LOCK_WAIT) -> EraseResult | None:
+        """Erase what is named, or what a dead process had begun to; None where neither is."""
+        with self._rewrite.alone(patience):
+            done = self._rewrite.attempts(lambda: self._attempt(named), LOCK_WAIT)
+        if done is None:
+            return None
+        target, plan, unsigned, purged = done
+        purged["backups"], left = self._replace_backups()
+        with self._parts.commit_lock.hold("erase", timeout=LOCK_WAIT):
+            proof = Prover(self._parts, target).prove()
+            self._rewrite.clear(ended=True)
+        self._store.refresh()
+        head = self._repository.head_commit()
+        return EraseResult(plan=plan, unsigned=unsigned, purged=purged, proof=proof, head=head, left=tuple(left))
+
+    def _attempt(self, named: EraseName | None) -> tuple[Target, ErasePlan, int, dict[str, int]] | None:
+        """Take the target out of history and the stores; the record stays until all else is done.
+
+        Returns:
+            The target, what was done, how many signatures were lost, and how many pieces each store held.
+
+        Raises:
+            MovedRef: the repository changed meanwhile.
             EraseRefused, GitBusy: it cannot be rewritten as things stand.
         """
         repository = self._repository
-        erase_record.clear(repository, ended=False)
+        known = self._known()
+        wanted = known.named if known else named
+        if wanted is None:
+            self._rewrite.clear(ended=True)
+            return None
         refuse_kind(repository)
-        RemoteHistory(repository).note_all()
-        before = _Before(stock(repository), facts_of(index_of(repository.git_dir)), read_names(repository.layout))
+        before = self._rewrite.before()
         survey = Survey(repository)
         if known is not None and not before.names.ids() & known.gone:
             # No name holds them any more: some may be removed already, and what is above those cannot be rewritten.
             survey.leave_out(known.gone)
-        target = TargetFinder(self._parts, survey, named, known).find()
+        target = TargetFinder(self._parts, survey, wanted, known).find()
         if known is None:
             self._require_found(target)
         self._refuse_state(target)
         strict = refuse_damage(repository)
-        successor = Successor(repository, erase_record.successor_folder(repository))
-        successor.begin()
-        done = _rewrite(repository, survey, target, successor.make)
-        plan = self._succeed(successor, survey, target, done, before)
-        successor.check(strict)
-        plan = replace(plan, gone=plan.gone.union(known.gone) - plan.known) if known else plan
-        shown = self._plan(target, done, plan.names)
-        swap(
-            repository,
+        successor = self._rewrite.successor()
+        done = self._rewritten(survey, target, successor.make)
+        plan = self._plan(target, done, before.names)
+        if known is not None:
+            kept = survey.facts.keys() - done.gone
+            done = replace(done, gone=done.gone | (known.gone - kept - set(done.mapped.values())))
+        self._rewrite.put_in_place(
             successor,
-            plan,
-            begin=lambda: erase_record.write(repository, target, plan.gone),
+            survey,
+            before,
+            done,
+            {**to_record(target), "gone": sorted(done.gone)},
+            strict=strict,
+            traces=target.traces,
+            blobs=target.blobs,
+            paths=target.paths,
             remove_files=lambda: self._remove_files(target),
         )
-        finish(repository, successor, plan)
-        self._renew_graph()
-        return target, shown, done.unsigned
+        self._rewrite.renew_graph()
+        return target, plan, done.unsigned, purge(self._parts, target)
 
-    def _succeed(self, successor: Successor, survey: Survey, target: Target, done: Rewritten, before: _Before) -> Swap:
-        """Build the second repository."""
-        names = before.names
-        successor.pack(survey.facts.keys() - done.gone)
-        successor.name(new_names(names, done.mapped, target.traces))
-        new_index = successor.write_index(self._in_index(target))
-        commits = survey.commits.keys()
-        tips = {old: done.mapped[old] for old in names.refs.values() if old in done.mapped and old in commits}
-        notes = {found for ref, found in names.refs.items() if ref.startswith("refs/notes/")}
-        pairs = {old: new for old, new in tips.items() if old not in notes}
-        successor.compare(pairs, target.blobs, {*target.paths})
-        return Swap(
-            names=names,
-            index=before.index,
-            stock=before.stock,
-            mapped=done.mapped,
-            gone=done.gone,
-            known=frozenset(survey.facts.keys() - done.gone).union(done.mapped.values()),
-            new_index=new_index,
-            traces=target.traces,
-        )
+    def _known(self) -> Target | None:
+        """What an erase that was interrupted is about.
 
-    def _in_index(self, target: Target) -> set[bytes]:
-        out = self._repository.git.run("ls-files", "-t", "-s", "-z")
-        found = set()
-        for row in out.split(b"\0")[:-1]:
-            facts, _, path = row.partition(b"\t")
-            if target.means(path) or facts.split(b" ")[2].decode() in target.blobs:
-                found.add(path)
-        return found
-
-    def _refuse_state(self, target: Target) -> None:
-        waiting = {
-            self._repository.full(change.path)
-            for operation in self._parts.journal.operations()
-            for change in operation.changes
-            if not holds(change, self._parts, target)
-        }
-        refuse_state(self._repository, waiting, lambda path: target.means(path) and self._may_go(path, target))
-
-    def _may_go(self, path: bytes, target: Target) -> bool:
-        """Whether nothing is at a path, or a version that is known: a person's edit of it is not."""
+        Raises:
+            CorruptRecord: nobody can tell.
+        """
+        record = self._rewrite.record()
+        if record is None:
+            return None
         try:
-            return object_id("blob", io.read_file(self._repository.work_tree / os.fsdecode(path))) in target.blobs
-        except FileNotFoundError:
-            return True
-        except MemfsError:
-            return False
+            return from_record(record)
+        except (ValueError, KeyError, TypeError):
+            raise self._rewrite.damaged() from None
+
+    def _rewritten(self, survey: Survey, target: Target, make: Callable[[str, bytes], str]) -> Rewritten:
+        return rewrite(self._repository, survey, target.blobs, target.cuts, target.traces, make)
 
     def _remove_files(self, target: Target) -> None:
         """Remove the working files that hold a version; what a person put in their place stays."""
-        for local in self._edits.own_paths():
+        for local in self._store.edit_finder.own_paths():
             if self._parts.is_local(local) and target.named.means(local):
                 self._parts.tree.remove(local)
         tree = Tree(self._repository.work_tree)
@@ -202,19 +291,63 @@ class HistoryErase:
         finally:
             tree.close()
 
-    def _renew_graph(self) -> None:
-        if self._repository.head_commit() is not None:
-            options = ("write", "--reachable", "--changed-paths", "--split", "--no-progress")
-            with suppress(GitFailed):  # a cache, and somebody else may be writing it
-                self._repository.git.run("commit-graph", *options, timeout=PATIENCE)
+    def _replace_backups(self) -> tuple[int, list[Path]]:
+        """Put a new backup in the place of the old ones; return how many went, and those that could not."""
+        try:
+            return self._backups.renew(self._store.note_failure)
+        except LockTimeout as error:
+            self._store.note_failure(error)
+            with suppress(MemfsError):  # a place that cannot be read is no reason to hide what was done
+                return 0, self._backups.kept()
+            return 0, []
 
+    # -- conditions -----------------------------------------------------------------------------------------------
     def _require_found(self, target: Target) -> None:
-        on_disk = any(map(target.named.means, self._edits.own_paths()))
+        on_disk = any(map(target.named.means, self._store.edit_finder.own_paths()))
         if not target.paths and not target.blobs and not on_disk and not target.traces.versions:
             raise ItemNotFound(
                 f"nothing is or ever was called {target.named.reference!r}", hint="give the whole id, or a path"
             )
 
+    def _refuse_state(self, target: Target) -> None:
+        waiting = {
+            self._repository.full(change.path)
+            for operation in self._parts.journal.operations()
+            for change in operation.changes
+            if not holds(change, self._parts, target)
+        }
+        refuse_state(self._repository, waiting, lambda path: target.means(path) and self._may_go(path, target))
+
+    def _may_go(self, path: bytes, target: Target) -> bool:
+        """Whether nothing is at a path, or a version that is known: a person's edit of it is not."""
+        try:
+            return object_id("blob", io.read_file(self._repository.work_tree / os.fsdecode(path))) in target.blobs
+        except FileNotFoundError:
+            return True
+        except MemfsError:
+            return False
+
+    def _refuse_secondary(self) -> None:
+        """Refuse where the secondary location may hold the item and cannot be looked into."""
+        secondary = self._parts.secondary
+        if secondary is None:
+            return
+        if secondary.operations():
+            raise EraseRefused(
+                "writes wait in the secondary location until the workspace's disk takes them",
+                path=str(secondary.place),
+                hint="'memfs status' says why they could not come home; erase when they have",
+            )
+        reason = str(secondary.unreadable or "") or secondary.try_out()
+        gone = next((problem.message for problem in secondary.problems() if problem.code == "StorageUnavailable"), "")
+        if reason or gone:
+            raise EraseRefused(
+                f"the secondary location cannot be looked into: {gone or reason}",
+                path=str(secondary.place),
+                hint="mount that disk, or make it writable; if it is lost, take storage.secondary out of the settings",
+            )
+
+    # -- the plan -------------------------------------------------------------------------------------------------
     def _plan(self, target: Target, done: Rewritten, names: Names) -> ErasePlan:
         below, secondary = self._repository.below, self._parts.secondary
         return ErasePlan(
@@ -231,213 +364,6 @@ class HistoryErase:
             unreachable=tuple(out_of_reach(self._parts)),
         )
 
-
-def _rewrite(repository: Repository, survey: Survey, target: Target, make: Callable[[str, bytes], str]) -> Rewritten:
-    return rewrite(repository, survey, target.blobs, target.cuts, target.traces, make)
-
-
-@contextmanager
-def no_syncs(parts: Parts, why: str, patience: float) -> Iterator[None]:
-    """Hold the sync locks of all workspaces of the repository, and the one for the events of sessions.
-
-    A process that read a session's events before they were removed would store it after the proof of an erase.
-
-    Args:
-        why: what waiting processes report.
-        patience: seconds to wait for each lock.
-
-    Raises:
-        LockTimeout: a sync went on for longer.
-    """
-    states = states_of(parts)
-    spools = [state / append_log.FOLDER for state in states]
-    locked = [*(state / LOCK for state in states), *(one / append_log.LOCK for one in spools if one.is_dir())]
-    with ExitStack() as locks:
-        for path in locked:
-            try:
-                locks.enter_context(FileLock(path).hold(why, timeout=patience))
-            except StorageIO:
-                if path.parent.exists():  # else its branch was dropped meanwhile, and nobody syncs there
-                    raise
-        yield
-
-
-@contextmanager
-def no_writes(parts: Parts, why: str, patience: float) -> Iterator[None]:
-    """Hold the locks of the stores of all workspaces of the repository; the caller holds ``commit.lock``.
-
-    Raises:
-        LockTimeout: a write went on for longer than ``patience`` seconds.
-    """
-    own = parts.lock
-    others = [state / own.path.name for state in states_of(parts) if state != parts.repository.state]
-    with ExitStack() as locks:
-        for lock in (own, *(FileLock(path) for path in others if os.path.lexists(path))):
-            locks.enter_context(lock.hold(why, timeout=patience))
-        yield
-
-
-_ATTEMPTS = 4
-_LOCK_WAIT = 60.0
-_PATIENCE_AT_OPENING = 0.2
-_NEVER = (SETTINGS_FILE, CONTENT, f"{CONTENT}/.gitattributes")
-_AGAIN = "what is to go may still be in history; the next memfs command tries again"
-
-
-class Eraser:
-    """Erases from one workspace and its repository.
-
-    Attributes:
-        ended: the interrupted erase that was ended when the workspace was opened, None where there was none.
-    """
-
-    def __init__(self, store: Store, parts: Parts, backups: Backups) -> None:
-        self._store = store
-        self._parts = parts
-        self._backups = backups
-        self._repository = parts.repository
-        self._history = HistoryErase(parts, store.edit_finder)
-        self.ended: EraseResult | None = None
-
-    @property
-    def unfinished(self) -> bool:
-        """Whether an erase was interrupted and is to be ended."""
-        self._parts.require_open()
-        return erase_record.begun(self._repository)
-
-    def plan(self, reference: str, is_path: bool = False) -> ErasePlan:
-        """What ``erase`` would do; changes nothing.
-
-        Raises:
-            ItemNotFound: nothing ever had that name.
-        """
-        plan = self._history.plan(_named(reference, is_path))
-        unready = self._secondary_unready()
-        served, elsewhere = self._backups_by_reach()
-        refused = plan.refused or (str(unready) if unready else "")
-        return replace(plan, refused=refused, backups=served, backups_elsewhere=elsewhere)
-
-    def erase(self, reference: str, is_path: bool = False, *, rewrite_shared: bool = False) -> EraseResult:
-        """Erase an item, or what is at a path, from everything that memfs can reach on this machine.
-
-        Args:
-            reference: an id, or with ``is_path`` a path from the workspace's folder.
-            rewrite_shared: rewrite also the history of a repository that memfs did not make.
-
-        Raises:
-            EraseRefused: history cannot be rewritten as things stand; nothing was erased.
-            ItemNotFound: nothing ever had that name.
-            MemfsError: it was interrupted; where it had begun, the next opening of the workspace ends it.
-        """
-        if self.unfinished:
-            self._attempts(None)
-        named = _named(reference, is_path)
-        refuse_kind(self._repository)
-        if is_shared(self._repository) and not rewrite_shared:
-            raise EraseRefused(
-                "memfs did not make this repository: others may rely on its history",
-                hint="talk to them, then use --rewrite-shared-history",
-            )
-        flushed = self._store.flush(adopt=False)
-        if flushed.reason:
-            raise EraseRefused(flushed.reason, hint="erase when that is over")
-        unready = self._secondary_unready()
-        if unready is not None:
-            raise unready
-        done = self._attempts(named)
-        assert done is not None  # it was named, so it was done or refused
-        return done
-
-    def take_up(self) -> None:
-        """End an interrupted erase when a workspace is opened; what came of it is among the store's notes."""
-        self._parts.require_open()
-        try:
-            self.ended = self._attempts(None, _PATIENCE_AT_OPENING)
-        except LockTimeout:
-            return  # another process is at it
-        except (MemfsError, OSError) as error:
-            message = f"an erase was interrupted and cannot be ended: {error}"
-            hint = (isinstance(error, CorruptRecord) and error.hint) or _AGAIN
-            self._store.notes.append(Problem(path="", code="EraseUnfinished", message=message, hint=hint))
-            return
-        if self.ended is not None:
-            traces = len(self.ended.proof.hits) + len(self.ended.left)
-            message = f"an interrupted erase was ended; {traces} trace(s) of it are left"
-            hint = f"delete {', '.join(map(str, self.ended.left))}" if self.ended.left else "nothing is to be done"
-            note = Problem(path="", code="EraseEnded", message=message, hint=hint, severity=WARNING)
-            self._store.notes.append(note)
-
-    # -- the steps ------------------------------------------------------------------------------------------------
-    def _attempts(self, named: EraseName | None, patience: float = _LOCK_WAIT) -> EraseResult | None:
-        """Erase what is named, or what a dead process had begun to; None where neither is."""
-        with no_syncs(self._parts, "erase", patience), self._parts.commit_lock.hold("erase", timeout=patience):
-            done = self._rewrite(named)
-        if done is None:
-            return None
-        target, erased = done
-        replaced, left = self._replace_backups()
-        with self._parts.commit_lock.hold("erase", timeout=_LOCK_WAIT):
-            proof = Prover(self._parts, target).prove()
-            erase_record.clear(self._repository, ended=True)
-        self._store.refresh()
-        return replace(erased, proof=proof, purged={**erased.purged, "backups": replaced}, left=tuple(left))
-
-    def _rewrite(self, named: EraseName | None) -> tuple[Target, EraseResult] | None:
-        """Take the target out of history and the stores; the record stays until all else is done."""
-        recover(self._repository)
-        for _ in range(_ATTEMPTS):
-            known = erase_record.read(self._repository) if self.unfinished else None
-            wanted = known.named if known else named
-            if wanted is None:
-                erase_record.clear(self._repository, ended=True)
-                return None
-            try:
-                with no_writes(self._parts, "erase", _LOCK_WAIT):
-                    target, plan, unsigned = self._history.attempt(wanted, known)
-                    purged = purge(self._parts, target)
-            except MovedRef:
-                continue
-            except GitBusy as error:
-                self._sweep()
-                raise EraseRefused(error.message, path=error.path, hint=error.hint) from error
-            except MemfsError:
-                with suppress(MemfsError):
-                    self._sweep()
-                raise
-            head = self._repository.head_commit()
-            return target, EraseResult(plan=plan, unsigned=unsigned, purged=purged, proof=Prover.nothing(), head=head)
-        self._sweep()
-        raise EraseRefused(
-            "the repository changes again and again meanwhile",
-            hint="erase when nobody works in it; the next memfs command ends what was begun",
-        )
-
-    def _sweep(self) -> None:
-        """Take away what was prepared, where nothing was begun."""
-        if not self.unfinished:
-            erase_record.clear(self._repository, ended=True)
-
-    def _secondary_unready(self) -> EraseRefused | None:
-        """Why the secondary location stands in the way: what cannot be looked into may hold the item."""
-        secondary = self._parts.secondary
-        if secondary is None:
-            return None
-        if secondary.operations():
-            return EraseRefused(
-                "writes wait in the secondary location until the workspace's disk takes them",
-                path=str(secondary.place),
-                hint="'memfs status' says why they could not come home; erase when they have",
-            )
-        reason = str(secondary.unreadable or "") or secondary.try_out()
-        gone = next((problem.message for problem in secondary.problems() if problem.code == "StorageUnavailable"), "")
-        if not reason and not gone:
-            return None
-        return EraseRefused(
-            f"the secondary location cannot be looked into: {gone or reason}",
-            path=str(secondary.place),
-            hint="mount that disk, or make it writable; if it is lost, take storage.secondary out of the settings",
-        )
-
     def _backups_by_reach(self) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
         """The backups that exist: those in whose folders a new one would be made, and all others."""
         try:
@@ -446,16 +372,6 @@ class Eraser:
             return (), ()
         served = tuple(path for path in kept if path.parent in places)
         return served, tuple(path for path in kept if path.parent not in places)
-
-    def _replace_backups(self) -> tuple[int, list[Path]]:
-        """Put a new backup in the place of the old ones; return how many went, and those that could not."""
-        try:
-            return self._backups.renew(self._store.note_failure)
-        except LockTimeout as error:
-            self._store.note_failure(error)
-            with suppress(MemfsError):  # a place that cannot be read is no reason to hide what was done
-                return 0, self._backups.kept()
-            return 0, []
 
 
 def _named(reference: str, is_path: bool) -> EraseName:

@@ -1,7 +1,8 @@
-"""Remove an item from every place besides files and git.
+"""Remove an item from every place besides files and git, and prove that it is nowhere.
 
 Each row of the table removes what it can and says what it did; a new store of content adds a row. Places that memfs
-cannot reach, such as remotes and clones, are listed.
+cannot reach, such as remotes and clones, are listed. The proof reads everything that could hold the item once more, and
+changes nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memfs.admin.archive_file import (
@@ -23,15 +24,19 @@ from memfs.admin.archive_file import (
     index_path,
     is_name,
 )
-from memfs.admin.erase_target import Target
+from memfs.admin.erase_target import Target, quoted_at
+from memfs.admin.history_rewrite import journals_of, states_of
 from memfs.errors import ArchiveInvalid, CorruptRecord, MemfsError
 from memfs.fs import append_log, io, zstd
 from memfs.fs.journal import Journal
 from memfs.fs.lock import FileLock
 from memfs.fs.operation import FileChange, Operation
 from memfs.fs.tree import Tree
+from memfs.git.busy import ERASE_FOLDER
 from memfs.git.commit_object import EXPORT
 from memfs.git.layout import discover
+from memfs.git.rewrite_survey import Survey
+from memfs.git.rewrite_text import edit_commit, edit_tag
 from memfs.learning.inbox import FILE as INBOX
 from memfs.learning.inbox import erased
 from memfs.learning.triggers import FILES as WARNINGS
@@ -41,7 +46,7 @@ from memfs.search.cache_folders import Cache, caches, empty, recorded
 from memfs.store.access_log import FOLDER as SERVED
 from memfs.store.access_log import ServedLog
 from memfs.store.parts import CONTENT, Parts
-from memfs.store.recovery import DAMAGED_SUFFIX, FOLDER, SUFFIX, read_aside
+from memfs.store.recovery import DAMAGED_SUFFIX, FOLDER, read_aside
 from memfs.usage import FILE as USES
 from memfs.usage import Usage
 
@@ -127,22 +132,9 @@ def holds(change: FileChange, parts: Parts, target: Target) -> bool:
     return parts.repository.blob_id(data) in target.blobs or target.traces.copied_in(data)
 
 
-def states_of(parts: Parts) -> list[Path]:
-    """The state folders of all workspaces that the repository ever had, those of removed working trees included."""
-    return sorted(path for path in parts.repository.state.parent.iterdir() if path.is_dir())
-
-
 def _journals(parts: Parts, target: Target) -> int:
     """What waits here is committed before; this finds what an interrupted erase left, and what waits elsewhere."""
-    count = _journal(parts.journal, parts, target)
-    for state in states_of(parts):
-        if state != parts.repository.state and os.path.lexists(state / parts.journal.path.name):
-            journal = Journal(state / parts.journal.path.name)
-            try:
-                count += _journal(journal, parts, target)
-            finally:
-                journal.close()
-    return count
+    return sum(_journal(journal, parts, target) for journal in journals_of(parts))
 
 
 def _journal(journal: Journal, parts: Parts, target: Target) -> int:
@@ -166,33 +158,23 @@ def _without(operation: Operation, parts: Parts, target: Target) -> Operation:
 
 
 def _set_aside(parts: Parts, target: Target) -> int:
-    return sum(_set_aside_in(state / FOLDER, parts, target) for state in states_of(parts))
-
-
-def _set_aside_in(folder: Path, parts: Parts, target: Target) -> int:
     count = 0
-    for path in _files(folder):
-        if path.name.endswith(DAMAGED_SUFFIX):  # nobody can tell what is in it
+    for path in _in_states(parts, FOLDER):
+        # Nobody can tell what is in a damaged one.
+        if path.name.endswith(DAMAGED_SUFFIX) or _is_version(path, parts, target):
             io.unlink(path, missing_ok=True)
             count += 1
-            continue
-        if not path.name.endswith(SUFFIX):
+        else:
             count += _drop(path, target)
-            continue
-        try:
-            where, data = read_aside(path)
-        except MemfsError:
-            try:
-                where, data = "", io.read_file(path, _LARGEST)
-            except FileNotFoundError:
-                continue
-        found = FileChange(path=where, old="", new="", data=data)
-        if holds(found, parts, target) or target.named.means(where) or target.traces.quoted_in(data):
-            io.unlink(path, missing_ok=True)
-            count += 1
-    if count:
-        io.sync_folder(folder)
     return count
+
+
+def _is_version(path: Path, parts: Parts, target: Target) -> bool:
+    try:
+        where, data = read_aside(path)
+    except (MemfsError, FileNotFoundError):
+        return False
+    return target.named.means(where) or holds(FileChange(path=where, old="", new="", data=data), parts, target)
 
 
 def _salvage(parts: Parts, target: Target) -> int:
@@ -222,24 +204,21 @@ def _ids(target: Target) -> set[str]:
 
 def _suggestions(parts: Parts, target: Target) -> int:
     """What was suggested of the item, accepted or refused; suggestions that nobody can read may hold anything."""
-    return sum(_suggestions_in(state, parts, target) for state in states_of(parts))
-
-
-def _suggestions_in(state: Path, parts: Parts, target: Target) -> int:
-    path = state / INBOX
-    if not os.path.lexists(path):
-        return 0
-    with FileLock(path.with_suffix(".lock"), home=parts.repository.common_dir).hold("erase", _LOCK_SECONDS):
-        try:
-            kept, gone = erased(parts, io.read_file(path, _LARGEST), target.traces.quoted_in, _ids(target))
-        except FileNotFoundError:
-            return 0
-        except MemfsError:
-            io.unlink(path, missing_ok=True)
-            return 1
-        if gone:
-            io.write_file(path, kept)
-        return gone
+    count = 0
+    for path in [state / INBOX for state in states_of(parts) if os.path.lexists(state / INBOX)]:
+        with FileLock(path.with_suffix(".lock"), home=parts.repository.common_dir).hold("erase", _LOCK_SECONDS):
+            try:
+                kept, gone = erased(parts, io.read_file(path, _LARGEST), target.traces.quoted_in, _ids(target))
+            except FileNotFoundError:
+                continue
+            except MemfsError:
+                io.unlink(path, missing_ok=True)
+                count += 1
+                continue
+            if gone:
+                io.write_file(path, kept)
+            count += gone
+    return count
 
 
 def _served(parts: Parts, target: Target) -> int:
@@ -259,16 +238,15 @@ def _warnings(parts: Parts, target: Target) -> int:  # noqa: ARG001  it is short
 
 def _events(parts: Parts, target: Target) -> int:
     """Pending events of sessions, the notes about them, and what they got."""
-    return sum(_events_in(state, target) for state in states_of(parts))
-
-
-def _events_in(state: Path, target: Target) -> int:
     count = 0
-    for path in append_log.waiting(state / append_log.FOLDER):
-        count += append_log.keep_only(path, lambda text: not _told_in(text, target))
-    for path in _files(state / append_log.FOLDER):
-        count += path.suffix != append_log.SUFFIX and _drop(path, target)
-    for path in (*append_log.kept_aside(state / append_log.FOLDER), *_files(state / TOLD)):
+    for spool in [state / append_log.FOLDER for state in states_of(parts)]:
+        for path in append_log.waiting(spool):
+            count += append_log.keep_only(path, lambda text: not _told_in(text, target))
+        for path in append_log.kept_aside(spool):
+            io.unlink(path, missing_ok=True)
+            count += 1
+        count += sum(_drop(path, target) for path in _files(spool) if path.suffix != append_log.SUFFIX)
+    for path in _in_states(parts, TOLD):
         io.unlink(path, missing_ok=True)
         count += 1
     return count
@@ -299,12 +277,17 @@ def _resolutions(parts: Parts, target: Target) -> int:
 def _merges(parts: Parts, target: Target) -> int:
     """Conflicts that a merge of git's left and nobody has written down yet, where they tell of the item."""
     count = 0
-    for path in [path for state in states_of(parts) for path in _files(state / MERGES)]:
+    for path in _in_states(parts, MERGES):
         data = io.read_file(path, _LARGEST)
         if _told_in(data, target) or any(name in data for name in target.paths):
             io.unlink(path, missing_ok=True)
             count += 1
     return count
+
+
+def _in_states(parts: Parts, folder: str) -> list[Path]:
+    """The files in a folder of the state of each workspace that the repository ever had."""
+    return [path for state in states_of(parts) for path in _files(state / folder)]
 
 
 def _drop(path: Path, target: Target) -> bool:
@@ -339,23 +322,17 @@ def caches_of(parts: Parts) -> list[Cache]:
 
 def _sidecars(parts: Parts, target: Target) -> int:
     """Large values of state documents lie beside them, outside of git."""
-    count = _sidecars_in(parts.tree, parts, target)
-    for root in abandoned(parts):
+    count = 0
+    for root in (parts.tree.root, *abandoned(parts)):
         tree = Tree(root)
         try:
-            count += _sidecars_in(tree, parts, target)
+            for entry in list(tree.scan(CONTENT)):
+                document = document_of_sidecar(entry.path)
+                if document and target.means(parts.repository.full(document)):
+                    tree.remove(entry.path)
+                    count += 1
         finally:
             tree.close()
-    return count
-
-
-def _sidecars_in(tree: Tree, parts: Parts, target: Target) -> int:
-    count = 0
-    for entry in list(tree.scan(CONTENT)):
-        document = document_of_sidecar(entry.path)
-        if document and target.means(parts.repository.full(document)):
-            tree.remove(entry.path)
-            count += 1
     return count
 
 
@@ -454,3 +431,129 @@ def _files(folder: Path) -> Iterator[Path]:
             path = Path(place) / name
             if path.is_file() and not path.is_symlink():
                 yield path
+
+
+# -- the proof -----------------------------------------------------------------------------------------------------
+_KEEP_OUT = ("hooks", "modules")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EraseProof:
+    """What was looked at, and what was found.
+
+    Attributes:
+        objects, files, bytes: how much was read; objects are read unpacked, files as they lie on disk.
+        places: how many of those files by place.
+        hits: where a version of the item, or one of its lines where no line of it may be, still is.
+        quotes: files that stay and hold a line of it.
+    """
+
+    objects: int
+    files: int
+    bytes: int
+    places: dict[str, int]
+    hits: tuple[str, ...]
+    quotes: tuple[str, ...]
+
+
+class Prover:
+    """Looks for one target in one workspace."""
+
+    def __init__(self, parts: Parts, target: Target) -> None:
+        self._parts = parts
+        self._target = target
+        self._traces = target.traces
+        self._words = target.traces.telling
+        self._hits: list[str] = []
+        self._files = 0
+        self._bytes = 0
+        self._quoting: list[str] = []
+
+    def prove(self) -> EraseProof:
+        """Read everything."""
+        survey = Survey(self._parts.repository)
+        self._objects(survey)
+        places = {name: self._scan(name, paths) for name, paths in self._places().items()}
+        return EraseProof(
+            objects=len(survey.facts),
+            files=self._files,
+            bytes=self._bytes,
+            places=places,
+            hits=tuple(self._hits),
+            quotes=quoted_at(survey, self._quoting),
+        )
+
+    # -- git's objects --------------------------------------------------------------------------------------------
+    def _objects(self, survey: Survey) -> None:
+        self._hits += [f"object {blob} is still there" for blob in sorted(self._target.blobs & survey.facts.keys())]
+        folder = self._parts.repository.full(CONTENT)
+        left = survey.versions(folder, self._target.paths.__contains__)
+        self._hits += [
+            f"{os.fsdecode(path)} is still in a commit" for path in sorted(set().union(*left.blobs.values()))
+        ]
+        held = self._held(survey)
+        for name, data in survey.contents(survey.facts):
+            self._bytes += len(data)
+            if self._is_hit(survey.facts[name].kind, name, data, held):
+                self._hits.append(f"{survey.facts[name].kind} {name} holds it")
+
+    def _is_hit(self, kind: str, name: str, data: bytes, held: set[str]) -> bool:
+        if kind == "blob":
+            return self._traces.copied_in(data) and name not in held
+        if kind == "tree":
+            return any(b" %s." % word in data for word in self._words)
+        if kind == "commit":
+            return edit_commit(data, {}, self._traces, names=False) != data
+        return kind == "tag" and edit_tag(data, {}, self._traces) != data
+
+    def _held(self, survey: Survey) -> set[str]:
+        """The blobs that some commit holds: files of others, which may quote the item."""
+        blobs = survey.contents(survey.of_kind("blob"))
+        self._quoting = quoting = [name for name, data in blobs if self._traces.quoted_in(data)]
+        return {blob for found in survey.holding(quoting).values() for blob in found}
+
+    # -- files ----------------------------------------------------------------------------------------------------
+    def _places(self) -> dict[str, list[Path]]:
+        """Files by the place they belong to."""
+        parts = self._parts
+        common, state = parts.repository.common_dir, parts.repository.common_dir / "memfs"
+        record = parts.repository.state / ERASE_FOLDER
+        places: dict[str, list[Path]] = {
+            "packs and loose objects": list(_files(common / "objects")),
+            "reflogs": list(_files(common / "logs")),
+            "journal and state": [path for path in _files(state) if not path.is_relative_to(record)],
+            "caches": [path for cache in caches_of(parts) for path in _files(cache.folder)],
+            "folders that branches left": [path for root in abandoned(parts) for path in _files(root / CONTENT)],
+        }
+        seen = {common / "objects", common / "logs", state, *(common / name for name in _KEEP_OUT)}
+        places["other files of git"] = [
+            path for path in _files(common) if not any(path.is_relative_to(folder) for folder in seen)
+        ]
+        if parts.secondary is not None:
+            places["secondary location"] = list(_files(parts.secondary.folder))
+        return places
+
+    def _scan(self, place: str, paths: list[Path]) -> int:
+        for path in paths:
+            found = self._in_file(path)
+            if found:
+                self._hits.append(f"{place}: {path} holds it")
+        return len(paths)
+
+    def _in_file(self, path: Path) -> bool:
+        longest = max(map(len, (*self._traces.phrases, *self._words)), default=1)
+        rest = b""
+        try:
+            fd = io.open_file(path, os.O_RDONLY | os.O_NONBLOCK)
+        except (OSError, MemfsError):
+            return False
+        try:
+            self._files += 1
+            while piece := os.read(fd, _PIECE):
+                self._bytes += len(piece)
+                if self._traces.quoted_in(rest + piece) or any(word in rest + piece for word in self._words):
+                    return True
+                rest = piece[-longest:]
+        finally:
+            os.close(fd)
+        return False

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from memfs.errors import MemfsError
 from memfs.fs.operation import FileChange
@@ -74,6 +75,40 @@ class Target:
         return path in self.paths or path in self.copies
 
 
+def to_record(target: Target) -> dict[str, Any]:
+    """What ``from_record`` makes the target of again, where an erase is interrupted."""
+    return {
+        "reference": target.named.reference,
+        "is_path": target.named.is_path,
+        "paths": sorted(os.fsdecode(path) for path in target.paths),
+        "blobs": sorted(target.blobs),
+        "versions": [sorted(phrase.hex() for phrase in version) for version in target.traces.versions],
+        "names": [name.hex() for name in target.traces.names],
+    }
+
+
+def from_record(record: Mapping[str, Any]) -> Target:
+    """The target that an interrupted erase has noted.
+
+    Raises:
+        ValueError, KeyError, TypeError: something in it is not what ``to_record`` writes.
+    """
+    if type(record["is_path"]) is not bool or not all(map(HEX.fullmatch, (*record["blobs"], *record["gone"]))):
+        raise ValueError("it names no object")
+    versions = (frozenset(map(bytes.fromhex, version)) for version in record["versions"])
+    return Target(
+        named=EraseName(reference=os.fsdecode(record["reference"]), is_path=record["is_path"]),
+        paths=frozenset(map(os.fsencode, record["paths"])),
+        blobs=frozenset(record["blobs"]),
+        cuts={},
+        copies=(),
+        loose=0,
+        traces=Traces(versions=tuple(versions), names=tuple(map(bytes.fromhex, record["names"]))),
+        quotes=(),
+        gone=frozenset(record["gone"]),
+    )
+
+
 class TargetFinder:
     """Finds the target in one workspace and one survey of its repository."""
 
@@ -91,12 +126,13 @@ class TargetFinder:
         trivial = {self._parts.repository.blob_id(data) for _, data in contents if len(data.strip()) < _TRIVIAL}
         texts = [(path, data) for path, data in contents if len(data.strip()) >= _TRIVIAL]
         texts += [(change.path, change.data or b"") for change in self._elsewhere()]
-        blobs = (blobs - trivial) | self._old_blobs()
+        blobs = (blobs - trivial) | (self._survey.facts.keys() & (self._known.blobs if self._known else ()))
         traces = self._traces(texts, names | set(self._said(texts)))
         lines = {line.strip() for _, data in texts for line in data.splitlines() if len(line.strip()) >= _WHOLE}
         loose, quotes = self._look_through(blobs, traces, lines)
         blobs |= loose
-        paths = {path for found in versions.blobs.values() for path in found} | self._old_paths()
+        paths = {path for found in versions.blobs.values() for path in found}
+        paths |= self._known.paths if self._known else set()
         copies = set(self._survey.paths(blobs)) - paths
         return Target(
             named=self._named,
@@ -108,12 +144,6 @@ class TargetFinder:
             traces=traces,
             quotes=quotes,
         )
-
-    def _old_blobs(self) -> set[str]:
-        return {blob for blob in self._known.blobs if blob in self._survey.facts} if self._known else set()
-
-    def _old_paths(self) -> frozenset[bytes]:
-        return self._known.paths if self._known else frozenset()
 
     # -- versions -------------------------------------------------------------------------------------------------
     def _versions(self) -> tuple[set[str], Versions]:

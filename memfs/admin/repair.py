@@ -33,8 +33,6 @@ _DEPTH = 200
 
 Whole = tuple[bytes, str]
 """A whole content, and where it was found, in words."""
-Spare = Callable[[Parts, str, str], Whole | None]
-"""Looks for the content of a path with a given blob id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +158,7 @@ class Repairer:
         return _lost(path, "; ".join(filter(None, (problem.message, problem.hint))))
 
     def _whole(self, path: str, blob: str) -> Whole | None:
-        return next((found for spare in SPARES if blob and (found := spare(self._parts, path, blob))), None)
+        return (_from_journal(self._parts, path, blob) or _from_history(self._parts, path, blob)) if blob else None
 
     def _older(self, path: str) -> Whole | None:
         """The newest valid version that the journal or history has."""
@@ -314,6 +312,3 @@ def _from_history(parts: Parts, path: str, blob: str) -> Whole | None:
             if entry is not None and entry.id == blob:
                 return data, f"commit {revision.short}"
     return data, "git"
-
-
-SPARES: tuple[Spare, ...] = (_from_journal, _from_history)

@@ -23,7 +23,6 @@ from memfs.admin.backup_file import (
     files_of,
     parts_of,
     reading,
-    remove_folder,
     snapshot_of,
     untakable,
     verify,
@@ -79,7 +78,7 @@ def restore(backup: Path, target: Path, *, history: bool = True) -> RestoreResul
         _sweep(target)
     building = target.with_name(f".{target.name}.{os.getpid()}{_UNFINISHED}")
     if not io.mkdir(building, 0o700):  # of a killed one that had our number, as in a container that was restarted
-        remove_folder(building)
+        io.remove_all(building)
         io.mkdir(building, 0o700)
     try:
         others = _build(backup, building, history)
@@ -90,7 +89,7 @@ def restore(backup: Path, target: Path, *, history: bool = True) -> RestoreResul
         io.sync_folder(target.parent)
     except BaseException:
         with suppress(MemfsError, OSError):
-            remove_folder(building)
+            io.remove_all(building)
         raise
     return RestoreResult(
         root=_below(target, manifest.prefix), files=len(manifest.files), manifest=manifest, others=others
@@ -127,7 +126,7 @@ def _sweep(target: Path) -> None:
         process = name.removeprefix(begin).removesuffix(_UNFINISHED)
         if name == f"{begin}{process}{_UNFINISHED}" and process.isdecimal() and not io.lives(int(process)):
             with suppress(MemfsError, OSError):
-                remove_folder(target.parent / name)
+                io.remove_all(target.parent / name)
 
 
 def _umask() -> int:

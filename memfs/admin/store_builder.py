@@ -1,6 +1,7 @@
 """Build the store of one workspace from its folder and settings: repository, index, lock, quota and file watch.
 
-While a workspace may be created at a place, no other process creates one there.
+The secondary location counts from a person's own settings, or from ``configuration/system_config.json`` in a workspace
+that they trust. While a workspace may be created at a place, no other process creates one there.
 """
 
 from __future__ import annotations
@@ -18,10 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from memfs import private, trust
 from memfs.admin.format import check_format
-from memfs.admin.secondary import find_secondary
 from memfs.config import first_policies, load, load_kinds, make_root
-from memfs.config_names import RETENTION_POLICY, SETTINGS_FILE
-from memfs.errors import BranchQuarantined, MemfsError, RepoUnsupported
+from memfs.config_names import RETENTION_POLICY, SETTINGS_FILE, SYSTEM_CONFIG
+from memfs.errors import BranchQuarantined, FormatUnsupported, MemfsError, RepoUnsupported, SettingInvalid
 from memfs.format.codec import Codec
 from memfs.fs import io, own_branch
 from memfs.fs.journal import Journal
@@ -40,7 +40,9 @@ from memfs.settings import Settings
 from memfs.store import Store
 from memfs.store.access_log import FOLDER as SERVED_FOLDER
 from memfs.store.access_log import ServedLog
-from memfs.store.parts import Parts, StorePolicy
+from memfs.store.failover import Secondary
+from memfs.store.parts import READ_LIMIT, Parts, StorePolicy
+from memfs.trust import standing
 from memfs.usage import FILE as USAGE_FILE
 from memfs.usage import Usage
 
@@ -272,3 +274,81 @@ def _replaced_links(repository: Repository) -> Iterator[Problem]:
 def examine(checker: Checker) -> Iterator[Problem]:
     """The same, for ``memfs check``."""
     yield from problems(checker.parts.repository, checker.parts.policy.agent)
+
+
+_SECONDARY = "storage.secondary"
+_SECONDARY_KEY = "secondary.path"
+
+
+def find_secondary(tree: Tree, repository: Repository, journal: Journal, setting: str) -> Secondary | None:
+    """The secondary location, None where none is configured, or only by a file that does not count or will not do;
+    ``secondary_problems`` says so.
+
+    Args:
+        setting: the value of ``storage.secondary``, "" for none.
+
+    Raises:
+        SettingInvalid: the setting names a place that will not do.
+    """
+    if setting:
+        return Secondary(usable(setting, repository, _SECONDARY), tree.root, journal)
+    named = _from_document(tree)
+    try:
+        return Secondary(usable(named, repository, _SECONDARY_KEY), tree.root, journal) if named else None
+    except SettingInvalid:
+        return None
+
+
+def secondary_problems(tree: Tree, repository: Repository, secondary: Secondary | None) -> list[Problem]:
+    """What is wrong with the choice of the place."""
+    if secondary is not None:
+        return [_same_disk(secondary)] if _shares_disk(secondary.place, tree.root) else []
+    named = _from_document(tree)
+    try:
+        if named:
+            usable(named, repository, _SECONDARY_KEY)
+    except SettingInvalid as error:
+        return [Problem.of(error, SYSTEM_CONFIG)]
+    return []
+
+
+def usable(named: object, repository: Repository, field: str) -> Path:
+    """The folder, if it may serve.
+
+    Raises:
+        SettingInvalid: it is not absolute, or lies in the workspace or its repository.
+    """
+    hint = "name an absolute folder on another disk"
+    place = Path(str(named)).expanduser()
+    if not place.is_absolute() or "\0" in str(named):
+        raise SettingInvalid("the secondary location is not an absolute path", field=field, hint=hint)
+    real = Path(os.path.realpath(place))
+    for inside in (repository.work_tree, repository.workspace, repository.git_dir, repository.common_dir):
+        if real.is_relative_to(os.path.realpath(inside)):
+            raise SettingInvalid(f"the secondary location lies inside {inside}", field=field, hint=hint)
+    return real
+
+
+def _from_document(tree: Tree) -> object:
+    """The place that ``system_config.json`` names, where that counts; asked only if the word is in it."""
+    try:
+        if b"secondary" not in tree.read(SYSTEM_CONFIG, READ_LIMIT).data:
+            return None
+    except (MemfsError, FileNotFoundError, FormatUnsupported):
+        return None
+    return standing(tree.root).value(SYSTEM_CONFIG, _SECONDARY_KEY)
+
+
+def _shares_disk(place: Path, root: Path) -> bool:
+    existing = next(folder for folder in (place, *place.parents) if os.path.exists(folder))
+    return os.stat(existing).st_dev == os.stat(root).st_dev
+
+
+def _same_disk(secondary: Secondary) -> Problem:
+    return Problem(
+        path=str(secondary.place),
+        code="SameDisk",
+        message="the secondary location is on the workspace's own disk and fills and fails with it",
+        hint=f"set {_SECONDARY} to a folder on another disk",
+        severity=WARNING,
+    )

@@ -204,7 +204,7 @@ def tally(store: Store, parts: Parts) -> MemoryTally:
         layers=dict(layers.most_common()),
         type_bytes=sizes,
         content_bytes=sum(sizes.values()),
-        repository_bytes=_weight(parts.repository.common_dir / "objects"),
+        repository_bytes=weigh(parts.repository.common_dir / "objects"),
         index_bytes=parts.index.stats().bytes,
     )
 
@@ -220,14 +220,3 @@ def numbers(store: Store, parts: Parts) -> tuple[dict[str, int], dict[str, int]]
             counts[kind.name] += 1
             sizes[kind.name] += stamp.size
     return dict(counts.most_common()), dict(sizes)
-
-
-def _weight(folder: Path) -> int:
-    total = 0
-    for place, _folders, names in os.walk(folder):
-        for name in names:
-            try:
-                total += os.lstat(os.path.join(place, name)).st_size
-            except FileNotFoundError:  # git removes objects it has packed
-                continue
-    return total

@@ -127,11 +127,9 @@ def end(place: Place, process: int = 0) -> None:
 
 
 def _remove(*folders: Path | None) -> None:
-    from memfs.admin.backup_file import remove_folder
-
     for folder in filter(None, folders):
         with contextlib.suppress(StorageIO, OSError):  # what is left lies where things pass
-            remove_folder(folder)
+            io.remove_all(folder)
 
 
 def close_all() -> None:

@@ -345,6 +345,23 @@ def rmdir(path: str | os.PathLike[str], dir_fd: int | None = None) -> None:
         os.rmdir(path, dir_fd=dir_fd)
 
 
+def remove_all(path: Path) -> int:
+    """Remove a file, or a folder with all in it, following no link; return how many files that were.
+
+    What is gone already is none.
+    """
+    if path.is_dir() and not path.is_symlink():
+        removed = sum(remove_all(inner) for inner in sorted(path.iterdir()))
+        with suppress(FileNotFoundError):
+            rmdir(path)
+        return removed
+    try:
+        unlink(path)
+    except FileNotFoundError:
+        return 0
+    return 1
+
+
 def touch(path: str | os.PathLike[str] | int, moment: int | None = None) -> None:
     """Give a file, named or open, the present time, or a moment in nanoseconds."""
     with operation("touch", str(path) if isinstance(path, int) else path):

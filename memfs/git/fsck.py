@@ -12,10 +12,12 @@ from dataclasses import dataclass
 
 from memfs.errors import HistoryError, MemfsError
 from memfs.git import objects
+from memfs.git.index import entries_of
 from memfs.git.maintenance import PATIENCE
-from memfs.git.objects import Object, Objects, TreeEntry, add, encode_tree
+from memfs.git.objects import Object, Objects, TreeEntry
 from memfs.git.process import finish
 from memfs.git.repository import Repository
+from memfs.git.tree import build
 from memfs.model.item import object_id
 
 _ARGUMENTS = ("--full", "--strict", "--no-dangling", "--no-progress", "--name-objects")
@@ -124,29 +126,7 @@ def _whole(repository: Repository, name: str) -> bool:
 
 def _trees_of_index(repository: Repository) -> Objects:
     """The trees that a commit of the person's index would have."""
-    out = repository.git.run("ls-files", "-t", "-s", "-z", "--cached", "--full-name")
-    top: dict[bytes, object] = {}
-    for row in out.split(b"\0")[:-1]:
-        facts, _, path = row.partition(b"\t")
-        _, mode, name, stage = facts.decode("ascii").split(" ")
-        folder = top
-        *above, last = path.split(b"/")
-        for part in above:
-            inner = folder.setdefault(part, {})
-            if isinstance(inner, dict):
-                folder = inner
-        if stage == "0":
-            folder[last] = TreeEntry(mode, name)
+    staged = {one.path: TreeEntry(one.mode, one.blob) for one in entries_of(repository.git) if one.stage == 0}
     made: Objects = {}
-    _built(top, made)
+    build(staged, made)
     return made
-
-
-def _built(folder: dict[bytes, object], made: Objects) -> TreeEntry:
-    entries = {}
-    for name, inner in folder.items():
-        if isinstance(inner, dict):
-            entries[name] = _built(inner, made)
-        elif isinstance(inner, TreeEntry):
-            entries[name] = inner
-    return TreeEntry(objects.FOLDER, add(made, "tree", encode_tree(entries)))

@@ -96,6 +96,26 @@ def staged_changes(
     return changes
 
 
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """A row of an index: path below the top of the working tree, mode, blob, and 0 but where a merge is unfinished."""
+
+    path: bytes
+    mode: str
+    blob: str
+    stage: int
+
+
+def entries_of(git: GitCommands) -> list[IndexEntry]:
+    """Everything that the person's index names."""
+    rows = []
+    for row in git.run("ls-files", "-t", "-s", "-z", "--full-name").split(b"\0")[:-1]:
+        facts, _, path = row.partition(b"\t")
+        _, mode, blob, stage = facts.decode("ascii").split(" ")
+        rows.append(IndexEntry(path, mode, blob, int(stage)))
+    return rows
+
+
 def left_out(git: GitCommands) -> frozenset[bytes]:
     """The paths that git leaves out of the working tree by the person's wish (sparse checkout, skip-worktree)."""
     out = git.run("ls-files", "-t", "-z", "--cached", "--full-name")

@@ -26,6 +26,7 @@ EXECUTABLE = "100755"
 REGULAR = (FILE, EXECUTABLE)
 """The modes of files: what else a tree names is a folder, a link or a submodule."""
 FOLDER = "40000"
+SUBMODULE = "160000"
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 LARGEST = 1 << 28
 _ROW = re.compile(rb"([^ ]*) ([^\0]*)\0(.{20})", re.DOTALL)

@@ -6,12 +6,13 @@ New objects are made through a function of the caller's; nothing is removed and 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from graphlib import TopologicalSorter
 from types import MappingProxyType
 
 from memfs.errors import HistoryUnavailable
 from memfs.git.ancestry import cut_off
-from memfs.git.objects import EMPTY_TREE, FOLDER, Objects, add, encode_tree
+from memfs.git.objects import EMPTY_TREE, FOLDER, Objects, TreeEntry, add, encode_tree
 from memfs.git.refs import HEX, NULL
 from memfs.git.repository import Repository
 from memfs.git.rewrite_survey import PATIENCE, Survey
@@ -20,11 +21,12 @@ from memfs.git.rewrite_text import (
     edit_commit,
     edit_tag,
     edit_tree,
-    encode_entries,
     entries,
+    headers,
     is_signed,
     named_in_commit,
 )
+from memfs.git.tree import build
 
 Make = Callable[[str, bytes], str]
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -65,123 +67,82 @@ def rewrite(
         replaced: commits that disappear, with the one that takes their place, or ``NULL``: who names such a one as
             a parent has one parent less, and a tag of it is gone.
     """
-    done = _Rewriter(repository, survey, frozenset(blobs), cuts, traces, make)
-    done.replace(replaced)
-    return done.run()
+    rewriter = _Rewriter(repository, survey, frozenset(blobs), cuts, traces, make)
+    rewriter.replace(replaced)
+    return rewriter.run()
 
 
+@dataclass(slots=True)
 class _Rewriter:
-    def __init__(
-        self,
-        repository: Repository,
-        survey: Survey,
-        blobs: frozenset[str],
-        cuts: Mapping[str, Collection[bytes]],
-        traces: Traces,
-        make: Make,
-    ) -> None:
-        self._repository = repository
-        self._survey = survey
-        self._blobs = blobs
-        self._cuts = cuts
-        self._traces = traces
-        self._store = make
-        self._made: set[str] = set()
-        self._mapped: dict[str, str] = {}
-        self._table: dict[bytes, bytes | None] = dict.fromkeys(map(bytes.fromhex, blobs))
-        self._held: dict[str, frozenset[str]] = {}
-        self._gone = set(blobs)
-        self._unsigned = 0
-        self._commits = 0
+    repository: Repository
+    survey: Survey
+    blobs: frozenset[str]
+    cuts: Mapping[str, Collection[bytes]]
+    traces: Traces
+    store: Make
+    made: set[str] = field(default_factory=set)
+    mapped: dict[str, str] = field(default_factory=dict)
+    held: dict[str, frozenset[str]] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+    unsigned: int = 0
+    commits: int = 0
 
     def replace(self, commits: Mapping[str, str]) -> None:
-        self._mapped.update(commits)
-        self._gone.update(commits)
+        self.mapped.update(commits)
+        self.gone.update(commits)
 
     def run(self) -> Rewritten:
+        self.gone |= self.blobs
         self._trees()
         notes = self._notes_commits()
         touching = self._touching()
-        order = [commit for commit in self._oldest_first() if commit not in self._gone]
+        parents = {commit: above for commit, (_, above) in self.survey.commits.items()}
+        order = [commit for commit in oldest_first(parents, parents) if commit not in self.gone]
         for commit in order:
             if commit not in notes:
                 self._commit(commit, commit in touching)
         self._note_commits([commit for commit in order if commit in notes])
         self._tags()
-        self._gone -= self._made
-        return Rewritten(
-            mapped=self._mapped, gone=frozenset(self._gone), commits=self._commits, unsigned=self._unsigned
-        )
+        self.gone -= self.made
+        return Rewritten(mapped=self.mapped, gone=frozenset(self.gone), commits=self.commits, unsigned=self.unsigned)
 
     def _make(self, kind: str, data: bytes) -> str:
-        name = self._store(kind, data)
-        self._made.add(name)
+        name = self.store(kind, data)
+        self.made.add(name)
         return name
 
     def _replace(self, old: str, kind: str, before: bytes, after: bytes) -> None:
         if after != before:
-            self._mapped[old] = self._make(kind, after)
-            self._gone.add(old)
+            self.mapped[old] = self._make(kind, after)
+            self.gone.add(old)
 
     # -- trees ----------------------------------------------------------------------------------------------------
     def _trees(self) -> None:
-        direct = self._survey.holding(self._blobs)
-        affected = self._survey.above([*direct, *self._cuts])
-        for level in self._levels(affected):
-            for tree, data in self._survey.contents(level):
-                inner = (self._held.get(name, frozenset()) for name in self._survey.inner[tree])
-                self._held[tree] = frozenset(direct.get(tree, ())).union(*inner)
-                cut = self._cuts.get(tree, ())
-                after = edit_tree(data, cut, self._table)
+        direct = self.survey.holding(self.blobs)
+        table: dict[bytes, bytes | None] = dict.fromkeys(map(bytes.fromhex, self.blobs))
+        affected = self.survey.above([*direct, *self.cuts])
+        for level in _levels({tree: set(affected.intersection(self.survey.inner[tree])) for tree in affected}):
+            for tree, data in self.survey.contents(level):
+                inner = (self.held.get(name, frozenset()) for name in self.survey.inner[tree])
+                self.held[tree] = frozenset(direct.get(tree, ())).union(*inner)
+                cut = self.cuts.get(tree, ())
+                after = edit_tree(data, cut, table)
                 if after:
                     self._replace(tree, "tree", data, after)
                 elif data:  # nobody will name it: the folder goes from the tree above
-                    self._mapped[tree] = EMPTY_TREE
-                    self._gone.add(tree)
-                if tree in self._mapped:
-                    self._table[bytes.fromhex(tree)] = bytes.fromhex(self._mapped[tree]) if after else None
-
-    def _levels(self, affected: Collection[str]) -> Iterator[list[str]]:
-        """The trees to be changed, each after those in it."""
-        inside = {tree: [name for name in self._survey.inner[tree] if name in affected] for tree in affected}
-        outer: dict[str, list[str]] = {}
-        for tree, inner in inside.items():
-            for name in inner:
-                outer.setdefault(name, []).append(tree)
-        open_below = {tree: len(inner) for tree, inner in inside.items()}
-        level = [tree for tree, count in open_below.items() if not count]
-        while level:
-            yield level
-            following = []
-            for tree in level:
-                for above in outer.get(tree, ()):
-                    open_below[above] -= 1
-                    if not open_below[above]:
-                        following.append(above)
-            level = following
+                    self.mapped[tree] = EMPTY_TREE
+                    self.gone.add(tree)
+                if tree in self.mapped:
+                    table[bytes.fromhex(tree)] = bytes.fromhex(self.mapped[tree]) if after else None
 
     # -- commits --------------------------------------------------------------------------------------------------
-    def _oldest_first(self) -> Iterator[str]:
-        commits = self._survey.commits
-        done: set[str] = set()
-        for start in commits:
-            stack = [(start, False)]
-            while stack:
-                commit, ready = stack.pop()
-                if ready:
-                    yield commit
-                elif commit not in done:
-                    done.add(commit)
-                    stack.append((commit, True))
-                    stack.extend((parent, False) for parent in commits[commit][1] if parent in commits)
-
     def _touching(self) -> set[str]:
         """The commits that wrote, changed or removed the item: their messages may name it in a word."""
-        commits = self._survey.commits
+        commits = self.survey.commits
         nothing: frozenset[str] = frozenset()
 
         def held(commit: str) -> frozenset[str]:
-            return self._held.get(commits[commit][0], nothing) if commit in commits else nothing
+            return self.held.get(commits[commit][0], nothing) if commit in commits else nothing
 
         return {
             commit
@@ -189,74 +150,70 @@ class _Rewriter:
             if any(held(parent) != held(commit) for parent in parents) or (not parents and held(commit))
         }
 
-    def _commit(self, commit: str, touching: bool, extra: Mapping[str, str] | None = None) -> None:
-        tree, parents = self._survey.commits[commit]
-        replaced = self._mapped if not extra else {**{name: self._mapped.get(name, name) for name in parents}, **extra}
+    def _commit(self, commit: str, touching: bool) -> None:
+        tree, _ = self.survey.commits[commit]
         data = self._raw(commit)
-        after = edit_commit(data, replaced, self._traces, touching)
+        after = edit_commit(data, self.mapped, self.traces, touching)
         if after != data:
-            self._commits += 1
-            self._unsigned += is_signed(data)
+            self.commits += 1
+            self.unsigned += is_signed(data)
             if named_in_commit(after)[0] == EMPTY_TREE and tree != EMPTY_TREE:
                 self._make("tree", b"")
         self._replace(commit, "commit", data, after)
 
     def _raw(self, name: str) -> bytes:
-        return self._repository.object(name).data
+        return self.repository.object(name).data
 
     # -- notes ----------------------------------------------------------------------------------------------------
     def _notes_commits(self) -> set[str]:
-        out = self._repository.git.run("rev-list", "--glob=refs/notes/*", timeout=PATIENCE)
-        like = {commit for commit, (tree, _) in self._survey.commits.items() if tree in self._survey.notelike}
+        out = self.repository.git.run("rev-list", "--glob=refs/notes/*", timeout=PATIENCE)
+        like = {commit for commit, (tree, _) in self.survey.commits.items() if tree in self.survey.notelike}
         return like.union(out.decode("ascii", "replace").split())
 
     def _note_commits(self, commits: list[str]) -> None:
         """Notes are named by what they are about: they follow it to its new name."""
         blobs: dict[str, str] = {}
         for commit in commits:
-            tree = self._survey.commits[commit][0]
-            if tree not in self._survey.inner:
-                continue
-            rows = list(self._flat(tree, b""))
-            new = [(path, mode, self._note(found, blobs)) for path, mode, found in rows]
-            renamed = [(self._about(path), mode, found) for path, mode, found in new if found not in self._blobs]
-            extra = {}
-            if renamed != rows:
-                extra[tree] = self._nested(renamed)
-                self._retire(tree, keep=extra[tree])
-            self._commit(commit, False, extra or None)
-        still = self._held_elsewhere(blobs)
-        self._gone.update(set(blobs) - still)
-        self._mapped.update({old: new for old, new in blobs.items() if old not in still})
+            tree = self.survey.commits[commit][0]
+            if tree in self.survey.inner:
+                self._note_tree(tree, blobs)
+            self._commit(commit, touching=False)
+        holding = self.survey.holding(blobs)
+        still = {found for tree, held in holding.items() if tree not in self.gone for found in held}
+        self.gone.update(set(blobs) - still)
+        self.mapped.update({old: new for old, new in blobs.items() if old not in still})
 
-    def _held_elsewhere(self, blobs: Collection[str]) -> set[str]:
-        holding = self._survey.holding(blobs)
-        return {found for tree, held in holding.items() if tree not in self._gone for found in held}
+    def _note_tree(self, tree: str, blobs: dict[str, str]) -> None:
+        rows = list(self._flat(tree, b""))
+        kept = [(path, mode, found) for path, mode, found in rows if found not in self.blobs]
+        new = [(self._about(path), mode, self._note(found, blobs)) for path, mode, found in kept]
+        if new != rows:
+            objects: Objects = {}
+            self.mapped[tree] = build({path: TreeEntry(mode.decode(), found) for path, mode, found in new}, objects)
+            for made in objects.values():
+                self._make(made.kind, made.data)
+            self.gone.update(self._folders(tree))
 
-    def _retire(self, tree: str, keep: str) -> None:
-        """An old tree of notes, with all in it, is replaced."""
-        if tree in self._gone or tree == EMPTY_TREE:
-            return
-        self._gone.add(tree)
-        self._mapped[tree] = keep
-        for inner in self._survey.inner.get(tree, ()):
-            self._retire(inner, keep)
+    def _folders(self, tree: str) -> Iterator[str]:
+        yield tree
+        for inner in self.survey.inner.get(tree, ()):
+            yield from self._folders(inner)
 
     def _flat(self, tree: str, above: bytes) -> Iterator[tuple[bytes, bytes, str]]:
         for mode, name, binary in entries(self._raw(tree)):
-            if mode == FOLDER.encode() and binary.hex() in self._survey.inner:
+            if mode == FOLDER.encode() and binary.hex() in self.survey.inner:
                 yield from self._flat(binary.hex(), above + name + b"/")
             else:
                 yield above + name, mode, binary.hex()
 
     def _note(self, blob: str, blobs: dict[str, str]) -> str:
-        if blob in blobs or blob in self._blobs:
-            return blobs.get(blob, blob)
-        facts = self._survey.facts.get(blob)
+        if blob in blobs:
+            return blobs[blob]
+        facts = self.survey.facts.get(blob)
         if facts is None or facts.kind != "blob":
             return blob
         data = self._raw(blob)
-        plain = self._traces.redact(data)
+        plain = self.traces.redact(data)
         if plain == data:
             return blob
         blobs[blob] = self._make("blob", plain)
@@ -264,35 +221,23 @@ class _Rewriter:
 
     def _about(self, path: bytes) -> bytes:
         name = path.replace(b"/", b"").decode("ascii", "replace")
-        new = self._mapped.get(name, NULL) if HEX.fullmatch(name) else NULL
+        new = self.mapped.get(name, NULL) if HEX.fullmatch(name) else NULL
         return path if new == NULL else new.encode()
-
-    def _nested(self, rows: Collection[tuple[bytes, bytes, str]]) -> str:
-        here: list[tuple[bytes, bytes, str]] = []
-        below: dict[bytes, list[tuple[bytes, bytes, str]]] = {}
-        for path, mode, found in rows:
-            name, slash, rest = path.partition(b"/")
-            if slash:
-                below.setdefault(name, []).append((rest, mode, found))
-            else:
-                here.append((mode, name, found))
-        here += [(FOLDER.encode(), name, self._nested(inner)) for name, inner in below.items()]
-        return self._make("tree", encode_entries(here))
 
     # -- tags -----------------------------------------------------------------------------------------------------
     def _tags(self) -> None:
-        raw = dict(self._survey.contents(self._survey.of_kind("tag")))
+        raw = dict(self.survey.contents(self.survey.of_kind("tag")))
 
         def edit(name: str) -> None:
             data = raw.pop(name)
             target = data.split(b"\n", 1)[0].removeprefix(b"object ").decode("ascii", "replace")
             if target in raw:
                 edit(target)
-            if self._mapped.get(target) == NULL:
+            if self.mapped.get(target) == NULL:
                 self.replace({name: NULL})
                 return
-            after = edit_tag(data, self._mapped, self._traces)
-            self._unsigned += after != data and is_signed(data)
+            after = edit_tag(data, self.mapped, self.traces)
+            self.unsigned += after != data and is_signed(data)
             self._replace(name, "tag", data, after)
 
         while raw:
@@ -314,13 +259,13 @@ def cut_point(parents: Parents, times: Mapping[str, int], tips: Iterable[str], b
     Returns:
         None where there is none, or nothing lies above it.
     """
-    order = newest_first(parents, tips)
+    order = oldest_first(parents, tips)
     latest: dict[str, int] = {}
-    for commit in reversed(order):
+    for commit in order:
         above = (latest[parent] for parent in parents[commit] if parent in latest)
         latest[commit] = max(times[commit], *above, times[commit])
     open_lines = {commit for commit in tips if commit in parents}
-    for commit in order:
+    for commit in reversed(order):
         if open_lines == {commit} and latest[commit] < before:
             return commit if parents[commit] else None
         open_lines.discard(commit)
@@ -328,23 +273,21 @@ def cut_point(parents: Parents, times: Mapping[str, int], tips: Iterable[str], b
     return None
 
 
-def newest_first(parents: Parents, tips: Iterable[str]) -> list[str]:
-    """The commits that lead to some tips, none before one that came of it."""
+def oldest_first(parents: Parents, tips: Iterable[str]) -> list[str]:
+    """The commits that lead to some tips, none before one that it came of."""
     reached = above(parents, tips)
-    children = dict.fromkeys(reached, 0)
-    for commit in reached:
-        for parent in set(parents[commit]) & reached:
-            children[parent] += 1
-    ready = [commit for commit, count in children.items() if not count]
-    order = []
-    while ready:
-        commit = ready.pop()
-        order.append(commit)
-        for parent in set(parents[commit]) & reached:
-            children[parent] -= 1
-            if not children[parent]:
-                ready.append(parent)
-    return order
+    sorter = TopologicalSorter({commit: reached.intersection(parents[commit]) for commit in reached})
+    return list(sorter.static_order())
+
+
+def _levels(inside: Mapping[str, Collection[str]]) -> Iterator[tuple[str, ...]]:
+    """Trees, each in a later level than those in it."""
+    sorter = TopologicalSorter(inside)
+    sorter.prepare()
+    while sorter.is_active():
+        level = sorter.get_ready()
+        yield level
+        sorter.done(*level)
 
 
 def above(parents: Parents, tips: Iterable[str], without: Collection[str] = ()) -> set[str]:
@@ -401,13 +344,7 @@ def extract(repository: Repository, commit: str, names: Iterable[str]) -> tuple[
 
 
 def _encoded(data: bytes, tree: str, parents: Iterable[str]) -> bytes:
-    head, _, message = data.partition(b"\n\n")
-    lines: list[bytes] = []
-    dropping = False
-    for line in head.split(b"\n"):
-        if not line.startswith(b" "):
-            dropping = line.startswith(_DROPPED)
-        if not dropping:
-            lines.append(line)
+    rows, message = headers(data)
+    kept = [row for row in rows if not row.startswith(_DROPPED)]
     first = [f"tree {tree}".encode(), *(f"parent {parent}".encode() for parent in parents)]
-    return b"\n".join([*first, *lines]) + b"\n\n" + message
+    return b"\n".join([*first, *kept]) + b"\n\n" + message

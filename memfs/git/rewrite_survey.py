@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 from memfs.errors import HistoryUnavailable
 from memfs.git.process import GitCommands
 from memfs.git.repository import Repository
-from memfs.git.rewrite_text import entries, folders, ids, located, named_in_commit, names
+from memfs.git.rewrite_text import entries, folders, ids, named_in_commit
 
 PATIENCE = 3600.0
 _CHUNK_BYTES = 32 << 20
@@ -42,16 +43,6 @@ class Versions:
 
     blobs: dict[str, set[bytes]] = field(default_factory=dict)
     cuts: dict[str, set[bytes]] = field(default_factory=dict)
-    _asked: dict[bytes, set[bytes]] = field(default_factory=dict)
-    _meant: dict[bytes, set[bytes]] = field(default_factory=dict)
-
-    def wanted(self, folder: bytes, names: set[bytes], means: Means) -> set[bytes]:
-        """The names meant in a folder; each is asked about once, in however many trees it is."""
-        asked = self._asked.setdefault(folder, set())
-        meant = self._meant.setdefault(folder, set())
-        meant |= {name for name in names - asked if means(folder + b"/" + name)}
-        asked |= names
-        return meant
 
 
 class Survey:
@@ -99,10 +90,11 @@ class Survey:
         found = Versions()
         seen: set[tuple[str, bytes]] = set()
         parts = tuple(folder.split(b"/"))
+        meant = cache(means)
         for root in {tree for tree, _ in self.commits.values()}:
             top = self._below(root, parts)
             if top is not None:
-                self._walk(top, folder, means, found, seen)
+                self._walk(top, folder, meant, found, seen)
         return found
 
     def _below(self, tree: str, parts: tuple[bytes, ...]) -> str | None:
@@ -122,13 +114,10 @@ class Survey:
         if (tree, path) in seen or tree not in self.inner:
             return
         seen.add((tree, path))
-        data = self._tree(tree)
-        for name, inner in folders(data):
-            self._walk(inner, path + b"/" + name, means, found, seen)
-        here = names(data)
-        wanted = found.wanted(path, here, means) & here
-        for mode, name, binary in entries(data) if wanted else ():
-            if name in wanted and mode not in _FOLDERS and binary.hex() in self.facts:
+        for mode, name, binary in entries(self._tree(tree)):
+            if mode in _FOLDERS:
+                self._walk(binary.hex(), path + b"/" + name, means, found, seen)
+            elif means(path + b"/" + name) and binary.hex() in self.facts:
                 found.blobs.setdefault(binary.hex(), set()).add(path + b"/" + name)
                 found.cuts.setdefault(tree, set()).add(name)
 
@@ -186,8 +175,8 @@ class Survey:
             seen.add((tree, above))
             data = self._tree(tree)
             waiting += [(inner, above + name + b"/") for name, inner in folders(data) if inner in affected]
-            if tree in direct:
-                for binary, name, _, _ in located(data, {bytes.fromhex(blob) for blob in direct[tree]}):
+            for _, name, binary in entries(data) if tree in direct else ():
+                if binary.hex() in direct[tree]:
                     found.setdefault(above + name, set()).add(binary.hex())
         return found
 

@@ -17,7 +17,8 @@ from memfs.errors import EraseRefused, GitBusy, GitFailed
 from memfs.fs import io
 from memfs.git import objects
 from memfs.git.busy import ERASE_FOLDER, lock_reason
-from memfs.git.objects import Object
+from memfs.git.index import entries_of
+from memfs.git.objects import SUBMODULE, Object
 from memfs.git.quarantine import renew
 from memfs.git.refs import NULL
 from memfs.git.repository import Facts, Repository, facts_of
@@ -50,7 +51,7 @@ class Successor:
 
     def begin(self) -> None:
         """Make its folders, removing what an earlier attempt left."""
-        remove_all(self.folder)
+        io.remove_all(self.folder)
         io.make_private_folder(self.folder)
         for name in ("refs", "objects", "objects/pack", "objects/info", "made", "made/pack"):
             io.mkdir(self.folder / name, 0o700)
@@ -160,20 +161,6 @@ class Successor:
                 )
 
 
-def remove_all(path: Path) -> int:
-    """Remove a file, or a folder with all in it; return how many files that were. What is gone already is none."""
-    if path.is_dir() and not path.is_symlink():
-        removed = sum(remove_all(inner) for inner in sorted(path.iterdir()))
-        with suppress(FileNotFoundError):
-            io.rmdir(path)
-        return removed
-    try:
-        io.unlink(path)
-    except FileNotFoundError:
-        return 0
-    return 1
-
-
 def fsck(repository: Repository, strict: bool, variables: Mapping[str, str] | None = None) -> None:
     """Check a whole repository.
 
@@ -212,21 +199,38 @@ class MovedRef(Exception):
     """The repository changed meanwhile: look again. Never leaves the eraser."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Swap:
-    """What is to be put in place.
+@dataclass(frozen=True, slots=True)
+class Before:
+    """A repository before anything was looked at: what came later is neither removed nor overwritten.
 
     Attributes:
-        names: what named objects when the successor was made; ``index`` the facts of the index then.
-        stock: the files that held objects then, below ``objects/``.
-        mapped: new id by old one; ``gone``: what nothing may name in the end; ``known``: every other object.
-        new_index: whether the successor has another index.
-        traces: what is taken out of reflogs.
+        names: what named objects; ``index`` the facts of the index.
+        stock: the files that held objects, below ``objects/``.
     """
 
     names: Names
     index: Facts
     stock: tuple[str, ...]
+
+    @staticmethod
+    def of(repository: Repository) -> Before:
+        """As it is now."""
+        held = stock(repository)
+        return Before(read_names(repository.layout), facts_of(index_of(repository.git_dir)), held)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swap:
+    """What is to be put in place.
+
+    Attributes:
+        before: as things were when the successor was made.
+        mapped: new id by old one; ``gone``: what nothing may name in the end; ``known``: every other object.
+        new_index: whether the successor has another index.
+        traces: what is taken out of reflogs.
+    """
+
+    before: Before
     mapped: Mapping[str, str]
     gone: frozenset[str]
     known: frozenset[str]
@@ -266,7 +270,7 @@ def swap(
     """
     index = index_of(repository.git_dir)
     with _holding(repository, _locks(repository, plan, index)):
-        if read_names(repository.layout) != plan.names or facts_of(index) != plan.index:
+        if read_names(repository.layout) != plan.before.names or facts_of(index) != plan.before.index:
             raise MovedRef
         begin()
         _add_pack(repository, successor)
@@ -275,7 +279,7 @@ def swap(
             io.rename(str(successor.folder / INDEX), str(index))
             io.sync_folder(index.parent)
         renew(repository, plan.mapped)
-        turn(repository.layout, plan.names, plan.mapped)
+        turn(repository.layout, plan.before.names, plan.mapped)
 
 
 def finish(repository: Repository, successor: Successor, plan: Swap) -> int:
@@ -308,7 +312,7 @@ def release(repository: Repository, own: Path) -> None:
 
 
 def _locks(repository: Repository, plan: Swap, index: Path) -> list[Path]:
-    refs = [repository.common_dir / f"{ref}.lock" for ref in changed_loose(plan.names, plan.mapped)]
+    refs = [repository.common_dir / f"{ref}.lock" for ref in changed_loose(plan.before.names, plan.mapped)]
     return [lock_of(index), repository.common_dir / "packed-refs.lock", *refs]
 
 
@@ -342,19 +346,17 @@ def _add_pack(repository: Repository, successor: Successor) -> None:
 
 def staged(repository: Repository) -> set[str]:
     """The blobs that the index names."""
-    out = repository.git.run("ls-files", "-t", "-s", "-z")
-    rows = (row.partition(b"\t")[0].split(b" ") for row in out.split(b"\0")[:-1])
-    return {row[2].decode() for row in rows if len(row) > 2 and row[1] != b"160000"}
+    return {entry.blob for entry in entries_of(repository.git) if entry.mode != SUBMODULE}
 
 
 def _remove_old(repository: Repository, successor: Successor, plan: Swap) -> int:
     top = repository.common_dir / "objects"
     ours = {f"pack/{path.name}" for path in successor.pack_files()}
     for name in _GRAPHS:
-        remove_all(top / name)
+        io.remove_all(top / name)
     # Without its index a pack is nothing to git: no process meets half of one.
-    old = sorted((name for name in plan.stock if name not in ours), key=lambda name: not name.endswith(".idx"))
-    removed = sum(remove_all(top / name) for name in old if _holds_objects(name))
+    old = sorted((name for name in plan.before.stock if name not in ours), key=lambda name: not name.endswith(".idx"))
+    removed = sum(io.remove_all(top / name) for name in old if _holds_objects(name))
     for folder in {(top / name).parent for name in old}:
         io.sync_folder(folder)
     return removed

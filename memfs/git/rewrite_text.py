@@ -11,7 +11,7 @@ import re
 import stat
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 
 from memfs.errors import HistoryUnavailable
@@ -30,7 +30,6 @@ _OWN = re.compile(rb"[-0-9 ]|[^\x00-\x7f]")
 _NEVER = re.compile(rb"(?!)")
 _ENTRY = re.compile(rb"(\d+) ([^\0]+)\0(.{20})", re.DOTALL)
 _ID_ONLY = re.compile(rb"\d+ [^\0]+\0(.{20})", re.DOTALL)
-_NAME_ONLY = re.compile(rb"\d+ ([^\0]+)\0.{20}", re.DOTALL)
 _FOLDER = re.compile(rb"(?:1\d+ [^\0]+\0.{20})*+0?40000 ([^\0]+)\0(.{20})", re.DOTALL)
 
 
@@ -109,59 +108,17 @@ def ids(tree: bytes) -> set[bytes]:
     return set(_ID_ONLY.findall(tree))
 
 
-def names(tree: bytes) -> set[bytes]:
-    """The names in a tree."""
-    return set(_NAME_ONLY.findall(tree))
-
-
-def located(tree: bytes, wanted: Collection[bytes]) -> list[tuple[bytes, bytes, int, int]]:
-    """Binary id, name, beginning and end of those entries of a tree that have one of some ids."""
-    present = ids(tree).intersection(wanted)
-    return _spans(tree, _finding_ids(frozenset(present))) if present else []
-
-
 def edit_tree(tree: bytes, cut: Collection[bytes], table: Mapping[bytes, bytes | None]) -> bytes:
     """A tree without some names, and with other ids; those that become None are left out.
 
     All other bytes stay as they are, so that an old tree of a strange form stays one.
     """
-    changes = {start: (end, name, table[found]) for found, name, start, end in located(tree, table.keys())}
-    if cut:
-        for _, name, start, end in _spans(tree, _finding_names(frozenset(cut))):
-            changes[start] = (end, name, None)
-    kept, at = [], 0
-    for start, (end, _, new) in sorted(changes.items()):
-        kept += [tree[at:start], b"" if new is None else tree[start : end - 20] + new]
-        at = end
-    return b"".join((*kept, tree[at:]))
-
-
-def _spans(tree: bytes, pattern: re.Pattern[bytes]) -> list[tuple[bytes, bytes, int, int]]:
-    rows = []
-    found = pattern.match(tree)
-    while found is not None:
-        rows.append((found[3], found[2], found.start(2) - len(found["mode"]) - 1, found.end()))
-        found = pattern.match(tree, found.end())
-    return rows
-
-
-@lru_cache(maxsize=64)
-def _finding_ids(wanted: frozenset[bytes]) -> re.Pattern[bytes]:
-    # Entries are skipped whole, from the beginning on: the bytes of an id may look like anything.
-    some = b"|".join(map(re.escape, sorted(wanted)))
-    return re.compile(rb"(?:\d+ [^\0]+\0.{20})*?(?P<mode>\d+) ([^\0]+)\0(%s)" % some, re.DOTALL)
-
-
-@lru_cache(maxsize=64)
-def _finding_names(wanted: frozenset[bytes]) -> re.Pattern[bytes]:
-    some = b"|".join(map(re.escape, sorted(wanted)))
-    return re.compile(rb"(?:\d+ [^\0]+\0.{20})*?(?P<mode>\d+) (%s)\0(.{20})" % some, re.DOTALL)
-
-
-def encode_entries(rows: Collection[tuple[bytes, bytes, str]]) -> bytes:
-    """A tree of modes, names and ids, in git's order."""
-    ordered = sorted((name + b"/" if mode == b"40000" else name, mode, name, found) for mode, name, found in rows)
-    return b"".join(b"%s %s\0%s" % (mode, name, bytes.fromhex(found)) for _, mode, name, found in ordered)
+    kept = []
+    for mode, name, found in entries(tree):
+        new = table.get(found, found)
+        if new is not None and name not in cut:
+            kept.append(b"%s %s\0%s" % (mode, name, new))
+    return b"".join(kept)
 
 
 def headers(data: bytes) -> tuple[list[bytes], bytes]:

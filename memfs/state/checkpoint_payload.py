@@ -12,21 +12,20 @@ import os
 import re
 import secrets
 import stat
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memfs.admin.backup_file import END, TarMember, header, members, padding
 from memfs.config_names import CONFIGURATION, SYSTEM_CONFIG
-from memfs.errors import BackupInvalid, CheckpointInvalid, ContentError, CorruptRecord, HistoryError, MemfsError
+from memfs.errors import CheckpointInvalid, ContentError, CorruptRecord, HistoryError, MemfsError
 from memfs.format import json_text
 from memfs.fs import io, zstd
 from memfs.fs.atomic_replace import is_temporary
 from memfs.fs.scan import ScanEntry
+from memfs.fs.tar import Read, TarMember, TreePacker, members
 from memfs.fs.workspace_location import is_own
 from memfs.model.state_paths import AGGREGATES, ITERATIONS, PAYLOAD, document_kind, iteration_of
 from memfs.model.time import parse_time
@@ -263,9 +262,6 @@ FOLDERS = (CONFIGURATION, f"{CONTENT}/context", AGGREGATES, ITERATIONS)
 _LEVEL = 3
 _CHUNK = 1 << 18
 _GATHERED = 1 << 20
-_RACY_NS = 2_000_000_000
-_TRIES = 5
-_UNKNOWN = (-1, -1, -1, -1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,14 +277,6 @@ class PackResult:
     payload_sha256: str
     revision: str
     left_out: tuple[str, ...]
-
-
-@dataclass(slots=True)
-class _Stage:
-    sums: dict[str, tuple[int, bytes]] = field(default_factory=dict)
-    facts: dict[str, tuple[int, int, int, int]] = field(default_factory=dict)
-    left_out: dict[str, str] = field(default_factory=dict)
-    unpacked: int = 0
 
 
 def pack(
@@ -307,12 +295,13 @@ def pack(
     try:
         packer = _Packer(parts, fd, str(target))
         with parts.tree.holding_folders():
-            for entry in _ordered(_entries(parts, packer.stage)):
+            for entry in _entries(parts, packer.left_out):
                 packer.add(entry.path)
         archived = ArchivedCheckpoint.of(archives)  # before the writers wait: what is unchanged is not read again
         with store.standing_still("checkpoint"), parts.tree.holding_folders():
             created = parts.clock()
-            _catch_up(parts, packer)
+            packer.left_out.clear()
+            packer.catch_up(_entries(parts, packer.left_out))
             summary = _summary(parts, packer, update, archives, archived)
             revision = _revision(parts)
         packer.finish(summary)
@@ -320,22 +309,23 @@ def pack(
         _forget_cached(fd)
     finally:
         os.close(fd)
-    stage = packer.stage
+    files = packer.files
     return PackResult(
         created=created,
-        iteration=max((number for path in stage.sums if (number := iteration_of(path)) is not None), default=None),
-        files=len(stage.sums),
-        bytes=sum(size for size, _ in stage.sums.values()),
-        unpacked=stage.unpacked,
+        iteration=max((number for path in files if (number := iteration_of(path)) is not None), default=None),
+        files=len(files),
+        bytes=sum(size for size, _ in files.values()),
+        unpacked=packer.tar.size,
         payload_bytes=packer.written,
         payload_sha256=packer.digest.hexdigest(),
         revision=revision,
-        left_out=tuple(f"{path}: {reason}" for path, reason in sorted(stage.left_out.items())),
+        left_out=tuple(f"{path}: {reason}" for path, reason in sorted(packer.left_out.items())),
     )
 
 
 # -- what belongs to a state --------------------------------------------------------------------------------------
-def _entries(parts: Parts, stage: _Stage) -> list[ScanEntry]:
+def _entries(parts: Parts, left_out: dict[str, str]) -> list[ScanEntry]:
+    """The newest iteration first, what belongs to none before them; what is no file is named in ``left_out``."""
     found = []
     for folder in FOLDERS:
         for entry in parts.seen.scan(folder, hidden=True):
@@ -344,36 +334,13 @@ def _entries(parts: Parts, stage: _Stage) -> list[ScanEntry]:
             if entry.regular and "\n" not in entry.path:
                 found.append(entry)
             else:
-                stage.left_out[entry.path] = entry.reason or "not a regular file with a plain name"
-    return found
-
-
-def _ordered(entries: Iterable[ScanEntry]) -> list[ScanEntry]:
-    """Newest iteration first, what belongs to none before them."""
+                left_out[entry.path] = entry.reason or "not a regular file with a plain name"
 
     def place(entry: ScanEntry) -> tuple[int, str]:
         number = iteration_of(entry.path)
         return (-(1 << 60) if number is None else -number, entry.path)
 
-    return sorted(entries, key=place)
-
-
-def _catch_up(parts: Parts, packer: _Packer) -> None:
-    """Pack again what changed since it was packed, forget what is gone: from here on the files are of one moment."""
-    stage = packer.stage
-    stage.left_out.clear()
-    present = set()
-    for entry in _ordered(_entries(parts, stage)):
-        present.add(entry.path)
-        if stage.facts.get(entry.path) != entry[1:5] and not packer.holds(entry.path):
-            tries = _TRIES
-            while tries and not packer.add(entry.path):
-                tries -= 1
-            if not tries:
-                stage.left_out[entry.path] = "it kept changing"
-                stage.sums.pop(entry.path, None)
-    for path in stage.sums.keys() - present:
-        del stage.sums[path]
+    return sorted(found, key=place)
 
 
 def _summary(
@@ -383,7 +350,7 @@ def _summary(
     archives: Archives | None,
     archived: ArchivedCheckpoint,
 ) -> dict[str, Any]:
-    paths, work = packer.stage.sums, archived_work(archives)
+    paths, work = packer.files, archived_work(archives)
     latest = newest_update(paths)
     chosen: dict[str, Any] = {"values": update} if update is not None else {}
     if update is None and latest:
@@ -447,11 +414,11 @@ def _forget_cached(fd: int) -> None:
 
 
 # -- the archive --------------------------------------------------------------------------------------------------
-class _Packer:
-    """Writes the archive as files are added to it."""
+class _Packer(TreePacker):
+    """Writes the archive as files are added to it, and notes what they say for a recovery."""
 
     def __init__(self, parts: Parts, fd: int, path: str) -> None:
-        self.stage = _Stage()
+        super().__init__(parts.tree, self._gather)
         self.points = Points()
         self.digest = hashlib.sha256()
         self.written = 0
@@ -463,98 +430,39 @@ class _Packer:
         self._weight = 0
 
     def add(self, path: str) -> bool:
-        """Pack a file as it is now; one that cannot be read is named as left out.
-
-        Returns:
-            False where it changed while it was read.
-        """
+        """As for any tree; what lies in the secondary location is taken from there."""
+        if path not in self._held:
+            return super().add(path)
         try:
-            if path in self._held:
-                return self._add_data(path, self._parts.seen.read(path, READ_LIMIT).data)
-            fd = self._parts.tree.open_read(path)
+            data = self._parts.seen.read(path, READ_LIMIT).data
         except FileNotFoundError:
             return True
         except MemfsError as error:
-            self.stage.left_out[path] = error.message
+            self.left_out[path] = error.message
             return True
-        try:
-            return self._add(path, fd)
-        finally:
-            os.close(fd)
-
-    def _add_data(self, path: str, data: bytes) -> bool:
-        self._write(header(path, len(data)) + data + padding(len(data)))
-        self._note(path, len(data), hashlib.sha256(data).digest(), _UNKNOWN)
         self.points.note(path, data)
-        return True
+        return self._pack(path, [data], len(data))
 
-    def _add(self, path: str, fd: int) -> bool:
-        before = os.fstat(fd)
-        if not stat.S_ISREG(before.st_mode):
-            self.stage.left_out[path] = "not a regular file"
-            return True
-        facts = _facts(before)
-        quiet = abs(time.time_ns() - before.st_ctime_ns) > _RACY_NS
-        if before.st_size <= READ_LIMIT:
-            data = io.read_regular(fd, path, READ_LIMIT)
-            self._add_data(path, data)
-            whole = len(data) == before.st_size and facts == _facts(os.fstat(fd))
-        else:
-            whole = self._stream(path, fd, before.st_size) and facts == _facts(os.fstat(fd))
-        if quiet and whole:
-            self.stage.facts[path] = facts
-        return whole
+    def _chunks(self, fd: int, size: int, path: str) -> Iterable[bytes]:
+        chunks = super()._chunks(fd, size, path)
+        if size > READ_LIMIT:
+            return chunks
+        data = b"".join(chunks)
+        self.points.note(path, data)
+        return [data]
 
-    def _stream(self, path: str, fd: int, size: int) -> bool:
-        self._write(header(path, size))
-        hashed, left = hashlib.sha256(), size
-        while left:
-            with io.operation("read", path):
-                data = os.read(fd, min(left, _CHUNK))
-            if not data:
-                break
-            hashed.update(data)
-            left -= len(data)
-            self._write(data)
-        hashed.update(bytes(left))
-        self._write(bytes(left) + padding(size))
-        self._note(path, size, hashed.digest(), _UNKNOWN)
-        return left == 0
-
-    def holds(self, path: str) -> bool:
-        """Whether a file still is as it was packed: its facts alone cannot tell when it was touched a moment ago."""
-        packed = self.stage.sums.get(path)
-        if packed is None or path in self._held:
-            return False
-        try:
-            fd = self._parts.tree.open_read(path)
-        except (FileNotFoundError, MemfsError):
-            return False
-        try:
-            if os.fstat(fd).st_size != packed[0]:
-                return False
-            hashed = hashlib.sha256()
-            with io.operation("read", path):
-                while data := os.read(fd, _CHUNK):
-                    hashed.update(data)
-            return hashed.digest() == packed[1]
-        finally:
-            os.close(fd)
-
-    def _note(self, path: str, size: int, digest: bytes, facts: tuple[int, int, int, int]) -> None:
-        self.stage.sums[path] = (size, digest)
-        self.stage.facts[path] = facts
+    def _holds(self, path: str) -> bool:
+        return path not in self._held and super()._holds(path)
 
     def finish(self, summary: Mapping[str, Any]) -> None:
         """Write the summary, the sums, and the end."""
-        for name, data in ((MEMBER, _json(summary)), (SUMS, sums(self.stage.sums))):
-            self._write(header(name, len(data)) + data + padding(len(data)))
-        self._write(END)
+        for name, data in ((MEMBER, _json(summary)), (SUMS, sums(self.files))):
+            self.tar.add(name, [data], len(data))
+        self.tar.end()
         self._flush()
         self._compress.close()
 
-    def _write(self, data: bytes) -> None:
-        self.stage.unpacked += len(data)
+    def _gather(self, data: bytes) -> None:
         self._gathered.append(data)
         self._weight += len(data)
         if self._weight >= _GATHERED:
@@ -570,9 +478,9 @@ class _Packer:
         io.write_all(self._fd, data, self._path)
 
 
-def sums(digests: Mapping[str, tuple[int, bytes]]) -> bytes:
+def sums(digests: Mapping[str, tuple[int, str]]) -> bytes:
     """The file that ``sha256sum -c`` reads: one line for each document that counts."""
-    lines = (f"{digest.hex()}  {path}\n" for path, (_, digest) in sorted(digests.items()))
+    lines = (f"{digest}  {path}\n" for path, (_, digest) in sorted(digests.items()))
     return "".join(lines).encode("utf-8", "surrogateescape")
 
 
@@ -580,15 +488,9 @@ def _json(values: Mapping[str, Any]) -> bytes:
     return json.dumps(values, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass")
 
 
-def _facts(found: os.stat_result) -> tuple[int, int, int, int]:
-    return (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
-
-
 _LARGEST_SUMMARY = 1 << 28
 _LARGEST_SUMS = 1 << 30
 _LINE = re.compile(r"([0-9a-f]{64})  ([^\n]+)")
-
-Read = Callable[[int], bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -617,9 +519,6 @@ def opened_members(payload: Path, manifest: CheckpointManifest) -> Iterator[Iter
         unpacked = _BoundedReader(zstd.reader(source.read, manifest.unpacked, payload.name), manifest)
         try:
             yield members(unpacked.read)
-        except BackupInvalid as error:
-            reason = error.message.partition(": ")[2] or error.message
-            raise invalid(manifest.id, f"its payload is damaged: {reason}") from error
         except CorruptRecord as error:
             if isinstance(error, CheckpointInvalid):
                 raise

@@ -14,7 +14,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memfs.admin.backup_file import remove_folder
 from memfs.admin.usage_by_area import weigh
 from memfs.config import SystemConfig, read_retention_policy, read_system_config
 from memfs.config_names import SYSTEM_CONFIG
@@ -264,7 +263,7 @@ class Checkpoints:
             self._settle(building, folder / chosen, manifest)
         finally:
             with suppress(MemfsError, OSError):
-                remove_folder(building)
+                io.remove_all(building)
             if chosen:
                 with suppress(MemfsError):  # it stays where there is a payload in it
                     io.rmdir(folder / chosen)
@@ -341,7 +340,7 @@ class Checkpoints:
             unfinished = is_id(name) and self._parts.seen.entry(manifest_path(name)) is None
             if (name == BUILDING or unfinished) and self._is_ours(folder / name):
                 with suppress(MemfsError, OSError):
-                    remove_folder(folder / name)
+                    io.remove_all(folder / name)
 
     def _is_ours(self, folder: Path) -> bool:
         """Whether nothing but a payload is in it, and no branch has its manifest: one that is not checked out may."""

@@ -16,10 +16,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from memfs.admin.backup_file import TarMember
 from memfs.errors import Conflict, ContentError
 from memfs.format import json_text
 from memfs.fs import io
+from memfs.fs.tar import TarMember
 from memfs.model.state_documents import RecoveryState
 from memfs.model.state_paths import (
     agent_of,

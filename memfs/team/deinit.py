@@ -36,7 +36,7 @@ from memfs.store.parts import CONTENT
 from memfs.store.plan import FilePlan
 from memfs.store.recovery import FOLDER
 from memfs.team import own_branch
-from memfs.team.worktrees import first_of, remove_all, remove_empty, update_refs
+from memfs.team.worktrees import first_of, remove_empty, update_refs
 
 if TYPE_CHECKING:
     from memfs.admin.recover import RecoveryCopies
@@ -437,11 +437,11 @@ def _remove_state(record: Path, state: Path, whole: bool, keep_key: bool) -> Non
     for path in sorted(record.iterdir()) if whole else ():
         if path.is_dir() and not path.is_symlink():
             if path != state:
-                remove_all(path)
+                io.remove_all(path)
         elif path.name != private.KEY_FILE or not keep_key:
             io.unlink(path, missing_ok=True)
     if state.is_dir():
-        remove_all(state)
+        io.remove_all(state)
     if whole and not os.listdir(record):
         io.rmdir(record)
 

@@ -31,7 +31,7 @@ from memfs.git.remote import LOCK, RemoteConnection, configured, remote_of
 from memfs.git.repository import Repository
 from memfs.git.sync_state import RemoteHistory
 from memfs.model.time import utc_now
-from memfs.team.worktrees import at, first_of, lay_out, remove_all, take_away, update_refs
+from memfs.team.worktrees import at, first_of, lay_out, take_away, update_refs
 
 REF = HEADS + BRANCH
 WORKFLOW = ".github/workflows/memory-review.yml"
@@ -123,7 +123,7 @@ def _set_up(repository: Repository, moved: str) -> OwnBranch:
     elif not own_branch.settle(common):
         _register(repository, memory)
     if (begun := common / "memfs" / _BEGUN).is_dir():  # what was laid out is in its place, or not wanted there
-        remove_all(begun)
+        io.remove_all(begun)
     _write_exclude(common, wanted=True)
     merge_driver_setup.install(repository)
     links, blocked = _links(common)

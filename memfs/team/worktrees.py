@@ -265,7 +265,7 @@ def _forget(layout: Layout) -> None:
 def _forget_state(layout: Layout) -> None:
     state = state_folder(layout)
     if not any(_holds_files(state / name) for name in _KEPT):
-        remove_all(state)
+        io.remove_all(state)
 
 
 def _remove_record(place: Path) -> None:
@@ -273,7 +273,7 @@ def _remove_record(place: Path) -> None:
     with suppress(FileNotFoundError):  # a person's 'git worktree prune' takes it away, too
         for path in sorted(place.iterdir()):
             if path.is_dir() and not path.is_symlink():
-                remove_all(path)
+                io.remove_all(path)
             elif path.name != "gitdir":
                 io.unlink(path, missing_ok=True)
         io.unlink(place / "gitdir", missing_ok=True)
@@ -301,17 +301,6 @@ def is_locked(layout: Layout) -> str:
     """Why a working tree is locked (``git worktree lock``); "" where it is not."""
     lock = layout.git_dir / "locked"
     return (read_small(lock) or "without a reason") if os.path.lexists(lock) else ""
-
-
-def remove_all(folder: Path) -> None:
-    """Remove a folder and everything in it, following no link."""
-    for place, folders, names in os.walk(folder, topdown=False, followlinks=False):
-        for name in names:
-            io.unlink(os.path.join(place, name), missing_ok=True)
-        for name in folders:
-            inner = os.path.join(place, name)
-            io.unlink(inner) if os.path.islink(inner) else io.rmdir(inner)
-    io.rmdir(folder)
 
 
 def remove_empty(top: Path) -> None:

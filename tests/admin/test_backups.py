@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tarfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from memfs.admin.backup import make, own_folder
 from memfs.admin.backup_file import verify
 from memfs.admin.restore import restore
 from memfs.errors import BackupInvalid, Conflict, SettingInvalid
+from memfs.fs.scan import ScanEntry
+from memfs.fs.tar import TreePacker
 from memfs.workspace import Workspace, open_workspace
 
 Open = Callable[..., Workspace]
@@ -248,15 +250,15 @@ def test_a_file_that_changes_while_it_is_packed_is_packed_again(
     path.write_text("before")
     gone = workspace.root / "ContextMemory/gone.md"
     gone.write_text("soon gone")
-    catch_up = backup._catch_up
+    catch_up = TreePacker.catch_up
 
-    def interrupted(*arguments: object) -> None:
+    def interrupted(packer: TreePacker, entries: Iterable[ScanEntry]) -> None:
         path.write_text("after, and longer")
         (workspace.root / "ContextMemory/new.md").write_text("new")
         gone.unlink()
-        catch_up(*arguments)  # type: ignore[arg-type]
+        catch_up(packer, entries)
 
-    monkeypatch.setattr(backup, "_catch_up", interrupted)
+    monkeypatch.setattr(TreePacker, "catch_up", interrupted)
     made = workspace.backups.make(tmp_path / "backups")[0]
     assert len(made.manifest.outdated) == 2
     root = restore(made.path, tmp_path / "again").root

@@ -427,7 +427,7 @@ def test_commits_wait_while_an_interrupted_erase_stands_and_opening_ends_it(
         raise EraseRefused("stopped here")
 
     with monkeypatch.context() as patched:
-        patched.setattr("memfs.admin.erase.finish", fail)
+        patched.setattr("memfs.admin.history_rewrite.finish", fail)
         with pytest.raises(EraseRefused, match="stopped here"):
             workspace.eraser.erase("gate")
     workspace.store.put(MemoryItem("bread is baked at six", "knowledge", id="other"))
@@ -446,11 +446,11 @@ def test_a_branch_that_a_person_makes_meanwhile_is_not_lost(
     opened: Opened, git: Git, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A branch made on the old history while it is rewritten is rewritten, too: no ref ever names nothing."""
-    from memfs.admin import erase
+    from memfs.admin import history_rewrite
 
     workspace = opened()
     put(workspace)
-    real = erase.swap
+    real = history_rewrite.swap
     made = []
 
     def swap(*arguments: object, **named: object) -> None:
@@ -459,7 +459,7 @@ def test_a_branch_that_a_person_makes_meanwhile_is_not_lost(
             made.append("late")
         real(*arguments, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(erase, "swap", swap)
+    monkeypatch.setattr(history_rewrite, "swap", swap)
     done = workspace.eraser.erase("gate")
     assert done.proof.hits == ()
     assert git(workspace.root, "rev-parse", "late") == git(workspace.root, "rev-parse", "HEAD")

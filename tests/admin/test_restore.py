@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 
 from memfs import MemoryItem
-from memfs.admin.backup_file import END, FILES, HISTORY, check_name, header, members, padding, verify
+from memfs.admin.backup_file import FILES, HISTORY, verify
 from memfs.admin.restore import restore
 from memfs.errors import BackupInvalid, FormatUnsupported, MemfsError, StorageFull
+from memfs.fs.tar import END, check_name, header, members, padding
 from memfs.workspace import Workspace
 
 Open = Callable[..., Workspace]

@@ -18,7 +18,7 @@ import pytest
 
 from kit import nasty
 from kit.nasty import ITEM, NEEDLES, Nasty
-from memfs.admin import erase_record
+from memfs.admin.history_rewrite import HistoryRewrite
 from memfs.errors import MemfsError
 from memfs.fs import io
 from memfs.git import rewrite_swap
@@ -202,7 +202,7 @@ def test_50_the_check_catches_an_eraser_that_removes_first(base: Ready, monkeypa
 
 def test_50_the_check_catches_an_eraser_without_a_record(base: Ready, monkeypatch: pytest.MonkeyPatch) -> None:
     """Broken on purpose: without the record nobody ends what was begun, and the search finds what is left."""
-    monkeypatch.setattr(erase_record, "write", lambda *_: None)
+    monkeypatch.setattr(HistoryRewrite, "_begin", lambda *_: None)
     ready = base.again()
     with ready.open() as workspace, injected(Fault()) as fault:
         workspace.eraser.erase(ITEM, rewrite_shared=True)

@@ -190,7 +190,7 @@ def test_a_checkpoint_taken_while_writers_run_is_of_one_moment(
     """A batch that lands during the packing is in the checkpoint whole, what was removed is not (S6)."""
     from memfs.state import checkpoint_payload
 
-    ordered = checkpoint_payload._ordered
+    entries = checkpoint_payload._entries
     acts: list[Callable[[], None]] = [
         lambda: write(
             workspace, (hypothesis_path(2, "h1"), {"id": "h1", "n": 2}), (hypothesis_path(2, "h2"), {"id": "h2"})
@@ -198,14 +198,14 @@ def test_a_checkpoint_taken_while_writers_run_is_of_one_moment(
         lambda: None,
     ]
 
-    def while_packing(entries: Any) -> Any:
-        found = ordered(entries)
+    def while_packing(*arguments: Any) -> Any:
+        found = entries(*arguments)
         yield from found[:-1]
         if acts:
             acts.pop(0)()
         yield found[-1]
 
-    monkeypatch.setattr(checkpoint_payload, "_ordered", while_packing)
+    monkeypatch.setattr(checkpoint_payload, "_entries", while_packing)
     made = checkpoints.create()
     monkeypatch.undo()
     assert made.files == 11

@@ -14,6 +14,7 @@ from codebeside import Git, Said, begin_code
 
 from memfs import private
 from memfs.doors.cli.app import run
+from memfs.fs import io
 from memfs.sessions.session_location import find_place
 from memfs.store.write import FileWriter
 from memfs.team import deinit
@@ -277,7 +278,7 @@ def _ends(*_: object, **__: object) -> None:
         (deinit, "take_out"),
         (deinit, "update_refs"),
         (deinit, "drop"),
-        (deinit, "remove_all"),
+        (io, "remove_all"),
     ],
     ids=["before-the-commit", "after-the-commit", "before-refs", "before-caches", "before-state"],
 )

@@ -408,7 +408,7 @@ def test_50_nothing_is_erased_while_a_sync_goes_on(site: Site, monkeypatch: pyte
     put(bo, "other")
     sync(bo)
     eraser, fetch = site.opened(site.ada.root).eraser, RemoteConnection.fetch
-    monkeypatch.setattr(erasing, "_LOCK_WAIT", 0.0)
+    monkeypatch.setattr(erasing, "LOCK_WAIT", 0.0)
 
     def outrun(talk: RemoteConnection, branch: str, known: Iterable[str]) -> str:
         with pytest.raises(LockTimeout, match="sync"):

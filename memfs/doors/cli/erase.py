@@ -14,7 +14,7 @@ from memfs.doors.cli.streams import is_interactive
 from memfs.errors import EraseRefused
 
 if TYPE_CHECKING:
-    from memfs.admin.erase_record import ErasePlan, EraseResult
+    from memfs.admin.erase import ErasePlan, EraseResult
     from memfs.workspace import Workspace
 
 _SHOWN = 10

@@ -1,0 +1,272 @@
+"""Replace the history of a repository by a rewritten one, while nobody else writes into it.
+
+An erase and a cut of history both go this way: look at everything, build the new repository beside the old one, and
+swap it in; where somebody changed the repository meanwhile, look again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+from memfs.errors import CorruptRecord, EraseRefused, GitBusy, GitFailed, MemfsError, StorageIO
+from memfs.fs import append_log, io
+from memfs.fs.journal import Journal
+from memfs.fs.lock import FileLock
+from memfs.git.busy import ERASE_FOLDER, ERASE_RECORD
+from memfs.git.commits import recover
+from memfs.git.index import entries_of
+from memfs.git.refs import NULL
+from memfs.git.remote import LOCK
+from memfs.git.rewrite import Rewritten
+from memfs.git.rewrite_survey import PATIENCE, Survey
+from memfs.git.rewrite_swap import SWAP_LOCK, Before, MovedRef, Successor, Swap, finish, release, swap
+from memfs.git.rewrite_text import Traces, new_names
+from memfs.git.sync_state import RemoteHistory
+from memfs.store.parts import Parts
+
+LOCK_WAIT = 60.0
+PATIENCE_AT_OPENING = 0.2
+_ATTEMPTS = 4
+
+T = TypeVar("T")
+
+
+class HistoryRewrite:
+    """Rewrites the history of one repository; ``what`` names the reason to processes that wait meanwhile."""
+
+    def __init__(self, parts: Parts, what: str) -> None:
+        self._parts = parts
+        self._repository = parts.repository
+        self._what = what
+        self._folder = parts.repository.state / ERASE_FOLDER
+        self._record = parts.repository.state / ERASE_RECORD
+
+    @contextmanager
+    def alone(self, patience: float) -> Iterator[None]:
+        """Hold ``commit.lock``, and what keeps all workspaces of the repository from syncing, for the block.
+
+        Args:
+            patience: seconds to wait for each lock.
+
+        Raises:
+            LockTimeout: somebody held one for longer.
+        """
+        with self._no_syncs(patience), self._parts.commit_lock.hold(self._what, timeout=patience):
+            recover(self._repository)
+            yield
+
+    def attempts(self, attempt: Callable[[], T], patience: float) -> T:
+        """Do what is attempted while no workspace of the repository writes, again where the repository changes.
+
+        Raises:
+            EraseRefused: it is busy, or changes again and again; where nothing was begun, nothing was changed.
+        """
+        for _ in range(_ATTEMPTS):
+            try:
+                with self._no_writes(patience):
+                    return attempt()
+            except MovedRef:
+                continue
+            except GitBusy as error:
+                self._sweep()
+                raise EraseRefused(error.message, path=error.path, hint=error.hint) from error
+            except MemfsError:
+                with suppress(MemfsError):
+                    self._sweep()
+                raise
+        self._sweep()
+        raise EraseRefused(
+            "the repository changes again and again meanwhile",
+            hint="try again when nobody works in it; the next memfs command ends what was begun",
+        )
+
+    def before(self) -> Before:
+        """Remove what an earlier attempt left, and note how the repository is now."""
+        self.clear(ended=False)
+        RemoteHistory(self._repository).note_all()
+        return Before.of(self._repository)
+
+    def successor(self) -> Successor:
+        """An empty repository, for what will be made."""
+        # Never a folder that an earlier attempt's git could still be writing to.
+        successor = Successor(self._repository, self._folder / f"new-{secrets.token_hex(4)}")
+        successor.begin()
+        return successor
+
+    def put_in_place(
+        self,
+        successor: Successor,
+        survey: Survey,
+        before: Before,
+        done: Rewritten,
+        record: Mapping[str, Any],
+        *,
+        strict: bool,
+        traces: Traces,
+        blobs: Collection[str] = (),
+        paths: Collection[bytes] = (),
+        remove_files: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Complete the second repository, check it, and let it take the place of the first.
+
+        Args:
+            done: what was rewritten, and all that goes.
+            record: what is noted durably before anything is changed, by which an interrupted one is known and ended.
+            strict: whether it has to pass git's strict check.
+            traces: what is taken out of reflogs.
+            blobs, paths: what of the trees and the index is left out.
+            remove_files: takes what is left out from the working tree.
+
+        Raises:
+            MovedRef: the repository changed meanwhile.
+            EraseRefused: the new repository is not what it should be; nothing was begun.
+            GitBusy: somebody holds a lock; nothing was begun.
+        """
+        kept = survey.facts.keys() - done.gone
+        successor.pack(kept)
+        successor.name(new_names(before.names, done.mapped, traces))
+        staged = {one.path for one in entries_of(self._repository.git) if one.path in paths or one.blob in blobs}
+        new_index = successor.write_index(staged)
+        successor.compare(_moved(survey, before, done), blobs, paths)
+        successor.check(strict)
+        plan = Swap(
+            before=before,
+            mapped=done.mapped,
+            gone=done.gone,
+            known=frozenset(kept).union(done.mapped.values()),
+            new_index=new_index,
+            traces=traces,
+        )
+        swap(self._repository, successor, plan, lambda: self._begin(record), remove_files)
+        finish(self._repository, successor, plan)
+
+    # -- the record -----------------------------------------------------------------------------------------------
+    @property
+    def begun(self) -> bool:
+        """Whether one has begun here and not ended; nothing is removed before that is durable."""
+        return os.path.lexists(self._record)
+
+    def record(self) -> dict[str, Any] | None:
+        """What the one that has begun noted; None where none has.
+
+        Raises:
+            CorruptRecord: it cannot be read, or was not made here: a copy or clone cannot bring one that history obeys.
+        """
+        try:
+            found = json.loads(io.read_file(self._record))
+            made_here = found["folder"] == self._inode()
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise self.damaged() from None
+        if not made_here:
+            raise CorruptRecord(
+                "the record of an interrupted erase was not made here: it came with a copy of the repository",
+                path=str(self._record),
+                hint=f"remove {self._record}; what was to go is to be erased again",
+            )
+        return dict(found)
+
+    def damaged(self) -> CorruptRecord:
+        """The error for a record from which nobody can tell what was begun."""
+        hint = f"remove {self._record} and erase again"
+        return CorruptRecord("the record of an interrupted erase is damaged", path=str(self._record), hint=hint)
+
+    def _begin(self, record: Mapping[str, Any]) -> None:
+        io.write_file(self._record, json.dumps({"folder": self._inode(), **record}).encode("ascii"))
+
+    def _inode(self) -> int:
+        return os.stat(self._folder).st_ino
+
+    def clear(self, ended: bool) -> None:
+        """Remove what one left: its locks and its half-made repository; with ``ended`` the record, first of all.
+
+        The caller holds ``commit.lock``: the process that began is dead or has ended.
+        """
+        if ended:
+            io.unlink(self._record, missing_ok=True)
+        if not self._folder.is_dir():
+            return
+        release(self._repository, self._folder / SWAP_LOCK)
+        io.unlink(self._folder / SWAP_LOCK, missing_ok=True)
+        for name in sorted(os.listdir(self._folder)):
+            # a git process that outlived its eraser may still write there: then it stays for the next time
+            if name != self._record.name:
+                with suppress(StorageIO):
+                    io.remove_all(self._folder / name)
+        if not self.begun:
+            with suppress(StorageIO):
+                io.remove_all(self._folder)
+            io.sync_folder(self._folder.parent)
+
+    def renew_graph(self) -> None:
+        """Write git's cache of the graph again."""
+        if self._repository.head_commit() is not None:
+            options = ("write", "--reachable", "--changed-paths", "--split", "--no-progress")
+            with suppress(GitFailed):  # a cache, and somebody else may be writing it
+                self._repository.git.run("commit-graph", *options, timeout=PATIENCE)
+
+    def _sweep(self) -> None:
+        """Take away what was prepared, where nothing was begun."""
+        if not self.begun:
+            self.clear(ended=True)
+
+    @contextmanager
+    def _no_syncs(self, patience: float) -> Iterator[None]:
+        """Hold the sync locks of all workspaces of the repository, and those for the events of sessions.
+
+        A process that read a session's events before they were removed would store it after the proof of an erase.
+        """
+        states = states_of(self._parts)
+        spools = [state / append_log.FOLDER for state in states]
+        locked = [*(state / LOCK for state in states), *(one / append_log.LOCK for one in spools if one.is_dir())]
+        with ExitStack() as locks:
+            for path in locked:
+                try:
+                    locks.enter_context(FileLock(path).hold(self._what, timeout=patience))
+                except StorageIO:
+                    if path.parent.exists():  # else its branch was dropped meanwhile, and nobody syncs there
+                        raise
+            yield
+
+    @contextmanager
+    def _no_writes(self, patience: float) -> Iterator[None]:
+        """Hold the locks of the stores of all workspaces of the repository."""
+        own = self._parts.lock
+        others = [state / own.path.name for state in states_of(self._parts) if state != self._repository.state]
+        with ExitStack() as locks:
+            for lock in (own, *(FileLock(path) for path in others if os.path.lexists(path))):
+                locks.enter_context(lock.hold(self._what, timeout=patience))
+            yield
+
+
+def _moved(survey: Survey, before: Before, done: Rewritten) -> dict[str, str]:
+    """The commits that refs name, but for notes, with those that take their places."""
+    refs = before.names.refs
+    notes = {found for ref, found in refs.items() if ref.startswith("refs/notes/")}
+    tips = {found: done.mapped.get(found, NULL) for found in refs.values() if found in survey.commits}
+    return {old: new for old, new in tips.items() if new != NULL and old not in notes}
+
+
+def states_of(parts: Parts) -> list[Path]:
+    """The state folders of all workspaces that the repository ever had, those of removed working trees included."""
+    return sorted(path for path in parts.repository.state.parent.iterdir() if path.is_dir())
+
+
+def journals_of(parts: Parts) -> Iterator[Journal]:
+    """The journals of all workspaces of the repository, each open until the next is asked for."""
+    yield parts.journal
+    for state in states_of(parts):
+        path = state / parts.journal.path.name
+        if state != parts.repository.state and os.path.lexists(path):
+            journal = Journal(path)
+            try:
+                yield journal
+            finally:
+                journal.close()
