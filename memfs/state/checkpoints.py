@@ -476,7 +476,7 @@ class Checkpoints:
         )
         raise CheckpointInvalid(
             f"no checkpoint can be used; {why}",
-            hint="the documents themselves are in ContextMemory/iterations and in git; 'memfs restore' takes a backup",
+            hint="they are in ContextMemory/iterations and in git; 'memfs admin backup restore' takes a backup",
         )
 
     def _with_newest_good(self, error: CheckpointInvalid, but: str) -> CheckpointInvalid:
