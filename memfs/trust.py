@@ -43,7 +43,14 @@ _ANOTHER = "this is not the folder, or not the owner, that was trusted"
 
 @dataclass(frozen=True, slots=True)
 class PluginTrust:
-    """One setting in a workspace's files that would enable something: file, dotted key, value, and its line."""
+    """One setting in a workspace's files that would enable something.
+
+    Attributes:
+        file: the file it stands in.
+        key: its dotted name.
+        value: what it asks for.
+        line: where in the file, None where that is not known.
+    """
 
     file: str
     key: str
@@ -118,7 +125,7 @@ def body_key(kind: str) -> str:
 
 def command(root: Path) -> str:
     """The command that trusts a folder, ready to be pasted into a shell."""
-    return f"memfs trust {shlex.quote(str(root))}"
+    return f"memfs admin trust {shlex.quote(str(root))}"
 
 
 # -- asking -------------------------------------------------------------------------------------------------------
@@ -349,7 +356,7 @@ def _require_own(path: Path) -> None:
 
 
 def _unusable(path: Path, reason: str) -> CorruptRecord:
-    return CorruptRecord(reason, path=str(path), hint="look at it, then move it away and run 'memfs trust' again")
+    return CorruptRecord(reason, path=str(path), hint="look at it, then move it away and run 'memfs admin trust' again")
 
 
 def _save(path: Path, listed: Mapping[str, Any]) -> None:

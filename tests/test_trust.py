@@ -39,7 +39,7 @@ def test_nothing_is_trusted_until_it_is_granted(root: Path) -> None:
     assert (standing.trusted, standing.value("memfs.toml", "security.allow_invisible")) == (False, None)
     (problem,) = standing.problems()
     assert (problem.path, problem.line, problem.severity) == ("memfs.toml", 2, "warning")
-    assert problem.hint.endswith(f"memfs trust {root}")
+    assert problem.hint.endswith(f"memfs admin trust {root}")
 
 
 def test_a_grant_counts_until_it_is_revoked(root: Path) -> None:
@@ -247,4 +247,4 @@ def test_trusting_another_users_repository_names_that_user(
 def test_a_command_to_paste_is_quoted(tmp_path: Path) -> None:
     """The name of a hostile folder runs nothing when the remedy is pasted into a shell."""
     folder = tmp_path / "x'; touch canary #"
-    assert trust.command(folder) == f"memfs trust '{tmp_path}/x'\"'\"'; touch canary #'"
+    assert trust.command(folder) == f"memfs admin trust '{tmp_path}/x'\"'\"'; touch canary #'"

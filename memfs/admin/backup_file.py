@@ -363,7 +363,7 @@ def untakable(error: HistoryError) -> BackupInvalid:
     """The error for a backup whose files are whole and whose history is not."""
     return BackupInvalid(
         f"its history cannot be taken: {error.message}",
-        hint="use another backup, or take the files alone: 'memfs restore FILE FOLDER --without-history'",
+        hint="use another backup, or take the files alone: 'memfs admin backup restore FILE FOLDER --without-history'",
     )
 
 

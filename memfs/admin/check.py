@@ -311,7 +311,7 @@ def _in_file(finding: SecretFinding, path: str, kept: bool) -> Problem:
         code=problem.code,
         message=f"{problem.message}; git has it already",
         line=problem.line,
-        hint="revoke it; 'memfs erase' takes it out of history; or say in the file why it may stay",
+        hint="revoke it; 'memfs admin erase' takes it out of history; or say in the file why it may stay",
     )
 
 
@@ -341,7 +341,7 @@ def _in_head(parts: Parts, path: str) -> Iterator[Problem]:
             path=path,
             code="SecretInHistory",
             message=f"the last commit has {finding.what} (rule {finding.rule} at line {finding.line})",
-            hint="revoke it; 'memfs erase' takes it out of history",
+            hint="revoke it; 'memfs admin erase' takes it out of history",
             severity=WARNING,
         )
 

@@ -28,9 +28,12 @@ _COMMITS_BY_ITSELF = ("interval", "each", "batch")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanupStep:
-    """One thing that was, or could be, done: a sentence, the bytes it frees, and why it failed ("" when it did not).
+    """One thing that was, or could be, done.
 
-    Before it is done, the bytes are the most that it could free.
+    Attributes:
+        what: a sentence.
+        bytes: what it freed; before it is done, the most that it could free.
+        error: why it failed, "" when it did not.
     """
 
     what: str

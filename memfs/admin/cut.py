@@ -49,7 +49,8 @@ class CutPlan:
 
     Attributes:
         before: the moment that was named.
-        commit: the commit at which history is cut, "" where nothing can be; ``time``: when that was committed.
+        commit: the commit at which history is cut, "" where nothing can be.
+        time: when that was committed.
         cut: how many commits go into the bundle and out of the repository, that one included.
         rewritten: how many later ones get a new id.
         tags: tags of commits that go; they go, too.
@@ -57,7 +58,8 @@ class CutPlan:
         held_by: branches and stashes because of which nothing later is cut: they keep what they began with.
         elsewhere: remotes; they keep the old history until it is replaced there.
         refused: why it could not be done now, "" when nothing stands in the way.
-        export: the bundle, None of a plan; ``sha256``: of its bytes.
+        export: the bundle, None of a plan.
+        sha256: of its bytes.
         head: HEAD's commit now, None of a plan.
     """
 

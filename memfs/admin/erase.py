@@ -55,14 +55,18 @@ class ErasePlan:
 
     Attributes:
         reference: what was named.
-        paths: the paths it ever had; ``copies``: other paths where the same bytes were; they go, too.
-        versions: how many contents it had, ``loose`` of them in no commit.
-        commits, refs: how many commits would be rewritten, how many refs would move.
+        paths: the paths it ever had.
+        copies: other paths where the same bytes were; they go, too.
+        versions: how many contents it had.
+        loose: how many of them no commit holds.
+        commits: how many commits are rewritten.
+        refs: how many refs move.
         waiting: how many writes would be committed first.
         quotes: files that hold a line of it and stay.
         shared: whether memfs did not make the repository, so that rewriting it must be asked for.
         unreachable: where it may be and memfs cannot go.
-        backups: those made before, which a new one would replace; ``backups_elsewhere``: those a person has to delete.
+        backups: those made before, which a new one replaces.
+        backups_elsewhere: those that a person has to delete.
         refused: why it could not be done now, "" when nothing stands in the way.
     """
 
@@ -92,7 +96,7 @@ class EraseResult:
         purged: how many pieces each other place held.
         proof: what was read afterwards, and every hit in it.
         head: HEAD's commit now.
-        left: backups made before that no new one could replace; they may hold it until a person deletes them.
+        backups_left: backups made before that no new one could replace; they may hold it until a person deletes them.
     """
 
     plan: ErasePlan
@@ -100,7 +104,7 @@ class EraseResult:
     purged: Mapping[str, int]
     proof: EraseProof
     head: str | None
-    left: tuple[Path, ...] = ()
+    backups_left: tuple[Path, ...] = ()
 
 
 class Eraser:
@@ -181,9 +185,10 @@ class Eraser:
             self._store.notes.append(Problem(path="", code="EraseUnfinished", message=message, hint=hint))
             return
         if self.ended is not None:
-            traces = len(self.ended.proof.hits) + len(self.ended.left)
+            traces = len(self.ended.proof.hits) + len(self.ended.backups_left)
             message = f"an interrupted erase was ended; {traces} trace(s) of it are left"
-            hint = f"delete {', '.join(map(str, self.ended.left))}" if self.ended.left else "nothing is to be done"
+            left = ", ".join(map(str, self.ended.backups_left))
+            hint = f"delete {left}" if left else "nothing is to be done"
             note = Problem(path="", code="EraseEnded", message=message, hint=hint, severity=WARNING)
             self._store.notes.append(note)
 
@@ -201,7 +206,9 @@ class Eraser:
             self._rewrite.clear(ended=True)
         self._store.refresh()
         head = self._repository.head_commit()
-        return EraseResult(plan=plan, unsigned=unsigned, purged=purged, proof=proof, head=head, left=tuple(left))
+        return EraseResult(
+            plan=plan, unsigned=unsigned, purged=purged, proof=proof, head=head, backups_left=tuple(left)
+        )
 
     def _attempt(self, named: EraseName | None) -> tuple[Target, ErasePlan, int, dict[str, int]] | None:
         """Take the target out of history and the stores; the record stays until all else is done.

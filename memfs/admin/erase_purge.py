@@ -400,7 +400,9 @@ def out_of_reach(parts: Parts) -> list[str]:
     """Where the item may still be and memfs cannot go: remotes, clones, copies."""
     found = [f"the remote {name} ({_plain(url)}) and its forks" for name, url in remotes(parts)]
     if any(entry.path.endswith(".tar.zst") for entry in parts.tree.scan(ARCHIVE)):
-        found.append("archives of iterations: 'memfs archive unpack' those that may hold it, erase, and archive anew")
+        found.append(
+            "archives of iterations: 'memfs admin archive unpack' those that may hold it, erase, and archive anew"
+        )
     found += [f"the export of older history, {name}" for name in _exports(parts)]
     found.append("other clones, and repositories that borrow objects from this one")
     found.append("processes that are running now, backups and snapshots of this disk made by others")
@@ -442,7 +444,9 @@ class EraseProof:
     """What was looked at, and what was found.
 
     Attributes:
-        objects, files, bytes: how much was read; objects are read unpacked, files as they lie on disk.
+        objects: how many of git's objects were read, unpacked.
+        files: how many files were read as they lie on disk.
+        bytes: how much that was.
         places: how many of those files by place.
         hits: where a version of the item, or one of its lines where no line of it may be, still is.
         quotes: files that stay and hold a line of it.

@@ -68,7 +68,7 @@ def problems(tree: View) -> Iterator[Problem]:
             path=SETTINGS_FILE,
             code="FormatOld",
             message=f"the workspace is of format {version}; this memfs writes {FORMAT_VERSION}",
-            hint="'memfs migrate' brings it there",
+            hint="'memfs admin migrate' brings it there",
             severity=WARNING,
         )
 

@@ -24,7 +24,7 @@ _IGNORED = b"""# Files memfs is in the middle of writing, and large bodies kept 
 .memfs-*.tmp
 *.zst
 """
-_ALL_IGNORED = "# Copies of what memfs brings along, for editors: 'memfs schema export' writes them again.\n*\n"
+_ALL_IGNORED = "# Copies of what memfs brings along, for editors: 'memfs admin schema' writes them again.\n*\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -402,8 +402,8 @@ def _content(plans: Sequence[FilePlan]) -> dict[str, int]:
 
 
 def _refusal(area: str, needed: int, limit: int, barren: bool) -> QuotaExceeded:
-    remedy = "'memfs cleanup' found nothing to remove: raise the quota, or forget what is not needed"
-    usual = "raise the quota, forget what is not needed, or run 'memfs cleanup'"
+    remedy = "'memfs admin gc' found nothing to remove: raise the quota, or forget what is not needed"
+    usual = "raise the quota, forget what is not needed, or run 'memfs admin gc'"
     what = "everything memfs keeps here" if area == TOTAL else area
     return QuotaExceeded(
         f"{what} would take {needed:,} bytes, its quota is {limit:,}",

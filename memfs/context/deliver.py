@@ -697,7 +697,7 @@ def _problem(answer: SourceAnswer) -> Problem:
         path="",
         code="SourceFailing",
         message=f"the source {answer.source.name!r} is left out: {answer.failure}",
-        hint="memfs plugins doctor" if answer.source.setting else "mend it, or do not add it",
+        hint="memfs admin plugins check" if answer.source.setting else "mend it, or do not add it",
         severity=WARNING,
     )
 

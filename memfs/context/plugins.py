@@ -257,7 +257,7 @@ class Plugins:
             foreign = [one for rows in self._loaded.values() for one in rows if not one.built_in]
         for source in foreign:
             if reason := self.guard.book.paused(source.name):
-                hint = "memfs plugins doctor"
+                hint = "memfs admin plugins check"
                 message = f"the source {source.name!r} is left out: {reason}"
                 found.append(Problem(path="", code="SourceFailing", message=message, hint=hint, severity=WARNING))
         return found
@@ -359,7 +359,7 @@ class Plugins:
             except (PluginRefused, PluginFailure, Late) as error:
                 again = again or isinstance(error, Late)
                 told = getattr(error, "hint", "")
-                hint = told or f"mend it, or take it out of {setting}; 'memfs plugins doctor' asks it again"
+                hint = told or f"mend it, or take it out of {setting}; 'memfs admin plugins check' asks it again"
                 left_out.append(PluginUnusable(name, delivery, setting, str(error), hint))
                 continue
             found[source.name] = source
@@ -382,7 +382,7 @@ class Plugins:
             try:
                 offer = offered(name)
                 if not self._patient and (reason := self.guard.book.paused(name)):
-                    raise PluginRefused(reason, "run 'memfs plugins doctor' to try it now")
+                    raise PluginRefused(reason, "run 'memfs admin plugins check' to try it now")
             except PluginRefused as error:
                 found[name] = error
                 continue

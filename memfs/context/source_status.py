@@ -18,7 +18,7 @@ from memfs.settings import BUILT_IN_SOURCES, SPECS, Settings
 from memfs.trust import standing
 
 PROBE = StateSnapshot.create(
-    files=["example.py"], context="Change example.py, as memfs plugins doctor asks", tool="doctor", agent="doctor"
+    files=["example.py"], context="Change example.py, as memfs admin plugins check asks", tool="doctor", agent="doctor"
 )
 """The situation in which a source is asked to see whether it answers."""
 _ALWAYS = "memory.feedback.enabled"
@@ -61,12 +61,15 @@ class SourceCheck:
     """How one enabled source did.
 
     Attributes:
-        name, layer, where: as ``Listed``.
+        name: what settings call it.
+        layer: the delivery it serves.
+        where: the package that offers it, or the module that it is.
         seconds: how long it took to load, configure and answer.
         letters: how long its answer was.
         failure: what is wrong with it, "" for nothing.
         hint: what to do.
-        failures, in_a_row: how often it failed on this machine, and how often since it last answered.
+        failures: how often it failed on this machine.
+        in_a_row: how often since it last answered.
         paused: why it is not asked at present, "" where it is.
     """
 

@@ -117,7 +117,7 @@ def require_own_folder(layout: Layout, trusted: Path | None) -> None:
         raise RepoUntrusted(
             f"its .git leads to {layout.elsewhere}, which does not know this working tree",
             path=str(layout.work_tree),
-            hint=f"run git worktree repair, or if it is meant: memfs trust {shlex.quote(str(layout.workspace))}",
+            hint=f"run git worktree repair, or if it is meant: memfs admin trust {shlex.quote(str(layout.workspace))}",
         )
 
 
@@ -136,7 +136,7 @@ def require_owner(layout: Layout, allowed: frozenset[str], owners: frozenset[int
     raise RepoUntrusted(
         "the repository belongs to another user",
         path=str(layout.foreign[0][0]),
-        hint=f"if you trust that user: memfs trust {shlex.quote(str(layout.workspace))}",
+        hint=f"if you trust that user: memfs admin trust {shlex.quote(str(layout.workspace))}",
     )
 
 

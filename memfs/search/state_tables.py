@@ -296,7 +296,7 @@ class StateBase:
                         raise IndexUnavailable(
                             f"{self._what} gives no answer: {error}",
                             path=str(self._path),
-                            hint="run memfs reindex",
+                            hint="run memfs admin reindex",
                         ) from error
                     self._recover(error)
             raise AssertionError("unreachable")

@@ -61,9 +61,11 @@ class Period:
 
     Attributes:
         name: the month in which its iterations were closed, with a number where that month has several.
-        iterations: those it holds documents of, by number; ``unpacked`` those of them that are back in the tree.
+        iterations: those it holds documents of, by number.
+        unpacked: those of them that are back in the tree.
         created: when it was made.
-        documents, bytes: how many documents it holds, and what they weigh unpacked.
+        documents: how many documents it holds.
+        bytes: what they weigh unpacked.
         packed: what the payload weighs.
         present: whether the payload is here; without it documents are read from history.
     """
@@ -83,7 +85,9 @@ class ArchiveVerdict:
     """What a verification found of one archive.
 
     Attributes:
+        name: what it is called.
         documents: how many it holds.
+        sound: whether nothing is wrong: the payload is whole, or is elsewhere and history has every document.
         problems: what is wrong with the payload, by document ("" for the whole); empty where all is well.
         lost: the documents that neither the payload nor history gives back.
         present: whether the payload is here.
@@ -226,7 +230,7 @@ class Archives:
             ArchiveInvalid: neither gives them.
         """
         if member.bytes > _IN_MEMORY:
-            raise ArchiveInvalid("too large to be read at once", path=member.path, hint="memfs archive unpack")
+            raise ArchiveInvalid("too large to be read at once", path=member.path, hint="memfs admin archive unpack")
         try:
             return self._from_payload(index, member)
         except ArchiveInvalid as error:
@@ -395,7 +399,14 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnpackResult:
-    """What unpacking brought back; ``kept`` are documents that were in the tree already and stay as they are."""
+    """What unpacking brought back.
+
+    Attributes:
+        iteration: its number.
+        documents: how many files came back.
+        bytes: what they weigh.
+        kept: documents that were in the tree already and stay as they are.
+    """
 
     iteration: int
     documents: int
@@ -498,7 +509,9 @@ class ArchiveResult:
     Attributes:
         iterations: those that were due.
         archives: the archives that were made.
-        documents, bytes: what went into them, and what that weighed in the tree; ``packed`` what it weighs now.
+        documents: how many documents went into them.
+        bytes: what that weighed in the tree.
+        packed: what it weighs now.
         removed: how many documents left the tree.
         left: documents that stay in the tree, with the reason: invalid, or changed meanwhile.
         reason: why the originals wait in the tree although they are archived; "" where nothing keeps them.

@@ -476,7 +476,7 @@ class Checkpoints:
         )
         raise CheckpointInvalid(
             f"no checkpoint can be used; {why}",
-            hint="the documents themselves are in ContextMemory/iterations and in git; 'memfs restore' takes a backup",
+            hint="the documents are in ContextMemory/iterations, in git, and in the backups: 'memfs admin backup list'",
         )
 
     def _with_newest_good(self, error: CheckpointInvalid, but: str) -> CheckpointInvalid:

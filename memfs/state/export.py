@@ -189,7 +189,7 @@ def _checked_type(name: str) -> str:
     if name in ALL_TYPES:
         return name
     if name == "checkpoint":
-        hint = "a checkpoint cannot be exported; 'memfs backup' takes it along"
+        hint = "a checkpoint cannot be exported; 'memfs admin backup create' takes it along"
     else:
         hint = nearest(name, ALL_TYPES) or f"choose {', '.join(ALL_TYPES)}"
     raise QueryInvalid(f"there is no type {name!r} to export", field="types", hint=hint)

@@ -100,7 +100,7 @@ class DocumentImport:
             return None
         raise Conflict(
             "it is archived with other content",
-            hint=f"unpack it first: memfs archive unpack {record.iteration}",
+            hint=f"unpack it first: memfs admin archive unpack {record.iteration}",
         )
 
     def _require_valid(self, record: ExportRecord) -> None:

@@ -266,7 +266,7 @@ class Iterations:
             raise IterationInvalid(
                 f"iteration {number} is archived",
                 field="iteration",
-                hint=f"'memfs archive unpack {number}' brings it back",
+                hint=f"'memfs admin archive unpack {number}' brings it back",
             )
 
     def _missing(self, number: int) -> IterationInvalid:

@@ -413,7 +413,7 @@ class StateScan:
 
     def _learn_archive(self, name: str) -> None:
         rows = []
-        with suppress(CorruptRecord, FileNotFoundError):  # ``memfs archive verify`` says what is wrong
+        with suppress(CorruptRecord, FileNotFoundError):  # ``memfs admin archive verify`` says what is wrong
             for member in self._archives.members(name):
                 if member.facts and not self._files.exists(member.path):
                     facts = StateFacts.from_dict(member.facts)

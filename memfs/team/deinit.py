@@ -304,7 +304,7 @@ class Deinit:
             if strays:
                 yield f"{len(strays)} file(s) in {CONTENT}/ that are not memfs's: {', '.join(strays[:5])}"
         if self._repository.head().commit is not None and not (self._own and self._purge):
-            yield "the commits in git's history (only 'memfs erase ID', before you leave, rewrites those)"
+            yield "the commits in git's history (only 'memfs admin erase ID', before you leave, rewrites those)"
         for other in self._others:
             yield f"what the repository's other workspace needs: {other}"
 

@@ -46,7 +46,8 @@ class MoveResult:
 
     Attributes:
         workspace: where the memory is then.
-        files: how many files moved; ``commits``: how many commits of history went along.
+        files: how many files moved.
+        commits: how many commits of history went along.
         branch: the branch of its own, which has the history either way.
     """
 

@@ -195,7 +195,7 @@ def test_recorded_sessions_leave_no_quotation_behind(people: tuple[Path, Person,
     assert "never npm" in told
     assert "signing keys" in told
     ada.memfs("recall", "half to even")
-    ada.memfs("maintain")
+    ada.memfs("admin", "gc")
     git(ada.clone, "add", "-A")
     git(ada.clone, "commit", "-q", "--allow-empty", "-m", "Take in all there is", check=False)
     git(ada.clone, "push", "-q", "--all", "origin")

@@ -83,7 +83,7 @@ def test_an_unrestorable_history_is_noticed_and_the_files_can_be_had(
     with pytest.raises(BackupInvalid) as refused:
         prove(made.path)
     assert "--without-history" in (refused.value.hint or "")
-    assert run(["restore", str(made.path), "--check"]) == 1
+    assert run(["admin", "backup", "verify", str(made.path)]) == 1
     with pytest.raises(BackupInvalid):
         restore(made.path, tmp_path / "again")
     found = restore(made.path, tmp_path / "again", history=False)
@@ -94,9 +94,9 @@ def test_an_unrestorable_history_is_noticed_and_the_files_can_be_had(
 def test_the_command_for_a_backup_that_lacks_something_ends_with_1(
     workspace: Workspace, git: Git, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """``memfs backup`` of a damaged history says so in JSON and in its exit code."""
+    """``memfs admin backup create`` of a damaged history says so in JSON and in its exit code."""
     damage_pack(workspace.root, git)
-    assert run(["-C", str(workspace.root), "backup", "--json"]) == 1
+    assert run(["-C", str(workspace.root), "admin", "backup", "create", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["backups"][0]["whole"] is False
 
 

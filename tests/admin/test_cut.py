@@ -301,7 +301,7 @@ def test_the_command_says_what_it_would_do_asks_and_does_it(
     """A dry run changes nothing; without a person to ask, --yes and --export are demanded (S15)."""
     root = aged(opened(), git)
     head = git(root, "rev-parse", "HEAD")
-    wanted = ("maintain", "--cut-before", "2083-01-01T00:00Z")
+    wanted = ("admin", "cut", "2083-01-01T00:00Z")
     assert run(["-C", str(root), *wanted, "--dry-run", "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)
     assert (plan["cut"], plan["rewritten"], plan["dry_run"], plan["export"]) == (5, 4, True, None)
@@ -309,8 +309,8 @@ def test_the_command_says_what_it_would_do_asks_and_does_it(
     assert "--dry-run" in capsys.readouterr().err
     assert run(["-C", str(root), *wanted, "--yes"]) == 1
     assert "--export" in capsys.readouterr().err
-    assert run(["-C", str(root), "maintain", "--yes"]) == 2
-    assert run(["-C", str(root), "maintain", "--cut-before", "someday"]) == 2
+    assert run(["-C", str(root), "admin", "cut", "--yes"]) == 2
+    assert run(["-C", str(root), "admin", "cut", "someday"]) == 2
     assert git(root, "rev-parse", "HEAD") == head
     capsys.readouterr()
     assert run(["-C", str(root), *wanted, "--yes", "--export", str(tmp_path / "old.bundle")]) == 0

@@ -631,7 +631,7 @@ def test_a_backup_elsewhere_is_named_before_and_after(opened: Opened, git: Git, 
     plan = workspace.eraser.plan("gate")
     assert (plan.backups, plan.backups_elsewhere) == ((regular,), (elsewhere,))
     done = workspace.eraser.erase("gate")
-    assert (done.proof.hits, done.left) == ((), (elsewhere,))
+    assert (done.proof.hits, done.backups_left) == ((), (elsewhere,))
 
 
 def test_50_what_mounts_and_comparisons_keep_of_it_goes_too(opened: Opened, tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def test_each_threshold_is_told_once_and_then_the_write_is_refused(workspace: Wo
     assert refused.value.field == "quotas.items_bytes"
     assert "20,000" in str(refused.value)
     assert refused.value.hint is not None
-    assert "memfs cleanup" in refused.value.hint
+    assert "memfs admin gc" in refused.value.hint
 
 
 @pytest.mark.parametrize("commit", ["each", "interval", "manual"])

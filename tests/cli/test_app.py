@@ -27,7 +27,7 @@ HEAVY = (
 )
 
 # a shell's script, two protocols, and what git reads: their output has its own form
-SPOKEN_BY_OTHERS = {"completion", "help", "hook", "mcp", "merge-driver"}
+SPOKEN_BY_OTHERS = {"help", "hook", "mcp", "merge-driver"}
 
 
 def command(name: str) -> click.Command:
@@ -208,7 +208,7 @@ def test_recall_imports_no_validator_and_no_git(
     """A cold recall over a folded index does without schemas, git, watching, models and the other engine."""
     monkeypatch.setenv("MEMFS_INDEX_ENGINE", engine)
     memfs("remember", "We chose PostgreSQL")
-    memfs("reindex")
+    memfs("admin", "reindex")
     names = imported("recall", "postgres", "-C", str(root), cwd=root)
     assert "memfs.recall.recaller" in names
     heavy = {"httpx", "numpy", "onnxruntime", "tokenizers", "memfs.recall.text_features"}
@@ -218,7 +218,7 @@ def test_recall_imports_no_validator_and_no_git(
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_prints_a_script(bare: Memfs, shell: str) -> None:
     """completion SHELL prints what the shell is to source."""
-    ran = bare("completion", shell)
+    ran = bare("admin", "completion", shell)
     assert ran.code == 0
     assert "_MEMFS_COMPLETE" in ran.out
 

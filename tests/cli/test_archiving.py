@@ -28,37 +28,37 @@ def test_archive_packs_what_is_due_and_unpack_brings_it_back(root: Path, memfs: 
     """--dry-run says it, archive does it, list and verify show it, unpack takes it back; in JSON too (S5, S15)."""
     first, second = lay(root, 1), lay(root, 2)
     lay(root, 3, status="open")
-    planned = memfs("archive", "--dry-run", "--json").json
+    planned = memfs("admin", "archive", "run", "--dry-run", "--json").json
     assert (planned["iterations"], planned["documents"], planned["archives"]) == ([1, 2], 2, [])
-    assert "would archive iterations 1 to 2" in memfs("archive", "--dry-run").out
+    assert "would archive iterations 1 to 2" in memfs("admin", "archive", "run", "--dry-run").out
     assert first.exists()
-    done = memfs("archive")
+    done = memfs("admin", "archive", "run")
     assert done.code == 0, done.err
     assert "Archived iterations 1 to 2" in done.out
     assert not first.exists()
     assert not second.exists()
-    assert memfs("archive").out == "Nothing is due\n"
-    assert memfs("archive", "list", "--json").json["archives"][0]["iterations"] == [1, 2]
-    assert "2020-03" in memfs("archive", "list").out
-    assert "Sound" in memfs("archive", "verify").out
-    assert "Unpacked iteration 2" in memfs("archive", "unpack", "2").out
+    assert memfs("admin", "archive", "run").out == "Nothing is due\n"
+    assert memfs("admin", "archive", "list", "--json").json["archives"][0]["iterations"] == [1, 2]
+    assert "2020-03" in memfs("admin", "archive", "list").out
+    assert "Sound" in memfs("admin", "archive", "verify").out
+    assert "Unpacked iteration 2" in memfs("admin", "archive", "unpack", "2").out
     assert second.exists()
-    assert memfs("archive", "list", "--json").json["archives"][0]["unpacked"] == [2]
+    assert memfs("admin", "archive", "list", "--json").json["archives"][0]["unpacked"] == [2]
     assert git(root, "status", "--porcelain") == ""
 
 
 def test_a_damaged_archive_ends_with_code_1(root: Path, memfs: Memfs) -> None:
     """verify names the damaged archive and what history still has (S18)."""
     lay(root, 1)
-    memfs("archive", "--iteration", "1")
+    memfs("admin", "archive", "run", "--iteration", "1")
     payload = root / "ContextMemory/archive/2020-03.tar.zst"
     payload.write_bytes(payload.read_bytes()[:-9])
-    verified = memfs("archive", "verify")
+    verified = memfs("admin", "archive", "verify")
     assert verified.code == 1
     assert "Damaged  2020-03" in verified.out
     assert "history has every document" in verified.out
     payload.unlink()
-    assert "its payload is not here" in memfs("archive", "verify").out
+    assert "its payload is not here" in memfs("admin", "archive", "verify").out
 
 
 @pytest.mark.parametrize(
@@ -66,13 +66,13 @@ def test_a_damaged_archive_ends_with_code_1(root: Path, memfs: Memfs) -> None:
 )
 def test_words_that_make_no_sense_are_refused(memfs: Memfs, words: tuple[str, ...]) -> None:
     """What cannot be meant is refused before anything is done, with exit code 2."""
-    assert memfs("archive", *words).code == 2
+    assert memfs("admin", "archive", *words).code == 2
 
 
 def test_an_open_iteration_is_refused_with_the_way_out(root: Path, memfs: Memfs) -> None:
     """An iteration that is open says how to close it, with exit code 1 (S5)."""
     lay(root, 1, status="open")
-    refused = memfs("archive", "--iteration", "1")
+    refused = memfs("admin", "archive", "run", "--iteration", "1")
     assert refused.code == 1
     assert "memfs iteration close 1" in refused.err
 
@@ -88,7 +88,7 @@ def test_usage_shows_areas_quotas_and_growth(root: Path, memfs: Memfs) -> None:
     assert [row["number"] for row in facts["iterations"]] == [1, 2]
     assert facts["bytes_per_iteration"] == facts["iterations"][0]["bytes"]
     assert facts["growth_of_an_iteration"] == 0
-    memfs("archive", "--iteration", "1")
+    memfs("admin", "archive", "run", "--iteration", "1")
     shown = memfs("usage").out
     assert "archived" in shown
     assert "growth is linear" in shown

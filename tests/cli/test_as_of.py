@@ -38,7 +38,7 @@ def test_recall_as_of_a_revision(memfs: Memfs, history: list[str]) -> None:
 
 def test_the_head_answers_as_the_present_does(memfs: Memfs, history: list[str]) -> None:
     """B1: as of HEAD, where nothing waits, hits and scores are those of now."""
-    memfs("reindex")  # what was replaced leaves traces in the scores until then
+    memfs("admin", "reindex")  # what was replaced leaves traces in the scores until then
     present, past = (memfs("recall", "postgres sqlite", *more, "--json").json for more in ((), ("--as-of", "HEAD")))
     assert present["hits"] == past["hits"]
     assert len(past["hits"]) == 2

@@ -97,8 +97,8 @@ def test_the_state_of_agents_is_asked_for_a_revision(memfs: Memfs, root: Path, g
         then = memory.workspace.repository.head_commit() or ""
     git(root, "rm", "-r", "-q", "ContextMemory/archive")
     git(root, "commit", "-q", "-m", "Drop the archive")
-    assert memfs("archive", "list", "--json").json["archives"] == []
-    (one,) = memfs("archive", "list", "--as-of", then, "--json").json["archives"]
+    assert memfs("admin", "archive", "list", "--json").json["archives"] == []
+    (one,) = memfs("admin", "archive", "list", "--as-of", then, "--json").json["archives"]
     assert one["iterations"] == [1]
     assert memfs("trends", "--json").json["patterns"] == []
     assert memfs("trends", "--as-of", then, "--json").json["patterns"][0]["name"] == "late with snow"
@@ -139,7 +139,7 @@ def test_an_open_iteration_was_open_then(memfs: Memfs, then: str) -> None:
         ("conflicts", "--scan"),
         ("iteration", "start"),
         ("checkpoint", "prune"),
-        ("archive", "verify"),
+        ("admin", "archive", "verify"),
         ("state", "resume", "token"),
     ],
 )

@@ -25,9 +25,9 @@ def test_p2_a_mistyped_source_is_told_with_its_nearest(memfs: Memfs, root: Path,
     ran = memfs(*verb)
     assert (ran.code, ran.out) == (0, "")
     assert "['episodc'] in memory.triggered is ignored: nobody has trusted this workspace" in ran.err
-    assert "did you mean 'episodic'? If not, look at it, then: memfs trust" in ran.err
-    assert "did you mean 'preferences'? If not, look at what they say" in memfs("plugins").err
-    memfs("trust", "--yes")
+    assert "did you mean 'episodic'? If not, look at it, then: memfs admin trust" in ran.err
+    assert "did you mean 'preferences'? If not, look at what they say" in memfs("admin", "plugins", "list").err
+    memfs("admin", "trust", "--yes")
     told = memfs(*verb, "--json")
     assert [problem["code"] for problem in told.json["problems"]] == ["SourceUnusable"]
     name = "preferences" if verb[0] == "inject" else "episodic"
@@ -38,14 +38,18 @@ def test_p2_a_built_in_source_in_the_wrong_list_is_told(memfs: Memfs, root: Path
     """It is not enabled there, and whoever asks for context learns where it belongs."""
     _write(root, '[memory]\nautomatic = ["episodic"]\n')
     assert "'episodic' is left out: its layer is triggered; name it in memory.triggered" in memfs("inject").err
-    assert "in the wrong list: memory.automatic, memfs.toml:2" in memfs("plugins").out
-    wrong, right = (one["enabled"] for one in memfs("plugins", "--json").json["sources"] if one["name"] == "episodic")
+    assert "in the wrong list: memory.automatic, memfs.toml:2" in memfs("admin", "plugins", "list").out
+    wrong, right = (
+        one["enabled"]
+        for one in memfs("admin", "plugins", "list", "--json").json["sources"]
+        if one["name"] == "episodic"
+    )
     assert (wrong, right) == (False, True)
 
 
 def test_p2_a_module_that_is_not_there_has_a_remedy(memfs: Memfs) -> None:
-    """``plugins doctor`` does not send people to ``plugins doctor``."""
-    ran = memfs("--set", "memory.triggered=no_such_module:Source", "plugins", "doctor")
+    """``admin plugins check`` does not send people to ``admin plugins check``."""
+    ran = memfs("--set", "memory.triggered=no_such_module:Source", "admin", "plugins", "check")
     assert "No module named 'no_such_module'" in ran.out
     assert "put the folder it lies in on PYTHONPATH" in ran.out
 
@@ -69,7 +73,7 @@ def test_p2_what_a_source_prints_is_no_context(memfs: Memfs, tmp_path: Path, mon
     ran = memfs(*named, "warn", "deploy it", "--json")
     assert "It says so." in ran.json["text"]
     assert "NOISE" in ran.err
-    assert all(one["works"] for one in memfs(*named, "plugins", "doctor", "--json").json["sources"])
+    assert all(one["works"] for one in memfs(*named, "admin", "plugins", "check", "--json").json["sources"])
 
 
 def test_p5_bounds_are_written_out(memfs: Memfs) -> None:
@@ -168,7 +172,7 @@ def test_p7_conventions_say_what_is_missing_for_agents_to_be_told(memfs: Memfs, 
 def test_p7_a_mount_that_does_not_count_is_told_by_recall(memfs: Memfs, root: Path) -> None:
     """Whoever wrote it into ``memfs.toml`` learns why nothing comes, unless it is given for this command."""
     _write(root, '[mounts]\nteam = "../nowhere"\n')
-    assert "mounts.team is ignored: nobody has trusted this workspace; look at it, then: memfs trust" in (
+    assert "mounts.team is ignored: nobody has trusted this workspace; look at it, then: memfs admin trust" in (
         memfs("recall", "billing").err
     )
     assert "ignored" not in memfs("recall", "billing", "--own").err
@@ -203,7 +207,7 @@ class Broken:
 
 
 def test_p2_slips_with_a_source_of_ones_own_have_a_remedy() -> None:
-    """A class is told to be made a source; one that fails is not looked for by ``plugins doctor``."""
+    """A class is told to be made a source; one that fails is not looked for by ``admin plugins check``."""
     with MemoryLayer(":memory:") as layer:
         with pytest.raises(SettingInvalid, match="it is a class"):
             layer.add_plugin(Broken)  # type: ignore[arg-type]

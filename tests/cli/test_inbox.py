@@ -147,7 +147,7 @@ def test_nothing_is_learned_while_a_memory_is_stored(memfs: Memfs, root: Path) -
     assert not (state / "inbox.json").exists()
     assert not (state / "learned").exists()
     assert memfs("list", "--type", "pattern", "--json").json["items"] == []
-    done = memfs("maintain", "--json").json
+    done = memfs("admin", "gc", "--json").json
     assert done["learned_from"] == len(memfs("list", "--json").json["items"])
     assert {one["source"] for one in memfs("inbox", "--json").json["suggestions"]} == {"pattern"}
 

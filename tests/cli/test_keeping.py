@@ -12,54 +12,54 @@ def test_a_backup_is_made_listed_and_restored(root: Path, memfs: Memfs, bare: Me
     """backup names file and size, --list shows it, restore makes the workspace and checks it; all in JSON too (S21)."""
     memfs("remember", "a text", "--id", "x")
     place = str(tmp_path / "backups")
-    made = memfs("backup", "--to", place, "--json").json["backups"]
+    made = memfs("admin", "backup", "create", "--to", place, "--json").json["backups"]
     assert len(made) == 1
     assert made[0]["verified"]
     assert made[0]["head"] == git(root, "rev-parse", "HEAD").strip()
     assert made[0]["files"] > 3
-    assert "Backed up" in memfs("backup", "--to", place).out
-    listed = memfs("backup", "--list", "--to", place, "--json").json["backups"]
+    assert "Backed up" in memfs("admin", "backup", "create", "--to", place).out
+    listed = memfs("admin", "backup", "list", "--to", place, "--json").json["backups"]
     assert listed[0]["path"] == made[0]["path"]
     assert len(listed) == 2
-    assert place in memfs("backup", "--list", "--to", place).out
+    assert place in memfs("admin", "backup", "list", "--to", place).out
 
     again = tmp_path / "again"
-    restored = bare("restore", made[0]["path"], str(again), "--json")
+    restored = bare("admin", "backup", "restore", made[0]["path"], str(again), "--json")
     assert restored.code == 0, restored.err
     assert restored.json["items"] == 1
     assert restored.json["problems"] == []
     assert bare("-C", str(again), "show", "x").code == 0
-    assert "Restored 1 item" in bare("restore", made[0]["path"], str(tmp_path / "more")).out
+    assert "Restored 1 item" in bare("admin", "backup", "restore", made[0]["path"], str(tmp_path / "more")).out
     assert git(again, "rev-parse", "HEAD").strip() == made[0]["head"]
 
 
 def test_a_backup_is_checked_without_being_restored(memfs: Memfs, bare: Memfs, tmp_path: Path) -> None:
     """--check says whether a backup is sound; a damaged one is refused by name with exit code 1 and no traceback."""
-    made = memfs("backup", "--to", str(tmp_path / "b"), "--json").json["backups"][0]["path"]
-    assert bare("restore", made, "--check", "--json").json["sound"]
-    assert "Sound" in bare("restore", made, "--check").out
+    made = memfs("admin", "backup", "create", "--to", str(tmp_path / "b"), "--json").json["backups"][0]["path"]
+    assert bare("admin", "backup", "verify", made, "--json").json["sound"]
+    assert "Sound" in bare("admin", "backup", "verify", made).out
     data = bytearray(Path(made).read_bytes())
     data[len(data) // 2] ^= 1
     Path(made).write_bytes(data)
-    refused = bare("restore", made, "--check")
+    refused = bare("admin", "backup", "verify", made)
     assert refused.code == 1
     assert made in refused.err
     assert "Traceback" not in refused.err
-    assert bare("restore", made, str(tmp_path / "again")).code == 1
+    assert bare("admin", "backup", "restore", made, str(tmp_path / "again")).code == 1
     assert not (tmp_path / "again").exists()
 
 
 def test_restore_says_what_it_needs(root: Path, memfs: Memfs, bare: Memfs, tmp_path: Path) -> None:
     """Without a folder, with both, and onto something that is there: refused with the way out."""
-    made = memfs("backup", "--to", str(tmp_path / "b"), "--json").json["backups"][0]["path"]
-    assert bare("restore", made).code == 2
-    assert bare("restore", made, str(tmp_path / "x"), "--check").code == 2
-    over = bare("restore", made, str(root))
+    made = memfs("admin", "backup", "create", "--to", str(tmp_path / "b"), "--json").json["backups"][0]["path"]
+    assert bare("admin", "backup", "restore", made).code == 2
+    assert bare("admin", "backup", "restore", made, str(tmp_path / "x"), "--check").code == 2
+    over = bare("admin", "backup", "restore", made, str(root))
     assert over.code == 1
     assert "something is there already" in over.err
-    assert bare("restore", str(tmp_path / "nothing.tar"), str(tmp_path / "x")).code == 1
-    assert memfs("backup", "--to", str(root / "ContextMemory" / "b")).code == 1
-    assert memfs("backup", "--to", "").code == 2
+    assert bare("admin", "backup", "restore", str(tmp_path / "nothing.tar"), str(tmp_path / "x")).code == 1
+    assert memfs("admin", "backup", "create", "--to", str(root / "ContextMemory" / "b")).code == 1
+    assert memfs("admin", "backup", "create", "--to", "").code == 2
 
 
 def test_status_tells_the_age_of_the_last_backup(memfs: Memfs, tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_status_tells_the_age_of_the_last_backup(memfs: Memfs, tmp_path: Path) -
     overdue = memfs("--set", "backup.interval_hours=1", "status", "--json").json["backup"]
     assert (overdue["overdue"], overdue["interval_hours"]) == (True, 1.0)
     assert "overdue" in memfs("--set", "backup.interval_hours=1", "status").out
-    memfs("backup", "--to", str(tmp_path / "b"))
+    memfs("admin", "backup", "create", "--to", str(tmp_path / "b"))
     told = memfs("--set", "backup.interval_hours=1", "status", "--json").json["backup"]
     assert told["overdue"] is False
     assert 0 <= told["age_seconds"] < 3600
@@ -92,7 +92,7 @@ def test_status_tells_how_quotas_stand_and_a_full_one_refuses(root: Path, memfs:
     refused = memfs("remember", "y" * 2000, "--id", "b")
     assert refused.code == 1
     assert "quota" in refused.err
-    assert "memfs cleanup" in refused.err
+    assert "memfs admin gc" in refused.err
     assert memfs("forget", "a").code == 0
     assert memfs("remember", "y" * 2000, "--id", "b").code == 0
 
@@ -102,14 +102,14 @@ def test_cleanup_says_what_it_does_and_could_do(root: Path, memfs: Memfs) -> Non
     memfs("remember", "a text", "--id", "x")
     leftover = root / "ContextMemory/.memfs-0123456789ab.tmp"
     leftover.write_text("half a file")
-    planned = memfs("cleanup", "--dry-run", "--json").json
+    planned = memfs("admin", "gc", "--dry-run", "--json").json
     assert planned["dry_run"]
     assert leftover.exists()
-    assert "up to" in memfs("cleanup", "-n").out
-    done = memfs("cleanup", "--json").json
+    assert "up to" in memfs("admin", "gc", "-n").out
+    done = memfs("admin", "gc", "--json").json
     assert not leftover.exists()
     assert [step["error"] for step in done["steps"]] == [""] * len(done["steps"])
-    assert "Nothing to clean up" in memfs("cleanup").out
+    assert "Nothing to clean up" in memfs("admin", "gc").out
 
 
 def test_stats_weigh_each_area(memfs: Memfs) -> None:
@@ -127,6 +127,6 @@ def test_stats_weigh_each_area(memfs: Memfs) -> None:
 def test_maintain_makes_the_backup_that_is_due(memfs: Memfs, tmp_path: Path) -> None:
     """maintain looks after the schedule, too (S21)."""
     options = ("--set", "backup.interval_hours=1", "--set", f"backup.targets={tmp_path / 'b'}")
-    assert memfs(*options, "maintain", "--json").json["backed_up"] is True
-    assert memfs(*options, "maintain", "--json").json["backed_up"] is False
+    assert memfs(*options, "admin", "gc", "--json").json["backed_up"] is True
+    assert memfs(*options, "admin", "gc", "--json").json["backed_up"] is False
     assert len(list((tmp_path / "b").iterdir())) == 1

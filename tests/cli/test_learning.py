@@ -41,18 +41,18 @@ def test_a_weak_item_is_pruned_listed_and_brought_back(memfs: Memfs, root: Path,
     for _ in range(5):
         told = memfs("feedback", apple, "-")
     assert "weak enough to be pruned" in told.err
-    dry = memfs("prune", "--dry-run", "--json").json
+    dry = memfs("admin", "prune", "--dry-run", "--json").json
     assert ([row["id"] for row in dry["pruned"]], dry["action"], dry["revision"]) == (["apple"], "archive", None)
-    assert "would go into the archive: 1 item" in memfs("prune", "--dry-run").err
-    done = memfs("prune", "--reason", "spring cleaning", "--json").json
+    assert "would go into the archive: 1 item" in memfs("admin", "prune", "--dry-run").err
+    done = memfs("admin", "prune", "--reason", "spring cleaning", "--json").json
     assert done["revision"]
     assert memfs("recall", "apple", "--json").json["hits"] == []
     assert [item["id"] for item in memfs("list", "--archived", "--json").json["items"]] == ["apple"]
     assert memfs("list", "--archived").out.startswith("apple  semantic")
     assert memfs("list", "--json").json["items"] == []
     gone = memfs("show", apple)
-    assert (gone.code, "memfs prune --bring-back apple" in gone.err) == (1, True)
-    back = memfs("prune", "--bring-back", apple, "--json").json
+    assert (gone.code, "memfs admin prune --bring-back apple" in gone.err) == (1, True)
+    back = memfs("admin", "prune", "--bring-back", apple, "--json").json
     assert (back["id"], back["durability"]) == ("apple", "commit")
     assert memfs("show", apple, "--json").json["path"] == back["path"]
     assert not list((root / "ContextMemory" / "archive").rglob("*.yaml"))
@@ -60,11 +60,16 @@ def test_a_weak_item_is_pruned_listed_and_brought_back(memfs: Memfs, root: Path,
 
 def test_prune_without_anything_due(memfs: Memfs, apple: str) -> None:
     """Nothing is done and nothing committed; what excludes each other is refused."""
-    assert memfs("prune", "--json").json == {"pruned": [], "action": "archive", "dry_run": False, "revision": None}
+    assert memfs("admin", "prune", "--json").json == {
+        "pruned": [],
+        "action": "archive",
+        "dry_run": False,
+        "revision": None,
+    }
     told = "nothing is due: the weakest, apple, is worth 1; due is what is worth less than 0.1"
-    assert told in memfs("prune").err
-    assert memfs("prune", "--dry-run", "--bring-back", apple).code == 2
-    missing = memfs("prune", "--bring-back", "nobody")
+    assert told in memfs("admin", "prune").err
+    assert memfs("admin", "prune", "--dry-run", "--bring-back", apple).code == 2
+    missing = memfs("admin", "prune", "--bring-back", "nobody")
     assert (missing.code, "no pruned memory" in missing.err) == (1, True)
 
 

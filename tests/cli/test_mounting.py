@@ -88,8 +88,8 @@ def test_a_mount_of_a_repository_that_nobody_trusts_does_not_count(root: Path, m
     toml = root / "memfs.toml"
     toml.write_text(toml.read_text() + '[mounts]\nteam = "../T"\n')
     assert "mounts" not in memfs("status", "--json").json
-    assert "mounts.team" in memfs("trust", str(root), "--show").out
-    assert memfs("trust", str(root), "--yes").code == 0
+    assert "mounts.team" in memfs("admin", "trust", str(root), "--show").out
+    assert memfs("admin", "trust", str(root), "--yes").code == 0
     assert memfs("status", "--json").json["mounts"]["team"]["items"] == 0
 
 

@@ -1,4 +1,4 @@
-"""``memfs plugins`` and the settings of sources in ``memfs config`` (P2, P5)."""
+"""``memfs admin plugins list`` and the settings of sources in ``memfs config`` (P2, P5)."""
 
 from __future__ import annotations
 
@@ -38,25 +38,25 @@ def broken(root: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: py
 
 def test_p2_the_list_names_every_source_and_what_enables_it(memfs: Memfs) -> None:
     """Built-in sources are listed, enabled or not, with setting and place."""
-    ran = memfs("plugins", "--json")
+    ran = memfs("admin", "plugins", "list", "--json")
     assert ran.code == 0
     found = {one["name"]: one for one in ran.json["sources"]}
     assert found.keys() >= BUILT_IN_SOURCES.keys()
     assert (found["preferences"]["setting"], found["preferences"]["enabled"]) == ("memory.automatic", True)
     assert (found["feedback"]["setting"], found["conventions"]["enabled"]) == ("memory.feedback.enabled", False)
-    shown = [line.split() for line in memfs("plugins", "list").out.splitlines()]
+    shown = [line.split() for line in memfs("admin", "plugins", "list").out.splitlines()]
     assert ["conventions", "automatic", "not", "enabled", "built", "in"] in shown
 
 
 def test_p2_a_source_without_trust_is_listed_and_not_imported(memfs: Memfs, broken: str, root: Path) -> None:
     """A person sees what the repository asks for, and what would enable it."""
-    ran = memfs("plugins")
+    ran = memfs("admin", "plugins", "list")
     assert f"{broken}  triggered  not trusted: memory.triggered, memfs.toml:" in ran.out
     assert "2 settings are ignored" in ran.err
     assert "broken_source" not in sys.modules
-    assert memfs("plugins", "doctor").code == 0
+    assert memfs("admin", "plugins", "check").code == 0
     assert "broken_source" not in sys.modules
-    shown = memfs("trust", "--show").out
+    shown = memfs("admin", "trust", "--show").out
     assert f"memory.triggered = ['{broken}']" in shown
     assert f"memory.{broken} = {{'depth': 2}}" in shown
 
@@ -65,12 +65,12 @@ def test_p2_doctor_names_what_is_broken_and_counts(memfs: Memfs, broken: str, ro
     """It ends with 1, tells the error without its control characters, and what is to be done."""
     trust.grant(root)
     for failures in (1, 2, 3, 4):
-        ran = memfs("plugins", "doctor", "--json")
+        ran = memfs("admin", "plugins", "check", "--json")
         assert ran.code == 1
         (found,) = [one for one in ran.json["sources"] if not one["works"]]
         assert (found["name"], found["failures"], found["in_a_row"]) == ("broken", failures, failures)
     assert found["paused"].startswith("it is paused for")
-    ran = memfs("plugins", "doctor")
+    ran = memfs("admin", "plugins", "check")
     assert "broken  broken (triggered, broken_source:Broken): RuntimeError: out of \\u{1B}[31mluck" in ran.out
     assert "failed 5 times on this machine, 5 in a row" in ran.out
     assert "mend it, or take it out of memory.triggered" in ran.out
@@ -79,7 +79,7 @@ def test_p2_doctor_names_what_is_broken_and_counts(memfs: Memfs, broken: str, ro
 
 def test_p2_doctor_names_what_cannot_be_loaded(memfs: Memfs) -> None:
     """A mistyped name has its nearest, and the others work."""
-    ran = memfs("--set", "memory.triggered=semantic,episodik", "plugins", "doctor")
+    ran = memfs("--set", "memory.triggered=semantic,episodik", "admin", "plugins", "check")
     assert ran.code == 1
     assert "broken  episodik (triggered, not installed): no installed package offers it" in ran.out
     assert "did you mean 'episodic'?" in ran.out

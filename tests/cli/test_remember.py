@@ -148,7 +148,7 @@ def test_a_kind_of_ones_own_gets_what_it_requires(root: Path, memfs: Memfs) -> N
     body = "body: {type: object, required: [person], properties: {person: {type: string}}}"
     row = f"kinds:\n  social:\n    layer: semantic\n    description: People.\n    {body}\n"
     (root / "ContextMemory/configuration/kinds.yaml").write_text(row)
-    assert memfs("trust", "--yes").code == 0
+    assert memfs("admin", "trust", "--yes").code == 0
     refused = memfs("remember", "Ada knows the depot", "--type", "social")
     assert (refused.code, "data" in refused.err) == (1, True)
     assert memfs("list", "--json").json["items"] == []

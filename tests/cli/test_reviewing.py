@@ -88,7 +88,7 @@ def test_a_reviewer_named_by_the_repository_needs_trust(root: Path, memfs: Memfs
     """Code that a cloned memfs.toml names does not run until the workspace is trusted (C3)."""
     (root / "memfs.toml").write_text('[review]\nreviewers = ["no_such_module_of_mine:X"]\n')
     assert memfs("remember", "--review", DECISION).code == 0
-    assert memfs("trust", "--yes").code == 0
+    assert memfs("admin", "trust", "--yes").code == 0
     ran = memfs("remember", "--review", "Chose ruff as the linter of all services")
     assert ran.code != 0
     assert "no_such_module_of_mine" in ran.err

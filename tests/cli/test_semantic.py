@@ -142,19 +142,19 @@ def test_a_miss_says_that_meaning_was_not_searched(memfs: Memfs) -> None:
 
 
 def test_a_command_embeds_only_its_question(memfs: Memfs) -> None:
-    """Items are embedded by ``semantic on`` and ``maintain``; an answer that lacks some is partial and says so (D3)."""
+    """Items are embedded by ``semantic on`` and ``admin gc``; an answer that lacks some is partial and says so (D3)."""
     assert memfs("semantic", "on", "--model", "hashing").code == 0
     remember(memfs, "the truck is blue")
     for _ in range(2):
         shown = memfs("recall", "trucks", "--json").json
         assert (shown["semantic"], shown["partial"]) == (False, True)
     assert memfs("semantic", "status", "--json").json["waiting"] == 1
-    assert memfs("maintain", "--json").json["embedded"] == 1
+    assert memfs("admin", "gc", "--json").json["embedded"] == 1
     memfs("remember", "the truck is red", "--id", "late")
     shown = memfs("recall", "trucks", "--json").json
     assert (shown["semantic"], shown["partial"], "no vector yet" in shown["cut"]) == (True, True, True)
     assert "late" in [hit["id"] for hit in shown["hits"]]
-    assert memfs("maintain", "--json").json["embedded"] == 1
+    assert memfs("admin", "gc", "--json").json["embedded"] == 1
     assert memfs("recall", "trucks", "--json").json["partial"] is False
 
 

@@ -144,7 +144,7 @@ def test_init_dry_run_refuses_what_init_refuses(bare: Memfs, root: Path) -> None
 
 
 def test_editors_get_schemas_on_request_only(bare: Memfs, project: Path, memfs: Memfs, root: Path) -> None:
-    """``init --editor`` and ``schema export`` write them; git leaves out those in the workspace (K6)."""
+    """``init --editor`` and ``admin schema`` write them; git leaves out those in the workspace (K6)."""
     ran = bare("init", str(project), "--editor", "--json")
     assert ran.json["schemas"] > 20
     assert (project / "ContextMemory/.schemas/item.schema.json").is_file()
@@ -155,19 +155,19 @@ def test_editors_get_schemas_on_request_only(bare: Memfs, project: Path, memfs: 
         "kinds:\n  recipe:\n    layer: semantic\n    description: Food.\n    body:\n"
         "      type: object\n      properties: {serves: {type: integer}}\n"
     )
-    assert memfs("trust", "--yes").code == 0
+    assert memfs("admin", "trust", "--yes").code == 0
     elsewhere = root.parent / "schemas"
-    shown = memfs("schema", "export", str(elsewhere), "--json").json
+    shown = memfs("admin", "schema", str(elsewhere), "--json").json
     assert "recipe.schema.json" in shown["files"]
     assert not (elsewhere / ".gitignore").exists()
-    assert memfs("schema", "export").code == 0
+    assert memfs("admin", "schema").code == 0
     assert git(root, "status", "--porcelain", "-uall").count(".schemas") == 0
 
 
 def test_a_template_names_a_schema_only_where_there_is_one(memfs: Memfs, root: Path) -> None:
     """``new`` writes the line for editors only beside exported schemas (K6)."""
     first = root / memfs("new", "note", "--no-edit", "--id", "one", "--json").json["path"]
-    memfs("schema", "export")
+    memfs("admin", "schema")
     second = root / memfs("new", "note", "--no-edit", "--id", "two", "--json").json["path"]
     assert "$schema" not in first.read_text()
     named = second.read_text().splitlines()[0].partition("$schema=")[2]

@@ -37,8 +37,8 @@ def test_status_and_reindex_count_iterations_and_documents(root: Path, memfs: Me
     told = {"iterations": 1, "archived": 0, "open": 3, "documents": 2}
     assert memfs("status", "--json").json["states"] == told
     assert "iterations 1, number 3 is open; 2 documents" in memfs("status").out
-    assert memfs("reindex", "--json").json["state_documents"] == 2
-    assert "and 2 state documents in" in memfs("reindex").out
+    assert memfs("admin", "reindex", "--json").json["state_documents"] == 2
+    assert "and 2 state documents in" in memfs("admin", "reindex").out
     assert memfs("status", "--json").json["states"] == told
 
 

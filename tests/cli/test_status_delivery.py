@@ -36,7 +36,7 @@ def test_p2_status_names_sources_that_fail_or_are_paused(memfs: Memfs, root: Pat
     found = memfs("status", "--json", *asked).json["delivery"]
     assert set(found["paused"]) == {"sprint:Source"}
     assert found["failing"] == {"tracker:Source": 1}
-    assert "paused: sprint:Source; failing: tracker:Source (memfs plugins doctor)" in memfs("status", *asked).out
+    assert "paused: sprint:Source; failing: tracker:Source (memfs admin plugins check)" in memfs("status", *asked).out
 
 
 def test_p7_status_counts_what_waits_for_a_decision(memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from tests.cli.conftest import Memfs
 def test_status_looks_at_all_files_once(memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
     """For the index and for edits by hand; once more, whether it is fresh by then, only where it learned something."""
     memfs("remember", "Tokens expire after an hour.")
-    memfs("reindex")
+    memfs("admin", "reindex")
     walks: list[str] = []
     scan = Tree.scan
 

@@ -96,10 +96,10 @@ def test_stats_count_and_weigh(item: Path, memfs: Memfs) -> None:
 
 def test_reindex_tells_how_many(item: Path, memfs: Memfs) -> None:
     """reindex builds the index anew and names items and engine."""
-    shown = memfs("reindex", "--json").json
+    shown = memfs("admin", "reindex", "--json").json
     assert (shown["items"], shown["engine"]) == (1, "sqlite")
     assert memfs("recall", "text", "--json").json["hits"][0]["id"] == "x"
-    assert memfs("reindex").out.startswith("Indexed 1 item with sqlite")
+    assert memfs("admin", "reindex").out.startswith("Indexed 1 item with sqlite")
 
 
 def _as_format_1(root: Path) -> None:
@@ -116,15 +116,15 @@ def _as_format_1(root: Path) -> None:
 
 def test_migrate_brings_an_older_workspace_to_the_present_format(root: Path, item: Path, memfs: Memfs) -> None:
     """A workspace of format 1 is read, named by check, and moved to memfs.toml in one commit that keeps the rest."""
-    assert memfs("migrate").out.startswith("Nothing to do: the workspace is of format 2")
+    assert memfs("admin", "migrate").out.startswith("Nothing to do: the workspace is of format 2")
     _as_format_1(root)
     assert memfs("show", "x").code == 0
     assert [problem["code"] for problem in memfs("check", "--json").json["problems"]] == ["FormatOld"]
-    would = memfs("migrate", "--dry-run", "--json").json
+    would = memfs("admin", "migrate", "--dry-run", "--json").json
     paths = ["memfs.toml", "ContextMemory/configuration/system_config.json", "ContextMemory/.schemas/item.schema.json"]
     assert would == {"before": 1, "after": 2, "changed": True, "paths": paths, "dry_run": True}
     before = git(root, "rev-parse", "HEAD")
-    assert memfs("migrate", "--json").json == {**would, "dry_run": False}
+    assert memfs("admin", "migrate", "--json").json == {**would, "dry_run": False}
     assert (root / "memfs.toml").read_text().startswith("# ours\nformat_version = 2\n\n[history]\n")
     assert git(root, "log", "--format=%s", f"{before.strip()}..").strip() == "Bring the format to version 2"
     assert git(root, "status", "--porcelain") == ""
@@ -140,7 +140,7 @@ def test_migrate_keeps_what_else_the_configuration_says(root: Path, memfs: Memfs
     file.write_text('{"format_version": 1, "agents": {"Scout": {"role": "looks"}}}\n')
     git(root, "commit", "-qam", "Ours")
     before = git(root, "rev-parse", "HEAD")
-    assert "commit these files with git, or 'memfs commit'" in memfs("migrate").out
+    assert "commit these files with git, or 'memfs commit'" in memfs("admin", "migrate").out
     assert json.loads(file.read_text()) == {"agents": {"Scout": {"role": "looks"}}}
     assert git(root, "rev-parse", "HEAD") == before
     git(root, "commit", "-qam", "Migrate")
@@ -151,13 +151,13 @@ def test_migrate_keeps_what_else_the_configuration_says(root: Path, memfs: Memfs
 def test_a_newer_format_is_refused_wherever_it_is_named(root: Path, memfs: Memfs, place: str) -> None:
     """A workspace that a newer memfs wrote is not opened."""
     (root / place).write_text("format_version = 3\n" if place == "memfs.toml" else '{"format_version": 3}\n')
-    assert "the workspace is of format 3, this memfs knows up to 2" in memfs("migrate").err
+    assert "the workspace is of format 3, this memfs knows up to 2" in memfs("admin", "migrate").err
 
 
 def test_maintain_packs_and_loses_nothing(root: Path, item: Path, memfs: Memfs) -> None:
     """After maintain the repository is whole and history reads the same."""
     before = memfs("log", "--json").json
-    ran = memfs("maintain", "--json")
+    ran = memfs("admin", "gc", "--json")
     assert ran.code == 0, ran.err
     assert memfs("log", "--json").json == before
     git(root, "fsck", "--strict")

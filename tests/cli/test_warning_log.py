@@ -31,6 +31,6 @@ def test_p4_erasing_an_item_takes_what_agents_were_warned_with(memfs: Memfs, roo
     [log] = root.rglob(LOG)
     assert failed["id"] in log.read_text()
 
-    assert memfs("erase", failed["id"], "--yes").code == 0
+    assert memfs("admin", "erase", failed["id"], "--yes").code == 0
 
     assert not log.exists()

@@ -18,7 +18,7 @@ Editor = Callable[[str], None]
 def test_new_writes_a_valid_file_of_every_kind(root: Path, memfs: Memfs, kind: object) -> None:
     """new TYPE lays a template where it belongs; it is valid, and its schema line leads to an exported schema (K6)."""
     name = kind.name  # type: ignore[attr-defined]
-    memfs("schema", "export")
+    memfs("admin", "schema")
     shown = memfs("new", name, "--title", 'A "quoted" title', "--no-edit", "--json")
     assert shown.code == 0, shown.err
     assert shown.json["problems"] == []

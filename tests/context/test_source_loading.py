@@ -319,11 +319,11 @@ def test_a_built_in_source_that_cannot_be_made_breaks_no_other() -> None:
     """Ours are left out and named in the same way."""
 
     def broken() -> Own:
-        raise MemfsError("the index is gone", hint="memfs reindex")
+        raise MemfsError("the index is gone", hint="memfs admin reindex")
 
     found = Plugins(Settings().memory, {**MAKERS, "episodic": broken}, SourceGuard(LONG))
     assert list(said(found)) == ["semantic"]
-    assert [problem.hint for problem in found.problems()] == ["memfs reindex"]
+    assert [problem.hint for problem in found.problems()] == ["memfs admin reindex"]
 
 
 def test_a_built_in_source_in_the_wrong_list_is_named(plugins: Make) -> None:

@@ -145,7 +145,7 @@ def test_an_archived_iteration_is_read_from_its_archive(example: Path, capsys: p
     """An iteration left the tree for an archive, which is whole, and it is read as any other (K7, S15)."""
     archived = example_states.ARCHIVED
     assert not (example / f"ContextMemory/iterations/iteration_{archived:03}").exists()
-    assert run(["-C", str(example), "archive", "verify"]) == 0
+    assert run(["-C", str(example), "admin", "archive", "verify"]) == 0
     assert run(["-C", str(example), "iteration", "show", str(archived), "--json"]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("Sound  2026-04: 10 documents")
@@ -188,6 +188,6 @@ def test_the_feedback_template_is_quoted_until_somebody_trusts_it(
     with ContextMemory(example) as memory:
         before = memory.feedback_for("Generation").text
     assert f"| {words}" in before
-    assert run(["trust", str(example), "--yes"]) == 0
+    assert run(["admin", "trust", str(example), "--yes"]) == 0
     with ContextMemory(example) as memory:
         assert f"\n{words}" in memory.feedback_for("Generation").text

@@ -44,9 +44,9 @@ VERBS: tuple[tuple[str, ...], ...] = (
     ("repair",),
     ("stats",),
     ("config",),
-    ("trust", "--show"),
-    ("reindex",),
-    ("maintain",),
+    ("admin", "trust", "--show"),
+    ("admin", "reindex"),
+    ("admin", "gc"),
     ("init", "--yes"),
     ("deinit", "--dry-run"),
     ("deinit", "--purge", "--force"),
@@ -180,10 +180,10 @@ def test_41_another_users_repository_is_refused_until_that_user_is_trusted(
             os.chown(os.path.join(folder, name), 65534, 65534, follow_symlinks=False)
     capsys.readouterr()
     assert run(["-C", str(made), "status"]) == 1
-    assert f"memfs trust {made}" in capsys.readouterr().err
-    assert run(["trust", str(made), "--yes"]) == 0
+    assert f"memfs admin trust {made}" in capsys.readouterr().err
+    assert run(["admin", "trust", str(made), "--yes"]) == 0
     assert "belongs to" in capsys.readouterr().out
     for words in (["remember", "x"], ["log"], ["recall", "x"], ["diff", "HEAD~1"], ["check"]):
         assert run(["-C", str(made), *words]) == 0, words
-    assert run(["trust", str(made), "--revoke"]) == 0
+    assert run(["admin", "trust", str(made), "--revoke"]) == 0
     assert run(["-C", str(made), "status"]) == 1

@@ -72,7 +72,7 @@ def test_41_another_working_trees_git_folder_is_not_taken_for_ones_own(
     before = heads(git, victim)
     with pytest.raises(RepoUntrusted) as refused:
         open_workspace(clone, watch=False)
-    assert f"memfs trust {clone}" in (refused.value.hint or "")
+    assert f"memfs admin trust {clone}" in (refused.value.hint or "")
     assert heads(git, victim) == before
     trust.grant(clone)
     open_workspace(clone, watch=False, settings={"index.engine": "memory"}).close()

@@ -40,8 +40,8 @@ VERBS = [
     ["-C", "W", "commit"],
     ["-C", "W", "forget", "one"],
     ["-C", "W", "rollback", "HEAD~1"],
-    ["-C", "W", "maintain"],
-    ["-C", "W", "reindex"],
+    ["-C", "W", "admin", "gc"],
+    ["-C", "W", "admin", "reindex"],
 ]
 
 

@@ -260,5 +260,5 @@ def test_41_a_planted_link_for_an_erase_removes_nothing_elsewhere(opened: Opened
     before = everything(outside)
     with pytest.raises(StorageReadOnly, match="link"):
         opened(root)
-    assert run(["-C", str(root), "erase", "good", "--yes"]) == 1
+    assert run(["-C", str(root), "admin", "erase", "good", "--yes"]) == 1
     assert everything(outside) == before

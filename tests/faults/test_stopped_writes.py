@@ -148,7 +148,7 @@ def bring_back(workspace: Workspace) -> None:
 
 
 def reindex(workspace: Workspace) -> None:
-    """As ``memfs reindex``."""
+    """As ``memfs admin reindex``."""
     workspace.store.reindex()
     workspace.store.fold()
 

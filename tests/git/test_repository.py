@@ -172,7 +172,7 @@ def test_row_41_another_users_repository_is_untrusted(world, monkeypatch):
         Repository.find(world.root, trusted=lambda _: (frozenset({54321}), None))
     found = Repository.find(world.root, trusted=lambda place: (frozenset({place.stat().st_uid}), None))
     monkeypatch.undo()
-    assert f"memfs trust '{world.root}'" in caught.value.hint
+    assert f"memfs admin trust '{world.root}'" in caught.value.hint
     assert found.work_tree == world.root
 
 

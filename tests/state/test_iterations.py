@@ -168,7 +168,7 @@ def test_an_archived_iteration_takes_nothing_in(rig: Rig, monkeypatch: pytest.Mo
     monkeypatch.setattr(rig.workspace.states.reading, "iterations", lambda: [row])
 
     for act in (rig.iterations.start, rig.iterations.close):
-        with pytest.raises(IterationInvalid, match=r"iteration 1 is archived .*memfs archive unpack 1"):
+        with pytest.raises(IterationInvalid, match=r"iteration 1 is archived .*memfs admin archive unpack 1"):
             act(1)
     with pytest.raises(IterationInvalid, match="archived"):
         rig.recorder.agent_output(output("late", "t"), iteration=1)

@@ -176,7 +176,7 @@ def test_archived_iterations_are_exported_and_guarded(opened: Open) -> None:
     other = io.BytesIO(data.replace(b'"rating":1200.0', b'"rating":7.0'))
     with pytest.raises(Conflict, match="archived with other content") as caught:
         states.importer.read(other, replace=True)
-    assert "memfs archive unpack 1" in (caught.value.hint or "")
+    assert "memfs admin archive unpack 1" in (caught.value.hint or "")
 
 
 def test_an_export_says_how_far_it_is(opened: Open) -> None:

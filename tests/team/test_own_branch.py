@@ -425,7 +425,7 @@ def test_its_history_is_not_cut_within_a_repository_of_code(code: Path, git: Git
     memfs(code, "init", "--own-branch")
     memfs(code, "remember", "A fact", "--id", "fact")
     before = git(code, "for-each-ref")
-    cut = ("maintain", "--cut-before", "2040-01-01", "--export", str(tmp_path / "old.bundle"), "--yes")
+    cut = ("admin", "cut", "2040-01-01", "--export", str(tmp_path / "old.bundle"), "--yes")
     assert "does not rewrite" in memfs(code, *cut, code=1)
     assert git(code, "for-each-ref") == before
     assert ids(memfs, code) == {"fact"}
@@ -435,5 +435,5 @@ def test_an_erase_names_the_way_that_there_is(code: Path, memfs: Said) -> None:
     """It is refused among the code, and points to a clone of the branch alone (A4)."""
     memfs(code, "init", "--own-branch")
     memfs(code, "remember", "a word", "--type", "knowledge", "--id", "word")
-    assert "a clone of that branch alone" in memfs(code, "erase", "word", "--yes", code=1)
+    assert "a clone of that branch alone" in memfs(code, "admin", "erase", "word", "--yes", code=1)
     assert ids(memfs, code) == {"word"}

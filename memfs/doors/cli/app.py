@@ -77,7 +77,24 @@ FAMILIES: dict[str, Family] = {
     "agent": Family("Connect agents and give them their memory."),
     "team": Family("Branches, conventions, conflicts and access of a team."),
     "state": Family("Iterations, checkpoints and documents of multi-agent runs."),
-    "admin": Family("Backups, cleanup, index and format."),
+    "admin": Family(
+        "Backups, cleanup, index and format.",
+        (
+            Verb("backup", "Write, list, verify and restore backups."),
+            Verb("gc", "Make room without losing anything."),
+            Verb("cut", "Cut off old history."),
+            Verb("reindex", "Rebuild the search index."),
+            Verb("erase", "Remove an item from history, too, with proof."),
+            Verb("prune", "Move weak items into the archive."),
+            Verb("archive", "Pack iterations closed long ago; they stay readable."),
+            Verb("trust", "Let a workspace enable what its files ask for."),
+            Verb("plugins", "Show what gives agents their context, and test it."),
+            Verb("schema", "Write the schemas by which editors check memory files."),
+            Verb("migrate", "Bring the files to this memfs's version of the format."),
+            Verb("move", "Move the memory to a branch of its own, or back."),
+            Verb("completion", "Print the completion script for a shell."),
+        ),
+    ),
 }
 """The groups; one without verbs is not there."""
 
@@ -86,7 +103,6 @@ UNMOVED: tuple[Verb, ...] = (
     Verb("patterns", "Show what several memories have in common."),
     Verb("consolidate", "End a session: keep what matters, clear the rest.", "patterns:consolidate"),
     Verb("feedback", "Say whether an item helped."),
-    Verb("erase", "Remove an item from history, too, with proof."),
     Verb("inject", "Print what belongs into an agent's system prompt."),
     Verb("warn", "Print what a situation brings to mind before a step.", "inject:warn"),
     Verb("episode", "Record what agents did, and learn rules from it."),
@@ -117,20 +133,7 @@ UNMOVED: tuple[Verb, ...] = (
     Verb("repair", "Put right what the disk damaged.", "check:repair"),
     Verb("stats", "Count items by type and layer, and what they weigh.", "maintenance:stats"),
     Verb("watch", "Follow changes of the files until interrupted.", "maintenance:watch"),
-    Verb("reindex", "Rebuild the search index.", "maintenance:reindex"),
-    Verb("migrate", "Bring the files to this memfs's version of the format.", "maintenance:migrate"),
-    Verb("maintain", "Pack the history and fold the index.", "maintenance:maintain"),
-    Verb("prune", "Move weak items into the archive.", "feedback:prune"),
-    Verb("archive", "Pack iterations closed long ago; they stay readable."),
     Verb("usage", "Show what each area and iteration weighs.", "archive:usage"),
-    Verb("cleanup", "Make room without losing anything.", "backup:cleanup"),
-    Verb("backup", "Write a verified backup into one file."),
-    Verb("restore", "Restore a workspace from a backup.", "backup:restore"),
-    Verb("schema", "Write the schemas by which editors check memory files."),
-    Verb("plugins", "Show what gives agents their context, and whether it works."),
-    Verb("trust", "Let a workspace enable what its files ask for."),
-    Verb("admin", "Move the memory to a branch of its own, or back."),
-    Verb("completion", "Print the completion script for a shell."),
 )
 """Verbs on their way into a group."""
 

@@ -62,7 +62,7 @@ def _text(done: Removal) -> Iterator[str | Note]:
         if item.undo:
             yield f"  to bring it back: {clean(item.undo)}"
             if done.revision != RECOVERED:
-                yield f"  to erase it from history, too: memfs erase {clean(item.id)}"
+                yield f"  to erase it from history, too: memfs admin erase {clean(item.id)}"
     if done.waits:
         yield Note(f"removed; the commit waits: {done.waits}")
 

@@ -57,7 +57,7 @@ def _text(listed: ItemList) -> Iterator[Any]:
     yield from listed.errors
     yield Table([item.row() for item in listed.items], dim=(1, 2))
     if listed.archived:
-        yield Note(f"{count(listed.found, 'pruned item')}; 'memfs prune --bring-back ID' puts one back")
+        yield Note(f"{count(listed.found, 'pruned item')}; 'memfs admin prune --bring-back ID' puts one back")
     elif listed.found > len(listed.items) + len(listed.missing):
         more = "+" if listed.found == MOST else ""
         yield Note(f"the newest {len(listed.items):,} of {listed.found:,}{more} items; --limit shows more")
@@ -116,7 +116,7 @@ def _listed(workspace: Workspace, past: Past | None, asked: Query, most: int, us
 
 
 def _pruned(workspace: Workspace, past: Past | None, most: int) -> ItemList:
-    from memfs.doors.cli.feedback import archived
+    from memfs.doors.cli.admin.prune import archived
 
     found, errors = archived(workspace, past)
     items = tuple(ListedItem(item) for item in found[:most])

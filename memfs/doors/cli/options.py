@@ -10,13 +10,15 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from memfs.config_names import SETTINGS_FILE
-from memfs.doors.cli.output import MERGE, OMIT, day, note, one_line
-from memfs.errors import ContentError, ItemNotFound, MemfsError, PathEscape, SecretDetected
+from memfs.doors.cli.command import wants_json
+from memfs.doors.cli.output import MERGE, OMIT, day, note, one_line, render
+from memfs.doors.cli.streams import is_interactive
+from memfs.errors import ContentError, EraseRefused, ItemNotFound, MemfsError, PathEscape, SecretDetected
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES
 
 if TYPE_CHECKING:
@@ -61,6 +63,20 @@ def allow_in(workspace: Workspace, paths: Collection[str], reason: str) -> None:
             with suppress(ContentError, FileNotFoundError):
                 allow_in_file(workspace.parts, path, reason)
     workspace.store.refresh(paths)
+
+
+def confirm_rewrite(ctx: click.Context, question: str, plan: Iterable[Any]) -> None:
+    """Show what a rewrite of history would do, and ask.
+
+    Raises:
+        EraseRefused: there is nobody to ask.
+        Abort: the answer is no.
+    """
+    if wants_json(ctx) or not is_interactive():
+        hint = "look at --dry-run first, then repeat it with --yes"
+        raise EraseRefused("this rewrites history and cannot be undone", hint=hint)
+    render(None, plan, json=False)
+    click.confirm(question, abort=True, err=True)
 
 
 def refuse_secret(text: str, field: str) -> None:

@@ -369,6 +369,15 @@ def facts(rows: Mapping[str, str], width: int = 11) -> Iterator[str]:
             yield f"{styled(name.ljust(width), dim=True)}{clean(value)}"
 
 
+def listed(label: str, rows: Iterable[str], shown: int = 10) -> Iterator[str]:
+    """A line for each of the first rows, the label before it, and how many more there are."""
+    found = list(rows)
+    for row in found[:shown]:
+        yield f"  {label} {clean(row)}"
+    if len(found) > shown:
+        yield f"  and {len(found) - shown:,} more"
+
+
 def render(result: Any, shown: Iterable[Any], *, json: bool) -> None:
     """Print a result: with ``json`` its fields as one document, else what it looks like; remarks in both cases.
 

@@ -403,7 +403,7 @@ def set_up(top: Path, *, editor: bool, dry_run: bool, as_json: bool) -> None:
     from memfs.team import own_branch
 
     if editor:
-        raise MemfsError("--editor is for a workspace in a folder", hint="memfs schema export writes the schemas")
+        raise MemfsError("--editor is for a workspace in a folder", hint="memfs admin schema writes the schemas")
     done = own_branch.set_up(top, dry_run=dry_run)
     if as_json:
         print_json({**facts(done), "dry_run": dry_run})

@@ -76,7 +76,7 @@ def delivery_row(facts: Mapping[str, Any]) -> dict[str, str]:
     told.append(f"on demand {asked}")
     failing = [f"{state}: {', '.join(found[state])}" for state in ("paused", "failing") if found[state]]
     if failing:
-        told.append(f"{'; '.join(failing)} (memfs plugins doctor)")
+        told.append(f"{'; '.join(failing)} (memfs admin plugins check)")
     if found["conflicts"]:
         told.append(f"{count(found['conflicts'], 'conflict')} to decide (memfs conflicts)")
     return {"delivery": "; ".join(told)}

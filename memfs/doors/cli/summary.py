@@ -1,4 +1,4 @@
-"""What ``status`` and ``reindex`` say of a multi-agent system's state, and ``status`` of recent knowledge.
+"""What ``status`` and ``admin reindex`` say of a multi-agent system's state, and ``status`` of recent knowledge.
 
 A workspace without iterations does not load the machinery for them.
 """

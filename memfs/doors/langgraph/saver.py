@@ -555,7 +555,7 @@ class MemfsSaver(Closable, BaseCheckpointSaver[Any]):
 
     # -- removing and copying -------------------------------------------------------------------------------------
     def delete_thread(self, thread_id: str) -> None:
-        """Remove a thread with its subgraphs and writes; git's history keeps it (``memfs erase`` does not)."""
+        """Remove a thread with its subgraphs and writes; git's history keeps it (``memfs admin erase`` does not)."""
         self.workspace.states.thread_tidier.delete(str(thread_id))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:

@@ -19,9 +19,9 @@ _SHELLS = ("bash", "zsh", "fish")
 
 @verb(
     "completion",
-    example='eval "$(memfs completion bash)"                          # in ~/.bashrc\n'
-    'eval "$(memfs completion zsh)"                           # in ~/.zshrc\n'
-    "memfs completion fish > ~/.config/fish/completions/memfs.fish",
+    example='eval "$(memfs admin completion bash)"                          # in ~/.bashrc\n'
+    'eval "$(memfs admin completion zsh)"                           # in ~/.zshrc\n'
+    "memfs admin completion fish > ~/.config/fish/completions/memfs.fish",
     json=False,
 )
 @click.argument("shell", required=False, type=click.Choice(_SHELLS))

@@ -1,0 +1,1 @@
+"""The group ``memfs admin``: care of a whole workspace."""

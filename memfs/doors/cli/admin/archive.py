@@ -1,0 +1,215 @@
+"""``admin archive``: pack old iterations, which stay readable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+
+from memfs.doors.cli.backup import size
+from memfs.doors.cli.command import Actions, opened, verb
+from memfs.doors.cli.filters import AsOf, as_of, revision_of, state_at
+from memfs.doors.cli.output import MERGE, OMIT, Note, clean, count, merge, progress, styled
+from memfs.state.archives import ArchiveResult, ArchiveVerdict, Period, UnpackResult, iterations_text
+
+
+# -- run ----------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class ArchiveReport:
+    """What was archived and deleted, or would be.
+
+    Attributes:
+        dry_run: whether nothing was done.
+        archived: what went into archives; its fields stand beside the others.
+        deleted: the archives that were deleted.
+    """
+
+    dry_run: bool
+    archived: ArchiveResult = field(metadata=MERGE)
+    deleted: tuple[str, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """1 where something stays in the tree that was to go."""
+        return int(bool(self.archived.reason or self.archived.left))
+
+
+def _run_text(report: ArchiveReport) -> Iterator[str | Note]:
+    done = report.archived
+    if not done.iterations and not report.deleted:
+        yield "Nothing is due"
+    elif done.iterations:
+        what = f"{iterations_text(done.iterations)}: {count(done.documents, 'document')}, {size(done.bytes)}"
+        if report.dry_run:
+            yield f"would archive {what}"
+        else:
+            packed = f"now {size(done.packed)} ({_smaller(done)}), verified"
+            yield f"{styled('Archived', fg='green')} {what} {packed}; {count(done.removed, 'file')} left the tree"
+    for name in report.deleted:
+        yield f"{'would delete' if report.dry_run else 'Deleted'} the archive {clean(name)}"
+    for path, reason in done.left.items():
+        yield Note(f"{clean(path)} stays in the tree: {clean(reason)}")
+    if done.reason:
+        yield Note(f"archived, but the originals stay until git is free: {clean(done.reason)}")
+
+
+def _smaller(one: ArchiveResult | Period) -> str:
+    return f"{100 - one.packed * 100 / one.bytes if one.bytes else 0:.0f}% smaller"
+
+
+@verb(
+    "run",
+    text=_run_text,
+    example="memfs admin archive run --dry-run\nmemfs admin archive run --older-than 7\n"
+    "memfs admin archive run --iteration 3",
+)
+@click.option("-n", "--dry-run", is_flag=True, help="Say what would be archived and deleted, and do nothing.")
+@click.option("--older-than", "days", type=click.FloatRange(min=0), metavar="DAYS", help="Instead of active_days.")
+@click.option(
+    "--iteration",
+    "chosen",
+    multiple=True,
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Exactly this one, also if not due.",
+)
+@click.pass_context
+def run(ctx: click.Context, dry_run: bool, days: float | None, chosen: tuple[int, ...]) -> ArchiveReport:
+    """Pack iterations that were closed long ago, as configuration/retention_policy.json says.
+
+    Iterations closed for active_days go into a verified archive and leave the tree; archives older than
+    delete.archives_after_days are deleted, if that is set.
+
+    Exit code 1: something stays in the tree that was to go.
+    """
+    with opened(ctx) as workspace, progress("Packing") as step:
+        done = workspace.states.retention.run(dry_run, active_days=days, iterations=chosen, progress=step)
+    return ArchiveReport(dry_run, done.archived, done.deleted)
+
+
+# -- list ---------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class ArchiveList:
+    """The archives there are.
+
+    Attributes:
+        archives: each with its iterations and sizes, oldest first.
+        as_of: the revision they are of.
+    """
+
+    archives: tuple[Period, ...]
+    as_of: AsOf | None = field(default=None, metadata=OMIT)
+
+
+def _list_text(listed: ArchiveList) -> Iterator[Any]:
+    for one in listed.archives:
+        where = "" if one.present else "  (payload not here: read from history)"
+        back = f"  back in the tree: {iterations_text(one.unpacked)}" if one.unpacked else ""
+        packed = f"{size(one.bytes)} in {size(one.packed)} ({_smaller(one)})"
+        what = f"{iterations_text(one.iterations)}: {count(one.documents, 'document')}, {packed}"
+        yield f"{one.name:<10} {what}{where}{back}"
+    if not listed.archives:
+        yield "No archives at that time" if listed.as_of else "No archives yet"
+    if listed.as_of:
+        yield from listed.as_of.remarks()
+
+
+@verb("list", text=_list_text, example="memfs admin archive list\nmemfs admin archive list --as-of HEAD~3")
+@as_of
+@click.pass_context
+def list_(ctx: click.Context, as_of: str | None) -> ArchiveList:
+    """List the archives with their iterations and sizes."""
+    with opened(ctx) as workspace, state_at(workspace, as_of) as (then, past):
+        return ArchiveList(tuple(then.states.archives.periods()), revision_of(past))
+
+
+# -- verify -------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class ArchiveEntry:
+    """An archive that was read.
+
+    Attributes:
+        verdict: what was found; its fields stand beside each other.
+    """
+
+    verdict: ArchiveVerdict = field(metadata=merge("name documents sound present problems lost"))
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveProof:
+    """Whether archives are whole.
+
+    Attributes:
+        archives: each of them.
+    """
+
+    archives: tuple[ArchiveEntry, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """1 where one is damaged."""
+        return int(not all(one.verdict.sound for one in self.archives))
+
+
+def _verify_text(proof: ArchiveProof) -> Iterator[str]:
+    yield from (_verdict_text(one.verdict) for one in proof.archives)
+    if not proof.archives:
+        yield "No archives yet"
+
+
+def _verdict_text(one: ArchiveVerdict) -> str:
+    if one.sound and one.present:
+        return f"{styled('Sound', fg='green')}  {one.name}: {count(one.documents, 'document')}"
+    if one.sound:
+        kept = count(one.documents, "document")
+        return f"{styled('Sound', fg='green')}  {one.name}: its payload is not here, history has {kept}"
+    wrong = "; ".join(f"{clean(path)} {clean(reason)}".strip() for path, reason in list(one.problems.items())[:3])
+    lost = f"lost: {', '.join(map(clean, one.lost[:3]))}" if one.lost else "history has every document"
+    return f"{styled('Damaged', fg='red')}  {one.name}: {wrong or 'its payload is not here'}; {lost}"
+
+
+@verb("verify", text=_verify_text, example="memfs admin archive verify")
+@click.pass_context
+def verify(ctx: click.Context) -> ArchiveProof:
+    """Read every byte of the archives; a document that only history still has is no loss.
+
+    Exit code 1: one is damaged.
+    """
+    with opened(ctx) as workspace:
+        return ArchiveProof(tuple(map(ArchiveEntry, workspace.states.archives.verify())))
+
+
+# -- unpack -------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class ArchiveReturn:
+    """The iterations that were brought back.
+
+    Attributes:
+        unpacked: each with its documents and bytes, and the files in the tree that were newer and stay.
+    """
+
+    unpacked: tuple[UnpackResult, ...]
+
+
+def _unpack_text(done: ArchiveReturn) -> Iterator[str | Note]:
+    for one in done.unpacked:
+        what = f"{count(one.documents, 'file')}, {size(one.bytes)}"
+        yield f"{styled('Unpacked', fg='green')} iteration {one.iteration}: {what}"
+        if one.kept:
+            yield Note(f"{count(len(one.kept), 'file')} in the tree already, and newer: left as they are")
+
+
+@verb("unpack", text=_unpack_text, example="memfs admin archive unpack 3")
+@click.argument("numbers", nargs=-1, required=True, type=click.IntRange(min=0), metavar="N...")
+@click.pass_context
+def unpack(ctx: click.Context, numbers: tuple[int, ...]) -> ArchiveReturn:
+    """Bring iterations back into the tree, as a commit; what is in the tree already is newer and stays."""
+    with opened(ctx) as workspace:
+        return ArchiveReturn(tuple(workspace.states.archiver.unpack(number) for number in numbers))
+
+
+archive = Actions(
+    "archive", run, list_, verify, unpack, help="Pack iterations that were closed long ago; they stay readable."
+)

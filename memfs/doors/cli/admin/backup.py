@@ -1,0 +1,272 @@
+"""``admin backup``: write backups, list and verify them, and make a workspace from one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memfs.doors.cli.backup import size
+from memfs.doors.cli.command import Actions, Unclear, opened, verb
+from memfs.doors.cli.output import TEXT_ONLY, Note, Table, clean, count, problems_note, styled
+from memfs.git.log import OWN_PATHS
+from memfs.model import Problem
+
+if TYPE_CHECKING:
+    from memfs.admin.backup import BackupResult
+    from memfs.admin.restore import RestoreResult
+
+_FILE = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+
+
+def _folder(_: click.Context, __: click.Parameter, value: str | None) -> Path | None:
+    if value is not None and not value.strip():
+        raise Unclear("--to needs a folder")
+    return Path(value).absolute() if value is not None else None
+
+
+_TO = click.option("--to", metavar="DIR", type=click.Path(file_okay=False), callback=_folder, help="This folder only.")
+
+
+# -- create -------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class NewBackup:
+    """A backup that was written.
+
+    Attributes:
+        path: the file.
+        bytes: its size.
+        files: how many files it holds.
+        waiting: how many writes that wait for their commit.
+        head: the commit that HEAD is at; null where there is none.
+        left_out: what could not be taken along, and why.
+        removed: older backups that were removed.
+        verified: whether it was read back and compared; always so.
+        whole: whether nothing is missing that should be there; links, pipes and other repositories should not.
+        history: whether it holds commits.
+    """
+
+    path: Path
+    bytes: int
+    files: int
+    waiting: int
+    head: str | None
+    left_out: tuple[str, ...]
+    removed: tuple[Path, ...]
+    verified: bool
+    whole: bool
+    history: bool = field(default=True, metadata=TEXT_ONLY)
+
+    @classmethod
+    def of(cls, made: BackupResult) -> NewBackup:
+        """What is told of a backup."""
+        told = made.manifest
+        head = told.refs.get(told.head) or told.refs.get("HEAD")
+        counts = (made.bytes, len(told.files), told.waiting, head)
+        return cls(made.path, *counts, tuple(told.left_out), made.removed, True, made.whole, bool(told.refs))
+
+
+@dataclass(frozen=True, slots=True)
+class BackupReport:
+    """The backups that were written.
+
+    Attributes:
+        backups: one for each folder.
+    """
+
+    backups: tuple[NewBackup, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """1 where one lacks what could not be read."""
+        return int(not all(one.whole for one in self.backups))
+
+
+def _create_text(report: BackupReport) -> Iterator[str | Note]:
+    for one in report.backups:
+        waiting = f", {count(one.waiting, 'waiting write')}" if one.waiting else ""
+        what = f"{count(one.files, 'file')}{' and the history' if one.history else ''}{waiting}"
+        yield f"{styled('Backed up', fg='green')} {what} to {clean(str(one.path))} ({size(one.bytes)})"
+        for path in one.removed:
+            yield f"{'':10}removed {clean(path.name)}, older than the ones that are kept"
+        for row in one.left_out:
+            yield Note(f"left out: {clean(row)}")
+        if not one.whole:
+            lack = "this backup lacks what could not be read, so no older one was removed"
+            yield Note(f"{lack}; see 'memfs check --integrity'")
+
+
+@verb(
+    "create",
+    text=_create_text,
+    example="memfs admin backup create\nmemfs admin backup create --to /mnt/disk/backups",
+)
+@_TO
+@click.pass_context
+def create(ctx: click.Context, to: Path | None) -> BackupReport:
+    """Write one verified file with all files, the whole history and what waits for its commit.
+
+    It goes to the folders of backup.targets, or to a folder of your own, and backup.copies of them are kept in each.
+    Only you can read it; it is not encrypted.
+
+    Exit code 1: refused, or the backup lacks what could not be read; then no older one was removed for it.
+    """
+    with opened(ctx) as workspace:
+        return BackupReport(tuple(map(NewBackup.of, workspace.backups.make(to))))
+
+
+# -- list ---------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class BackupEntry:
+    """A backup in a folder.
+
+    Attributes:
+        path: the file.
+        bytes: its size.
+    """
+
+    path: Path
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class BackupList:
+    """The backups of a workspace.
+
+    Attributes:
+        backups: each of them.
+    """
+
+    backups: tuple[BackupEntry, ...]
+
+
+def _list_text(listed: BackupList) -> Iterator[str | Table]:
+    yield Table([(size(one.bytes), str(one.path)) for one in listed.backups])
+    if not listed.backups:
+        yield "No backups of this workspace yet"
+
+
+@verb("list", text=_list_text, example="memfs admin backup list")
+@_TO
+@click.pass_context
+def list_(ctx: click.Context, to: Path | None) -> BackupList:
+    """List the backups of this workspace."""
+    with opened(ctx) as workspace:
+        return BackupList(tuple(BackupEntry(path, path.stat().st_size) for path in workspace.backups.kept(to)))
+
+
+# -- verify -------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class BackupProof:
+    """A backup that is whole.
+
+    Attributes:
+        sound: whether it is; always so, since one that is not is refused.
+        files: how many files it holds.
+        created: when it was made.
+        waiting: how many writes that waited for their commit.
+        left_out: what could not be taken along, and why.
+    """
+
+    sound: bool
+    files: int
+    created: str
+    waiting: int
+    left_out: tuple[str, ...]
+
+
+def _verify_text(proof: BackupProof) -> Iterator[str]:
+    yield f"Sound: {count(proof.files, 'file')}, made {proof.created}"
+
+
+@verb("verify", text=_verify_text, example="memfs admin backup verify backup.tar")
+@_FILE
+def verify(file: Path) -> BackupProof:
+    """Read a whole backup, take its history on trial, and say whether it is sound.
+
+    Exit code 1: it is not.
+    """
+    from memfs.admin.backup_file import prove
+
+    manifest = prove(file)
+    return BackupProof(True, len(manifest.files), manifest.created, manifest.waiting, tuple(manifest.left_out))
+
+
+# -- restore ------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class RestoreReport:
+    """The workspace that was made from a backup.
+
+    Attributes:
+        workspace: its folder.
+        files: how many files were written.
+        items: how many items it has.
+        created: when the backup was made.
+        problems: what is wrong with its files.
+        left_out: what the backup was made without.
+        checkout: the arguments by which git checks out what else the repository holds.
+    """
+
+    workspace: Path
+    files: int
+    items: int
+    created: str
+    problems: tuple[Problem, ...]
+    left_out: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
+    checkout: str = field(default="", metadata=TEXT_ONLY)
+
+    @property
+    def exit_code(self) -> int:
+        """1 where something is wrong with its files."""
+        return int(any(problem.severity == "error" for problem in self.problems))
+
+
+def _restore_text(done: RestoreReport) -> Iterator[Any]:
+    where = f"{clean(str(done.workspace))}, as of {done.created}"
+    yield f"{styled('Restored', fg='green')} {count(done.items, 'item')} in {where}"
+    yield from done.problems
+    for row in done.left_out:
+        yield Note(f"the backup was made without {clean(row)}")
+    if done.checkout:
+        yield Note(f"the repository's other files: git checkout HEAD -- {done.checkout}")
+    yield from problems_note(len(done.problems))
+
+
+@verb("restore", text=_restore_text, example="memfs admin backup restore backup.tar notes")
+@_FILE
+@click.argument("folder", type=click.Path(file_okay=False))
+@click.option("--without-history", "bare", is_flag=True, help="Take the files alone, where git refuses the history.")
+def restore(file: Path, folder: str, bare: bool) -> RestoreReport:
+    """Make the workspace in FILE anew, in a FOLDER that does not exist or is empty; then check it.
+
+    The backup is verified whole before, and the folder appears only when everything is in it. Git configuration,
+    hooks, remotes and reflogs are not in a backup.
+
+    Exit code 1: refused, or the workspace that was made has problems.
+    """
+    from memfs.admin.restore import restore as build
+    from memfs.workspace import open_workspace  # costs start-up time
+
+    if not folder.strip():
+        raise Unclear("name the folder to restore to")
+    made = build(file, Path(folder), history=not bare)
+    with open_workspace(made.root, watch=False) as workspace:
+        items, problems = workspace.store.count(), tuple(workspace.checker.check())
+    facts = (made.root, made.files, items, made.manifest.created, problems)
+    return RestoreReport(*facts, tuple(made.manifest.left_out), _checkout(made))
+
+
+def _checkout(made: RestoreResult) -> str:
+    """What leaves out the workspace's own files; nothing where the repository holds no others."""
+    if not made.others:
+        return ""
+    prefix = f"{made.manifest.prefix}/" if made.manifest.prefix else ""
+    return " ".join(["':(top)'", *(f"':(top,exclude){prefix}{name}'" for name in OWN_PATHS)])
+
+
+backup = Actions(
+    "backup", create, list_, verify, restore, help="Write backups, list and verify them, and restore from one."
+)

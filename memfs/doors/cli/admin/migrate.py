@@ -1,0 +1,62 @@
+"""``admin migrate``: bring the files to the version of the format that this memfs writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import click
+
+from memfs.admin.format import MigrationResult
+from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.commit_report import AT_ONCE, land
+from memfs.doors.cli.output import MERGE, TEXT_ONLY, Note, clean
+
+
+@dataclass(frozen=True, slots=True)
+class FormatChange:
+    """The version of a workspace's format, before and after.
+
+    Attributes:
+        done: both versions and the files that changed; its fields stand beside the others.
+        dry_run: whether nothing was written.
+        manual: whether the person commits what changed.
+        waits: why the commit waits.
+    """
+
+    done: MigrationResult = field(metadata=MERGE)
+    dry_run: bool
+    manual: bool = field(default=False, metadata=TEXT_ONLY)
+    waits: str = field(default="", metadata=TEXT_ONLY)
+
+
+def _text(change: FormatChange) -> Iterator[str | Note]:
+    done = change.done
+    if not done.changed:
+        yield f"Nothing to do: the workspace is of format {done.after}"
+        return
+    before = "which names none" if done.before is None else f"which was of format {done.before}"
+    yield f"{'Would bring' if change.dry_run else 'Brought'} the workspace, {before}, to format {done.after}"
+    for path in done.paths:
+        yield f"  {clean(path)}"
+    if change.manual and not change.dry_run:
+        yield "  commit these files with git, or 'memfs commit'"
+    if change.waits:
+        yield Note(f"its commit waits: {change.waits}")
+
+
+@verb("migrate", text=_text, example="memfs admin migrate --dry-run")
+@click.option("-n", "--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.pass_context
+def migrate(ctx: click.Context, dry_run: bool) -> FormatChange:
+    """Bring the files to the version of the format that this memfs writes, as one commit.
+
+    Where history.commit is manual the changed files are left for you to commit. A workspace of an older version is
+    read and written all the same, and 'memfs check' names it; one of a newer version is not opened at all.
+    """
+    from memfs.admin import format as formats
+
+    with opened(ctx) as workspace:
+        done = formats.migrate(workspace.store, workspace.parts, dry_run)
+        waits = "" if dry_run or not done.changed else land(workspace, None).reason
+        return FormatChange(done, dry_run, workspace.settings.history.commit not in AT_ONCE, waits)

@@ -1,0 +1,125 @@
+"""``admin plugins``: list the sources that give agents their context, and test them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field
+
+import click
+
+from memfs.context.source_status import SourceCheck, SourceRow
+from memfs.doors.cli.command import Actions, opened, verb
+from memfs.doors.cli.output import MERGE, Note, Table, clean, count, styled
+from memfs.doors.cli.trust import note_ignored
+
+
+@dataclass(frozen=True, slots=True)
+class SourceEntry:
+    """A source as it is listed.
+
+    Attributes:
+        row: what is known of it without loading it; its fields stand beside the others.
+        enabled: whether it is asked.
+    """
+
+    row: SourceRow = field(metadata=MERGE)
+    enabled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SourceList:
+    """The sources there are.
+
+    Attributes:
+        sources: those built in, those installed, and those named in the settings.
+    """
+
+    sources: tuple[SourceEntry, ...]
+
+
+def _list_text(listed: SourceList) -> Iterator[Table]:
+    rows = [one.row for one in listed.sources]
+    yield Table([(row.name, row.layer or "?", _state(row), row.where) for row in rows], dim=(3,))
+
+
+def _state(row: SourceRow) -> str:
+    if not row.setting:
+        return "not enabled"
+    wrong = "" if row.trusted else "not trusted: "
+    return f"{wrong or ('in the wrong list: ' if row.misplaced else '')}{row.setting}, {row.origin}"
+
+
+@verb("list", text=_list_text, example="memfs admin plugins list\nmemfs admin plugins list --json")
+@click.pass_context
+def list_(ctx: click.Context) -> SourceList:
+    """List the sources: built in, installed, and named in the settings. None of others is imported for that."""
+    from memfs.context import source_status
+
+    with opened(ctx) as workspace:
+        found = source_status.listed(workspace.root, workspace.settings)
+        note_ignored(workspace.root)
+    return SourceList(tuple(SourceEntry(row, row.enabled) for row in found))
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTrial:
+    """How an enabled source did.
+
+    Attributes:
+        check: how long it took, what it said and what is wrong; its fields stand beside the others.
+        works: whether nothing is wrong with it.
+    """
+
+    check: SourceCheck = field(metadata=MERGE)
+    works: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SourceReport:
+    """How the enabled sources did.
+
+    Attributes:
+        sources: each of them.
+    """
+
+    sources: tuple[SourceTrial, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """1 where one does not work."""
+        return int(not all(one.works for one in self.sources))
+
+
+def _check_text(report: SourceReport) -> Iterator[str | Note]:
+    for one in (source.check for source in report.sources):
+        mark = styled("broken", fg="red") if one.failure else styled("works", fg="green")
+        said = f"said {count(one.letters, 'letter')}" if one.letters else "had nothing to say"
+        told = clean(one.failure) if one.failure else f"{said} in {one.seconds * 1000:.0f} ms"
+        yield f"{mark}  {styled(clean(one.name), bold=True)} ({one.layer}, {clean(one.where)}): {told}"
+        if one.failures:
+            yield f"    failed {count(one.failures, 'time')} on this machine, {one.in_a_row} in a row"
+        yield from (f"    {clean(remark)}" for remark in (one.paused, one.hint) if remark)
+    if broken := sum(not one.works for one in report.sources):
+        verb = "does" if broken == 1 else "do"
+        yield Note(f"{count(broken, 'source')} of {len(report.sources)} {verb} not work")
+
+
+@verb("check", text=_check_text, example="memfs admin plugins check")
+@click.pass_context
+def check(ctx: click.Context) -> SourceReport:
+    """Load each source that is enabled, also one that is paused, ask it once, and say what is wrong with it.
+
+    Exit code 1: one of them does not work.
+    """
+    from memfs.context import source_status
+
+    with opened(ctx) as workspace:
+        with redirect_stdout(sys.stderr):  # what a source prints is no part of the report
+            found = source_status.examined(workspace.sources.plugins)
+        note_ignored(workspace.root)
+    return SourceReport(tuple(SourceTrial(one, not one.failure) for one in found))
+
+
+plugins = Actions("plugins", list_, check, help="Show the sources that give agents their context, and test them.")

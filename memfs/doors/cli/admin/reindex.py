@@ -1,0 +1,53 @@
+"""``admin reindex``: build the search index anew."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import click
+
+from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, count, problems_note, progress
+from memfs.doors.cli.summary import reindex_states
+
+
+@dataclass(frozen=True, slots=True)
+class IndexReport:
+    """What was indexed.
+
+    Attributes:
+        items: how many items.
+        engine: the search engine that keeps the index.
+        seconds: how long it took.
+        state_documents: how many documents of a multi-agent system; left out where there are none.
+        problems: how many files need a look.
+    """
+
+    items: int
+    engine: str
+    seconds: float
+    state_documents: int | None = field(default=None, metadata=OMIT)
+    problems: int = field(default=0, metadata=TEXT_ONLY)
+
+
+def _text(done: IndexReport) -> Iterator[str | Note]:
+    states = done.state_documents
+    also = f" and {count(states, 'state document')}" if states is not None else ""
+    yield f"Indexed {count(done.items, 'item')} with {done.engine}{also} in {done.seconds:.1f} s"
+    yield from problems_note(done.problems)
+
+
+@verb("reindex", text=_text, example="memfs admin reindex")
+@click.pass_context
+def reindex(ctx: click.Context) -> IndexReport:
+    """Build the search index anew from the files. Nothing is lost by it: the index is only a cache."""
+    began = time.monotonic()
+    with opened(ctx) as workspace:
+        with progress("Indexing") as step:
+            items = workspace.store.reindex(progress=step)
+        states = reindex_states(workspace).get("state_documents")
+        engine = workspace.settings.index.engine
+        problems = len(workspace.store.problems())
+    return IndexReport(items, engine, round(time.monotonic() - began, 3), states, problems)

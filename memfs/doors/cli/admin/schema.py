@@ -1,0 +1,47 @@
+"""``admin schema``: write the schemas by which editors complete and check memory files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from memfs.admin.format import EDITOR_FOLDER
+from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.output import clean, count
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaExport:
+    """The schemas that were written.
+
+    Attributes:
+        folder: where they are.
+        files: their names.
+    """
+
+    folder: Path
+    files: tuple[str, ...]
+
+
+def _text(done: SchemaExport) -> Iterator[str]:
+    yield f"Wrote {count(len(done.files), 'file')} into {clean(str(done.folder))}"
+
+
+@verb("schema", text=_text, example="memfs admin schema\nmemfs admin schema ~/schemas")
+@click.argument("folder", required=False, metavar="[FOLDER]", type=click.Path(file_okay=False, path_type=Path))
+@click.pass_context
+def schema(ctx: click.Context, folder: Path | None) -> SchemaExport:
+    """Write the JSON Schemas of all files of the workspace, those of its own kinds included, into FOLDER.
+
+    Without FOLDER they go to ContextMemory/.schemas/, where the editor settings in the documentation look for them; git
+    leaves that folder out. memfs itself validates by what it brings along, never by these copies.
+    """
+    from memfs.admin.layout import export_schemas
+
+    with opened(ctx) as workspace:
+        place = (folder or workspace.root / EDITOR_FOLDER).resolve()
+        names = export_schemas(workspace.parts.codec.schemas, place, ignored=folder is None)
+    return SchemaExport(place, tuple(names))

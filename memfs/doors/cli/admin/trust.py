@@ -1,0 +1,139 @@
+"""``admin trust``: let a workspace enable what reaches beyond it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from memfs import trust as workspace_trust
+from memfs.doors.cli.command import Invocation, Unclear, verb, wants_json
+from memfs.doors.cli.output import TEXT_ONLY, clean, print_raw, styled
+from memfs.doors.cli.streams import somebody_types
+from memfs.errors import MemfsError, WorkspaceNotFound
+from memfs.fs.workspace_location import find_workspace
+from memfs.git.layout import Layout, discover
+from memfs.trust import PluginTrust
+
+
+@dataclass(frozen=True, slots=True)
+class TrustReport:
+    """Whether this user trusts a workspace, and what its files would enable.
+
+    Attributes:
+        workspace: its folder.
+        trusted: whether what it would enable counts.
+        reason: why not; null where it does.
+        changed: whether this command recorded something.
+        enables: the settings that ask for trust: file, line, dotted key and value.
+        other_owners: numbers of the users who own a part of the repository.
+        elsewhere: the other working tree whose git folder it uses.
+        said: what was done, or how things stand.
+        wants: whether what it would enable is yet to be told.
+    """
+
+    workspace: Path
+    trusted: bool
+    reason: str | None
+    changed: bool
+    enables: tuple[PluginTrust, ...]
+    other_owners: tuple[int, ...]
+    elsewhere: Path | None = field(default=None, metadata=TEXT_ONLY)
+    said: str = field(default="", metadata=TEXT_ONLY)
+    wants: bool = field(default=True, metadata=TEXT_ONLY)
+
+
+def _text(report: TrustReport) -> Iterator[str]:
+    if report.wants:
+        yield from _wants(report.enables, report.other_owners, report.elsewhere)
+    yield report.said
+
+
+def _wants(enables: tuple[PluginTrust, ...], owners: tuple[int, ...], elsewhere: Path | None) -> Iterator[str]:
+    for want in enables:
+        place = f"{want.file}:{want.line}" if want.line else want.file
+        yield f"{styled(place, bold=True)}: {clean(want.key)} = {clean(repr(want.value))}"
+    for owner in owners:
+        yield f"the repository belongs to {clean(_user(owner))}"
+    if elsewhere is not None:
+        yield f"its git folder is another working tree's: {clean(str(elsewhere))}"
+    if not enables and not owners and elsewhere is None:
+        yield "Nothing in this workspace asks for trust; a setting that does will need it again"
+
+
+@verb(
+    "trust",
+    text=_text,
+    example="memfs admin trust --show\nmemfs admin trust ~/project\nmemfs admin trust ~/project --revoke",
+)
+@click.argument("path", required=False, metavar="[PATH]", type=click.Path(file_okay=False))
+@click.option("--show", is_flag=True, help="Show what would be trusted, and change nothing.")
+@click.option("--revoke", is_flag=True, help="Take the trust back.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.pass_context
+def trust(ctx: click.Context, path: str | None, show: bool, revoke: bool, yes: bool) -> TrustReport:
+    """Let the workspace at PATH enable what its files ask for, and use a repository of another user.
+
+    Shows what that is, and asks, before anything is recorded. The trust holds for this folder and the values you saw:
+    it ends when one of these settings changes. Reading, writing and committing need no trust.
+    """
+    if show and revoke:
+        raise Unclear("--show and --revoke exclude each other")
+    root = _root(path or ctx.ensure_object(Invocation).workspace)
+    standing, layout = workspace_trust.standing(root), discover(root)
+    owners, elsewhere = _foreign(layout), layout.elsewhere if layout is not None else None
+    changed, said, asked = False, "", False
+    if revoke:
+        changed = workspace_trust.revoke(root)
+        standing = workspace_trust.standing(root)
+        said = f"{clean(str(root))} {'is no longer trusted' if changed else 'was not trusted'}"
+    elif show:
+        said = "trusted" if standing.trusted else f"not trusted: {clean(standing.reason)}"
+    else:
+        if not yes:
+            asked = not wants_json(ctx)
+            for line in _wants(standing.wants, owners, elsewhere) if asked else ():
+                print_raw(line)
+            _ask(root)
+        standing, changed = workspace_trust.grant(root, standing.wants), True
+        said = f"{styled('Trusted', fg='green')} {clean(str(root))}"
+    state = (standing.root, standing.trusted, standing.reason or None, changed, standing.wants, owners)
+    return TrustReport(*state, elsewhere=elsewhere, said=said, wants=not (revoke or asked))
+
+
+def _root(path: str | None) -> Path:
+    """The workspace at or above a path; a folder in a repository where a workspace is yet to be made."""
+    try:
+        return find_workspace(path)
+    except WorkspaceNotFound:
+        if path is None or not Path(path).is_dir():
+            raise
+        return Path(path).resolve()
+
+
+def _foreign(layout: Layout | None) -> tuple[int, ...]:
+    """The other users who own a part of the repository and are not trusted in it yet, or are."""
+    return tuple(sorted(layout.foreign_owners)) if layout is not None else ()
+
+
+def _ask(root: Path) -> None:
+    """Ask once.
+
+    Raises:
+        MemfsError: the answer is no, or there is nobody to ask.
+    """
+    if not somebody_types():
+        raise MemfsError("nothing was trusted: there is nobody to ask", path=str(root), hint="say so with --yes")
+    if not click.confirm(f"Trust {clean(str(root))}?", err=True):
+        raise MemfsError("nothing was trusted")
+
+
+def _user(uid: int) -> str:
+    import pwd  # wanted only where a repository is somebody else's
+
+    try:
+        return f"{pwd.getpwuid(uid).pw_name} (user {uid})"
+    except KeyError:
+        return f"user {uid}"
