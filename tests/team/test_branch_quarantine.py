@@ -248,7 +248,7 @@ def test_people_still_look_at_it(
     assert run(["-C", root, "check"]) == 0
     assert "is quarantined: poisoned" in capsys.readouterr().out
     giving = ("recall deploys", "list", "inject", "agents-md write", "warn deploys", "patterns deploys", "state show")
-    for arguments in (*map(str.split, giving), ["feedback-for", "coder"]):
+    for arguments in (*map(str.split, giving), ["state", "feedback", "coder"]):
         assert run(["-C", root, *arguments]) == 1, arguments
         said = capsys.readouterr()
         assert "memfs/bad is quarantined: poisoned" in said.err
