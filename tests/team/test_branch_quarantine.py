@@ -226,7 +226,7 @@ def test_what_a_team_agreed_on_does_not_come_from_it(
         ("convention", "list"),
         ("convention", "export", "-"),
         ("agents-md", "show"),
-        ("export", "-", "--type", "memory"),
+        ("export", "-"),
     ):
         assert run([*root, *words]) == 1, words
         told = capsys.readouterr()

@@ -58,8 +58,8 @@ EVERYDAY: tuple[Verb, ...] = (
 """What the short help lists."""
 
 MORE: tuple[Verb, ...] = (
-    Verb("import", "Store what an export, or another memory, holds.", "transfer:import_"),
-    Verb("export", "Write documents or memories out, for analysis elsewhere.", "transfer:export"),
+    Verb("import", "Store what an export, or another memory, holds.", "import_:import_"),
+    Verb("export", "Write memories out, as lines that import reads back."),
     Verb("semantic", "Switch search by meaning on or off."),
     Verb("deinit", "Remove memfs from a repository, and the files on request."),
     Verb("help", "Show the help of memfs, of a group or of a verb."),
@@ -84,6 +84,7 @@ FAMILIES: dict[str, Family] = {
             Verb("show", "Print the state, whole or in part."),
             Verb("search", "Find documents by their words."),
             Verb("resume", "Print what was kept under a token."),
+            Verb("export", "Write documents out, for analysis elsewhere."),
             Verb("checkpoint", "Keep the state of one moment, and go on from it."),
             Verb("feedback", "Print what the meta-review says to an agent."),
             Verb("analyze", "Show how an agent did, and the weight that this suggests."),
