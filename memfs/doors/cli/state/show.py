@@ -57,6 +57,7 @@ def _text(shown: ShownState) -> Iterator[Document]:
 @click.pass_context
 def show(
     ctx: click.Context,
+    /,
     request: str | None,
     since: str | None,
     until: str | None,
