@@ -14,8 +14,8 @@ import click
 from memfs.doors.cli.command import Unclear, opened, verb
 from memfs.doors.cli.filters import when
 from memfs.doors.cli.output import Note, clean, count, progress, styled
-from memfs.doors.cli.streams import drop_output
-from memfs.errors import QueryInvalid, StorageIO
+from memfs.doors.cli.streams import OutputLost, drop_output
+from memfs.errors import QueryInvalid
 
 if TYPE_CHECKING:
     from memfs.state.export import Out
@@ -174,4 +174,4 @@ def _print_bytes(data: bytes) -> None:
         raise
     except OSError as error:
         drop_output()
-        raise StorageIO(f"the output cannot be written: {error.strerror or error}") from error
+        raise OutputLost(f"the output cannot be written: {error.strerror or error}") from error
