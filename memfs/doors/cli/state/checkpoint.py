@@ -162,7 +162,7 @@ def _pruned_text(pruned: PrunedCheckpoints) -> Iterator[str]:
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 @click.pass_context
 def prune(ctx: click.Context, dry_run: bool) -> PrunedCheckpoints:
-    """Remove the checkpoints that the retention policy does not keep, as every 'create' does."""
+    """Remove what the retention policy does not keep, as every 'create' does."""
     with opened(ctx) as workspace:
         removed = tuple(workspace.states.checkpoints.prune(dry_run))
         return PrunedCheckpoints(() if dry_run else removed, removed if dry_run else ())
@@ -224,12 +224,12 @@ def _restored_text(word: str, paths: Sequence[str] | None) -> Iterator[str]:
 def recover(
     ctx: click.Context, checkpoint_id: str | None, components: tuple[str, ...], restore: bool, dry_run: bool
 ) -> RecoveryPoint:
-    """Say what to go on from after a crash, by the newest checkpoint that verifies, or by ID; nothing is changed.
+    """Say what to go on from after a crash; nothing is changed.
 
-    It tells what is done, which tasks in flight were completed since, which are to be done again, and where each
-    component goes on. A component is an agent, system, hypotheses, tournament, feedback, configuration, context,
-    aggregates, or a name in recovery_metadata. With --restore, what is newer and not in the checkpoint stays, what is
-    archived stays archived, and what is replaced is in history.
+    By the newest checkpoint that verifies, or by ID, it tells what is done, which tasks in flight were completed since,
+    which are to be done again, and where each component goes on. A component is an agent, system, hypotheses,
+    tournament, feedback, configuration, context, aggregates, or a name in recovery_metadata. With --restore, what is
+    newer and not in the checkpoint stays, what is archived stays archived, and what is replaced is in history.
 
     Exit code 1: no checkpoint can be used.
     """
@@ -243,6 +243,7 @@ def recover(
 checkpoint = click.Group(
     "checkpoint",
     commands=[create, list_, verify, recover, prune],
+    subcommand_metavar="ACTION ...",
     help="Keep the whole state of a multi-agent system as it is at one moment, and go on from it after a crash.",
 )
 

@@ -137,5 +137,6 @@ def list_(ctx: click.Context, as_of: str | None) -> IterationList:
 iteration = click.Group(
     "iteration",
     commands=[start, close, show, list_],
+    subcommand_metavar="ACTION ...",
     help="Start, close and show the rounds of work in which a multi-agent system stores its state.",
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,6 @@ from memfs.errors import ContentError, MemfsError, StorageIO
 
 if TYPE_CHECKING:
     from memfs.model.state_documents import Acknowledgement
-    from memfs.state.record import StateRecorder
 
 _TYPES = ("state_update", "agent_output", "meta_review", "hypothesis", "tournament_result")
 _STDIN = "standard input"
@@ -91,7 +90,8 @@ def store(ctx: click.Context, kind: str, file: str, base: str | None) -> StoredD
     read = _base(base) if base is not None else None
     stored: list[Acknowledgement] = []
     with opened(ctx) as workspace:
-        put = _put(workspace.states.recorder, kind, read)
+        recorder = workspace.states.recorder
+        put = partial(recorder.hypothesis, base=read) if kind == "hypothesis" else getattr(recorder, kind)
         for line, values in documents:
             try:
                 stored.append(put(values))
@@ -108,15 +108,6 @@ def _base(file: str) -> dict[str, Any]:
         return mapping_of(_contents(file))
     except ContentError as error:
         raise error.located(_name(file)) from None
-
-
-def _put(
-    recorder: StateRecorder, kind: str, base: Mapping[str, Any] | None
-) -> Callable[[Mapping[str, Any]], Acknowledgement]:
-    if kind == "hypothesis":
-        return partial(recorder.hypothesis, base=base)
-    found: Callable[[Mapping[str, Any]], Acknowledgement] = getattr(recorder, kind)
-    return found
 
 
 def _name(file: str) -> str:
