@@ -101,20 +101,20 @@ run 'git checkout --quiet HEAD -- ContextMemory && memfs recall "retry a call to
 expect "tried five times"
 
 say "7. A system of several agents keeps its state here, too. What did its reviewer tell one of them; how is another doing?"
-run 'memfs feedback-for Generation --no-record'
+run 'memfs state feedback Generation --no-record'
 expect "Look at parcels with"
-run 'memfs analyze Evolution --iterations 5'
+run 'memfs state analyze Evolution --iterations 5'
 expect "suggested weight"
 
 say "8. It can go on after a crash: from the newest checkpoint that is whole. Here, one bit of the newest is flipped."
 run "echo '{\"checkpoint_data\": {\"in_flight_tasks\": [{\"task_id\": \"ranking-011\", \"agent\": \"Ranking\"}]}}' | memfs state store state_update"
-run 'memfs checkpoint create --json'
+run 'memfs state checkpoint create --json'
 good=$(sed -n 's/.*"id": *"\(ckpt_[0-9_]*\)".*/\1/p' "$out")
-run 'memfs checkpoint create --json'
+run 'memfs state checkpoint create --json'
 bad=$(sed -n 's/.*"id": *"\(ckpt_[0-9_]*\)".*/\1/p' "$out")
 [ "$good" != "$bad" ] || fail "two checkpoints should have two names"
 printf '\377' | dd of="ContextMemory/checkpoints/$bad/state.tar.zst" bs=1 seek=2000 conv=notrunc 2>/dev/null
-run 'memfs checkpoint recover'
+run 'memfs state checkpoint recover'
 expect "$good"
 expect "$bad"
 expect "ranking-011"

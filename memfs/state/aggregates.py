@@ -340,7 +340,7 @@ class Aggregates:
         try:
             return self._files.read(aggregate_path(name)).values
         except FileNotFoundError:
-            hint = "run 'memfs aggregates --rebuild'"
+            hint = "run 'memfs state aggregates --rebuild'"
             raise ItemNotFound("the aggregate was never made", path=aggregate_path(name), hint=hint) from None
 
     def update(self, iteration: int | None = None) -> list[str]:

@@ -58,7 +58,7 @@ _LARGEST = 1 << 60
 _MINUTE = "%Y%m%d%H%M"
 _MOST_TURNS = 999_999
 _NEVER = datetime.min.replace(tzinfo=UTC)
-_REMEDY = "'memfs checkpoint list' shows the others"
+_REMEDY = "'memfs state checkpoint list' shows the others"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

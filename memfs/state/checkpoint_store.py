@@ -243,7 +243,7 @@ class Shelf:
             return decode(self._seen.read(manifest_path(checkpoint), READ_LIMIT).data, checkpoint)
         except FileNotFoundError:
             names = self.ids()
-            hint = f"the newest is {names[0]}" if names else "'memfs checkpoint create' makes one"
+            hint = f"the newest is {names[0]}" if names else "'memfs state checkpoint create' makes one"
             raise CheckpointInvalid(f"there is no checkpoint {checkpoint!r}", hint=hint) from None
         except CheckpointInvalid:
             raise
@@ -297,7 +297,7 @@ class Shelf:
         if not is_id(checkpoint):
             raise CheckpointInvalid(
                 f"{checkpoint!a} is no checkpoint's id",
-                hint="ids look like ckpt_20260301_1000: 'memfs checkpoint list'",
+                hint="ids look like ckpt_20260301_1000: 'memfs state checkpoint list'",
             )
         return self._manifest(checkpoint)
 

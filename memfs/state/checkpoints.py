@@ -469,7 +469,7 @@ class Checkpoints:
                     raise
                 rejected[one] = reason_of(error)
         if not rejected:
-            raise CheckpointInvalid("there is no checkpoint", hint="'memfs checkpoint create' makes one")
+            raise CheckpointInvalid("there is no checkpoint", hint="'memfs state checkpoint create' makes one")
         why = "; ".join(
             f"{', '.join(one for one, reason in rejected.items() if reason == told)}: {told}"
             for told in dict.fromkeys(rejected.values())

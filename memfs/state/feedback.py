@@ -586,7 +586,7 @@ class FeedbackStore:
         if given.iteration is None or not self._files.exists(system_state_path(given.iteration)):
             remarks.append(
                 f"that it was given is not recorded: no iteration is open, and {given.iteration}, the newest, is "
-                "archived; 'memfs iteration start' opens the next one"
+                "archived; 'memfs state iteration start' opens the next one"
             )
             return {}  # what is archived stays as it is
         path = feedback_path(given.iteration, given.agent)

@@ -113,7 +113,7 @@ class Iterations:
         """
         wanted = self._reader.open_iteration() if number is None else number
         if wanted is None:
-            raise IterationInvalid("no iteration is open", hint="'memfs iteration start' opens one")
+            raise IterationInvalid("no iteration is open", hint="'memfs state iteration start' opens one")
         return settled(lambda: self._end(wanted))
 
     def _started(self, number: int | None) -> Iteration:
@@ -272,7 +272,7 @@ class Iterations:
     def _missing(self, number: int) -> IterationInvalid:
         self._refuse_archived(number)
         newest = self._newest()
-        hint = "'memfs iteration start' opens one" if newest is None else f"the newest is {newest}"
+        hint = "'memfs state iteration start' opens one" if newest is None else f"the newest is {newest}"
         return IterationInvalid(f"there is no iteration {number}", field="iteration", hint=hint)
 
 

@@ -207,12 +207,14 @@ class Retention:
         closed, there = self.closed(), set(self._in_tree())
         for number in numbers:
             if number not in there:
-                raise IterationInvalid(f"iteration {number} has no files in the tree", hint="memfs iteration list")
+                raise IterationInvalid(
+                    f"iteration {number} has no files in the tree", hint="memfs state iteration list"
+                )
             if number not in closed:
                 raise IterationInvalid(
                     f"iteration {number} is open: only closed ones are archived",
                     path=iteration_folder(number),
-                    hint=f"memfs iteration close {number}",
+                    hint=f"memfs state iteration close {number}",
                 )
         return {number: closed[number] for number in numbers}
 

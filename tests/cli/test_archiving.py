@@ -74,7 +74,7 @@ def test_an_open_iteration_is_refused_with_the_way_out(root: Path, memfs: Memfs)
     lay(root, 1, status="open")
     refused = memfs("admin", "archive", "run", "--iteration", "1")
     assert refused.code == 1
-    assert "memfs iteration close 1" in refused.err
+    assert "memfs state iteration close 1" in refused.err
 
 
 def test_usage_shows_areas_quotas_and_growth(root: Path, memfs: Memfs) -> None:

@@ -25,7 +25,7 @@ def then(memfs: Memfs, root: Path, git: Git) -> str:
     memfs("convention", "propose", "Columns hold UTC.", "--id", "utc", "--title", "Times are UTC")
     memfs("episode", "record", "edited the token check", "--outcome", "failure", "--error", "test_login failed")
     memfs("context", "set", "branch=main", "ticket=SHOP-12")
-    memfs("iteration", "start")
+    memfs("state", "iteration", "start")
     with open_workspace(root, watch=False) as workspace:
         pattern = {
             "template": "create {x} login",
@@ -66,8 +66,8 @@ def then(memfs: Memfs, root: Path, git: Git) -> str:
         (("context", "list"), "contexts", "session", 0),
         (("context", "get"), "values", "SHOP-12", 0),
         (("list", "--archived"), "items", "weak", 0),
-        (("iteration", "list"), "iterations", "open", 2),
-        (("checkpoint", "list"), "checkpoints", "ckpt_", 0),
+        (("state", "iteration", "list"), "iterations", "open", 2),
+        (("state", "checkpoint", "list"), "checkpoints", "ckpt_", 0),
     ],
 )
 def test_a_listing_answers_for_a_revision(
@@ -100,8 +100,8 @@ def test_the_state_of_agents_is_asked_for_a_revision(memfs: Memfs, root: Path, g
     assert memfs("admin", "archive", "list", "--json").json["archives"] == []
     (one,) = memfs("admin", "archive", "list", "--as-of", then, "--json").json["archives"]
     assert one["iterations"] == [1]
-    assert memfs("trends", "--json").json["patterns"] == []
-    assert memfs("trends", "--as-of", then, "--json").json["patterns"][0]["name"] == "late with snow"
+    assert memfs("state", "trends", "--json").json["patterns"] == []
+    assert memfs("state", "trends", "--as-of", then, "--json").json["patterns"][0]["name"] == "late with snow"
     hits = memfs("state", "search", "kinase", "--as-of", then, "--json").json
     assert (hits["as_of"]["commit"], len(hits["hits"])) == (then, 1)
     shown = memfs("state", "show", "--agent", "Ranking", "--as-of", then).json
@@ -120,7 +120,7 @@ def test_the_log_ends_at_a_revision(memfs: Memfs, then: str) -> None:
 
 def test_an_open_iteration_was_open_then(memfs: Memfs, then: str) -> None:
     """An iteration that was closed since is shown as it was, with the documents that it had."""
-    (row,) = memfs("iteration", "list", "--as-of", then, "--json").json["iterations"]
+    (row,) = memfs("state", "iteration", "list", "--as-of", then, "--json").json["iterations"]
     assert (row["iteration"] if "iteration" in row else row["number"], row["status"], row["closed"]) == (
         1,
         "open",
@@ -137,8 +137,8 @@ def test_an_open_iteration_was_open_then(memfs: Memfs, then: str) -> None:
         ("context", "set", "a=b"),
         ("patterns", "words"),
         ("conflicts", "--scan"),
-        ("iteration", "start"),
-        ("checkpoint", "prune"),
+        ("state", "iteration", "start"),
+        ("state", "checkpoint", "prune"),
         ("admin", "archive", "verify"),
         ("state", "resume", "token"),
     ],

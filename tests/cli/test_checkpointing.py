@@ -37,42 +37,42 @@ def state(root: Path) -> Path:
 
 def test_create_list_verify_and_recover(state: Path, memfs: Memfs) -> None:
     """Each action says what came of it, in words and in JSON (S6, S7)."""
-    made = memfs("checkpoint", "create", "--reason", "by hand", "--json").json
+    made = memfs("state", "checkpoint", "create", "--reason", "by hand", "--json").json
     assert made["verified"]
     assert parse_time(made["timestamp"]) >= NOW
-    assert "verified" in memfs("checkpoint", "create").out
-    listed = memfs("checkpoint", "list", "--json").json["checkpoints"]
+    assert "verified" in memfs("state", "checkpoint", "create").out
+    listed = memfs("state", "checkpoint", "list", "--json").json["checkpoints"]
     assert [one["reason"] for one in listed] == ["asked", "by hand"]
-    assert made["id"] in memfs("checkpoint", "list").out
-    assert memfs("checkpoint", "verify", made["id"], "--json").json["checkpoints"][0]["good"]
-    shown = memfs("checkpoint", "recover", made["id"], "--json").json
+    assert made["id"] in memfs("state", "checkpoint", "list").out
+    assert memfs("state", "checkpoint", "verify", made["id"], "--json").json["checkpoints"][0]["good"]
+    shown = memfs("state", "checkpoint", "recover", made["id"], "--json").json
     assert shown["checkpoint_id"] == made["id"]
     assert shown["active_tasks"] == [{"task_id": "t9"}]
     assert shown["resume_points"] == {"match": {"round": 3}, "Judge": {"seen": 2}}
-    told = memfs("checkpoint", "recover").out
+    told = memfs("state", "checkpoint", "recover").out
     assert "retry" in told
     assert "Judge" in told
     output = {"agent_type": "Judge", "task_id": "t9", "results": {"primary_output": "ranked"}}
     memfs("state", "store", "agent_output", stdin=json.dumps(output))
-    told = memfs("checkpoint", "recover").out
+    told = memfs("state", "checkpoint", "recover").out
     assert "retry" not in told
     assert 'since    {"task_id": "t9"}' in told
 
 
 def test_a_damaged_newest_one_is_told(state: Path, memfs: Memfs) -> None:
     """verify ends with 1 and the reason; recover takes the one before and notes which it rejected (S7)."""
-    good = memfs("checkpoint", "create", "--json").json["id"]
-    bad = memfs("checkpoint", "create", "--json").json["id"]
+    good = memfs("state", "checkpoint", "create", "--json").json["id"]
+    bad = memfs("state", "checkpoint", "create", "--json").json["id"]
     payload = state / CHECKPOINTS / bad / PAYLOAD
     payload.write_bytes(payload.read_bytes()[:-3])
-    verified = memfs("checkpoint", "verify")
+    verified = memfs("state", "checkpoint", "verify")
     assert verified.code == 1
     assert "bytes, should have" in verified.out
-    recovered = memfs("checkpoint", "recover")
+    recovered = memfs("state", "checkpoint", "recover")
     assert recovered.code == 0
     assert good in recovered.out
     assert f"{bad} was rejected" in recovered.err
-    named = memfs("checkpoint", "recover", bad)
+    named = memfs("state", "checkpoint", "recover", bad)
     assert named.code == 1
     assert f"the newest that verifies is {good}" in named.err
     assert "1 cannot be used" in memfs("status").out
@@ -80,32 +80,38 @@ def test_a_damaged_newest_one_is_told(state: Path, memfs: Memfs) -> None:
 
 def test_restore_and_prune_say_what_they_would_do(state: Path, memfs: Memfs) -> None:
     """--dry-run changes nothing; --restore brings the document back (S7)."""
-    memfs("checkpoint", "create")
+    memfs("state", "checkpoint", "create")
     (state / OUTPUT).unlink()
-    planned = memfs("checkpoint", "recover", "--component", "Judge", "--restore", "--dry-run")
+    planned = memfs("state", "checkpoint", "recover", "--component", "Judge", "--restore", "--dry-run")
     assert "would restore 1 document" in planned.out
     assert not (state / OUTPUT).exists()
-    assert "restored 1 document" in memfs("checkpoint", "recover", "--restore").out
+    assert "restored 1 document" in memfs("state", "checkpoint", "recover", "--restore").out
     assert (state / OUTPUT).exists()
-    assert memfs("checkpoint", "prune", "--dry-run", "--json").json == {"removed": [], "would_remove": []}
-    assert "keeps them all" in memfs("checkpoint", "prune").out
+    assert memfs("state", "checkpoint", "prune", "--dry-run", "--json").json == {"removed": [], "would_remove": []}
+    assert "keeps them all" in memfs("state", "checkpoint", "prune").out
 
 
 def test_status_tells_of_checkpoints_where_there_is_state(state: Path, memfs: Memfs) -> None:
     """The age of the last one stands in status once a state is kept (S6)."""
     assert memfs("status", "--json").json["checkpoints"]["last"] is None
-    made = memfs("checkpoint", "create", "--json").json["id"]
+    made = memfs("state", "checkpoint", "create", "--json").json["id"]
     assert memfs("status", "--json").json["checkpoints"]["last"] == made
     assert made in memfs("status").out
 
 
 def test_without_any_there_is_a_remedy(memfs: Memfs) -> None:
     """An empty list says how to make one; recover without one is an error (S7)."""
-    assert "checkpoint create" in memfs("checkpoint", "list").out
-    assert "checkpoint create" in memfs("checkpoint", "verify").out
-    missing = memfs("checkpoint", "recover")
+    assert "checkpoint create" in memfs("state", "checkpoint", "list").out
+    assert "checkpoint create" in memfs("state", "checkpoint", "verify").out
+    missing = memfs("state", "checkpoint", "recover")
     assert missing.code == 1
     assert "there is no checkpoint" in missing.err
+
+
+def test_without_an_action_its_help_is_printed(memfs: Memfs) -> None:
+    """A verb that needs an action names those that there are."""
+    ran = memfs("state", "checkpoint")
+    assert (ran.code, "recover" in ran.out, ran.err) == (0, True, "")
 
 
 @pytest.mark.parametrize(
@@ -114,4 +120,4 @@ def test_without_any_there_is_a_remedy(memfs: Memfs) -> None:
 )
 def test_options_that_do_not_fit_are_refused(memfs: Memfs, words: tuple[str, ...]) -> None:
     """What an action does not take is a mistake of usage (exit code 2)."""
-    assert memfs("checkpoint", *words).code == 2
+    assert memfs("state", "checkpoint", *words).code == 2

@@ -148,17 +148,18 @@ def test_b3_checkpoints_of_two_clones_made_in_one_minute_both_stay(
     memfs: Memfs, bare: Memfs, server: Path, tmp_path: Path
 ) -> None:
     """Each keeps its id, its manifest and its payload when the clones sync; of one clone they sort as made."""
-    memfs("iteration", "start")
+    memfs("state", "iteration", "start")
     memfs("sync")
     clone = str(tmp_path / "bo")
     subprocess.run(["git", "clone", "-q", "--branch", "main", str(server), clone], check=True)
-    mine = [memfs("checkpoint", "create", "--json").json["id"] for _ in range(2)]
-    other = bare("-C", clone, "checkpoint", "create", "--json").json["id"]
+    mine = [memfs("state", "checkpoint", "create", "--json").json["id"] for _ in range(2)]
+    other = bare("-C", clone, "state", "checkpoint", "create", "--json").json["id"]
     for words in (("-C", clone), (), ("-C", clone)):
         assert (memfs if not words else bare)(*words, "sync").code == 0
-    told = {one["id"]: one["good"] for one in memfs("checkpoint", "verify", "--json").json["checkpoints"]}
+    told = {one["id"]: one["good"] for one in memfs("state", "checkpoint", "verify", "--json").json["checkpoints"]}
     assert [told[one] for one in mine] == [True, True]
     assert [one for one in reversed(told) if one in mine] == mine
-    told = {one["id"]: one["good"] for one in bare("-C", clone, "checkpoint", "verify", "--json").json["checkpoints"]}
+    elsewhere = bare("-C", clone, "state", "checkpoint", "verify", "--json").json["checkpoints"]
+    told = {one["id"]: one["good"] for one in elsewhere}
     assert told[other] is True
     assert set(told) == {*mine, other}

@@ -1,4 +1,4 @@
-"""``feedback-for``, ``analyze``, ``trends``, ``aggregates`` (S5, S10, S11, S12)."""
+"""``memfs state`` feedback, analyze, trends and aggregates (S5, S10, S11, S12)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from .conftest import Memfs
 
 def test_feedback_that_cannot_be_compared_yet_takes_one_line(worked: Path, memfs: Memfs) -> None:
     """However many iterations it was given in (S5, S11)."""
-    memfs("feedback-for", "Scout")
-    assert "feedback of iteration 1: better" in memfs("analyze", "Scout").out
+    memfs("state", "feedback", "Scout")
+    assert "feedback of iteration 1: better" in memfs("state", "analyze", "Scout").out
     for number in (3, 4):
-        memfs("iteration", "start", str(number))
+        memfs("state", "iteration", "start", str(number))
         memfs(
             "state",
             "store",
             "meta_review",
             stdin=f'{{"iteration_number": {number}, "research_overview": {{"next_priorities": ["x{number}"]}}}}',
         )
-        memfs("feedback-for", "Scout")
-    told = memfs("analyze", "Scout").out
+        memfs("state", "feedback", "Scout")
+    told = memfs("state", "analyze", "Scout").out
     assert "  further feedback of 2 iterations: too little data to compare" in told
     assert told.count("too little data") == 1
 
@@ -48,79 +48,76 @@ def worked(root: Path) -> Path:
 
 def test_feedback_is_printed_for_a_prompt(worked: Path, memfs: Memfs) -> None:
     """The text on standard output, recorded once; nothing in it hides (S5)."""
-    ran = memfs("feedback-for", "scout")
+    ran = memfs("state", "feedback", "scout")
     assert ran.code == 0, ran.err
     assert ran.out.startswith("Feedback for Scout from the meta-review of iteration 1")
     assert "| - look \\u{200B} wider" in ran.out
     assert (worked / "ContextMemory/iterations/iteration_002/feedback/Scout.json").exists()
-    again = memfs("feedback-for", "Scout", "--json").json
+    again = memfs("state", "feedback", "Scout", "--json").json
     assert (again["recorded"], again["from_iteration"], again["iteration"]) == (True, 1, 2)
     assert again["text"].strip() == ran.out.strip()
 
 
 def test_looking_at_feedback_records_nothing(worked: Path, memfs: Memfs) -> None:
     """--no-record is for people (S5)."""
-    assert memfs("feedback-for", "Scout", "--no-record", "--json").json["recorded"] is False
+    assert memfs("state", "feedback", "Scout", "--no-record", "--json").json["recorded"] is False
     assert not (worked / "ContextMemory/iterations/iteration_002/feedback").exists()
-    assert memfs("feedback-for", "Scout", "--no-record", "--effect").code == 2
 
 
 def test_the_effect_of_feedback_is_shown(worked: Path, memfs: Memfs) -> None:
-    """A line for each feedback, with the verdict (S5)."""
-    assert "none was given" in memfs("feedback-for", "Scout", "--effect").err
-    memfs("feedback-for", "Scout")
-    ran = memfs("feedback-for", "Scout", "--effect")
-    assert "better" in ran.out
-    effect = memfs("feedback-for", "Scout", "--effect", "--json").json["effects"][0]
+    """A line for each feedback that an agent was given, with the verdict (S5)."""
+    memfs("state", "feedback", "Scout")
+    assert "feedback of iteration 1: better" in memfs("state", "analyze", "Scout").out
+    effect = memfs("state", "analyze", "Scout", "--json").json["feedback"][0]
     assert (effect["verdict"], effect["before"], effect["after"]) == ("better", [1], [2])
 
 
 def test_an_analysis_is_shown_with_its_reasons(worked: Path, memfs: Memfs) -> None:
     """Figures, strategies and the suggested weight (S11)."""
-    ran = memfs("analyze", "scout")
+    ran = memfs("state", "analyze", "scout")
     assert ran.code == 0, ran.err
     assert "Scout  6 outputs, iterations 1 to 2" in ran.out
     assert "suggested weight  1 -> 1." in ran.out
     assert "strategy swap" in ran.out
-    found = memfs("analyze", "Scout", "--iterations", "1", "--json").json
+    found = memfs("state", "analyze", "Scout", "--iterations", "1", "--json").json
     assert (found["iterations"], found["outputs"]) == ([2], 3)
 
 
 def test_an_unknown_agent_is_an_error(worked: Path, memfs: Memfs) -> None:
     """Exit code 1, and the nearest name (S11)."""
-    ran = memfs("analyze", "Scuot")
+    ran = memfs("state", "analyze", "Scuot")
     assert ran.code != 0
     assert "Scout" in ran.err
 
 
 def test_trends_are_listed(worked: Path, memfs: Memfs) -> None:
     """The weightiest pattern first (S10)."""
-    ran = memfs("trends")
+    ran = memfs("state", "trends")
     assert ran.out.split() == ["1", "iterations", "1", "new", "drift"]
     assert "1 pattern in the reviews of 1 iteration" in ran.err
-    assert memfs("trends", "--limit", "1", "--json").json["patterns"][0]["name"] == "drift"
+    assert memfs("state", "trends", "--limit", "1", "--json").json["patterns"][0]["name"] == "drift"
 
 
 def test_aggregates_are_made_anew(worked: Path, memfs: Memfs) -> None:
     """--rebuild gives the same bytes (S12)."""
-    memfs("aggregates")
+    memfs("state", "aggregates")
     folder = worked / "ContextMemory/aggregates"
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert len(before) == 3
-    ran = memfs("aggregates", "--rebuild", "--json")
+    ran = memfs("state", "aggregates", "--rebuild", "--json")
     assert ran.json["changed"] == []
     assert ran.json["behind"] == []
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     (folder / "pattern_history.json").write_text("{}")
-    assert memfs("aggregates", "--rebuild", "--json").json["changed"] == [
+    assert memfs("state", "aggregates", "--rebuild", "--json").json["changed"] == [
         "ContextMemory/aggregates/pattern_history.json"
     ]
-    assert "as it was" in memfs("aggregates").out
+    assert "as it was" in memfs("state", "aggregates").out
 
 
 def test_an_empty_workspace_has_little_to_say(memfs: Memfs) -> None:
     """Nothing to tell is no error, except for an agent that is not there."""
-    assert "no meta-review yet" in memfs("feedback-for", "Scout").err
-    assert memfs("trends").code == 0
-    assert "nothing to sum up" in memfs("aggregates").err
-    assert memfs("analyze", "Scout").code == 1
+    assert "no meta-review yet" in memfs("state", "feedback", "Scout").err
+    assert memfs("state", "trends").code == 0
+    assert "nothing to sum up" in memfs("state", "aggregates").err
+    assert memfs("state", "analyze", "Scout").code == 1

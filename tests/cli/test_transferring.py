@@ -23,14 +23,14 @@ def filled(root: Path) -> Path:
 
 def test_documents_go_to_standard_output_and_into_a_file(filled: Path, memfs: Memfs, tmp_path: Path) -> None:
     """Without FILE the export is the output; with one, its ending says the format, and a line what it holds (S19)."""
-    lines = [json.loads(line) for line in memfs("export", "--type", "hypothesis").out.splitlines()]
+    lines = [json.loads(line) for line in memfs("state", "export", "--type", "hypothesis").out.splitlines()]
     assert [line["document"]["id"] for line in lines] == ["h-1", "h-2"]
     place = tmp_path / "out.csv"
-    done = memfs("export", str(place), "--type", "hypothesis", "--iteration", "1-3", "--agent", "Scout")
+    done = memfs("state", "export", str(place), "--type", "hypothesis", "--iteration", "1-3", "--agent", "Scout")
     assert done.code == 0, done.err
     assert "2 documents (2 hypothesis)" in done.out
     assert place.read_text().startswith("path,type,iteration,sha256,id,rating,agent,")
-    told = memfs("export", str(place), "--replace", "--json").json
+    told = memfs("state", "export", str(place), "--replace", "--json").json
     assert told["counts"]["system_state"] == 1
     assert told["bytes"] == place.stat().st_size
     assert not list(tmp_path.glob("*.tmp"))
@@ -39,7 +39,7 @@ def test_documents_go_to_standard_output_and_into_a_file(filled: Path, memfs: Me
 def test_an_export_is_imported_elsewhere(filled: Path, memfs: Memfs, bare: Memfs, tmp_path: Path) -> None:
     """import says how much it stored and what was there already, in JSON too; '-' reads standard input (S19)."""
     memfs("remember", "a text", "--id", "x")
-    data = memfs("export", "--type", "hypothesis", "--type", "memory").out
+    data = memfs("state", "export", "--type", "hypothesis").out + memfs("export").out
     other = tmp_path / "other"
     bare("init", str(other))
     done = bare("-C", str(other), "import", "-", stdin=data)
@@ -50,10 +50,31 @@ def test_an_export_is_imported_elsewhere(filled: Path, memfs: Memfs, bare: Memfs
     assert bare("-C", str(other), "show", "x").code == 0
 
 
+def test_an_export_has_all_memories_and_is_read_back(memfs: Memfs, bare: Memfs, root: Path, tmp_path: Path) -> None:
+    """A line holds a memory with its file; imported elsewhere, the files are the same, comments included (S19)."""
+    for words in (["a text", "--id", "x"], ["by an agent", "--agent", "coder"]):
+        memfs("remember", *words)
+    page = next((root / "ContextMemory").rglob("x.yaml"))
+    page.write_text(f"# mine\n{page.read_text()}")
+    place = tmp_path / "memories.jsonl"
+    told = memfs("export", str(place))
+    assert f"Exported 2 memories to {place} (" in told.out
+    assert [json.loads(line)["document"]["content"] for line in memfs("export").out.splitlines()] == [
+        "by an agent",
+        "a text",
+    ]
+    assert len(memfs("export", "--agent", "coder").out.splitlines()) == 1
+    other = tmp_path / "other"
+    bare("init", str(other))
+    assert bare("-C", str(other), "import", str(place)).out.startswith("Imported 2 memories from ")
+    assert next((other / "ContextMemory").rglob("x.yaml")).read_text() == page.read_text()
+    assert bare("-C", str(other), "import", str(place)).out.endswith("; 2 were there already\n")
+
+
 def test_a_conflict_names_each_document_and_replace_replaces(filled: Path, memfs: Memfs, tmp_path: Path) -> None:
     """Exit code 1, the lines named, nothing stored; --replace replaces (S19)."""
     place = tmp_path / "in.jsonl"
-    place.write_text(memfs("export", "--type", "hypothesis").out.replace('"rating":1.0', '"rating":2.0'))
+    place.write_text(memfs("state", "export", "--type", "hypothesis").out.replace('"rating":1.0', '"rating":2.0'))
     refused = memfs("import", str(place))
     assert refused.code == 1
     assert "in.jsonl:1: " in refused.err
@@ -87,9 +108,9 @@ def test_a_place_for_an_export_is_kept_from_harm(filled: Path, memfs: Memfs, tmp
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("export", "--type", "nonsense"), "agent_output"),
-        (("export", "--iteration", "five"), "3-7"),
-        (("export", "--iteration", "5-3"), "smaller"),
+        (("state", "export", "--type", "nonsense"), "agent_output"),
+        (("state", "export", "--iteration", "five"), "3-7"),
+        (("state", "export", "--iteration", "5-3"), "smaller"),
         (("export", "--since", "soonish"), "--since"),
         (("export", "--json"), "FILE"),
         (("import", "-", "--allow-secret", "why not"), "memories"),
@@ -106,7 +127,7 @@ def test_a_missing_document_makes_the_exit_code_1(filled: Path, memfs: Memfs, tm
     """What could be read is exported; what could not is named (S19)."""
     broken = filled / "ContextMemory/iterations/iteration_001/hypotheses/h-1.json"
     broken.write_text("{")
-    done = memfs("export", str(tmp_path / "x.jsonl"), "--json")
+    done = memfs("state", "export", str(tmp_path / "x.jsonl"), "--json")
     assert done.code == 1
     assert "h-1.json" in done.err
     assert len(done.json["missing"]) == 1

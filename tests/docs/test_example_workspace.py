@@ -146,7 +146,7 @@ def test_an_archived_iteration_is_read_from_its_archive(example: Path, capsys: p
     archived = example_states.ARCHIVED
     assert not (example / f"ContextMemory/iterations/iteration_{archived:03}").exists()
     assert run(["-C", str(example), "admin", "archive", "verify"]) == 0
-    assert run(["-C", str(example), "iteration", "show", str(archived), "--json"]) == 0
+    assert run(["-C", str(example), "state", "iteration", "show", str(archived), "--json"]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("Sound  2026-04: 10 documents")
     assert '"status": "closed"' in shown

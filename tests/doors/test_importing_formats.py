@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memfs.doors.cli.transfer import STORES
+from memfs.doors.cli.import_ import STORES
 from memfs.doors.importers import agents_md, claude_code, formats
 from memfs.doors.importers.formats import detect, read
 from memfs.doors.importers.markdown import Passage, front_matter, passages

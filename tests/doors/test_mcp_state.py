@@ -47,6 +47,13 @@ def test_an_agent_hands_over_its_output_and_goes_on_in_another_session(opened: O
         kept["token"] = told["continuation_token"]
         assert told["path"] in talk.text
         kept["other"] = (await talk("state_save", task="t2", state={"step": 1}, agent="Scout"))["token"]
+        document = {"id": "h", "wins": 1}
+        await talk("state_store", kind="hypothesis", document=document)
+        for _ in range(2):  # two that read the same version
+            await talk("state_store", kind="hypothesis", document={"id": "h", "wins": 2}, base=document)
+        (found,) = (await talk("state_get", hypotheses=["h"]))["content"]["hypothesis_data"]
+        assert found["wins"] == 3
+        assert "leave it out" in await talk.refused("state_store", kind="meta_review", document={}, base={})
         assert "there is no kind 'output'" in await talk.refused("state_store", kind="output", document={})
         assert "results" in await talk.refused(
             "state_store", kind="agent_output", document={"task_id": "t1", "results": 3}

@@ -291,7 +291,7 @@ def test_open_iterations_are_not_archived(opened: Opened) -> None:
     assert workspace.states.retention.due().iterations == {}
     with pytest.raises(IterationInvalid, match="open") as caught:
         archive(workspace, 1)
-    assert "memfs iteration close 1" in str(caught.value.hint)
+    assert "memfs state iteration close 1" in str(caught.value.hint)
     with pytest.raises(IterationInvalid, match="no files"):
         archive(workspace, 9)
 

@@ -102,4 +102,3 @@ def test_the_facade_and_the_verb_answer_alike(
     assert run(["state", "search", "marten"]) == 0
     assert "no document" in capsys.readouterr().err
     assert run(["state", "search"]) == 2
-    assert run(["state", "search", "depots", "--metric", "x"]) == 2

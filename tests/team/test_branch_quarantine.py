@@ -226,7 +226,7 @@ def test_what_a_team_agreed_on_does_not_come_from_it(
         ("convention", "list"),
         ("convention", "export", "-"),
         ("agents-md", "show"),
-        ("export", "-", "--type", "memory"),
+        ("export", "-"),
     ):
         assert run([*root, *words]) == 1, words
         told = capsys.readouterr()
@@ -248,7 +248,7 @@ def test_people_still_look_at_it(
     assert run(["-C", root, "check"]) == 0
     assert "is quarantined: poisoned" in capsys.readouterr().out
     giving = ("recall deploys", "list", "inject", "agents-md write", "warn deploys", "patterns deploys", "state show")
-    for arguments in (*map(str.split, giving), ["feedback-for", "coder"]):
+    for arguments in (*map(str.split, giving), ["state", "feedback", "coder"]):
         assert run(["-C", root, *arguments]) == 1, arguments
         said = capsys.readouterr()
         assert "memfs/bad is quarantined: poisoned" in said.err

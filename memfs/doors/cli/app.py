@@ -58,8 +58,8 @@ EVERYDAY: tuple[Verb, ...] = (
 """What the short help lists."""
 
 MORE: tuple[Verb, ...] = (
-    Verb("import", "Store what an export, or another memory, holds.", "transfer:import_"),
-    Verb("export", "Write documents or memories out, for analysis elsewhere.", "transfer:export"),
+    Verb("import", "Store what an export, or another memory, holds.", "import_:import_"),
+    Verb("export", "Write memories out, as lines that import reads back."),
     Verb("semantic", "Switch search by meaning on or off."),
     Verb("deinit", "Remove memfs from a repository, and the files on request."),
     Verb("help", "Show the help of memfs, of a group or of a verb."),
@@ -76,7 +76,22 @@ HIDDEN: tuple[Verb, ...] = (
 FAMILIES: dict[str, Family] = {
     "agent": Family("Connect agents and give them their memory."),
     "team": Family("Branches, conventions, conflicts and access of a team."),
-    "state": Family("Iterations, checkpoints and documents of multi-agent runs."),
+    "state": Family(
+        "Iterations, checkpoints and documents of multi-agent runs.",
+        (
+            Verb("iteration", "Start, close and show rounds of work."),
+            Verb("store", "Store documents of agents."),
+            Verb("show", "Print the state, whole or in part."),
+            Verb("search", "Find documents by their words."),
+            Verb("resume", "Print what was kept under a token."),
+            Verb("export", "Write documents out, for analysis elsewhere."),
+            Verb("checkpoint", "Keep the state of one moment, and go on from it."),
+            Verb("feedback", "Print what the meta-review says to an agent."),
+            Verb("analyze", "Show how an agent did, and the weight that this suggests."),
+            Verb("trends", "Show the patterns that meta-reviews name."),
+            Verb("aggregates", "Sum up all iterations in three files."),
+        ),
+    ),
     "admin": Family(
         "Backups, cleanup, index and format.",
         (
@@ -123,13 +138,6 @@ UNMOVED: tuple[Verb, ...] = (
     Verb("served", "Show who was given an item, and when."),
     Verb("bisect", "Find the commit that broke an answer."),
     Verb("verify", "Check who signed the commits of the memory."),
-    Verb("iteration", "Start, close and show rounds of work."),
-    Verb("state", "Store documents of agents, and ask for their state."),
-    Verb("checkpoint", "Keep the state of one moment, and go on from it."),
-    Verb("feedback-for", "Print what the meta-review says to an agent.", "insight:feedback_for"),
-    Verb("analyze", "Show how an agent did, and the weight that this suggests.", "insight:analyze"),
-    Verb("trends", "Show the patterns that meta-reviews name.", "insight:trends"),
-    Verb("aggregates", "Sum up all iterations in three files.", "insight:aggregates"),
     Verb("repair", "Put right what the disk damaged.", "check:repair"),
     Verb("stats", "Count items by type and layer, and what they weigh.", "maintenance:stats"),
     Verb("watch", "Follow changes of the files until interrupted.", "maintenance:watch"),
@@ -359,6 +367,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
             return _tell(asked, REFUSED, error.code, error.message, error.hint, error.path, error.field)
         write_error(error)
         return REFUSED
+    except click.exceptions.NoArgsIsHelpError as error:
+        print_page(error.ctx.get_help() if error.ctx else "")
+        return 0
     except click.UsageError as error:
         where = error.ctx.command_path if error.ctx is not None else "memfs"
         message = " ".join(error.format_message().split())  # click puts each choice on a line

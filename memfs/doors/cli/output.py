@@ -190,7 +190,11 @@ def _fields_json(value: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, field in fields.items():
         part = getattr(value, name)
-        if field.metadata.get("skip") or (field.metadata.get("omit") and _empty(part)):
+        if (
+            str(field.type).startswith("ClassVar")
+            or field.metadata.get("skip")
+            or (field.metadata.get("omit") and _empty(part))
+        ):
             continue
         merged = field.metadata.get("merge")
         if not merged:
@@ -362,6 +366,12 @@ class Block(NamedTuple):
     indent: str = ""
 
 
+class Document(NamedTuple):
+    """A value that people read as JSON, too."""
+
+    value: Any
+
+
 def facts(rows: Mapping[str, str], width: int = 11) -> Iterator[str]:
     """A line for each fact that is not empty, its faint name before it."""
     for name, value in rows.items():
@@ -382,7 +392,7 @@ def render(result: Any, shown: Iterable[Any], *, json: bool) -> None:
     """Print a result: with ``json`` its fields as one document, else what it looks like; remarks in both cases.
 
     Args:
-        shown: lines as text, ``Table``, ``Block``, ``Note``, and problems and errors of memfs.
+        shown: lines as text, ``Table``, ``Block``, ``Document``, ``Note``, and problems and errors of memfs.
     """
     if json:
         print_json(as_json(result))
@@ -397,6 +407,8 @@ def render(result: Any, shown: Iterable[Any], *, json: bool) -> None:
             print_table(part.rows, part.dim)
         elif isinstance(part, Block):
             print_text(*part)
+        elif isinstance(part, Document):
+            print_json(part.value)
         elif isinstance(part, MemfsError):
             write_error(part)
         else:

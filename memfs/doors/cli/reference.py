@@ -110,6 +110,7 @@ def _hints(kind: type) -> dict[str, Any]:
         for name, value in vars(owner).items():
             if isinstance(value, property) and value.fget is not None:
                 written[name] = value.fget.__annotations__.get("return", "str")
+        written = {name: text for name, text in written.items() if not str(text).startswith("ClassVar")}
         found |= {name: _evaluated(text, module) for name, text in written.items()}
     return found
 
@@ -225,7 +226,8 @@ def _rows(kind: type, before: str) -> Iterator[str]:
     for name, model in _hints(kind).items():
         if merged.get(name) is True and model.__name__ in ATTRIBUTES:
             yield f"| `{before}`... | {_words(model)} | {_cell(attributes(kind).get(name, ''))} |"
-    whole = {key for name, how in merged.items() if how is True for key, *_ in _keys(_hints(kind)[name])}
+    told = {name: _hints(kind)[name] for name, how in merged.items() if how is True}
+    whole = {key for part in told.values() if part.__name__ in ATTRIBUTES for key, *_ in _keys(part)}
     for name, type_, text, needed in _keys(kind):
         if name in whole:
             continue

@@ -10,7 +10,6 @@ import click
 
 from memfs.admin.store_builder import problems as branch_problems
 from memfs.doors.cli.backup import keeping_facts, keeping_rows
-from memfs.doors.cli.checkpoint import checkpoint_facts, checkpoint_row
 from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.hook import hook_problems, hooks_facts, hooks_row
 from memfs.doors.cli.mounts import mounts_facts, mounts_problems, mounts_row
@@ -27,6 +26,7 @@ from memfs.doors.cli.output import (
 from memfs.doors.cli.private import private_facts, private_row
 from memfs.doors.cli.resolve import merges_facts, merges_row
 from memfs.doors.cli.semantic import semantic_facts, semantic_row
+from memfs.doors.cli.state.checkpoint import checkpoint_facts, checkpoint_row
 from memfs.doors.cli.summary import knowledge_facts, knowledge_rows, states_facts, states_row
 from memfs.doors.cli.trust import status_facts, status_row
 from memfs.settings import BUILT_IN_SOURCES

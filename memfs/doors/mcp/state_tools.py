@@ -40,8 +40,12 @@ def store(desk: Desk, caller: Caller, given: Given) -> ToolResult:
     document = given["document"]
     if kind == "agent_output":
         document = {"agent_type": caller.agent, **document}
+    base = given.get("base")
+    if base is not None and kind != "hypothesis":
+        raise QueryInvalid("only a hypothesis has one", field="base", hint="leave it out")
+    states = desk.states(caller.session)
     with signed_by(caller.origin):
-        ack = _CALLS[kind](desk.states(caller.session))(document)
+        ack = states.store_hypothesis(document, base=base) if base is not None else _CALLS[kind](states)(document)
     names = ("path", "sha256", "continuation_token", "checkpoint_id", "checkpoint_problem", "conflicts")
     data = {name: plain(value) for name in names if (value := getattr(ack, name))}
     lines = [f"Stored {ack.path}."]

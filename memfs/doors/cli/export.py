@@ -1,0 +1,177 @@
+"""``export``: memories as JSON Lines, CSV or Parquet; and how ``state export`` does the same for documents."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memfs.doors.cli.command import Unclear, opened, verb
+from memfs.doors.cli.filters import when
+from memfs.doors.cli.output import Note, clean, count, progress, styled
+from memfs.doors.cli.streams import OutputLost, drop_output
+from memfs.errors import QueryInvalid
+
+if TYPE_CHECKING:
+    from memfs.state.export import Out
+    from memfs.workspace import Workspace
+
+_NAMED = 20
+_MEMORY = "memory"
+
+
+@dataclass(frozen=True, slots=True)
+class ExportReport:
+    """What went into a file.
+
+    Attributes:
+        file: the file; null where it went to standard output.
+        documents: how many memories, or documents.
+        counts: how many by type.
+        bytes: what the file weighs.
+        missing: a sentence for each that could not be read.
+    """
+
+    file: Path | None
+    documents: int
+    counts: Mapping[str, int]
+    bytes: int
+    missing: tuple[str, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """1 where something is missing."""
+        return int(bool(self.missing))
+
+
+def export_text(done: ExportReport) -> Iterator[Any]:
+    """What an export says of itself."""
+    yield from (Note(f"missing: {sentence}") for sentence in done.missing[:_NAMED])
+    if len(done.missing) > _NAMED:
+        yield Note(f"and {len(done.missing) - _NAMED:,} more")
+    if done.file is not None:
+        what = counted(done.counts)
+        yield f"{styled('Exported', fg='green')} {what} to {clean(str(done.file))} ({done.bytes:,} bytes)"
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """``2 memories``, or ``3 documents (2 hypothesis, 1 feedback)``."""
+    if counts.keys() <= {_MEMORY}:
+        return count(counts.get(_MEMORY, 0), "memory", "memories")
+    parts = ", ".join(f"{number:,} {kind}" for kind, number in counts.items())
+    return f"{count(sum(counts.values()), 'document')} ({parts})"
+
+
+_OPTIONS = (
+    click.argument("file", required=False, type=click.Path(dir_okay=False, allow_dash=True), metavar="[FILE]"),
+    click.option("--format", "form", type=click.Choice(["jsonl", "csv", "parquet"]),
+                 help="By default, what FILE's ending says, else jsonl."),
+    click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only of or about this agent; repeat it."),
+    click.option("--since", metavar="WHEN", help="Not before this date, time or age."),
+    click.option("--until", metavar="WHEN", help="Not after this date (that day included), time or age."),
+    click.option("--replace", is_flag=True, help="Replace FILE if it is there."),
+)  # fmt: skip
+
+
+def export_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a verb what every export takes."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def _text(done: ExportReport) -> Iterator[Any]:
+    yield from export_text(done)
+    if not done.documents:
+        yield Note("there is no such memory; 'memfs state export' writes the documents of multi-agent systems")
+
+
+@verb(
+    "export",
+    text=_text,
+    example="memfs export memories.jsonl\nmemfs export --since 7d | jq .document.title\n"
+    "memfs -C old export | memfs -C new import -",
+)
+@export_options
+@click.pass_context
+def export(ctx: click.Context, /, **given: Any) -> ExportReport:
+    """Write memories into FILE, or to standard output, as JSON Lines that 'memfs import' reads back.
+
+    A line is {"path", "type", "iteration", "sha256", "document", "text"}: 'document' has the fields of the memory,
+    'text' the file as it is, comments included, which an import restores unless the fields were changed. CSV and
+    Parquet have a column for each field and are for other programs. 'memfs state export' writes the documents of
+    multi-agent systems. An export that fails leaves FILE as it was.
+
+    Exit code 1: refused, or a memory could not be read and is missing.
+    """
+    return exported(ctx, types=(_MEMORY,), **given)
+
+
+def exported(
+    ctx: click.Context,
+    *,
+    types: tuple[str, ...],
+    iterations: tuple[int, ...] = (),
+    file: str | None,
+    form: str | None,
+    agents: tuple[str, ...],
+    since: str | None,
+    until: str | None,
+    replace: bool,
+) -> ExportReport:
+    """Write what passes the filters.
+
+    Raises:
+        UsageError: an option says nothing that can be done.
+        Conflict, StorageIO, QuotaExceeded: there is no file then.
+    """
+    from memfs.doors.cli.command import wants_json
+    from memfs.state.export import Filters
+    from memfs.state.export_formats import format_of
+
+    target = None if file in (None, "-") else Path(str(file)).absolute()
+    if target is None and wants_json(ctx):
+        raise click.UsageError("--json tells what went into FILE; the export itself goes to standard output", ctx)
+    chosen = form or (format_of(target.name) if target else "") or "jsonl"
+    if target is None and chosen == "parquet" and sys.stdout.isatty():
+        raise click.UsageError("Parquet is not for a terminal: name a FILE", ctx)
+    start, end = when(since, "since"), when(until, "until", end=True)
+    try:
+        filters = Filters(types=types, agents=agents, iterations=iterations, since=start, until=end)
+    except QueryInvalid as error:
+        raise Unclear.of(error, f"--{(error.field or '').removesuffix('s')}") from error
+    with opened(ctx) as workspace:
+        workspace.repository.require_readable()
+        with _sink(workspace, target, replace) as sink, progress("Exporting") as step:
+            seen = step if sys.stderr.isatty() else None
+            done = workspace.states.exporter.write(sink, chosen, filters, seen)
+    return ExportReport(target, done.total, done.counts, done.bytes, done.missing)
+
+
+@contextmanager
+def _sink(workspace: Workspace, target: Path | None, replace: bool) -> Iterator[Out]:
+    from memfs.state.export import Out, out_file
+
+    if target is not None:
+        with out_file(workspace.root, target, replace) as file:
+            yield file
+        return
+    out = Out(_print_bytes)
+    yield out
+    out.flush()
+
+
+def _print_bytes(data: bytes) -> None:
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        drop_output()
+        raise OutputLost(f"the output cannot be written: {error.strerror or error}") from error

@@ -1,0 +1,434 @@
+"""``import``: memories and state documents from an export, from Markdown, or from another memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from io import BufferedReader
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import click
+
+from memfs.doors.cli.command import opened, verb, wants_json
+from memfs.doors.cli.commit_report import land
+from memfs.doors.cli.export import counted
+from memfs.doors.cli.options import allow_secret_option
+from memfs.doors.cli.output import TEXT_ONLY, Note, Table, clean, count, one_line, progress, styled, write_error
+from memfs.doors.cli.streams import read_input
+from memfs.errors import MemfsError, StorageIO
+
+if TYPE_CHECKING:
+    from memfs.doors.importers.source_files import SourceContent
+    from memfs.intake.import_service import ImportResult
+    from memfs.model import MemoryItem
+    from memfs.workspace import Workspace
+
+MARKDOWN = "markdown"
+STORES = ("claude-code", "agents-md", "mcp-memory", "mem0", "basic-memory", MARKDOWN)
+"""The names of ``memfs.doors.importers.formats``, which --help need not import."""
+_EXPORT = "memfs"
+_NAMED = 20
+_WIDTH = 72
+_STDIN = "standard input"
+
+
+# -- what came of it ----------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What was not imported.
+
+    Attributes:
+        where: its file, and its line or name there.
+        reason: why.
+    """
+
+    where: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedMemory:
+    """What became of a memory that another store kept.
+
+    Attributes:
+        where: its file, and its line or name there.
+        became: `stored`, `updated`, `repeated`, `kept` or `refused`.
+        id: the id that holds it; null where none does.
+        type: its type.
+        reason: why it became that.
+        near: ids of memories that say nearly the same.
+        contradicts: ids of memories that say otherwise.
+        text: what it says, in short.
+        trust: how far it is trusted.
+    """
+
+    where: str
+    became: str
+    id: str | None
+    type: str
+    reason: str
+    near: tuple[str, ...]
+    contradicts: tuple[str, ...]
+    text: str = field(metadata=TEXT_ONLY)
+    trust: str = field(metadata=TEXT_ONLY)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """What an import did, or would do.
+
+    Attributes:
+        file: what was read.
+        source: what wrote it: `memfs`, or the name of another memory.
+        dry_run: whether nothing was stored.
+        stored: how many memories and documents were stored, those of an export that were replaced included.
+        counts: how many by type.
+        updated: how many of them, or besides them where another memory is the source, were here with other content.
+        same: how many were here already with equal content.
+        derived: how many aggregates were passed over, as they are computed from the rest.
+        memories: of another memory, each that was not there already.
+        skipped: what holds no memory.
+        refused: what cannot be stored.
+        gone: ids of memories that came from there, and are there no longer.
+        waits: why their commit waits.
+        others: the same of what else was named, of another sort.
+        error: why it ended before all of those.
+    """
+
+    file: str
+    source: str
+    dry_run: bool
+    stored: int
+    counts: Mapping[str, int]
+    updated: int = 0
+    same: int = 0
+    derived: int = 0
+    memories: tuple[ImportedMemory, ...] = ()
+    skipped: tuple[LeftOut, ...] = ()
+    refused: tuple[LeftOut, ...] = ()
+    gone: tuple[str, ...] = ()
+    waits: str = field(default="", metadata=TEXT_ONLY)
+    others: tuple[ImportReport, ...] = field(default=(), metadata=TEXT_ONLY)
+    error: MemfsError | None = field(default=None, metadata=TEXT_ONLY)
+
+    @property
+    def exit_code(self) -> int:
+        """1 where something was refused."""
+        return int(bool(self.refused or self.error) or any(one.exit_code for one in self.others))
+
+
+def _text(report: ImportReport) -> Iterator[Any]:
+    for one in (report, *report.others):
+        yield from _export_text(one) if one.source == _EXPORT else _store_text(one)
+        if one.waits:
+            yield Note(f"stored; the commit waits: {one.waits}")
+    if report.error:
+        yield report.error
+
+
+def _did(report: ImportReport) -> str:
+    return styled("Would import" if report.dry_run else "Imported", fg="green")
+
+
+def _tail(parts: Mapping[str, int]) -> str:
+    also = ", ".join(f"{number:,} {words}" for words, number in parts.items() if number)
+    return f"; {also}" if also else ""
+
+
+def _export_text(report: ImportReport) -> Iterator[str]:
+    also = {
+        "of them replaced": report.updated,
+        "were there already": report.same,
+        "computed from the rest": report.derived,
+        "left out": len(report.refused),
+    }
+    yield f"{_did(report)} {counted(report.counts)} from {clean(report.file)}{_tail(also)}"
+
+
+_ALSO = {
+    "updated": "brought up to date",
+    "same": "there already",
+    "repeated": "said by others here",
+    "kept": "edited here and left alone",
+    "refused": "refused",
+}
+
+
+def _store_text(report: ImportReport) -> Iterator[Any]:
+    by = {name: [one for one in report.memories if one.became == name] for name in ("stored", "updated", *_ALSO)}
+    if report.dry_run:
+        yield from _preview(by["stored"] + by["updated"])
+    kinds = ", ".join(f"{number:,} {kind}" for kind, number in sorted(report.counts.items()))
+    what = count(report.stored, "memory", "memories") + (f" ({kinds})" if kinds else "")
+    also = {words: report.same if name == "same" else len(by[name]) for name, words in _ALSO.items()}
+    yield f"{_did(report)} {what} from {report.source}, {clean(report.file)}{_tail(also)}"
+    yield from _named("says what is here", ((one.where, one.reason) for one in by["repeated"]))
+    against = [one for one in by["stored"] if one.contradicts]
+    yield from _named(
+        "contradicts", ((one.where, f"{one.id} contradicts {', '.join(one.contradicts)}") for one in against)
+    )
+    yield from _named("kept", ((one.where, f"{one.reason}; --replace takes the source's") for one in by["kept"]))
+    yield from _named("skipped", ((one.where, one.reason) for one in report.skipped))
+    yield from _named("refused", ((one.where, one.reason) for one in report.refused))
+    gone = ((one, "it is no longer there; 'memfs forget' it if it no longer holds") for one in report.gone)
+    yield from _named("gone", gone)
+    if any(one.trust == "agent" for one in by["stored"]):
+        yield Note("an agent wrote these; --reviewed says that you looked through them, and lets them be told unasked")
+
+
+def _preview(memories: Sequence[ImportedMemory]) -> Iterator[Any]:
+    """The first memories that would be stored, a line each."""
+    yield Table([
+        ("~" if one.became == "updated" else "+", one.id or "", one.type, one.where, one.text)
+        for one in memories[:_NAMED]
+    ])  # fmt: skip
+    if len(memories) > _NAMED:
+        yield f"and {count(len(memories) - _NAMED, 'more memory', 'more memories')}"
+
+
+def _named(word: str, rows: Iterable[tuple[str, str]]) -> Iterator[Note]:
+    """What is worth a look, so many at most."""
+    shown = [f"{word}: {where}: {reason}" for where, reason in rows]
+    yield from map(Note, shown[:_NAMED])
+    if len(shown) > _NAMED:
+        yield Note(f"and {len(shown) - _NAMED:,} more")
+
+
+# -- the verb -----------------------------------------------------------------------------------------------------
+@verb(
+    "import",
+    text=_text,
+    example="memfs import memories.jsonl\nmemfs -C old export | memfs -C new import -\nmemfs import notes/ --dry-run\n"
+    "memfs import *.md\nmemfs import --from claude-code\nmemfs import CLAUDE.md\n"
+    "memfs import memory.jsonl --from mcp-memory",
+)
+@click.argument("files", nargs=-1, type=click.Path(allow_dash=True), metavar="[PATH]...")
+@click.option("--from", "origin", type=click.Choice((_EXPORT, *STORES)), help="By default, what PATH looks like.")
+@click.option("--dry-run", is_flag=True, help="Show what would be stored, and store nothing.")
+@click.option("--replace", is_flag=True, help="Replace what is there with other content.")
+@click.option("--skip-refused", is_flag=True, help="Of an export, leave out the lines that are refused, and name them.")
+@click.option("--reviewed", is_flag=True, help="A person has looked through it: it counts as reviewed.")
+@allow_secret_option
+@click.pass_context
+def import_(ctx: click.Context, /, files: tuple[str, ...], origin: str | None, **given: Any) -> ImportReport:
+    """Store Markdown files, what 'memfs export' wrote, or what another memory keeps; '-' reads standard input.
+
+    A Markdown file, and each one in a folder, becomes a memory: its title is the front matter's, else the first
+    heading, else the file's name; 'tags', 'type' and 'date' become the memory's own. Other memories are Claude Code's
+    memory folder, AGENTS.md and CLAUDE.md, the reference MCP memory server, mem0 and basic-memory. What is there
+    already is passed over, so importing again stores only what has changed; what was edited here stays, unless
+    --replace. What is refused, such as a memory with a secret, is named and left out.
+
+    Of an export of memories, or of state documents, nothing is stored if anything in it cannot be, unless
+    --skip-refused leaves that out. What is there with other content is refused, unless --replace; history keeps the
+    other. Lines without a document, such as {"content": "..."}, are memories as 'memfs remember --file' takes them.
+
+    Exit code 1: something was refused.
+    """
+    if not files and origin != "claude-code":
+        raise click.UsageError("name a file or folder, or '-'; only '--from claude-code' knows its own", ctx)
+    groups = _groups(files, origin or "")
+    if len(groups) > 1 and any(store == _EXPORT for store, _ in groups):
+        raise click.UsageError("an export of memfs is imported by itself: name it alone", ctx)
+    if len(groups) > 1 and wants_json(ctx):
+        raise click.UsageError("--json tells of one import: name what is of one sort, or say --from", ctx)
+    if groups[0][0] == _EXPORT and given["reviewed"]:
+        raise click.UsageError("--reviewed is for what another memory keeps", ctx)
+    with opened(ctx) as workspace:
+        if groups[0][0] == _EXPORT:
+            return _from_export(ctx, workspace, files[0], given)
+        done: list[ImportReport] = []
+        try:
+            for store, paths in groups:
+                done.append(_from_store(workspace, store, paths, given))
+        except MemfsError as error:
+            if not done:
+                raise
+            return replace(done[0], others=tuple(done[1:]), error=error)
+        return replace(done[0], others=tuple(done[1:]))
+
+
+def _groups(files: Sequence[str], store: str) -> list[tuple[str, list[str]]]:
+    """What is imported in one go: Markdown files together, anything else by itself, in the order they were named."""
+    groups: list[tuple[str, list[str]]] = []
+    for file in files:
+        found = store or _recognised(file)
+        same = next((paths for name, paths in groups if name == found == MARKDOWN), None)
+        if same is None:
+            groups.append((found, [file]))
+        else:
+            same.append(file)
+    return groups or [(store, [])]
+
+
+def _recognised(file: str) -> str:
+    """Which memory a file or folder is of: ``memfs`` for what memfs exports, and for what is none of them."""
+    from memfs.doors.importers.formats import detect
+
+    return detect(Path(file), _beginning(file) if file == "-" else None) or _EXPORT
+
+
+# -- another memory -----------------------------------------------------------------------------------------------
+def _from_store(workspace: Workspace, store: str, files: Sequence[str], given: Mapping[str, Any]) -> ImportReport:
+    """Take in what another memory keeps.
+
+    Args:
+        files: Markdown files and folders, else one file or folder; none for Claude Code's own.
+    """
+    from memfs.intake.import_service import ImportService
+
+    name, taken = _read(workspace, store, files)
+    arrivals = taken.arrivals
+    if given["reviewed"]:
+        arrivals = [replace(one, item=_vouched_for(one.item)) for one in arrivals]
+    arriving = ImportService(workspace.store, workspace.parts)
+    with progress("Importing") as step:
+        fates = arriving.take_in(
+            store,
+            arrivals,
+            message=f"Import from {store}: {os.path.basename(os.path.normpath(name))}",
+            replace=given["replace"],
+            allow_secret=given["allow_secret"],
+            dry_run=given["dry_run"],
+            step=step,
+        )
+    became = Counter(fate.became.value for fate in fates)
+    skipped = [LeftOut(one.where, one.reason) for one in taken.skipped if not one.refused]
+    refused = [LeftOut(one.where, one.reason) for one in taken.skipped if one.refused]
+    refused += [LeftOut(fate.arrival.where, fate.reason) for fate in fates if fate.became == "refused"]
+    return ImportReport(
+        file=name,
+        source=store,
+        dry_run=given["dry_run"],
+        stored=became["stored"],
+        counts=dict(Counter(fate.arrival.item.type for fate in fates if fate.became == "stored")),
+        updated=became["updated"],
+        same=became["same"],
+        memories=tuple(_imported(fate) for fate in fates if fate.became != "same"),
+        skipped=tuple(skipped),
+        refused=tuple(refused),
+        gone=tuple(item.id for item in arriving.gone(store, fates, taken.covers)),
+        waits="" if given["dry_run"] else land(workspace, None).reason,
+    )
+
+
+def _imported(fate: ImportResult) -> ImportedMemory:
+    item = fate.arrival.item
+    return ImportedMemory(
+        fate.arrival.where,
+        fate.became.value,
+        fate.id or None,
+        item.type,
+        fate.reason,
+        tuple(fate.near),
+        tuple(fate.contradicts),
+        one_line(item.title or item.content, _WIDTH),
+        item.trust,
+    )
+
+
+def _read(workspace: Workspace, store: str, files: Sequence[str]) -> tuple[str, SourceContent]:
+    from memfs.doors.importers import markdown_notes
+    from memfs.doors.importers.claude_code import memory_folder
+    from memfs.doors.importers.formats import read
+
+    if store == markdown_notes.NAME:
+        name = files[0] if len(files) == 1 else f"{len(files):,} paths"
+        return name, markdown_notes.read(map(Path, files), workspace.repository.work_tree, workspace.kinds)
+    file = files[0] if files else None
+    if file == "-":
+        return _STDIN, read(store, Path(_STDIN), read_input())
+    path = Path(file) if file else None
+    if store == "claude-code" and (path is None or path.is_dir()):
+        found = workspace.repository
+        main = found.common_dir.parent  # Claude Code has one memory for all working trees of a repository
+        path = memory_folder(path, (workspace.root, found.work_tree, main))
+    assert path is not None  # only Claude Code's own folder need not be named
+    return str(path), read(store, path)
+
+
+def _vouched_for(item: MemoryItem) -> MemoryItem:
+    from memfs.model.item import VOUCHED, Trust
+
+    return item if item.trust in VOUCHED else item.replace(trust=Trust.REVIEWED.value)
+
+
+# -- an export ----------------------------------------------------------------------------------------------------
+def _from_export(ctx: click.Context, workspace: Workspace, file: str, given: Mapping[str, Any]) -> ImportReport:
+    """Store what an export holds, or lines that are memories by themselves; what is refused is named at once."""
+    chosen = {key: given[key] for key in ("replace", "dry_run", "skip_refused")}
+    name = _STDIN if file == "-" else file
+    if _holds_bare_items(file):
+        from memfs.doors.cli.draft import Draft
+        from memfs.doors.cli.remember import import_lines
+
+        draft = Draft(context={}, data={})
+        lines = import_lines(workspace, file, draft, allow_secret=given["allow_secret"], **chosen)
+        stored, refused = len(lines.items), lines.refused
+        report = ImportReport(name, _EXPORT, given["dry_run"], stored, {"memory": stored})
+    elif given["allow_secret"]:
+        raise click.UsageError("--allow-secret is for lines that are memories without a document", ctx)
+    else:
+        report, refused = _documents(workspace, file, name, **chosen)
+    left = tuple(LeftOut(f"{error.path or name}:{error.line or 0}", error.sentence) for error in refused)
+    return replace(report, refused=left, waits=land(workspace, None).reason)
+
+
+def _documents(
+    workspace: Workspace, file: str, name: str, *, dry_run: bool, **chosen: bool
+) -> tuple[ImportReport, list[MemfsError]]:
+    refused: list[MemfsError] = []
+
+    def tell(error: MemfsError) -> None:
+        refused.append(error)
+        if len(refused) <= _NAMED:
+            write_error(error)
+
+    source: str | BinaryIO = sys.stdin.buffer if file == "-" else file
+    try:
+        with progress("Importing") as step:
+            done = workspace.states.importer.read(source, dry_run=dry_run, tell=tell, step=step, **chosen)
+    except MemfsError as error:
+        if refused:
+            error.hint = "; ".join(filter(None, (error.hint, "--skip-refused leaves out what cannot be imported")))
+        raise
+    report = ImportReport(
+        name, _EXPORT, dry_run, done.total, done.counts, updated=done.replaced, same=done.same, derived=done.derived
+    )
+    return report, refused
+
+
+def _holds_bare_items(file: str) -> bool:
+    """Whether the first line is a memory by itself, as people write them, and not a record with its document."""
+    first = _beginning(file).removeprefix(b"\xef\xbb\xbf").lstrip()
+    try:
+        value = json.loads(first.partition(b"\n")[0])
+    except (ValueError, RecursionError):
+        return False  # cut off, or wrong: reading the whole file says where
+    return isinstance(value, dict) and "document" not in value
+
+
+_PEEK = 1 << 16
+
+
+def _beginning(file: str) -> bytes:
+    if file != "-":
+        try:
+            with Path(file).open("rb") as stream:
+                return stream.readline(_PEEK) if stream.seekable() else b""
+        except OSError as error:
+            raise StorageIO(f"cannot be read: {error.strerror}", path=file, hint="name a file") from error
+    if sys.stdin is None:
+        read_input()  # says what is wrong with it
+    given: Any = sys.stdin.buffer
+    if not given.seekable():
+        return bytes(given.peek(_PEEK)) if isinstance(given, BufferedReader) else b""
+    place = given.tell()
+    beginning = bytes(given.readline(_PEEK))
+    given.seek(place)
+    return beginning

@@ -1,0 +1,1 @@
+"""Verbs of ``memfs state``: iterations, documents and checkpoints of multi-agent systems."""

@@ -1,0 +1,58 @@
+"""``state aggregates``: three files that sum up all iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+
+from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.commit_report import land
+from memfs.doors.cli.output import TEXT_ONLY, Note, Table
+
+
+@dataclass(frozen=True, slots=True)
+class MadeAggregates:
+    """The aggregates.
+
+    Attributes:
+        changed: the files that changed.
+        paths: all of them.
+        behind: the iterations whose documents say something else by now.
+        waits: why their commit waits.
+    """
+
+    changed: tuple[str, ...]
+    paths: tuple[str, ...]
+    behind: tuple[int, ...]
+    waits: str = field(default="", metadata=TEXT_ONLY)
+
+
+def _text(made: MadeAggregates) -> Iterator[Any]:
+    rows = [(f"  {path}", "changed" if path in made.changed else "as it was") for path in made.paths]
+    yield Table(rows, dim=(1,))
+    if not rows:
+        yield Note("there is nothing to sum up yet")
+    if made.waits:
+        yield Note(f"stored; its commit waits: {made.waits}")
+
+
+@verb("aggregates", text=_text, example="memfs state aggregates\nmemfs state aggregates --rebuild")
+@click.option("--rebuild", is_flag=True, help="Make them anew from the documents alone.")
+@click.pass_context
+def aggregates(ctx: click.Context, rebuild: bool) -> MadeAggregates:
+    """Bring the three files in ContextMemory/aggregates up to date, and say which of them changed.
+
+    They follow from the documents of the iterations, archived ones included: --rebuild gives the same bytes as bringing
+    them up to date, unless somebody edited them.
+    """
+    from memfs.model.state_paths import AGGREGATE_NAMES, aggregate_path
+
+    with opened(ctx) as workspace:
+        states = workspace.states
+        changed = states.aggregates.rebuild() if rebuild else states.aggregates.update()
+        reason = land(workspace, None).reason if changed else ""
+        paths = tuple(path for path in map(aggregate_path, AGGREGATE_NAMES) if states.files.exists(path))
+        return MadeAggregates(tuple(changed), paths, tuple(states.aggregates.behind()), waits=reason)

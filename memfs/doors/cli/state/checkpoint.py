@@ -1,0 +1,283 @@
+"""``state checkpoint``: make, list, verify, use and prune checkpoints of a multi-agent system's state.
+
+Also what ``status`` says of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.filters import AsOf, as_of, past_at, revision_of
+from memfs.doors.cli.output import MERGE, OMIT, Note, Table, clean, count, readable, styled, time_text
+
+if TYPE_CHECKING:
+    from memfs.model.state_documents import RecoveryState
+    from memfs.state.checkpoint_store import Checkpoint, CheckpointVerdict
+    from memfs.workspace import Workspace
+
+_MOST_SHOWN = 20
+_NONE_YET = "No checkpoints yet: 'memfs state checkpoint create' makes one"
+
+
+# -- create -------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class MadeCheckpoint:
+    """A new checkpoint.
+
+    Attributes:
+        checkpoint: all of it; its fields stand beside the others.
+        verified: that it was read back whole.
+    """
+
+    checkpoint: Checkpoint = field(metadata=MERGE)
+    verified: bool = True
+
+
+def _made_text(made: MadeCheckpoint) -> Iterator[str]:
+    one = made.checkpoint
+    weight = f"{count(one.files, 'document')}, {one.bytes:,} bytes in {one.payload_bytes:,}"
+    yield f"{styled('Created', fg='green')} {one.id}: {weight}, verified"
+
+
+@verb("create", text=_made_text, example="memfs state checkpoint create --reason 'before the tournament'")
+@click.option("--reason", default="", metavar="TEXT", help="Why, for the manifest.")
+@click.pass_context
+def create(ctx: click.Context, reason: str) -> MadeCheckpoint:
+    """Make a checkpoint and verify it, while others may go on writing.
+
+    It holds iterations, aggregates, configuration and context; memories and archives are not part of it. Killed before
+    it is durable and read back, there is no new checkpoint. Its manifest is in git, its payload beside it is not.
+    """
+    with opened(ctx) as workspace:
+        return MadeCheckpoint(workspace.states.checkpoints.create(reason=reason))
+
+
+# -- list ---------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class CheckpointList:
+    """Checkpoints, newest first.
+
+    Attributes:
+        checkpoints: each as its manifest describes it.
+        as_of: the revision they are of.
+    """
+
+    checkpoints: tuple[Checkpoint, ...]
+    as_of: AsOf | None = field(default=None, metadata=OMIT)
+
+
+def _list_text(listed: CheckpointList) -> Iterator[Any]:
+    if listed.as_of:
+        yield from listed.as_of.remarks()
+    if not listed.checkpoints:
+        yield "There was no checkpoint" if listed.as_of else _NONE_YET
+    yield Table([
+        (
+            one.id,
+            "" if one.iteration is None else f"iteration {one.iteration}",
+            "" if one.problem and not one.files else count(one.files, "document"),
+            count(one.payload_bytes, "byte"),
+            one.problem or one.reason,
+        )
+        for one in listed.checkpoints
+    ])  # fmt: skip
+
+
+@verb("list", text=_list_text, example="memfs state checkpoint list --as-of 2026-03-01")
+@as_of
+@click.pass_context
+def list_(ctx: click.Context, as_of: str | None) -> CheckpointList:
+    """List the checkpoints there are, newest first."""
+    with opened(ctx) as workspace:
+        past = past_at(workspace, as_of) if as_of is not None else None
+        found = workspace.states.checkpoints.list(past.files if past else None)
+        return CheckpointList(tuple(found), revision_of(past))
+
+
+# -- verify -------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class CheckedCheckpoints:
+    """Whether checkpoints can be relied on.
+
+    Attributes:
+        checkpoints: a verdict on each.
+    """
+
+    checkpoints: tuple[CheckpointVerdict, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """1 where one of them cannot."""
+        return int(not all(one.good for one in self.checkpoints))
+
+
+def _verdicts_text(checked: CheckedCheckpoints) -> Iterator[str]:
+    if not checked.checkpoints:
+        yield _NONE_YET
+    for one in checked.checkpoints:
+        word = styled("good", fg="green") if one.good else styled("bad", fg="red")
+        yield f"{word}  {one.id}  " + (
+            f"{count(one.files, 'document')}, {one.bytes:,} bytes" if one.good else one.reason
+        )
+
+
+@verb("verify", text=_verdicts_text, example="memfs state checkpoint verify")
+@click.argument("checkpoint_id", metavar="[ID]", required=False)
+@click.pass_context
+def verify(ctx: click.Context, checkpoint_id: str | None) -> CheckedCheckpoints:
+    """Read all checkpoints whole, or the one with this ID.
+
+    Exit code 1: one of them cannot be used.
+    """
+    with opened(ctx) as workspace:
+        return CheckedCheckpoints(tuple(workspace.states.checkpoints.verify(checkpoint_id)))
+
+
+# -- prune --------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class PrunedCheckpoints:
+    """Checkpoints that the retention policy does not keep.
+
+    Attributes:
+        removed: ids of those that were removed.
+        would_remove: ids of those that would be.
+    """
+
+    removed: tuple[str, ...]
+    would_remove: tuple[str, ...]
+
+
+def _pruned_text(pruned: PrunedCheckpoints) -> Iterator[str]:
+    did = "Removed" if pruned.removed else "Would remove"
+    names = ", ".join(pruned.removed or pruned.would_remove)
+    yield f"{did} {names}" if names else "Nothing to remove: the retention policy keeps them all"
+
+
+@verb("prune", text=_pruned_text, example="memfs state checkpoint prune --dry-run")
+@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@click.pass_context
+def prune(ctx: click.Context, dry_run: bool) -> PrunedCheckpoints:
+    """Remove what the retention policy does not keep, as every 'create' does."""
+    with opened(ctx) as workspace:
+        removed = tuple(workspace.states.checkpoints.prune(dry_run))
+        return PrunedCheckpoints(() if dry_run else removed, removed if dry_run else ())
+
+
+# -- recover ------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class RecoveryPoint:
+    """What to go on from.
+
+    Attributes:
+        state: all of it; its fields stand beside the others.
+    """
+
+    state: RecoveryState = field(metadata=MERGE)
+
+
+def _recovery_text(point: RecoveryPoint) -> Iterator[Any]:
+    from memfs.state.archives import iterations_text
+
+    state, integrity, work = point.state, point.state.data_integrity, point.state.completed_work
+    yield f"{styled('Go on from', fg='green')} {state.checkpoint_id}, of {time_text(state.checkpoint_timestamp)}"
+    iterations = iterations_text(work.get("iterations", ())) or "no iteration"
+    done = f"{iterations}; {count(work.get('agent_outputs', 0), 'output')}"
+    yield f"{'done':<9}{done}, {count(work.get('hypotheses', 0), 'hypothesis', 'hypotheses')}"
+    for word, tasks in (("since", work.get("completed_since", ())), ("retry", state.active_tasks)):
+        for task in tasks:
+            yield f"{word:<9}{clean(readable(task))}"
+    for name, resumed in state.resume_points.items():
+        yield f"{'resume':<9}{clean(name)}: {clean(readable(resumed))[:200]}"
+    for word in ("restored", "would_restore"):
+        yield from _restored_text(word.replace("_", " "), integrity.get(word))
+    for one, why in integrity["rejected"].items():
+        yield Note(f"{one} was rejected: {clean(why)}")
+    for sentence in integrity["warnings"]:
+        yield Note(clean(sentence))
+
+
+def _restored_text(word: str, paths: Sequence[str] | None) -> Iterator[str]:
+    if paths is not None:
+        yield f"{word} {count(len(paths), 'document')}"
+        for path in paths[:_MOST_SHOWN]:
+            yield f"{'':9}{clean(path)}"
+        if len(paths) > _MOST_SHOWN:
+            yield f"{'':9}and {len(paths) - _MOST_SHOWN} more"
+
+
+@verb(
+    "recover",
+    text=_recovery_text,
+    example="memfs state checkpoint recover --json\n"
+    "memfs state checkpoint recover ckpt_20260301_1000 --component Ranking --restore --dry-run",
+)
+@click.argument("checkpoint_id", metavar="[ID]", required=False)
+@click.option("--component", "components", multiple=True, metavar="NAME", help="Only this; repeatable.")
+@click.option("--restore", is_flag=True, help="Bring back documents that are missing or differ.")
+@click.option("--dry-run", is_flag=True, help="With --restore: only say what would come back.")
+@click.pass_context
+def recover(
+    ctx: click.Context, checkpoint_id: str | None, components: tuple[str, ...], restore: bool, dry_run: bool
+) -> RecoveryPoint:
+    """Say what to go on from after a crash; nothing is changed.
+
+    By the newest checkpoint that verifies, or by ID, it tells what is done, which tasks in flight were completed since,
+    which are to be done again, and where each component goes on. A component is an agent, system, hypotheses,
+    tournament, feedback, configuration, context, aggregates, or a name in recovery_metadata. With --restore, what is
+    newer and not in the checkpoint stays, what is archived stays archived, and what is replaced is in history.
+
+    Exit code 1: no checkpoint can be used.
+    """
+    if dry_run and not restore:
+        raise click.UsageError("--dry-run goes with --restore", ctx)
+    with opened(ctx) as workspace:
+        checkpoints = workspace.states.checkpoints
+        return RecoveryPoint(checkpoints.recover(checkpoint_id, list(components) or None, restore, dry_run))
+
+
+checkpoint = click.Group(
+    "checkpoint",
+    commands=[create, list_, verify, recover, prune],
+    subcommand_metavar="ACTION ...",
+    help="Keep the whole state of a multi-agent system as it is at one moment, and go on from it after a crash.",
+)
+
+
+# -- status -------------------------------------------------------------------------------------------------------
+def checkpoint_facts(workspace: Workspace) -> dict[str, Any]:
+    """The state of the workspace's checkpoints, as JSON; nothing where no state is kept."""
+    from memfs.admin.store_builder import has_states
+
+    if not has_states(workspace.parts.seen):
+        return {}
+    found = workspace.states.checkpoints.standing()
+    return {
+        "checkpoints": {
+            "last": found.last or None,
+            "age_seconds": None if found.age is None else round(found.age),
+            "count": found.count,
+            "damaged": found.damaged,
+            "due": found.due,
+            "update_late_seconds": round(found.update_late),
+        }
+    }
+
+
+def checkpoint_row(facts: Mapping[str, Any]) -> dict[str, str]:
+    """The same for people."""
+    found = facts.get("checkpoints")
+    if found is None:
+        return {}
+    parts = [f"{count(found['count'], 'checkpoint')}, the last {found['last']}" if found["last"] else "none yet"]
+    if found["damaged"]:
+        parts.append(f"{found['damaged']} cannot be used, see 'memfs state checkpoint verify'")
+    if found["due"]:
+        parts.append(f"one is due by {found['due']}")
+    if found["update_late_seconds"]:
+        parts.append(f"no state update for {found['update_late_seconds']} s, update_interval_seconds expects one")
+    return {"checkpoint": "; ".join(parts)}

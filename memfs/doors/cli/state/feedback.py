@@ -1,0 +1,57 @@
+"""``state feedback``: what the newest meta-review says to an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.commit_report import land
+from memfs.doors.cli.output import MERGE, TEXT_ONLY, Block, Note
+
+if TYPE_CHECKING:
+    from memfs.model.insights import AgentFeedback
+
+
+@dataclass(frozen=True, slots=True)
+class GivenFeedback:
+    """What an agent is given at the start of its work.
+
+    Attributes:
+        feedback: all of it; its fields stand beside the others.
+        waits: why the commit of its record waits.
+    """
+
+    feedback: AgentFeedback = field(metadata=MERGE)
+    waits: str = field(default="", metadata=TEXT_ONLY)
+
+
+def _text(given: GivenFeedback) -> Iterator[Any]:
+    feedback = given.feedback
+    if feedback.text:
+        yield Block(feedback.text.rstrip("\n"))
+    yield from map(Note, feedback.remarks)
+    if not feedback.text and not feedback.version:
+        yield Note("there is no meta-review yet")
+    if given.waits:
+        yield Note(f"recorded; its commit waits: {given.waits}")
+
+
+@verb("feedback", text=_text, example='memfs state feedback "Evolution Agent"\nmemfs state feedback Scout --no-record')
+@click.argument("agent", metavar="AGENT")
+@click.option("--no-record", is_flag=True, help="Only look: do not record that the agent was given it.")
+@click.pass_context
+def feedback(ctx: click.Context, agent: str, no_record: bool) -> GivenFeedback:
+    """Print what the newest meta-review has to say to an agent, ready for its prompt.
+
+    It is the agent's own feedback, what is meant for everybody, priorities and patterns; what reviewers wrote stands in
+    it as quoted data. That the agent was given this version is recorded once in an iteration, so that 'memfs state
+    analyze' can tell what it brought.
+    """
+    with opened(ctx) as workspace:
+        workspace.repository.require_readable()
+        given = workspace.states.feedback.for_agent(agent, record=not no_record)
+        return GivenFeedback(given, waits=land(workspace, None).reason if given.recorded else "")

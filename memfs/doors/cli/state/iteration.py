@@ -1,0 +1,142 @@
+"""``state iteration``: start, close and show the rounds of work of a multi-agent system."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.commit_report import land
+from memfs.doors.cli.filters import AsOf, as_of, past_at, revision_of
+from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Table, clean, count, time_text
+from memfs.errors import IterationInvalid
+
+if TYPE_CHECKING:
+    from memfs.state.iterations import Iteration
+
+_SHOWN = (("outputs", "outputs"), ("mean_confidence", "confidence"), ("resource_consumed", "consumed"))
+
+
+@dataclass(frozen=True, slots=True)
+class ShownIteration:
+    """One iteration.
+
+    Attributes:
+        iteration: it, with the number of its documents by kind.
+        waits: why its commit waits.
+    """
+
+    iteration: Iteration
+    waits: str = field(default="", metadata=TEXT_ONLY)
+
+
+@dataclass(frozen=True, slots=True)
+class IterationList:
+    """All iterations, archived ones too.
+
+    Attributes:
+        iterations: in order, without statistics.
+        as_of: the revision they are of.
+    """
+
+    iterations: tuple[Iteration, ...]
+    as_of: AsOf | None = field(default=None, metadata=OMIT)
+
+
+def _text(shown: ShownIteration) -> Iterator[Any]:
+    one = shown.iteration
+    yield f"Iteration {one.number} is {_status(one)}"
+    rows = [("opened", time_text(one.opened) or ""), ("closed", time_text(one.closed) or "")]
+    rows += [(kind.replace("_", " "), f"{number:,}") for kind, number in sorted(one.counts.items())]
+    yield Table([(f"  {name}", value) for name, value in rows if value], dim=(0,))
+    yield from _statistics_text(one.statistics)
+    if shown.waits:
+        yield Note(f"stored; its commit waits: {shown.waits}")
+
+
+def _statistics_text(statistics: Mapping[str, Any]) -> Iterator[Any]:
+    """What closing summed up; the values come from a file, and may be anything."""
+    for name in ("duration_seconds", "mean_confidence", "resource_consumed"):
+        if isinstance(value := statistics.get(name), int | float):
+            yield f"  {name.replace('_', ' ')}: {value:,.2f}"
+    agents = statistics.get("agents")
+    yield Table([
+        (f"  {clean(str(name))}", *(f"{figures[key]:,.6g} {word}" if key in figures else "" for key, word in _SHOWN))
+        for name, figures in (agents.items() if isinstance(agents, Mapping) else ())
+        if isinstance(figures, Mapping) and all(isinstance(figures.get(key, 0), int | float) for key, _ in _SHOWN)
+    ])  # fmt: skip
+
+
+def _list_text(listed: IterationList) -> Iterator[Any]:
+    found = listed.iterations
+    yield Table(
+        [
+            (f"{one.number:>5}", _status(one), time_text(one.opened) or "", count(sum(one.counts.values()), "document"))
+            for one in found
+        ],
+        dim=(2,),
+    )
+    if listed.as_of:
+        yield from listed.as_of.remarks()
+    yield Note(count(len(found), "iteration") + ("" if found else "; 'memfs state iteration start' opens one"))
+
+
+def _status(one: Iteration) -> str:
+    return "archived" if one.archive else one.status
+
+
+_number = click.argument("number", required=False, type=click.IntRange(1), metavar="[N]")
+
+
+@verb("start", text=_text, example="memfs state iteration start")
+@_number
+@click.pass_context
+def start(ctx: click.Context, number: int | None) -> ShownIteration:
+    """Open iteration N, by default the one after the newest."""
+    with opened(ctx) as workspace:
+        found = workspace.states.iterations.start(number)
+        return ShownIteration(found, waits=land(workspace, None).reason)
+
+
+@verb("close", text=_text, example="memfs state iteration close")
+@_number
+@click.pass_context
+def close(ctx: click.Context, number: int | None) -> ShownIteration:
+    """Close iteration N, by default the newest open one, and sum it up."""
+    with opened(ctx) as workspace:
+        found = workspace.states.iterations.close(number)
+        return ShownIteration(found, waits=land(workspace, None).reason)
+
+
+@verb("show", text=_text, example="memfs state iteration show\nmemfs state iteration show 3")
+@_number
+@click.pass_context
+def show(ctx: click.Context, number: int | None) -> ShownIteration:
+    """Show iteration N, by default the newest."""
+    with opened(ctx) as workspace:
+        number = number or workspace.states.reading.latest_iteration()
+        if number is None:
+            raise IterationInvalid("there is no iteration yet", hint="'memfs state iteration start' opens one")
+        return ShownIteration(workspace.states.iterations.show(number))
+
+
+@verb("list", text=_list_text, example="memfs state iteration list --json")
+@as_of
+@click.pass_context
+def list_(ctx: click.Context, as_of: str | None) -> IterationList:
+    """List all iterations, archived ones too."""
+    with opened(ctx) as workspace:
+        past = past_at(workspace, as_of) if as_of is not None else None
+        found = workspace.states.iterations.list() if past is None else past.iterations()
+        return IterationList(tuple(found), revision_of(past))
+
+
+iteration = click.Group(
+    "iteration",
+    commands=[start, close, show, list_],
+    subcommand_metavar="ACTION ...",
+    help="Start, close and show the rounds of work in which a multi-agent system stores its state.",
+)

@@ -1,0 +1,39 @@
+"""``state resume``: what an agent kept under a continuation token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.output import Document
+
+
+@dataclass(frozen=True, slots=True)
+class KeptState:
+    """What was kept under a token.
+
+    Attributes:
+        token: the token.
+        state: whatever the agent kept.
+    """
+
+    token: str
+    state: Any
+
+
+def _text(kept: KeptState) -> Iterator[Document]:
+    yield Document(kept.state)
+
+
+@verb("resume", text=_text, example="memfs state resume ct-3-5d41402abc4b2a76b9719d911017c592")
+@click.argument("token", metavar="TOKEN")
+@click.pass_context
+def resume(ctx: click.Context, token: str) -> KeptState:
+    """Print the state that an agent kept under a continuation token, as JSON."""
+    with opened(ctx) as workspace:
+        workspace.repository.require_readable()
+        return KeptState(token, workspace.states.continuations.resume(token))

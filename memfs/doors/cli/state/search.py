@@ -1,0 +1,79 @@
+"""``state search``: the documents that hold some words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.filters import AsOf, as_of, revision_of, state_at, when
+from memfs.doors.cli.output import OMIT, Note, clean, styled
+
+if TYPE_CHECKING:
+    from memfs.state.search import StateHit
+
+
+@dataclass(frozen=True, slots=True)
+class FoundDocuments:
+    """State documents that hold words, the best first.
+
+    Attributes:
+        query: the words.
+        hits: the documents.
+        as_of: the revision they are of.
+    """
+
+    query: str
+    hits: tuple[StateHit, ...]
+    as_of: AsOf | None = field(default=None, metadata=OMIT)
+
+
+def _text(found: FoundDocuments) -> Iterator[Any]:
+    for hit in found.hits:
+        where = f"  (in the archive {clean(hit.archive)})" if hit.archive else ""
+        yield f"{styled(hit.path, fg='yellow')}{where}"
+        yield f"  {clean(hit.excerpt)}"
+    if not found.hits:
+        yield Note("no document holds any of these words")
+    if found.as_of:
+        yield from found.as_of.remarks()
+
+
+@verb(
+    "search",
+    text=_text,
+    example="memfs state search kinase inhibitors\nmemfs state search kinase --iteration 3 --agent Ranking",
+)
+@click.argument("words", nargs=-1, required=True, metavar="WORDS...")
+@click.option("-n", "--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="At most so many.")
+@click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only of or about this agent; repeatable.")
+@click.option("--iteration", "iterations", multiple=True, type=int, metavar="N", help="Only of this one; repeatable.")
+@click.option("--since", metavar="WHEN", help="Not before this date, time or age.")
+@click.option("--until", metavar="WHEN", help="Not after this date (that day included), time or age.")
+@as_of
+@click.pass_context
+def search(
+    ctx: click.Context,
+    words: tuple[str, ...],
+    limit: int,
+    agents: tuple[str, ...],
+    iterations: tuple[int, ...],
+    since: str | None,
+    until: str | None,
+    as_of: str | None,
+) -> FoundDocuments:
+    """Find documents by their words, archived ones too."""
+    from memfs.state.search import search_states
+
+    text = " ".join(words)
+    start, end = when(since, "since"), when(until, "until", end=True)
+    with opened(ctx) as workspace:
+        workspace.repository.require_readable()
+        with state_at(workspace, as_of) as (then, past):
+            found = search_states(
+                then.states.reading, text, limit, agents=agents, iterations=iterations, start=start, end=end
+            )
+        return FoundDocuments(text, tuple(found), revision_of(past))

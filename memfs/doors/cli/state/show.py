@@ -1,0 +1,84 @@
+"""``state show``: the state of a multi-agent system, whole or in part."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memfs.doors.cli.command import Unclear, opened, verb
+from memfs.doors.cli.filters import AsOf, as_of, revision_of, state_at, when
+from memfs.doors.cli.output import MERGE, OMIT, Document, as_json
+from memfs.errors import QueryInvalid
+
+if TYPE_CHECKING:
+    from memfs.model.state_documents import RetrievedState
+
+_NAMES = {"start": "--since", "end": "--until", "request_type": "--request", "hypotheses": "--hypothesis"}
+
+
+@dataclass(frozen=True, slots=True)
+class ShownState:
+    """The state that was asked for.
+
+    Attributes:
+        state: all of it; its fields stand beside the others.
+        as_of: the revision it is of.
+    """
+
+    state: RetrievedState = field(metadata=MERGE)
+    as_of: AsOf | None = field(default=None, metadata=OMIT)
+
+
+def _text(shown: ShownState) -> Iterator[Document]:
+    yield Document(as_json(shown))
+
+
+@verb(
+    "show",
+    text=_text,
+    example="memfs state show --request summary\n"
+    'memfs state show --agent "Evolution Agent" --metric pending_reviews --since 7d',
+)
+@click.option("--request", type=click.Choice(["full", "partial", "summary"]), help="How much of it.")
+@click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent; repeatable.")
+@click.option("--component", "components", multiple=True, metavar="NAME", help="Only this part; repeatable.")
+@click.option("--hypothesis", "hypotheses", multiple=True, metavar="ID", help="Only this one; repeatable.")
+@click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Only this figure; repeatable.")
+@click.option("--iteration", "iterations", multiple=True, type=int, metavar="N", help="Only of this one; repeatable.")
+@click.option("--since", metavar="WHEN", help="Not before this date, time or age.")
+@click.option("--until", metavar="WHEN", help="Not after this date (that day included), time or age.")
+@click.option("--deadline", type=click.FloatRange(0), metavar="SECONDS", help="Only what is found by then.")
+@click.option("--whole", is_flag=True, help="All of it, however long that takes.")
+@as_of
+@click.pass_context
+def show(
+    ctx: click.Context,
+    /,
+    request: str | None,
+    since: str | None,
+    until: str | None,
+    deadline: float | None,
+    whole: bool,
+    as_of: str | None,
+    **named: Any,
+) -> ShownState:
+    """Print the present state of a multi-agent system, or what the options name, as JSON."""
+    if whole and deadline is not None:
+        raise click.UsageError("'--whole' has no deadline", ctx)
+    wanted = {name: values or None for name, values in named.items()}
+    chosen = request or ("partial" if any(wanted.values()) else "full")
+    start, end = when(since, "since"), when(until, "until", end=True)
+    limit = math.inf if whole else deadline
+    with opened(ctx) as workspace:
+        workspace.repository.require_readable()
+        with state_at(workspace, as_of) as (then, past):
+            try:
+                found = then.states.retrieval.retrieve(chosen, start=start, end=end, deadline=limit, **wanted)
+            except QueryInvalid as error:
+                option = _NAMES.get(error.field or "", f"--{(error.field or '').removesuffix('s')}")
+                raise Unclear.of(error, option) from error
+        return ShownState(found, revision_of(past))

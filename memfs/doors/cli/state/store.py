@@ -1,0 +1,150 @@
+"""``state store``: store documents of a multi-agent system."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memfs.doors.cli.command import Unclear, opened, verb
+from memfs.doors.cli.commit_report import land
+from memfs.doors.cli.draft import decoded, mapping_of, standard_input
+from memfs.doors.cli.output import TEXT_ONLY, Note, note
+from memfs.doors.cli.streams import somebody_types
+from memfs.errors import ContentError, MemfsError, StorageIO
+
+if TYPE_CHECKING:
+    from memfs.model.state_documents import Acknowledgement
+
+_TYPES = ("state_update", "agent_output", "meta_review", "hypothesis", "tournament_result")
+_STDIN = "standard input"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocuments:
+    """Documents that were stored.
+
+    Attributes:
+        stored: what became of each, in order.
+        waits: why their commit waits.
+    """
+
+    stored: tuple[Acknowledgement, ...]
+    waits: str = field(default="", metadata=TEXT_ONLY)
+
+
+def _text(done: StoredDocuments) -> Iterator[Any]:
+    for ack in done.stored:
+        yield f"Stored {ack.path}"
+        for name in ("checkpoint_id", "continuation_token"):
+            if value := getattr(ack, name):
+                yield f"  {name.replace('_', ' ')}  {value}"
+        if ack.checkpoint_problem:
+            yield Note(f"the update is stored, but no checkpoint was made: {ack.checkpoint_problem}")
+        for name in ack.conflicts:
+            yield Note(f"somebody else had changed {name}, too: their value is in history and in conflicts/")
+    if not done.stored:
+        yield Note("there was nothing to store")
+    if done.waits:
+        yield Note(f"stored; its commit waits: {done.waits}")
+
+
+@verb(
+    "store",
+    text=_text,
+    example="memfs state store agent_output output.json\n"
+    """echo '{"winner": "h2", "loser": "h1"}' | memfs state store tournament_result\n"""
+    "memfs state store hypothesis changed.json --base read.json",
+)
+@click.argument("kind", type=click.Choice(_TYPES), metavar="TYPE")
+@click.argument("file", default="", type=click.Path(dir_okay=False, allow_dash=True), metavar="[FILE]")
+@click.option(
+    "--base",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    metavar="FILE",
+    help="The hypothesis as it was read: what others stored since then holds, too.",
+)
+@click.pass_context
+def store(ctx: click.Context, kind: str, file: str, base: str | None) -> StoredDocuments:
+    """Store documents of the TYPE state_update, agent_output, meta_review, hypothesis or tournament_result.
+
+    They are read from FILE, or from standard input: one JSON object, or one a line. With --base, wins, losses, matches
+    and reviews of all who changed a hypothesis at once add up; without it each field takes the place of the stored one.
+
+    Exit code 1: refused; what came before the refused document is stored.
+    """
+    name = _name(file)
+    if base is not None and kind != "hypothesis":
+        raise Unclear("--base is for a hypothesis", "leave it out: other documents are not counted in by several")
+    if base is not None and _name(base) == name == _STDIN:
+        raise Unclear("FILE and --base cannot both be standard input", "name a file for one of them")
+    if not file and somebody_types():
+        note("reading a JSON object from standard input; end it with Ctrl-D")
+    documents = _documents(_contents(file), name)
+    if base is not None and len(documents) != 1:
+        raise Unclear(f"--base is for one hypothesis, and {name} holds {len(documents)}", "store them one by one")
+    read = _base(base) if base is not None else None
+    stored: list[Acknowledgement] = []
+    with opened(ctx) as workspace:
+        recorder = workspace.states.recorder
+        put = partial(recorder.hypothesis, base=read) if kind == "hypothesis" else getattr(recorder, kind)
+        for line, values in documents:
+            try:
+                stored.append(put(values))
+            except MemfsError as error:
+                error.path, error.line, error.column = name, line, None
+                if stored:
+                    error.hint = f"{error.hint or 'correct it'}; the {len(stored)} before it are stored"
+                raise
+        return StoredDocuments(tuple(stored), waits=land(workspace, None).reason)
+
+
+def _base(file: str) -> dict[str, Any]:
+    try:
+        return mapping_of(_contents(file))
+    except ContentError as error:
+        raise error.located(_name(file)) from None
+
+
+def _name(file: str) -> str:
+    return _STDIN if file in ("", "-") else file
+
+
+def _contents(file: str) -> str:
+    if _name(file) == _STDIN:
+        return standard_input()
+    try:
+        return decoded(Path(file).read_bytes(), file)
+    except OSError as error:
+        raise StorageIO(f"cannot be read: {error.strerror}", path=file, hint="name a file of JSON") from error
+
+
+def _documents(text: str, name: str) -> list[tuple[int, dict[str, Any]]]:
+    """The documents in a text, with the line at which each begins: one as a whole, or one a line."""
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    try:
+        if len(lines) < 2 or not _whole(lines[0][1]):
+            return [(1, mapping_of(text))] if lines else []
+    except ContentError as error:
+        error.line = getattr(error.__cause__, "lineno", 1)
+        raise error.located(name) from None
+    found = []
+    for number, line in lines:
+        try:
+            found.append((number, mapping_of(line)))
+        except ContentError as error:
+            error.line = number
+            raise error.located(name) from None
+    return found
+
+
+def _whole(line: str) -> bool:
+    try:
+        mapping_of(line)
+    except ContentError:
+        return False
+    return True
