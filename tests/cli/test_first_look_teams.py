@@ -112,9 +112,9 @@ def test_b1_an_editor_that_saves_over_a_merge_is_told(
     editor(f'sed \'s/Thursdays/Fridays/\' "$1" > {tmp_path}/buffer; {meanwhile}; cat {tmp_path}/buffer > "$1"')
     ran = memfs("edit", "deploy")
     assert "deploy.yaml was written by somebody else while you edited it" in ran.err
-    assert "'memfs log deploy' and 'memfs recover' have what it was" in ran.err
+    assert "'memfs log deploy' and 'memfs restore --displaced' have what it was" in ran.err
     assert "Fridays" in memfs("show", "deploy").out
-    assert "Elsewhere" in git(root, "log", "-p") + memfs("recover", "--json").out
+    assert "Elsewhere" in git(root, "log", "-p") + memfs("restore", "--displaced", "--json").out
 
 
 def test_row_43_a_rebase_that_is_over_is_not_to_be_continued(memfs: Memfs, root: Path) -> None:

@@ -66,7 +66,7 @@ def test_forget_prints_the_way_back(root: Path, memfs: Memfs) -> None:
     assert memfs("recall", "keep", "--json").json["hits"] == []
     assert "outdated" in git(root, "log", "-1", "--format=%B")
     command = ran.out.splitlines()[1].removeprefix("  to bring it back: memfs ").split()
-    assert command[0] == "rollback"
+    assert command[0] == "restore"
     assert memfs(*command).code == 0
     assert memfs("show", "x", "--json").json["content"] == "keep me"
     assert git(root, "status", "--porcelain") == ""

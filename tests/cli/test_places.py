@@ -39,7 +39,7 @@ def test_every_verb_that_takes_an_item_takes_its_path(
     assert memfs("edit", name, "--json").json["path"] == inner.as_posix()
     assert [row["id"] for row in memfs("list", "--path", name, "--json").json["items"]] == ["x"]
     assert memfs("recall", "two", "--path", name, "--json").json["hits"]
-    assert memfs("rollback", "HEAD~1", name, "--json").json["restored"] == [inner.as_posix()]
+    assert memfs("restore", "--from", "HEAD~1", name, "--json").json["restored"] == [inner.as_posix()]
     assert memfs("forget", name).code == 0
     assert len(memfs("log", name, "--json").json["revisions"]) == 4
 

@@ -34,14 +34,20 @@ VERBS = (
     ("remember", "new", "--id", "new", "--replace"),
     ("remember", "new"),
     ("commit",),
-    ("rollback", "HEAD"),
-    ("rollback", "HEAD~1"),
+    ("restore", "--from", "HEAD"),
+    ("restore", "--from", "HEAD~1"),
     ("check",),
     ("stats",),
 )
 
 
-FEW = (("status",), ("log", "good"), ("show", "good", "--as-of", "HEAD"), ("remember", "new"), ("rollback", "HEAD"))
+FEW = (
+    ("status",),
+    ("log", "good"),
+    ("show", "good", "--as-of", "HEAD"),
+    ("remember", "new"),
+    ("restore", "--from", "HEAD"),
+)
 Work = Callable[..., None]
 
 
@@ -171,7 +177,7 @@ def test_13_a_strange_name_in_a_tree_is_never_made(root: Path, work: Work, mode:
         memories = tree(root, (b"40000", b"knowledge", kind), (mode, name, blob if mode == b"100644" else inner))
         content = tree(root, (b"40000", b"memories", memories), (mode, name, blob if mode == b"100644" else inner))
         at(root, commit(root, tree(root, (b"40000", b"ContextMemory", content))))
-        work((("rollback", "HEAD"),))
+        work((("restore", "--from", "HEAD"),))
     work()
 
 

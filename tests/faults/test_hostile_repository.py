@@ -35,8 +35,8 @@ VERBS: tuple[tuple[str, ...], ...] = (
     ("blame", "good"),
     ("commit",),
     ("forget", "new"),
-    ("rollback", "HEAD~1"),
-    ("recover",),
+    ("restore", "--from", "HEAD~1"),
+    ("restore", "--displaced"),
     ("check",),
     ("check", "--fix"),
     ("check", "--integrity"),
@@ -128,7 +128,7 @@ def test_41_nothing_planted_runs(root: Path, canaries: Canaries, engine: str, mo
     for config in root.glob(".git/config*"):
         config.write_text(config.read_text().replace('gpgSign = "true"', 'gpgSign = "false"'))
     for words in VERBS:
-        if words[0] != "rollback":  # which leaves uncommitted edits alone
+        if words[0] != "restore":  # which leaves uncommitted edits alone
             (root / "ContextMemory/memories/knowledge/byhand.yaml").write_text(f"content: edited before {words}\n")
         else:
             assert run(["commit"]) == 0

@@ -172,7 +172,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "new": ("new", "semantic", "--no-edit", "--title", "{}"),
     "forget": ("forget", "harmless", "--reason", "{}"),
     "commit": ("commit", "-m", "{}"),
-    "rollback": ("rollback", "HEAD~1", "-m", "{}"),
+    "restore": ("restore", "--from", "HEAD~1", "-m", "{}"),
 }
 
 

@@ -103,7 +103,7 @@ def edit(ctx: click.Context, id: str, allow_secret: str, as_json: bool) -> int:
         changed = after != before
         if changed and meanwhile not in (written, after):
             note(f"{path} was written by somebody else while you edited it, and what you saved stands in place of that")
-            note(f"'memfs log {id}' and 'memfs recover' have what it was: bring in by hand what you want of it")
+            note(f"'memfs log {id}' and 'memfs restore --displaced' have what it was: bring in what you want of it")
         if changed:
             _take_in(workspace, path, commit=not problems)
     if as_json:
