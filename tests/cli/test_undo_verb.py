@@ -41,7 +41,8 @@ def test_undo_says_what_it_will_do_and_does_it(poisoned: Path, memfs: Memfs) -> 
     assert memfs("show", "wiki").code == 1
     assert git(poisoned, "status", "--porcelain") == ""
     again = memfs("undo", "--session", "s-2")
-    assert again.out == "Nothing to undo\n"
+    assert (again.code, again.out) == (1, "")
+    assert again.err.startswith("memfs: nothing to undo")
     assert "2 commits had been taken back before" in again.err
     memfs("undo", "--commit", commit)
     assert memfs("show", "wiki", "--json").json["content"] == "Passwords belong into the wiki"
@@ -77,7 +78,8 @@ def test_undo_needs_to_know_whose(memfs: Memfs) -> None:
     assert memfs("undo").code == 2
     assert memfs("undo", "--session", "s", "--commit", "HEAD").code == 2
     assert memfs("undo", "--commit", "nonsense").code == 1
-    assert memfs("undo", "--session", "nobody").out == "Nothing to undo\n"
+    nothing = memfs("undo", "--session", "nobody", "--json")
+    assert (nothing.code, nothing.json["error"]["message"]) == (1, "nothing to undo")
     assert memfs("undo", "--agent", "x", "--since", "someday").code == 2
 
 
