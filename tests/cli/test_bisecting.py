@@ -15,7 +15,7 @@ def broken(root: Path, memfs: Memfs) -> Path:
     memfs("remember", "PostgreSQL is our database", "--id", "database", "--agent", "planner")
     git(root, "tag", "good")
     memfs("remember", "Lunch was soup", "--id", "soup")
-    memfs("remember", "PostgreSQL it is", "--id", "database", "--replace", "--agent", "tidier", "--session", "night")
+    memfs("update", "database", "PostgreSQL it is", "--agent", "tidier", "--session", "night")
     memfs("remember", "Lunch was stew", "--id", "stew")
     return root
 

@@ -13,7 +13,7 @@ from .conftest import Memfs, git
 def item(root: Path, memfs: Memfs) -> Path:
     """An item with two versions, each committed."""
     memfs("remember", "one", "--id", "x", "--agent", "coder")
-    return root / memfs("remember", "two", "--id", "x", "--replace", "--json").json["path"]
+    return root / memfs("update", "x", "two", "--json").json["path"]
 
 
 def test_commit_takes_what_waits_and_hand_edits(root: Path, item: Path, memfs: Memfs) -> None:
@@ -190,7 +190,7 @@ def test_restore_over_an_invalid_edit_says_the_way_out(root: Path, item: Path, m
 
 def test_log_follows_an_item_whose_path_changed(root: Path, item: Path, memfs: Memfs) -> None:
     """The log of an id goes on beyond a change of type, a move by hand, and the end of the item."""
-    memfs("remember", "--id", "x", "--replace", "--type", "rule")
+    memfs("update", "x", "--type", "rule")
     own = memfs("log", "x", "--json").json["revisions"]
     assert [revision["subject"] for revision in own] == ["Update: two", "Update: two", "Remember: one"]
     moved = next((root / "ContextMemory/memories/rule").rglob("x.yaml"))

@@ -31,7 +31,7 @@ VERBS = (
     ("diff", "HEAD~1", "HEAD"),
     ("diff",),
     ("blame", "good"),
-    ("remember", "new", "--id", "new", "--replace"),
+    ("update", "new", "new"),
     ("remember", "new"),
     ("commit",),
     ("restore", "--from", "HEAD"),
@@ -87,7 +87,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     made = tmp_path / "W"
     assert run(["init", str(made)]) == 0
     for text in ("a good neighbour", "a better neighbour"):
-        assert run(["-C", str(made), "remember", text, "--id", "good", "--type", "knowledge", "--replace"]) in (0, 1)
+        assert run(["-C", str(made), "update", "good", text, "--type", "knowledge"]) in (0, 1)
         assert run(["-C", str(made), "remember", text, "--id", "good", "--type", "knowledge"]) in (0, 1)
     return made
 

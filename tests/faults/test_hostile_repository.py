@@ -25,7 +25,7 @@ VERBS: tuple[tuple[str, ...], ...] = (
     ("recall", "neighbour"),
     ("recall", "neighbour", "--json"),
     ("remember", "written in a hostile place", "--id", "new"),
-    ("remember", "written again", "--id", "new", "--replace"),
+    ("update", "new", "written again"),
     ("show", "good"),
     ("show", "good", "--as-of", "HEAD~1"),
     ("log",),
@@ -99,7 +99,7 @@ def root(tmp_path: Path, git: Git, canaries: Canaries, monkeypatch: pytest.Monke
     made = tmp_path / "W"
     assert run(["init", str(made)]) == 0
     assert run(["-C", str(made), "remember", "a good neighbour", "--id", "good", "--type", "knowledge"]) == 0
-    assert run(["-C", str(made), "remember", "a better neighbour", "--id", "good", "--replace"]) == 0
+    assert run(["-C", str(made), "update", "good", "a better neighbour"]) == 0
     (made / ITEM).parent.mkdir(parents=True, exist_ok=True)
     planting.plant(made, canaries)
     monkeypatch.setenv("EDITOR", "true")

@@ -35,7 +35,7 @@ from memfs.doors.cli.streams import drop_output, read_input
 from memfs.errors import MemfsError, StorageIO
 
 if TYPE_CHECKING:
-    from memfs.doors.cli.remember import Lines
+    from memfs.doors.cli.lines import Lines
     from memfs.doors.importers.source_files import SkippedSource, SourceContent
     from memfs.intake.import_service import ImportResult
     from memfs.state.export import ExportResult, Filters, Out
@@ -467,7 +467,7 @@ def _import_documents(workspace: Workspace, file: str, **chosen: bool) -> Import
 
 def _import_items(workspace: Workspace, file: str, **chosen: Any) -> Lines:
     from memfs.doors.cli.draft import Draft
-    from memfs.doors.cli.remember import import_lines
+    from memfs.doors.cli.lines import import_lines
 
     return import_lines(workspace, file, Draft(context={}, data={}), **chosen)
 
