@@ -289,9 +289,9 @@ def recall(
 ) -> FoundItems | None:
     """Find what was remembered, best first.
 
-    QUERY is a question or a few words; an item is found when it shares at least one word with it, in whatever form.
-    An empty QUERY brings the newest items. What mounted workspaces hold is found, too; such ids begin with the mount's
-    name.
+    QUERY is a question or a few words; an item is found when it shares at least one word with it, in whatever form. An
+    id finds its item. An empty QUERY brings the newest items. What mounted workspaces hold is found, too; such ids
+    begin with the mount's name.
     """
     if diff is not None:
         _refuse_beside_diff(ctx, {"--as-of": as_of, "--fenced": fenced, "--explain": explain})

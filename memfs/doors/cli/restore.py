@@ -71,6 +71,7 @@ def restore(
     commit is not overwritten: commit the edit or undo it first.
 
     With --displaced it brings back what memfs had written and no commit holds, such as what an edit by hand displaced.
+    A content called damaged-... is the copy of what 'memfs check --fix' replaced: the error names its file.
     """
     if displaced == (revision is not None):
         raise Unclear("from where?", "name a revision with --from REV ('memfs log' lists them), or give --displaced")

@@ -103,8 +103,9 @@ def update(
     """Change an item: its text where one is given ('-' reads standard input), and the fields that are named.
 
     What is not named stays, also what a person wrote into the file beside it. New words are their writer's; the
-    commit names who changed the rest. After --edit your text stays in the file even if it is wrong; until it is right,
-    recall uses the last good version. 'memfs restore' brings back what an item was.
+    commit names who changed the rest, and what an agent claims of an item leaves it an agent's trust at most. After
+    --edit your text stays in the file even if it is wrong; until it is right, recall uses the last good version.
+    'memfs restore' brings back what an item was.
 
     Exit code 1: refused, or the edited file is invalid.
     """
