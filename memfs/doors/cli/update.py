@@ -150,13 +150,13 @@ def _update(
     expires: str | None,
     **given: Any,
 ) -> UpdatedItem:
-    fields = {"id": None, "phase": None, "role": None, "tool": None, "tags": ()}
+    fields: dict[str, Any] = {"id": None, "phase": None, "role": None, "tool": None, "tags": ()}
     wanted = draft(**fields, **given).in_branch_of(workspace.parts.policy.agent)
     if wanted.type is not None:
         known_type(workspace, wanted.type)
     before = workspace.store.find(reference(workspace, name))
     own = {"importance": importance, "pinned": pinned, "status": status}
-    changes = {key: value for key, value in own.items() if value is not None}
+    changes: dict[str, Any] = {key: value for key, value in own.items() if value is not None}
     if expires is not None:
         changes["expires"] = None if expires == "never" else _to_come(workspace, expires)
     if tags:
