@@ -68,7 +68,7 @@ def test_recall_diff_names_what_changed_and_who_did_it(broken: Path, memfs: Memf
     assert "content: PostgreSQL is our database -> PostgreSQL it is" in shown
     assert "agent tidier, session night, through cli" in shown
 
-    found = memfs("recall", "database", "--diff", "good", "--json").json
+    found = memfs("recall", "our database", "--diff", "good", "--json").json
     (change,) = found["changes"]
     assert (change["kind"], change["id"], change["before"]["rank"], change["after"]) == ("went", "database", 1, None)
     assert change["by"]["agent"] == "tidier"
