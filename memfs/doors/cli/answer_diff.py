@@ -108,8 +108,10 @@ class ChangedHit:
         """What became of an item."""
         by = None
         if (one := change.by) is not None:
-            names = (", ".join(values) for values in (one.agents, one.sessions, one.sources))
-            by = ChangeAuthor(one.revision, *names, one.or_earlier, one.brought, change.taken_back)
+            agent, session, source = (", ".join(values) for values in (one.agents, one.sessions, one.sources))
+            by = ChangeAuthor(
+                one.revision, agent, session, source, one.or_earlier, one.brought, taken_back=change.taken_back
+            )
         places = (RankedItem.of(change.before), RankedItem.of(change.after))
         return cls(change.id, change.fate.value, *places, change.fields, by)
 
@@ -197,10 +199,10 @@ def compared(workspace: Workspace, asked: Query, written: str) -> ComparedAnswer
     """How the answer to a question differs from one revision to another."""
     older, newer = revisions_of(written)
     found = workspace.teams.answers.between(asked, older, newer)
-    ends = (AnswerEnd(one.commit, one.time, one.ids) for one in (found.older, found.newer))
+    first, last = (AnswerEnd(one.commit, one.time, one.ids) for one in (found.older, found.newer))
     changes = tuple(map(ChangedHit.of, found.changes))
     waiting = workspace.store.pending().count if newer == "HEAD" else 0
-    return ComparedAnswers(asked.text, *ends, found.now, not changes, changes, found, waiting)
+    return ComparedAnswers(asked.text, first, last, found.now, not changes, changes, found, waiting)
 
 
 def compared_text(answers: ComparedAnswers) -> Iterator[str | Note]:

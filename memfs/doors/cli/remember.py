@@ -114,7 +114,7 @@ class StoredText:
     """What was stored.
 
     Attributes:
-        id: of one text, the id of its memory; null where it was not stored.
+        id: of one text, the id of its memory, where it was stored.
         item: of one text, its memory.
         stored: whether it was stored; of a file, how many lines were.
         review: with --review, what was said of it.

@@ -72,9 +72,12 @@ def restore(
 
     With --displaced it brings back what memfs had written and no commit holds, such as what an edit by hand displaced.
     A content called damaged-... is the copy of what 'memfs check --fix' replaced: the error names its file.
+    'memfs admin backup restore' makes a workspace anew from a backup.
     """
     if displaced == (revision is not None):
-        raise Unclear("from where?", "name a revision with --from REV ('memfs log' lists them), or give --displaced")
+        backup = target is not None and target.endswith(".tar")
+        hint = "name a revision with --from REV ('memfs log' lists them), or give --displaced"
+        raise Unclear("from where?", "'memfs admin backup restore' takes a backup" if backup else hint)
     if displaced and (dry_run or message):
         raise Unclear("--displaced brings back one content: leave out --dry-run and --message")
     with opened(ctx) as workspace:
