@@ -1,5 +1,5 @@
 #!/bin/sh
-# The main job in half a minute: remember, recall, edit by hand, history, rollback. 'make demo' runs it.
+# The main job in half a minute: remember, recall, edit by hand, history, restore. 'make demo' runs it.
 # It works on a copy of example-workspace/ in .demo/, and fails when a step does not do what it says.
 set -eu
 
@@ -87,7 +87,7 @@ run 'git status --short'
 [ ! -s "$out" ] || fail "git status should be clean"
 
 say "5. That was a mistake: bring the old text back. History is added to, never rewritten."
-run 'memfs rollback HEAD~1 retry-carrier-webhooks'
+run 'memfs restore retry-carrier-webhooks --from HEAD~1'
 expect "Restored $rule"
 run 'memfs recall "how often do we retry a call to a carrier" --limit 1'
 expect "tried five times"

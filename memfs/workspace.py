@@ -192,13 +192,20 @@ class Workspace:
         return self.store.select(Query(**fields))
 
     def update(
-        self, item_id: str, *, expected: str | None = None, source: str = "", **changes: Unpack[ItemChanges]
+        self,
+        item_id: str,
+        *,
+        expected: str | None = None,
+        source: str = "",
+        allow_secret: str = "",
+        **changes: Unpack[ItemChanges],
     ) -> MemoryItem:
         """Change fields of a memory; what is not named stays, and nobody else's change is lost.
 
         Args:
             expected: the sha256 that was last read, where a memory that changed since is to be left alone.
             source: what changes it, for the commit.
+            allow_secret: why what looks like a secret may stay.
             changes: fields of ``MemoryItem``, such as ``content``, ``memory_type``, ``tags`` or ``importance``.
 
         Raises:
@@ -211,7 +218,8 @@ class Workspace:
             after = before.replace(**changes)
             self.kinds.get(after.type)
             try:
-                return self.store.put(after, expected=expected or before.sha256, source=source)
+                known = expected or before.sha256
+                return self.store.put(after, expected=known, source=source, allow_secret=allow_secret)
             except Conflict:
                 if expected is not None:
                     raise

@@ -386,7 +386,7 @@ def decode(data: bytes, path: str) -> ArchiveIndex:
         return found
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        hint = f"bring it back from history: memfs rollback HEAD {path}"
+        hint = f"bring it back from history: memfs restore {path} --from HEAD"
         raise ArchiveInvalid(f"this is no sound index of an archive: {reason}", path=path, hint=hint) from None
 
 

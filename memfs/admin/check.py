@@ -602,7 +602,7 @@ def _waiting(checker: Checker) -> Iterator[Problem]:
             path=row.path,
             code="Recoverable",
             message=f"a content that a change by hand displaced was set aside as {row.name}",
-            hint="memfs recover lists it and brings it back",
+            hint="memfs restore --displaced lists it and brings it back",
             severity=WARNING,
         )
 

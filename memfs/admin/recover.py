@@ -27,7 +27,14 @@ RECOVERED = "recovered"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recoverable:
-    """One displaced content: its name for ``restore``, where it belonged, when it was set aside, its size."""
+    """One displaced content.
+
+    Attributes:
+        name: what ``restore`` knows it by, beside the id of its item.
+        path: where it belonged.
+        time: when it was set aside.
+        bytes: its size.
+    """
 
     name: str
     path: str
@@ -80,7 +87,9 @@ class RecoveryCopies:
         """
         matching = [row for row in self.list() if name in (row.name, stem_of(row.path), row.path)]
         if not matching:
-            raise ItemNotFound(f"nothing set aside is called {name!r}", hint="memfs recover lists what there is")
+            raise ItemNotFound(
+                f"nothing set aside is called {name!r}", hint="memfs restore --displaced lists what there is"
+            )
         chosen = next((row for row in matching if not row.name.startswith(DAMAGED)), None)
         if chosen is None:
             copy = self._folder / (matching[0].name + SUFFIX)

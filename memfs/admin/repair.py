@@ -115,7 +115,7 @@ class Repairer:
             for path in repository.tree("HEAD", CONTENT) if repository.head_commit() else ():
                 if reference in (path, stem_of(path)):
                     return f"it was removed since the last commit: 'git checkout HEAD -- {path}' brings it back"
-        return f"'memfs log {reference}' names its commits, 'memfs rollback REV {reference}' brings back the one at REV"
+        return f"'memfs log {reference}' names its commits, 'memfs restore {reference} --from REV' brings one back"
 
     @staticmethod
     def _carried_out(step: _Step, dry_run: bool) -> Repair:
@@ -144,7 +144,7 @@ class Repairer:
             return _Step(_lost(path, f"no whole version of it is left anywhere ({reason})"))
         data, source = whole
         name = DAMAGED + sha256(found.data)[:16]
-        sentence = f"its content is taken from {source}; the bytes it had are kept as {name} (memfs recover lists it)"
+        sentence = f"its content is taken from {source}; memfs restore --displaced lists the bytes it had as {name}"
         repair = Repair(path=path, what=_what(path), sentence=sentence, source=source)
         return _Step(repair, lambda: self._put_back(path, found.data, data, name))
 

@@ -108,7 +108,7 @@ def settled(item: MemoryItem, conflict: RecordedConflict, *, take: bool) -> Memo
     if not take:
         return item.replace(conflicts=left)
     if not conflict.field or conflict.lost_sha256:
-        hint = "keep what stands, or bring the other version back from history: 'memfs log', 'memfs rollback'"
+        hint = "keep what stands, or bring the other version back from history: 'memfs log', 'memfs restore'"
         raise QueryInvalid("the record does not hold what gave way", field=conflict.field or None, hint=hint)
     mapping = item_fields.values(item)
     place = _place(mapping, conflict.field)

@@ -365,7 +365,7 @@ def _removed(clash: DocumentClash) -> dict[str, Any] | None:
         QueryInvalid: it was no removal that was displaced, but a version, which the record does not hold.
     """
     if clash.lost != DELETED:
-        hint = f"'memfs log {clash.document}' names the versions, 'memfs rollback' brings one back"
+        hint = f"'memfs log {clash.document}' names the versions, 'memfs restore' brings one back"
         raise QueryInvalid("the record does not hold the version that gave way", path=clash.document, hint=hint)
     return None
 

@@ -46,14 +46,14 @@ DAMAGED_SUFFIX = ".damaged"
 
 
 def set_aside(state: Path, change: FileChange, name: str) -> Problem:
-    """Keep bytes that are not to be written over a person's change where ``memfs recover`` finds them."""
+    """Keep bytes that are not to be written over a person's change where ``memfs restore --displaced`` finds them."""
     if change.data is not None:
         keep_aside(state, change.path, change.data, name)
     return Problem(
         path=change.path,
         code="KeptPersonsChange",
         message="this file was changed by hand after memfs wrote it; the hand's version stands",
-        hint="memfs recover lists what memfs had written and brings it back",
+        hint="memfs restore --displaced lists what memfs had written and brings it back",
         severity=WARNING,
     )
 
@@ -160,7 +160,7 @@ def _kept(path: str) -> Problem:
         path=path,
         code="KeptPersonsChange",
         message="this file was saved in the very moment of a write that was killed; what was saved is set aside",
-        hint="memfs recover lists it and brings it back",
+        hint="memfs restore --displaced lists it and brings it back",
         severity=WARNING,
     )
 

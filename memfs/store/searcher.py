@@ -42,6 +42,9 @@ def find(store: Store, reference: str) -> MemoryItem:
     raise not_found(reference, starting, ids)
 
 
+_NOT_IN_IDS = frozenset(" \t\n/:")
+
+
 def path_of(reference: str) -> str:
     """The path below the workspace that a person's path means, whether or not it begins with ``ContextMemory/``."""
     cleaned = reference.removeprefix("./")
@@ -164,13 +167,22 @@ class Searcher:
     def _found(self, query: Query, search: Callable[[Query], list[Candidate]]) -> list[Candidate]:
         narrowed = in_types(query, self._parts.kinds)
         try:
-            return search(narrowed)
+            return self._named_first(narrowed, search(narrowed))
         except IndexUnavailable:
             if getattr(self._held, "now", False):
                 raise
             if self._detector is not None:
                 self._detector.refresh()
-            return search(narrowed)
+            return self._named_first(narrowed, search(narrowed))
+
+    def _named_first(self, query: Query, found: list[Candidate]) -> list[Candidate]:
+        """What was found, and before all the item whose id is what was asked."""
+        word = query.text.strip()
+        named = self._parts.index.among([word], query) if word and not set(word) & _NOT_IN_IDS else []
+        if not named:
+            return found
+        first = replace(named[0], similarity=2 * max((one.similarity for one in found), default=0.5))
+        return [first, *(one for one in found if one.id != first.id)][: query.limit]
 
     def every(self, query: Query) -> Iterator[Candidate]:
         """All items that pass a query's filters, each once, the newest first; its text and limit do not count.

@@ -217,7 +217,7 @@ class Deinit:
     # -- what would be lost ---------------------------------------------------------------------------------------
     def _losses(self, branches: Sequence[str]) -> Iterator[str]:
         if count := len(self._recovered.list()) + len(self._recovered.damaged()):
-            yield f"{count} content(s) set aside by memfs: 'memfs recover' brings them back"
+            yield f"{count} content(s) set aside by memfs: 'memfs restore --displaced' brings them back"
         if names := self._waited_for():
             yield f"writes wait for their commit to {', '.join(names)}: check that out, and commit them there"
         if self._purge or self._own:

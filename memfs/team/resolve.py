@@ -228,7 +228,7 @@ class KeptAside:
 def _require_removal(record: Record) -> None:
     if record.get("lost") != DELETED:
         path = record["document"]
-        hint = f"'memfs log {path}' names the versions, 'memfs rollback' brings one back"
+        hint = f"'memfs log {path}' names the versions, 'memfs restore' brings one back"
         raise QueryInvalid("what gave way was a version, which only history has", path=path, hint=hint)
 
 

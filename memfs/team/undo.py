@@ -89,7 +89,14 @@ class RevertSelection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevertStep:
-    """A commit of which something is taken back; of a write that waits, ``commit`` is "" (in a dry run only)."""
+    """A commit of which something is taken back.
+
+    Attributes:
+        commit: its id; "" of a write that waits, in a dry run only.
+        time: when it was made.
+        author: by whom.
+        subject: the first line of its message.
+    """
 
     commit: str
     time: datetime
@@ -527,6 +534,19 @@ class RevertResult:
     handed_out: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class UntouchedFile:
+    """A file that an undo leaves alone.
+
+    Attributes:
+        path: where it lies.
+        reason: why.
+    """
+
+    path: str
+    reason: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undone:
     """What an undo did, or would do.
@@ -546,7 +566,7 @@ class Undone:
     files: tuple[RevertResult, ...]
     conflicts: tuple[UntouchedField, ...]
     already: tuple[str, ...]
-    left: tuple[tuple[str, str], ...]
+    left: tuple[UntouchedFile, ...]
     handed_out: int
     commit: str | None
     waiting: str = ""
@@ -732,7 +752,11 @@ class Undo:
                 replace(clash, id=one.id, path=one.path) for one in touched for clash in one.reversal.clashes
             ),
             already=choice.already,
-            left=(*choice.left, *((one.path, one.reversal.reason) for one in files if one.reversal.reason)),
+            left=tuple(
+                UntouchedFile(path, reason)
+                for path, reason in (*choice.left, *((one.path, one.reversal.reason) for one in files))
+                if reason
+            ),
             handed_out=len(rows),
             commit=None,
         )

@@ -117,7 +117,7 @@ def editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], N
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the verbs that open an editor believe that a person sits at a terminal."""
-    monkeypatch.setattr("memfs.doors.cli.edit.is_interactive", lambda: True)
+    monkeypatch.setattr("memfs.doors.cli.editor.is_interactive", lambda: True)
 
 
 def git(root: Path, *arguments: str) -> str:

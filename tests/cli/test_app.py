@@ -241,5 +241,5 @@ def test_completion_of_verbs_types_and_ids(root: Path, memfs: Memfs) -> None:
         return done.stdout
 
     assert "recall" in complete("memfs rec")
-    assert "convention" in complete("memfs new conv")
+    assert "convention" in complete("memfs remember --type conv")
     assert "postgres-choice" in complete("memfs show post")

@@ -15,11 +15,11 @@ def history(root: Path, memfs: Memfs) -> list[str]:
     """Three commits: one item, another text of it, and a second item."""
     commits = []
     for arguments in (
-        ("we use postgres", "--id", "db"),
-        ("we use sqlite", "--id", "db", "--replace"),
-        ("postgres pools connections", "--id", "pool", "--type", "procedural"),
+        ("remember", "we use postgres", "--id", "db"),
+        ("update", "db", "we use sqlite"),
+        ("remember", "postgres pools connections", "--id", "pool", "--type", "procedural"),
     ):
-        assert memfs("remember", *arguments).code == 0
+        assert memfs(*arguments).code == 0
         commits.append(git(root, "rev-parse", "HEAD").strip())
     return commits
 

@@ -15,7 +15,7 @@ def broken(root: Path, memfs: Memfs) -> Path:
     memfs("remember", "PostgreSQL is our database", "--id", "database", "--agent", "planner")
     git(root, "tag", "good")
     memfs("remember", "Lunch was soup", "--id", "soup")
-    memfs("remember", "PostgreSQL it is", "--id", "database", "--replace", "--agent", "tidier", "--session", "night")
+    memfs("update", "database", "PostgreSQL it is", "--agent", "tidier", "--session", "night")
     memfs("remember", "Lunch was stew", "--id", "stew")
     return root
 
@@ -68,7 +68,7 @@ def test_recall_diff_names_what_changed_and_who_did_it(broken: Path, memfs: Memf
     assert "content: PostgreSQL is our database -> PostgreSQL it is" in shown
     assert "agent tidier, session night, through cli" in shown
 
-    found = memfs("recall", "database", "--diff", "good", "--json").json
+    found = memfs("recall", "our database", "--diff", "good", "--json").json
     (change,) = found["changes"]
     assert (change["kind"], change["id"], change["before"]["rank"], change["after"]) == ("went", "database", 1, None)
     assert change["by"]["agent"] == "tidier"

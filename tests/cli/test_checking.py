@@ -79,7 +79,7 @@ def test_repair_says_first_and_does_then(root: Path, damaged: str, memfs: Memfs)
     done = memfs("repair")
     assert (done.code, done.out.startswith(f"Repaired {damaged}: its content is taken from commit ")) == (0, True)
     assert "the cat sleeps" in memfs("show", "cat").out
-    (kept,) = memfs("recover", "--json").json["recoverable"]
+    (kept,) = memfs("restore", "--displaced", "--json").json["recoverable"]
     assert kept["path"] == damaged
     again = memfs("repair")
     assert (again.code, again.out, again.err) == (0, "", "memfs: nothing is damaged\n")

@@ -130,5 +130,5 @@ def _stop(*_: object) -> None:
 def test_forget_names_the_command_that_erases(memfs: Memfs, item: str) -> None:
     """What history keeps can be brought back, or erased: both commands are printed."""
     done = memfs("forget", item)
-    assert "memfs rollback" in done.out
+    assert "memfs restore" in done.out
     assert f"memfs admin erase {item}" in done.out

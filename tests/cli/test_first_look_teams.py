@@ -105,16 +105,14 @@ def test_b1_an_editor_that_saves_over_a_merge_is_told(
     memfs("remember", "Deploy on Wednesdays", "--id", "deploy", "--title", "Deploy")
     memfs("commit")
     editor("sed -i 's/Wednesdays/Thursdays/' \"$1\"")
-    assert "somebody else" not in memfs("edit", "deploy").err
-    meanwhile = (
-        f"{sys.executable} -m memfs -C {root} remember --id deploy --replace --title Elsewhere > {tmp_path}/told"
-    )
+    assert "somebody else" not in memfs("update", "deploy", "--edit").err
+    meanwhile = f"{sys.executable} -m memfs -C {root} update deploy --title Elsewhere > {tmp_path}/told"
     editor(f'sed \'s/Thursdays/Fridays/\' "$1" > {tmp_path}/buffer; {meanwhile}; cat {tmp_path}/buffer > "$1"')
-    ran = memfs("edit", "deploy")
+    ran = memfs("update", "deploy", "--edit")
     assert "deploy.yaml was written by somebody else while you edited it" in ran.err
-    assert "'memfs log deploy' and 'memfs recover' have what it was" in ran.err
+    assert "'memfs log deploy' and 'memfs restore --displaced' have what it was" in ran.err
     assert "Fridays" in memfs("show", "deploy").out
-    assert "Elsewhere" in git(root, "log", "-p") + memfs("recover", "--json").out
+    assert "Elsewhere" in git(root, "log", "-p") + memfs("restore", "--displaced", "--json").out
 
 
 def test_row_43_a_rebase_that_is_over_is_not_to_be_continued(memfs: Memfs, root: Path) -> None:

@@ -1,4 +1,4 @@
-"""commit, log, diff, blame, rollback, recover."""
+"""commit, log, diff, blame, restore."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .conftest import Memfs, git
 def item(root: Path, memfs: Memfs) -> Path:
     """An item with two versions, each committed."""
     memfs("remember", "one", "--id", "x", "--agent", "coder")
-    return root / memfs("remember", "two", "--id", "x", "--replace", "--json").json["path"]
+    return root / memfs("update", "x", "two", "--json").json["path"]
 
 
 def test_commit_takes_what_waits_and_hand_edits(root: Path, item: Path, memfs: Memfs) -> None:
@@ -92,6 +92,25 @@ def test_diff_between_revisions_and_files(root: Path, item: Path, memfs: Memfs) 
     assert memfs("diff", "nonsense", "HEAD").code == 1
 
 
+@pytest.mark.parametrize("written", ["HEAD~1..HEAD", "HEAD~1.."])
+def test_diff_takes_two_revisions_as_git_does(item: Path, memfs: Memfs, written: str) -> None:
+    """A..B is the same as A B, and an end that is left out is HEAD."""
+    item.write_text(item.read_text().replace("two", "by hand"))
+    assert memfs("diff", written, "x").out == memfs("diff", "HEAD~1", "HEAD", "x").out != ""
+    assert memfs("diff", "..HEAD~1").out == memfs("diff", "HEAD", "HEAD~1").out
+    ran = memfs("diff", "HEAD..nonsense")
+    assert (ran.code, "nonsense" in ran.err) == (1, True)
+
+
+@pytest.mark.parametrize("arguments", [[], ["x"], ["--from", "HEAD", "--displaced"], ["--displaced", "--dry-run"]])
+def test_restore_asks_from_where(item: Path, memfs: Memfs, arguments: list[str]) -> None:
+    """Without a revision, or with two places to take it from, restore changes nothing and says what to name."""
+    before = item.read_bytes()
+    ran = memfs("restore", *arguments)
+    assert (ran.code, item.read_bytes()) == (2, before)
+    assert "--displaced" in ran.err
+
+
 def test_blame_names_a_commit_for_each_line(root: Path, item: Path, memfs: Memfs) -> None:
     """Every line of the file has its commit and author."""
     rows = memfs("blame", "x", "--lines", "--json").json["lines"]
@@ -102,46 +121,46 @@ def test_blame_names_a_commit_for_each_line(root: Path, item: Path, memfs: Memfs
     assert "content: two" in memfs("blame", "x", "--lines").out
 
 
-def test_rollback_of_one_item(root: Path, item: Path, memfs: Memfs) -> None:
-    """rollback writes a new commit with the old content, and recall follows."""
-    dry = memfs("rollback", "HEAD~1", "x", "--dry-run")
+def test_restore_of_one_item(root: Path, item: Path, memfs: Memfs) -> None:
+    """restore writes a new commit with the old content, and recall follows."""
+    dry = memfs("restore", "--from", "HEAD~1", "x", "--dry-run")
     assert dry.out == f"Would restore {item.relative_to(root).as_posix()}\n"
     assert memfs("show", "x", "--json").json["content"] == "two"
-    shown = memfs("rollback", "HEAD~1", "x", "--json").json
+    shown = memfs("restore", "--from", "HEAD~1", "x", "--json").json
     assert shown["restored"] == [item.relative_to(root).as_posix()]
     assert shown["commit"] == git(root, "rev-parse", "HEAD").strip()
     assert memfs("recall", "one", "--json").json["hits"][0]["id"] == "x"
     assert git(root, "status", "--porcelain") == ""
 
 
-def test_rollback_of_the_whole_memory(root: Path, item: Path, memfs: Memfs) -> None:
+def test_restore_of_the_whole_memory(root: Path, item: Path, memfs: Memfs) -> None:
     """Without a target everything goes back, and what came later is removed."""
     memfs("remember", "later", "--id", "y")
-    shown = memfs("rollback", "HEAD~1", "--json").json
+    shown = memfs("restore", "--from", "HEAD~1", "--json").json
     assert [Path(path).stem for path in shown["removed"]] == ["y"]
     assert [entry["id"] for entry in memfs("list", "--json").json["items"]] == ["x"]
-    assert memfs("rollback", "HEAD").out == "Nothing differs from HEAD\n"
+    assert memfs("restore", "--from", "HEAD").err == "memfs: nothing differs from HEAD\n"
 
 
-def test_rollback_does_not_overwrite_an_uncommitted_edit(item: Path, memfs: Memfs) -> None:
+def test_restore_does_not_overwrite_an_uncommitted_edit(item: Path, memfs: Memfs) -> None:
     """A file with an edit that is not committed is a conflict, and the edit stays."""
     item.write_text(item.read_text().replace("two", "mine"))
-    ran = memfs("rollback", "HEAD~1", "x")
+    ran = memfs("restore", "--from", "HEAD~1", "x")
     assert ran.code == 1
     assert "memfs commit" in ran.err
     assert "mine" in item.read_text()
 
 
-def test_recover_lists_and_brings_back(root: Path, memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_restore_lists_and_brings_back(root: Path, memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a person removed before it was committed can be brought back by its id."""
-    assert memfs("recover", "--json").json == {"recoverable": []}
+    assert memfs("restore", "--displaced", "--json").json["recoverable"] == []
     monkeypatch.setenv("MEMFS_HISTORY_COMMIT", "session")
     path = root / memfs("remember", "precious", "--id", "x", "--json").json["path"]
     path.unlink()
     memfs("commit")
-    rows = memfs("recover", "--json").json["recoverable"]
+    rows = memfs("restore", "--displaced", "--json").json["recoverable"]
     assert [row["path"] for row in rows] == [path.relative_to(root).as_posix()]
-    assert memfs("recover", "x", "--json").json == {"restored": rows[0]["path"]}
+    assert memfs("restore", "x", "--displaced", "--json").json["restored"] == [rows[0]["path"]]
     assert memfs("show", "x", "--json").json["content"] == "precious"
 
 
@@ -158,20 +177,20 @@ def test_commit_names_edits_that_are_not_valid(root: Path, item: Path, memfs: Me
     assert configuration.relative_to(root).as_posix() in memfs("commit", "--json").json["skipped"]
 
 
-def test_rollback_over_an_invalid_edit_says_the_way_out(root: Path, item: Path, memfs: Memfs) -> None:
+def test_restore_over_an_invalid_edit_says_the_way_out(root: Path, item: Path, memfs: Memfs) -> None:
     """The hint does not send the person to a commit that would leave the file alone."""
     item.write_text("content: x\nttle: y\n")
-    ran = memfs("rollback", "HEAD~1", "x")
+    ran = memfs("restore", "--from", "HEAD~1", "x")
     assert ran.code == 1
     assert "memfs check" in ran.err
     assert f"git checkout -- {item.relative_to(root).as_posix()}" in ran.err
     git(root, "checkout", "--", item.relative_to(root).as_posix())
-    assert memfs("rollback", "HEAD~1", "x").code == 0
+    assert memfs("restore", "--from", "HEAD~1", "x").code == 0
 
 
 def test_log_follows_an_item_whose_path_changed(root: Path, item: Path, memfs: Memfs) -> None:
     """The log of an id goes on beyond a change of type, a move by hand, and the end of the item."""
-    memfs("remember", "--id", "x", "--replace", "--type", "rule")
+    memfs("update", "x", "--type", "rule")
     own = memfs("log", "x", "--json").json["revisions"]
     assert [revision["subject"] for revision in own] == ["Update: two", "Update: two", "Remember: one"]
     moved = next((root / "ContextMemory/memories/rule").rglob("x.yaml"))

@@ -25,7 +25,7 @@ def test_show_of_nothing_names_the_nearest(memfs: Memfs) -> None:
 def test_show_at_a_revision(root: Path, memfs: Memfs) -> None:
     """ID@REV and --as-of show an item as it was, also when it is gone now."""
     memfs("remember", "one", "--id", "x")
-    memfs("remember", "two", "--id", "x", "--replace")
+    memfs("update", "x", "two")
     assert memfs("show", "x@HEAD~1", "--json").json["content"] == "one"
     assert memfs("show", "x", "--as-of", "HEAD", "--json").json["content"] == "two"
     memfs("forget", "x")
@@ -66,7 +66,7 @@ def test_forget_prints_the_way_back(root: Path, memfs: Memfs) -> None:
     assert memfs("recall", "keep", "--json").json["hits"] == []
     assert "outdated" in git(root, "log", "-1", "--format=%B")
     command = ran.out.splitlines()[1].removeprefix("  to bring it back: memfs ").split()
-    assert command[0] == "rollback"
+    assert command[0] == "restore"
     assert memfs(*command).code == 0
     assert memfs("show", "x", "--json").json["content"] == "keep me"
     assert git(root, "status", "--porcelain") == ""

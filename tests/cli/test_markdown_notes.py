@@ -65,7 +65,7 @@ def test_importing_again_takes_what_changed_there(notes: Path, memfs: Any) -> No
     assert shown(memfs, "drawer")["title"] == "Cups"
     assert shown(memfs, "boil water")["metadata"]["author"] == "Bo"
     tea = shown(memfs, "boil water")["id"]
-    memfs("remember", "Boil it twice", "--id", tea, "--replace")
+    memfs("update", tea, "Boil it twice")
     (notes / "tea.md").write_text(NOTE.replace("Boil", "Heat"))
     told = memfs("import", str(notes))
     assert "1 edited here and left alone" in told.out
@@ -120,7 +120,7 @@ def test_refused_documents_are_left_out_where_asked(root: Path, memfs: Any, tmp_
         memfs("remember", f"text {name}", "--id", name)
     out = tmp_path / "out.jsonl"
     memfs("export", str(out))
-    memfs("remember", "another text", "--id", "a", "--replace")
+    memfs("update", "a", "another text")
     memfs("forget", "b")
     assert "--skip-refused" in memfs("import", str(out)).err
     told = memfs("import", str(out), "--skip-refused", "--json")

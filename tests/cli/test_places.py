@@ -13,7 +13,7 @@ from .conftest import Memfs
 def item(root: Path, memfs: Memfs) -> Path:
     """An item with two versions."""
     memfs("remember", "one", "--id", "x")
-    return root / memfs("remember", "two", "--id", "x", "--replace", "--json").json["path"]
+    return root / memfs("update", "x", "two", "--json").json["path"]
 
 
 @pytest.mark.parametrize("way", ["whole", "here", "below", "workspace", "content", "dotted"])
@@ -36,10 +36,10 @@ def test_every_verb_that_takes_an_item_takes_its_path(
     assert len(memfs("log", name, "--json").json["revisions"]) == 2
     assert "+content: two" in memfs("diff", "HEAD~1", name).out
     assert memfs("blame", name, "--lines", "--json").json["lines"]
-    assert memfs("edit", name, "--json").json["path"] == inner.as_posix()
+    assert memfs("update", name, "--edit", "--json").json["path"] == inner.as_posix()
     assert [row["id"] for row in memfs("list", "--path", name, "--json").json["items"]] == ["x"]
     assert memfs("recall", "two", "--path", name, "--json").json["hits"]
-    assert memfs("rollback", "HEAD~1", name, "--json").json["restored"] == [inner.as_posix()]
+    assert memfs("restore", "--from", "HEAD~1", name, "--json").json["restored"] == [inner.as_posix()]
     assert memfs("forget", name).code == 0
     assert len(memfs("log", name, "--json").json["revisions"]) == 4
 
@@ -63,14 +63,14 @@ def test_an_id_goes_before_a_folder_of_that_name(
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "../../../../../../../../etc/passwd.yaml"])
-@pytest.mark.parametrize("verb", ["show", "log", "blame", "edit", "forget"])
+@pytest.mark.parametrize("verb", ["show", "log", "blame", "update", "forget"])
 def test_a_path_outside_is_refused(
     root: Path, item: Path, memfs: Memfs, monkeypatch: pytest.MonkeyPatch, verb: str, name: str
 ) -> None:
     """What leads out of the workspace is named as that."""
     monkeypatch.chdir(root)
     monkeypatch.setenv("EDITOR", "true")
-    ran = memfs(verb, name)
+    ran = memfs(verb, name, *(["--edit"] if verb == "update" else []))
     assert ran.code == 1
     assert "the path leads out of the memory of this workspace" in ran.err
 

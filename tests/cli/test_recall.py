@@ -286,3 +286,12 @@ def test_a_deadline_gives_what_there_is(repeated: Memfs) -> None:
     assert ran.json["cut"].startswith("the deadline of 1e-07 s passed")
     assert "passed" in ran.err
     assert sorted(shown_ids(repeated, "--deadline", "60")) == ["a", "c"]
+
+
+def test_an_id_finds_its_item(memfs: Memfs) -> None:
+    """A question that is an id brings that item first, whatever its words, if it passes the filters."""
+    memfs("remember", "We chose PostgreSQL", "--id", "db-choice-7h2k9q")
+    memfs("remember", "The choice of db-choice-7h2k9q was db db db choice", "--id", "other")
+    found = memfs("recall", "db-choice-7h2k9q", "--json").json["hits"]
+    assert [hit["id"] for hit in found] == ["db-choice-7h2k9q", "other"]
+    assert memfs("recall", "db-choice-7h2k9q", "--type", "procedural", "--json").json["hits"] == []

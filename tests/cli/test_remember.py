@@ -126,20 +126,20 @@ def test_an_id_is_create_only(memfs: Memfs) -> None:
     assert memfs("remember", "one", "--id", "x").code == 0
     ran = memfs("remember", "two", "--id", "x")
     assert ran.code == 1
-    assert "--replace" in ran.err
+    assert "memfs update x" in ran.err
     assert memfs("show", "x", "--json").json["content"] == "one"
 
 
-def test_replace_changes_what_is_given_and_keeps_the_rest(root: Path, memfs: Memfs) -> None:
-    """--replace updates one item; its type, tags and the person's comments stay (faults row 5)."""
+def test_update_changes_what_is_given_and_keeps_the_rest(root: Path, memfs: Memfs) -> None:
+    """update changes one item; its type, tags and the person's comments stay (faults row 5)."""
     path = root / memfs("remember", "one", "--id", "x", "--type", "rule", "--tag", "a", "--json").json["path"]
     path.write_text(path.read_text() + "# my remark\n")
     memfs("commit")
-    assert memfs("remember", "two", "--id", "x", "--replace").code == 0
+    assert memfs("update", "x", "two").code == 0
     shown = memfs("show", "x", "--json").json
     assert (shown["content"], shown["type"], shown["tags"]) == ("two", "rule", ["a"])
     assert "# my remark" in path.read_text()
-    assert memfs("remember", "--id", "x", "--replace", "--title", "Named").code == 0
+    assert memfs("update", "x", "--title", "Named").code == 0
     assert memfs("show", "x", "--json").json["content"] == "two"
 
 
@@ -154,14 +154,15 @@ def test_a_kind_of_ones_own_gets_what_it_requires(root: Path, memfs: Memfs) -> N
     assert memfs("list", "--json").json["items"] == []
     told = memfs("remember", "Ada knows the depot", "--type", "social", "--data", "person=Ada", "--id", "ada", "--json")
     assert memfs("show", told.json["id"], "--json").json["data"] == {"person": "Ada"}
-    memfs("remember", "--id", "ada", "--replace", "--data", "team=depot")
+    memfs("update", "ada", "--data", "team=depot")
     assert memfs("show", "ada", "--json").json["data"] == {"person": "Ada", "team": "depot"}
     assert "--data: 'Ada' has no name and value" in memfs("remember", "x", "--data", "Ada").err
 
 
-def test_replace_needs_an_id(memfs: Memfs) -> None:
-    """Which item is to be changed must be said."""
-    assert memfs("remember", "x", "--replace").code == 2
+def test_replace_is_for_lines(memfs: Memfs) -> None:
+    """One item is changed by update, and remember says so."""
+    ran = memfs("remember", "x", "--replace")
+    assert (ran.code, "memfs update" in ran.err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -277,7 +278,7 @@ def test_what_list_prints_can_be_imported_elsewhere(memfs: Memfs, bare: Memfs, t
 
 def test_many_lines_are_one_commit_a_batch(root: Path, memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
     """1,001 lines are stored in three batches, each one commit."""
-    monkeypatch.setattr("memfs.doors.cli.remember._BATCH", 500)
+    monkeypatch.setattr("memfs.doors.cli.lines._BATCH", 500)
     before = int(git(root, "rev-list", "--count", "HEAD"))
     lines = "".join(json.dumps({"content": f"fact number {number}"}) + "\n" for number in range(1001))
     assert memfs("remember", "--file", "-", "--json", stdin=lines).json["stored"] == 1001
@@ -285,10 +286,10 @@ def test_many_lines_are_one_commit_a_batch(root: Path, memfs: Memfs, monkeypatch
     assert memfs("status", "--json").json["items"] == 1001
 
 
-def test_replacing_what_is_not_there_names_the_nearest(memfs: Memfs) -> None:
-    """A mistyped id with --replace makes no new item."""
+def test_updating_what_is_not_there_names_the_nearest(memfs: Memfs) -> None:
+    """A mistyped id makes no new item."""
     memfs("remember", "one", "--id", "deploy-day")
-    ran = memfs("remember", "two", "--id", "deploy-dya", "--replace")
+    ran = memfs("update", "deploy-dya", "two")
     assert ran.code == 1
     assert "deploy-day" in ran.err
     assert len(memfs("list", "--json").json["items"]) == 1
@@ -330,16 +331,70 @@ def test_help_names_the_types(memfs: Memfs) -> None:
 def test_an_agents_title_is_the_agents(root: Path, memfs: Memfs) -> None:
     """A change in an agent's name is the agent's in trust and history, one by a person is not (B2, row 18)."""
     memfs("remember", "never on Fridays", "--id", "deploy", "--title", "Deploying")
-    memfs("remember", "--replace", "--id", "deploy", "--tag", "ops", "--agent", "mole")
+    memfs("update", "deploy", "--tag", "ops", "--agent", "mole")
     assert memfs("show", "deploy", "--json").json["trust"] == "human"
     assert git(root, "log", "-1", "--format=%an").strip() == "mole"
-    memfs("remember", "--replace", "--id", "deploy", "--title", "Deploy at will", "--agent", "mole")
+    memfs("update", "deploy", "--title", "Deploy at will", "--agent", "mole")
     shown = memfs("show", "deploy", "--json").json
     assert (shown["trust"], shown["origin"]["agent"]) == ("agent", "mole")
     assert git(root, "log", "-1", "--format=%an").strip() == "mole"
-    memfs("remember", "--replace", "--id", "deploy", "--tag", "seen")
+    memfs("update", "deploy", "--tag", "seen")
     assert git(root, "log", "-1", "--format=%an").strip() != "mole"
     memfs("forget", "deploy", "--agent", "mole", "--session", "s")
     assert memfs("show", "deploy").code == 1
     assert memfs("undo", "--session", "s").code == 0
     assert memfs("show", "deploy", "--json").json["tags"] == ["seen"]
+
+
+def test_update_changes_every_field_that_a_person_may(memfs: Memfs) -> None:
+    """Importance, pin, status, expiry, tags and links are set by update, and taken back by it."""
+    memfs("remember", "We use MySQL", "--id", "mysql")
+    memfs("remember", "We use PostgreSQL", "--id", "pg", "--tag", "draft", "--tag", "db")
+    ran = memfs(
+        *("update", "pg", "--importance", "5", "--pin", "--status", "accepted", "--expires", "2999-01-01"),
+        *("--tag", "+ops", "--tag", "-draft", "--link", "mysql", "--link", "contradicts=mysql", "--title", "Database"),
+    )
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("Updated pg\n  ContextMemory/")
+    shown = memfs("show", "pg", "--json").json
+    assert (shown["importance"], shown["pinned"], shown["status"]) == (5, True, "accepted")
+    assert (shown["expires"], shown["tags"], shown["title"]) == ("2999-01-01T00:00:00Z", ["db", "ops"], "Database")
+    assert [(link["to"], link["relation"]) for link in shown["links"]] == [
+        ("mysql", "relates"),
+        ("mysql", "contradicts"),
+    ]
+    assert (shown["content"], shown["trust"]) == ("We use PostgreSQL", "human")
+    memfs("update", "pg", "--unpin", "--status", "", "--expires", "never", "--tag", "only", "--link", "-mysql")
+    shown = memfs("show", "pg", "--json").json
+    assert [shown[name] for name in ("pinned", "status", "expires", "tags", "links")] == [False, "", None, ["only"], []]
+    again = memfs("update", "pg", "--unpin", "--json").json
+    assert (again["changed"], again["id"]) == (False, "pg")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "hint"),
+    [
+        ([], 2, "--edit"),
+        (["--edit", "--pin"], 2, "leave out"),
+        (["--importance", "11"], 2, "0<=x<=10"),
+        (["--expires", "2020-01-01"], 2, "to come"),
+        (["--link", "nothing-such"], 1, "nothing-such"),
+        (["--type", "semantc"], 2, "did you mean 'semantic'?"),
+    ],
+)
+def test_what_update_cannot_do_is_refused_with_a_hint(memfs: Memfs, arguments: list[str], code: int, hint: str) -> None:
+    """A change that makes no sense is refused, the hint says what would be right, and nothing is changed."""
+    sha256 = memfs("remember", "x", "--id", "x", "--json").json["sha256"]
+    ran = memfs("update", "x", *arguments)
+    assert (ran.code, ran.out) == (code, "")
+    assert hint in ran.err
+    assert memfs("show", "x", "--json").json["sha256"] == sha256
+
+
+def test_a_status_that_an_agent_sets_is_the_agents(memfs: Memfs) -> None:
+    """What an agent claims of a person's item takes the person's trust off; how it weighs does not (B2)."""
+    memfs("remember", "x", "--id", "x")
+    memfs("update", "x", "--importance", "2", "--tag", "+seen", "--agent", "mole")
+    assert memfs("show", "x", "--json").json["trust"] == "human"
+    memfs("update", "x", "--status", "done", "--agent", "mole")
+    assert memfs("show", "x", "--json").json["trust"] == "agent"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -164,11 +165,14 @@ def test_editors_get_schemas_on_request_only(bare: Memfs, project: Path, memfs: 
     assert git(root, "status", "--porcelain", "-uall").count(".schemas") == 0
 
 
-def test_a_template_names_a_schema_only_where_there_is_one(memfs: Memfs, root: Path) -> None:
-    """``new`` writes the line for editors only beside exported schemas (K6)."""
-    first = root / memfs("new", "note", "--no-edit", "--id", "one", "--json").json["path"]
+def test_a_template_names_a_schema_only_where_there_is_one(
+    memfs: Memfs, root: Path, editor: Callable[[str], None]
+) -> None:
+    """``remember --edit`` writes the line for editors only beside exported schemas (K6)."""
+    editor("echo '# mine' >> \"$1\"")
+    first = root / memfs("remember", "--edit", "--type", "note", "--id", "one", "--json").json["path"]
     memfs("admin", "schema")
-    second = root / memfs("new", "note", "--no-edit", "--id", "two", "--json").json["path"]
+    second = root / memfs("remember", "--edit", "--type", "note", "--id", "two", "--json").json["path"]
     assert "$schema" not in first.read_text()
     named = second.read_text().splitlines()[0].partition("$schema=")[2]
     assert (second.parent / named).resolve().is_file()

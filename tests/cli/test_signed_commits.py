@@ -149,7 +149,7 @@ def test_forget_commits_nothing_and_can_be_taken_back(project: Path, bare: Memfs
     """An item that no commit holds is kept aside, and the printed command brings it back (D1)."""
     before = git(project, "rev-parse", "HEAD")
     ran = bare("-C", str(project), "forget", "port")
-    assert "to bring it back: memfs recover port" in ran.out
+    assert "to bring it back: memfs restore port --displaced" in ran.out
     assert git(project, "rev-parse", "HEAD") == before
-    assert bare("-C", str(project), "recover", "port").code == 0
+    assert bare("-C", str(project), "restore", "port", "--displaced").code == 0
     assert "8080" in bare("-C", str(project), "show", "port").out

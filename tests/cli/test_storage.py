@@ -48,7 +48,7 @@ def test_remember_says_where_it_went(memfs: Memfs, spare: Path) -> None:
     assert facts["durability"] == "fallback"
     assert memfs("recall", "second", "--json").json["hits"][0]["id"] == "second"
     assert "the first thing" in memfs("show", "first", "--raw").out
-    assert "secondary location" in memfs("edit", "first").err
+    assert "secondary location" in memfs("update", "first", "--edit").err
 
 
 @pytest.mark.usefixtures("full")

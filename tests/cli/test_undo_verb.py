@@ -19,7 +19,7 @@ def poisoned(root: Path, memfs: Memfs) -> Path:
     memfs("remember", "We deploy on Tuesdays", "--id", "deploy", "--agent", "planner", "--session", "s-1")
     memfs("remember", "Use PostgreSQL", "--id", "pg", "--agent", "planner", "--session", "s-1")
     bad = ("--agent", "mole", "--session", "s-2")
-    memfs("remember", "We deploy at night", "--id", "deploy", "--replace", *bad)
+    memfs("update", "deploy", "We deploy at night", *bad)
     memfs("remember", "Passwords belong into the wiki", "--id", "wiki", *bad)
     return root
 
@@ -41,7 +41,8 @@ def test_undo_says_what_it_will_do_and_does_it(poisoned: Path, memfs: Memfs) -> 
     assert memfs("show", "wiki").code == 1
     assert git(poisoned, "status", "--porcelain") == ""
     again = memfs("undo", "--session", "s-2")
-    assert again.out == "Nothing to undo\n"
+    assert (again.code, again.out) == (1, "")
+    assert again.err.startswith("memfs: nothing to undo")
     assert "2 commits had been taken back before" in again.err
     memfs("undo", "--commit", commit)
     assert memfs("show", "wiki", "--json").json["content"] == "Passwords belong into the wiki"
@@ -49,7 +50,7 @@ def test_undo_says_what_it_will_do_and_does_it(poisoned: Path, memfs: Memfs) -> 
 
 def test_undo_as_json(poisoned: Path, memfs: Memfs) -> None:
     """A script gets the steps, the files, what stays, and the commit (B2)."""
-    memfs("remember", "Passwords never belong into the wiki", "--id", "wiki", "--replace")
+    memfs("update", "wiki", "Passwords never belong into the wiki")
     found = memfs("undo", "--agent", "mole", "--json").json
     assert [step["subject"] for step in found["steps"]] == [
         "Remember: Passwords belong into the wiki",
@@ -64,8 +65,8 @@ def test_undo_as_json(poisoned: Path, memfs: Memfs) -> None:
 
 def test_undo_names_what_stays(poisoned: Path, memfs: Memfs) -> None:
     """What somebody edited later is told with the value it keeps, and what to do (B2)."""
-    memfs("remember", "Passwords never belong into the wiki", "--id", "wiki", "--replace")
-    memfs("remember", "We deploy at noon", "--id", "deploy", "--replace")
+    memfs("update", "wiki", "Passwords never belong into the wiki")
+    memfs("update", "deploy", "We deploy at noon")
     told = memfs("undo", "--session", "s-2")
     assert "wiki.yaml: it was edited since, and stays" in told.out
     assert "deploy.yaml content: We deploy at noon (without the later edit: We deploy on Tuesdays)" in told.out
@@ -77,7 +78,8 @@ def test_undo_needs_to_know_whose(memfs: Memfs) -> None:
     assert memfs("undo").code == 2
     assert memfs("undo", "--session", "s", "--commit", "HEAD").code == 2
     assert memfs("undo", "--commit", "nonsense").code == 1
-    assert memfs("undo", "--session", "nobody").out == "Nothing to undo\n"
+    nothing = memfs("undo", "--session", "nobody", "--json")
+    assert (nothing.code, nothing.json["error"]["message"]) == (1, "nothing to undo")
     assert memfs("undo", "--agent", "x", "--since", "someday").code == 2
 
 

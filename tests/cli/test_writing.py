@@ -1,4 +1,4 @@
-"""new and edit: a person's own editor."""
+"""remember --edit and update --edit: a person's own editor."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ Editor = Callable[[str], None]
 
 
 @pytest.mark.parametrize("kind", BUILT_IN, ids=lambda kind: kind.name)
-def test_new_writes_a_valid_file_of_every_kind(root: Path, memfs: Memfs, kind: object) -> None:
-    """new TYPE lays a template where it belongs; it is valid, and its schema line leads to an exported schema (K6)."""
+def test_every_kind_begins_with_a_valid_template(root: Path, memfs: Memfs, editor: Editor, kind: object) -> None:
+    """The editor gets a template where it belongs; it is valid, and its first line leads to a schema (K6)."""
     name = kind.name  # type: ignore[attr-defined]
     memfs("admin", "schema")
-    shown = memfs("new", name, "--title", 'A "quoted" title', "--no-edit", "--json")
+    editor("echo '# mine' >> \"$1\"")
+    shown = memfs("remember", "--edit", "--type", name, "--title", 'A "quoted" title', "--json")
     assert shown.code == 0, shown.err
-    assert shown.json["problems"] == []
+    assert (shown.json["stored"], "problems" in shown.json) == (True, False)
     path = root / shown.json["path"]
     first = path.read_text().splitlines()[0]
     assert first.startswith("# yaml-language-server: $schema=")
@@ -31,10 +32,10 @@ def test_new_writes_a_valid_file_of_every_kind(root: Path, memfs: Memfs, kind: o
     assert item["id"].startswith("a-quoted-title-")
 
 
-def test_new_opens_the_editor_on_a_terminal(root: Path, memfs: Memfs, editor: Editor, terminal: None) -> None:
+def test_remember_opens_the_editor_on_a_terminal(root: Path, memfs: Memfs, editor: Editor, terminal: None) -> None:
     """What the editor leaves is stored, searchable and committed as the person's own."""
     editor('echo "content: written in the editor" > "$1"')
-    ran = memfs("new", "semantic", "--id", "mine")
+    ran = memfs("remember", "--edit", "--type", "semantic", "--id", "mine")
     assert ran.code == 0, ran.err
     assert memfs("recall", "editor", "--json").json["hits"][0]["id"] == "mine"
 
@@ -42,30 +43,30 @@ def test_new_opens_the_editor_on_a_terminal(root: Path, memfs: Memfs, editor: Ed
 def test_a_template_left_as_it_was_is_taken_away(root: Path, memfs: Memfs, editor: Editor, terminal: None) -> None:
     """Closing the editor without a change leaves nothing behind."""
     editor("true")
-    ran = memfs("new", "semantic", "--id", "mine")
-    assert ran.out.startswith("Nothing written")
+    ran = memfs("remember", "--edit", "--type", "semantic", "--id", "mine")
+    assert (ran.out, ran.err) == ("Not stored\n", "memfs: the template was left as it was\n")
     assert memfs("list", "--json").json == {"items": [], "partial": False}
     assert git(root, "status", "--porcelain") == ""
 
 
-def test_new_keeps_a_text_that_is_wrong(root: Path, memfs: Memfs, editor: Editor, terminal: None) -> None:
+def test_remember_keeps_a_text_that_is_wrong(root: Path, memfs: Memfs, editor: Editor, terminal: None) -> None:
     """A mistake is reported with its line, and the text stays where the person can correct it."""
     editor('printf "content: fine\\ntgas: [a]\\n" > "$1"')
-    ran = memfs("new", "semantic", "--id", "mine")
+    ran = memfs("remember", "--edit", "--type", "semantic", "--id", "mine")
     assert ran.code == 1
     path = next((root / "ContextMemory/memories/semantic").rglob("mine.yaml"))
     assert f"{path.relative_to(root).as_posix()}:2" in ran.err
     assert "did you mean 'tags'?" in ran.err
-    assert "memfs edit" in ran.err
+    assert "memfs update mine --edit" in ran.err
     assert "tgas" in path.read_text()
 
 
-def test_new_refuses_what_cannot_be(memfs: Memfs) -> None:
+def test_remember_refuses_what_cannot_be(memfs: Memfs) -> None:
     """An unknown type, an unsafe id and a taken id are refused."""
     memfs("remember", "x", "--id", "taken")
-    assert "did you mean 'convention'?" in memfs("new", "convntion", "--no-edit").err
-    assert memfs("new", "semantic", "--id", "../x", "--no-edit").code == 1
-    ran = memfs("new", "rule", "--id", "Taken", "--no-edit")
+    assert "did you mean 'convention'?" in memfs("remember", "--edit", "--type", "convntion").err
+    assert memfs("remember", "--edit", "--type", "semantic", "--id", "../x").code == 1
+    ran = memfs("remember", "--edit", "--type", "rule", "--id", "Taken")
     assert ran.code == 1
     assert "taken" in ran.err
 
@@ -74,8 +75,8 @@ def test_edit_stores_what_the_editor_leaves(root: Path, memfs: Memfs, editor: Ed
     """After edit the item has the new text, in files, recall and history."""
     memfs("remember", "the old text", "--id", "x")
     editor("sed -i 's/old/new/' \"$1\"")
-    ran = memfs("edit", "x", "--json")
-    assert (ran.code, ran.json["changed"], ran.json["problems"]) == (0, True, [])
+    ran = memfs("update", "x", "--edit", "--json")
+    assert (ran.code, ran.json["changed"], "problems" in ran.json) == (0, True, False)
     assert memfs("recall", "new", "--json").json["hits"][0]["content"] == "the new text"
     assert git(root, "status", "--porcelain") == ""
     assert git(root, "log", "-1", "--format=%an").strip() == "Ada Person"
@@ -86,7 +87,7 @@ def test_edit_without_a_change_does_nothing(root: Path, memfs: Memfs, editor: Ed
     memfs("remember", "text", "--id", "x")
     before = git(root, "rev-parse", "HEAD")
     editor("true")
-    assert memfs("edit", "x").out.startswith("Unchanged ")
+    assert memfs("update", "x", "--edit").out.startswith("Unchanged ")
     assert git(root, "rev-parse", "HEAD") == before
 
 
@@ -94,7 +95,7 @@ def test_edit_reports_mistakes_and_keeps_the_text(root: Path, memfs: Memfs, edit
     """A mistake is named with file and line, exit 1; recall keeps the last good version; the next edit can mend it."""
     path = root / memfs("remember", "good text", "--id", "x", "--json").json["path"]
     editor("echo 'importance: very' >> \"$1\"")
-    ran = memfs("edit", "x", "--json")
+    ran = memfs("update", "x", "--edit", "--json")
     assert ran.code == 1
     problem = ran.json["problems"][0]
     assert (problem["code"], problem["field"]) == ("SchemaInvalid", "importance")
@@ -102,7 +103,7 @@ def test_edit_reports_mistakes_and_keeps_the_text(root: Path, memfs: Memfs, edit
     assert "your text is kept in" in ran.err
     assert memfs("recall", "good", "--json").json["hits"][0]["id"] == "x"
     editor("sed -i '/importance: very/d; s/good/mended/' \"$1\"")
-    assert memfs("edit", "x").code == 0
+    assert memfs("update", "x", "--edit").code == 0
     assert memfs("show", "x", "--json").json["content"] == "mended text"
 
 
@@ -110,12 +111,12 @@ def test_edit_offers_another_try_on_a_terminal(memfs: Memfs, editor: Editor, ter
     """After a mistake the person is asked whether to edit again, and sees each mistake once."""
     memfs("remember", "good text", "--id", "x")
     editor(f"echo 'importance: very' >> \"$1\"; echo . >> {tmp_path / 'calls'}")
-    ran = memfs("edit", "x", stdin="n\n")
+    ran = memfs("update", "x", "--edit", stdin="n\n")
     assert ran.code == 1
     assert ran.err.count("Edit again?") == 1
     assert ran.err.count("'very'") <= 1
     editor(f"sed -i '/importance: very/d' \"$1\"; echo . >> {tmp_path / 'calls'}")
-    assert memfs("edit", "x").code == 0
+    assert memfs("update", "x", "--edit").code == 0
     assert (tmp_path / "calls").read_text() == ".\n.\n"
 
 
@@ -123,9 +124,9 @@ def test_edit_by_path_and_of_nothing(memfs: Memfs, editor: Editor) -> None:
     """A path does as well as an id; what is not there is refused."""
     path = memfs("remember", "text", "--id", "x", "--json").json["path"]
     editor("sed -i 's/text/other/' \"$1\"")
-    assert memfs("edit", path).code == 0
-    assert memfs("edit", "nothing").code == 1
-    assert memfs("edit", "../../etc/passwd").code == 1
+    assert memfs("update", path, "--edit").code == 0
+    assert memfs("update", "nothing", "--edit").code == 1
+    assert memfs("update", "../../etc/passwd", "--edit").code == 1
 
 
 def test_edit_needs_an_editor_or_a_terminal(memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +134,7 @@ def test_edit_needs_an_editor_or_a_terminal(memfs: Memfs, monkeypatch: pytest.Mo
     monkeypatch.delenv("EDITOR", raising=False)
     monkeypatch.delenv("VISUAL", raising=False)
     memfs("remember", "text", "--id", "x")
-    ran = memfs("edit", "x")
+    ran = memfs("update", "x", "--edit")
     assert ran.code == 1
     assert "set EDITOR" in ran.err
 
@@ -142,7 +143,7 @@ def test_an_editor_that_fails_is_named(memfs: Memfs, editor: Editor) -> None:
     """An editor that ends with an error is a refusal, not a traceback."""
     memfs("remember", "text", "--id", "x")
     editor("exit 3")
-    ran = memfs("edit", "x")
+    ran = memfs("update", "x", "--edit")
     assert ran.code == 1
     assert "Editing failed" in ran.err
 
@@ -153,8 +154,8 @@ def test_an_unchanged_template_is_taken_away_in_scripts_too(
 ) -> None:
     """EDITOR=true leaves no placeholder text behind, on a terminal or not."""
     editor("true")
-    ran = memfs("new", "semantic", *arguments)
-    assert (ran.code, ran.out) == (0, "Nothing written: the template was left as it was\n")
+    ran = memfs("remember", "--edit", "--type", "semantic", *arguments)
+    assert (ran.code, ran.out) == (0, "Not stored\n")
     assert memfs("list", "--json").json == {"items": [], "partial": False}
     assert git(root, "status", "--porcelain") == ""
 
@@ -162,23 +163,24 @@ def test_an_unchanged_template_is_taken_away_in_scripts_too(
 def test_a_failing_editor_leaves_no_template(root: Path, memfs: Memfs, editor: Editor) -> None:
     """The untouched template goes; what was written stays and is named."""
     editor("exit 3")
-    ran = memfs("new", "semantic", "--id", "mine")
+    ran = memfs("remember", "--edit", "--type", "semantic", "--id", "mine")
     assert ran.code == 1
     assert "Editing failed" in ran.err
     assert "taken away" in ran.err
     assert memfs("list", "--json").json == {"items": [], "partial": False}
     editor('echo "content: begun" > "$1"; exit 3')
-    ran = memfs("new", "semantic", "--id", "mine")
+    ran = memfs("remember", "--edit", "--type", "semantic", "--id", "mine")
     assert ran.code == 1
     assert "mine.yaml" in ran.err
     assert memfs("show", "mine", "--json").json["content"] == "begun"
 
 
-def test_a_template_without_an_editor_is_told_to_be_one(memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nobody can edit, the file is written, not committed, and said to hold the template's words."""
+def test_without_an_editor_nothing_is_written(root: Path, memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nobody can edit, remember --edit refuses and says what to do."""
     monkeypatch.delenv("EDITOR", raising=False)
     monkeypatch.delenv("VISUAL", raising=False)
-    ran = memfs("new", "semantic", "--id", "mine")
-    assert ran.code == 0
-    assert "the template's words" in ran.err
-    assert len(memfs("status", "--json").json["hand_edits"]) == 1
+    ran = memfs("remember", "--edit", "--id", "mine")
+    assert (ran.code, "set EDITOR" in ran.err) == (1, True)
+    assert git(root, "status", "--porcelain") == ""
+    other = memfs("remember", "--edit", "--tag", "x")
+    assert (other.code, "in the editor" in other.err) == (2, True)

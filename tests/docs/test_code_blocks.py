@@ -95,7 +95,6 @@ COMMANDS: dict[str, list[str]] = {
     "forget": ["forget", "parcel-ids-are-base32", "--json"],
     "commit": ["commit", "--json"],
     "log": ["log", "--limit", "1", "--json"],
-    "rollback": ["rollback", "HEAD", "--json"],
     "status": ["status", "--json"],
     "check": ["check", "--json"],
     "stats": ["stats", "--json"],

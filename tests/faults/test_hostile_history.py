@@ -31,17 +31,23 @@ VERBS = (
     ("diff", "HEAD~1", "HEAD"),
     ("diff",),
     ("blame", "good"),
-    ("remember", "new", "--id", "new", "--replace"),
+    ("update", "new", "new"),
     ("remember", "new"),
     ("commit",),
-    ("rollback", "HEAD"),
-    ("rollback", "HEAD~1"),
+    ("restore", "--from", "HEAD"),
+    ("restore", "--from", "HEAD~1"),
     ("check",),
     ("stats",),
 )
 
 
-FEW = (("status",), ("log", "good"), ("show", "good", "--as-of", "HEAD"), ("remember", "new"), ("rollback", "HEAD"))
+FEW = (
+    ("status",),
+    ("log", "good"),
+    ("show", "good", "--as-of", "HEAD"),
+    ("remember", "new"),
+    ("restore", "--from", "HEAD"),
+)
 Work = Callable[..., None]
 
 
@@ -81,7 +87,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     made = tmp_path / "W"
     assert run(["init", str(made)]) == 0
     for text in ("a good neighbour", "a better neighbour"):
-        assert run(["-C", str(made), "remember", text, "--id", "good", "--type", "knowledge", "--replace"]) in (0, 1)
+        assert run(["-C", str(made), "update", "good", text, "--type", "knowledge"]) in (0, 1)
         assert run(["-C", str(made), "remember", text, "--id", "good", "--type", "knowledge"]) in (0, 1)
     return made
 
@@ -171,7 +177,7 @@ def test_13_a_strange_name_in_a_tree_is_never_made(root: Path, work: Work, mode:
         memories = tree(root, (b"40000", b"knowledge", kind), (mode, name, blob if mode == b"100644" else inner))
         content = tree(root, (b"40000", b"memories", memories), (mode, name, blob if mode == b"100644" else inner))
         at(root, commit(root, tree(root, (b"40000", b"ContextMemory", content))))
-        work((("rollback", "HEAD"),))
+        work((("restore", "--from", "HEAD"),))
     work()
 
 

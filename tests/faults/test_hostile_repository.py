@@ -25,7 +25,7 @@ VERBS: tuple[tuple[str, ...], ...] = (
     ("recall", "neighbour"),
     ("recall", "neighbour", "--json"),
     ("remember", "written in a hostile place", "--id", "new"),
-    ("remember", "written again", "--id", "new", "--replace"),
+    ("update", "new", "written again"),
     ("show", "good"),
     ("show", "good", "--as-of", "HEAD~1"),
     ("log",),
@@ -35,8 +35,8 @@ VERBS: tuple[tuple[str, ...], ...] = (
     ("blame", "good"),
     ("commit",),
     ("forget", "new"),
-    ("rollback", "HEAD~1"),
-    ("recover",),
+    ("restore", "--from", "HEAD~1"),
+    ("restore", "--displaced"),
     ("check",),
     ("check", "--fix"),
     ("check", "--integrity"),
@@ -99,7 +99,7 @@ def root(tmp_path: Path, git: Git, canaries: Canaries, monkeypatch: pytest.Monke
     made = tmp_path / "W"
     assert run(["init", str(made)]) == 0
     assert run(["-C", str(made), "remember", "a good neighbour", "--id", "good", "--type", "knowledge"]) == 0
-    assert run(["-C", str(made), "remember", "a better neighbour", "--id", "good", "--replace"]) == 0
+    assert run(["-C", str(made), "update", "good", "a better neighbour"]) == 0
     (made / ITEM).parent.mkdir(parents=True, exist_ok=True)
     planting.plant(made, canaries)
     monkeypatch.setenv("EDITOR", "true")
@@ -128,7 +128,7 @@ def test_41_nothing_planted_runs(root: Path, canaries: Canaries, engine: str, mo
     for config in root.glob(".git/config*"):
         config.write_text(config.read_text().replace('gpgSign = "true"', 'gpgSign = "false"'))
     for words in VERBS:
-        if words[0] != "rollback":  # which leaves uncommitted edits alone
+        if words[0] != "restore":  # which leaves uncommitted edits alone
             (root / "ContextMemory/memories/knowledge/byhand.yaml").write_text(f"content: edited before {words}\n")
         else:
             assert run(["commit"]) == 0

@@ -39,7 +39,7 @@ VERBS = [
     ["-C", "W", "config"],
     ["-C", "W", "commit"],
     ["-C", "W", "forget", "one"],
-    ["-C", "W", "rollback", "HEAD~1"],
+    ["-C", "W", "restore", "--from", "HEAD~1"],
     ["-C", "W", "admin", "gc"],
     ["-C", "W", "admin", "reindex"],
 ]

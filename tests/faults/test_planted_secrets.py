@@ -167,12 +167,12 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "tag": ("remember", "x", "--tag", "{}"),
     "context": ("remember", "x", "--context", "branch={}"),
     "session": ("remember", "x", "--agent", "a", "--session", "{}"),
-    "replace": ("remember", "--id", "harmless", "--replace", "--title", "{}"),
+    "replace": ("update", "harmless", "--title", "{}"),
     "import": ("remember", "--file", "lines.jsonl"),
-    "new": ("new", "semantic", "--no-edit", "--title", "{}"),
+    "edit": ("remember", "--edit", "--title", "{}"),
     "forget": ("forget", "harmless", "--reason", "{}"),
     "commit": ("commit", "-m", "{}"),
-    "rollback": ("rollback", "HEAD~1", "-m", "{}"),
+    "restore": ("restore", "--from", "HEAD~1", "-m", "{}"),
 }
 
 
@@ -376,7 +376,7 @@ def test_19_an_old_reason_lets_no_other_secret_in(workspace: Workspace) -> None:
 def test_19_allow_secret_on_the_command_line(
     command: str, workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``--allow-secret REASON`` does it for remember, its --file, new, edit and commit (B6)."""
+    """``--allow-secret REASON`` does it for remember, its --file and --edit, update and commit (B6)."""
     key = secret_samples.aws_key()
     root = workspace.root
     item = workspace.store.get("harmless")
@@ -391,8 +391,8 @@ def test_19_allow_secret_on_the_command_line(
     words = {
         "remember": ["remember", "x", key, "--id", "shown"],
         "import": ["remember", "--file", str(lines)],
-        "new": ["new", "semantic", "--id", "shown"],
-        "edit": ["edit", "harmless"],
+        "new": ["remember", "--edit", "--id", "shown"],
+        "edit": ["update", "harmless", "--edit"],
         "commit": ["commit"],
     }
     if command == "commit":

@@ -142,7 +142,7 @@ def import_many(workspace: Workspace) -> None:
 
 
 def bring_back(workspace: Workspace) -> None:
-    """As ``memfs recover NAME``; again, if it came to nothing before."""
+    """As ``memfs restore NAME --displaced``; again, if it came to nothing before."""
     if workspace.recovered.list():
         workspace.recovered.restore(NAMES[9])
 

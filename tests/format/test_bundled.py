@@ -55,7 +55,7 @@ def uncommented(text: str) -> str:
 
 @pytest.mark.parametrize("kind", BUILT_IN, ids=lambda kind: kind.name)
 def test_k6_every_kind_has_a_template_that_is_a_valid_item(kind: Kind) -> None:
-    """What ``memfs new`` starts from can be saved as it is, and its advice can be followed."""
+    """What ``memfs remember --edit`` starts from can be saved as it is, and its advice can be followed."""
     path = f"ContextMemory/{kind.folder}/x.yaml"
     text = template_text(kind.name)
 

@@ -163,12 +163,12 @@ def test_files_that_are_not_memfss_stay(code: Path, memfs: Said) -> None:
 
 
 def test_contents_set_aside_are_named(code: Path, memfs: Said) -> None:
-    """Bytes that ``memfs recover`` could bring back keep a deinit from going on (D2)."""
+    """Bytes that ``memfs restore --displaced`` could bring back keep a deinit from going on (D2)."""
     begin(code, memfs)
     (state,) = (path for path in (code / ".git/memfs").iterdir() if (path / "lock").exists())
     (state / "recovered").mkdir(exist_ok=True)
     (state / "recovered/x-0.kept").write_bytes(json.dumps({"path": ITEM}).encode() + b"\ncontent: x\n")
-    assert "memfs recover" in memfs(code, "deinit", code=1)
+    assert "memfs restore --displaced" in memfs(code, "deinit", code=1)
     memfs(code, "deinit", "--force")
     assert not (code / ".git/memfs").exists()
 

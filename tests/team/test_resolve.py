@@ -148,18 +148,18 @@ def test_what_a_person_left_invalid_is_not_taken(clones: Two, memfs: Memfs) -> N
     bo.write("content: [half\n")
     assert memfs(bo, "resolve", "--all").code == 0
     assert "half" not in bo.read()
-    name = memfs(bo, "recover", "--json").json["recoverable"][0]["name"]
+    name = memfs(bo, "restore", "--displaced", "--json").json["recoverable"][0]["name"]
     kept = next(bo.root.glob(f".git/memfs/*/recovered/{name}*"))
     assert "content: [half" in kept.read_text()
 
 
 def test_half_of_a_persons_work_is_set_aside(clones: Two, memfs: Memfs) -> None:
-    """Edits beside markers that are left cannot be told from git's lines: the file is kept for 'memfs recover'."""
+    """Edits beside markers that are left cannot be told from git's lines: the file is set aside."""
     _, bo = apart(clones)
     half = bo.read() + "# half way\n"
     bo.write(half)
     assert memfs(bo, "resolve", "--all").code == 0
-    name = memfs(bo, "recover", "--json").json["recoverable"][0]["name"]
+    name = memfs(bo, "restore", "--displaced", "--json").json["recoverable"][0]["name"]
     assert name.startswith("merge-")
     kept = next(bo.root.glob(f".git/memfs/*/recovered/{name}*"))
     assert half in kept.read_text()
@@ -585,7 +585,7 @@ def test_a_persons_choice_of_the_place_stands(clones: Two, memfs: Memfs) -> None
         bo.write(TEXT.replace("Frankfurt", f"Vienna of {name}"), place)
     assert memfs(bo, "resolve", "--all", "--json").json["files"][0]["outcome"] == "own"
     assert "Vienna of bo" in bo.read(places["bo"])
-    assert "merge-" in memfs(bo, "recover").out
+    assert "merge-" in memfs(bo, "restore", "--displaced").out
 
 
 def test_what_is_no_file_is_left(clones: Two, memfs: Memfs) -> None:

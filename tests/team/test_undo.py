@@ -287,7 +287,7 @@ def test_what_a_person_committed_for_an_agent_is_found(workspace: Workspace, git
     workspace.store.refresh()
     done = undo(workspace, session="bad-1")
     assert {one.id for one in done.files} == {"one", "three"}
-    assert [path for path, _ in done.left] == ["ContextMemory/memories/semantic/four.yaml"]
+    assert [one.path for one in done.left] == ["ContextMemory/memories/semantic/four.yaml"]
 
 
 def test_what_one_changed_and_changed_back_is_no_conflict(workspace: Workspace, write: Write) -> None:
@@ -477,7 +477,7 @@ def test_a_file_that_cannot_be_read_by_now_is_left(workspace: Workspace, write: 
     workspace.store.refresh()
     before = path.read_bytes()
     done = undo(workspace, session="bad-1")
-    assert [name for name, _ in done.left] == [broken]
+    assert [one.path for one in done.left] == [broken]
     assert (path.read_bytes(), workspace.store.get("n")) == (before, None)
 
 

@@ -5,12 +5,16 @@ A culprit, the commit that changed an answer, is shown here for every verb that 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from memfs.doors.cli.command import Unclear
-from memfs.doors.cli.output import as_json, clean, count, note, one_line, print_json, print_raw, styled, time_text
+from memfs.doors.cli.output import TEXT_ONLY, Note, as_json, clean, count, merge, one_line, styled
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from memfs.git.log import Revision
     from memfs.model import MemoryItem, Query
     from memfs.team.answer_diff import AnswerChange, Difference
@@ -19,6 +23,122 @@ if TYPE_CHECKING:
     from memfs.workspace import Workspace
 
 _BROUGHT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerEnd:
+    """One of two answers.
+
+    Attributes:
+        commit: the commit that was asked.
+        time: when it was made.
+        hits: ids of what it found, best first.
+    """
+
+    commit: str
+    time: datetime
+    hits: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RankedItem:
+    """An item in one of two answers.
+
+    Attributes:
+        rank: its place, from 1.
+        score: what it was ranked by.
+        item: of which these fields stand beside the others.
+    """
+
+    rank: int
+    score: float
+    item: MemoryItem = field(metadata=merge("title content status path"))
+
+    @classmethod
+    def of(cls, placed: PlacedHit | None) -> RankedItem | None:
+        """Where an item stands; None where it is in no answer."""
+        return None if placed is None else cls(placed.rank, round(placed.score, 6), placed.item)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeAuthor:
+    """The commit that changed an answer, and whose it is.
+
+    Attributes:
+        commit: the commit.
+        agent: whose it is.
+        session: of which session.
+        source: through which door it was written.
+        or_earlier: commits right before it that cannot be read: one of them may have done it.
+        brought: of a merge, the commits of the line that it joined.
+        taken_back: whether only the older revision has that commit.
+    """
+
+    commit: Revision
+    agent: str
+    session: str
+    source: str
+    or_earlier: tuple[str, ...]
+    brought: tuple[Revision, ...]
+    taken_back: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedHit:
+    """An item whose place or text differs.
+
+    Attributes:
+        id: its id.
+        kind: `came`, `went`, `moved`, `changed` or `slid`.
+        before: its place in the older answer; null where it was in none.
+        after: its place in the newer one.
+        fields: what it says otherwise.
+        by: the commit that did it; null where none can be named.
+    """
+
+    id: str
+    kind: str
+    before: RankedItem | None
+    after: RankedItem | None
+    fields: tuple[str, ...]
+    by: ChangeAuthor | None
+
+    @classmethod
+    def of(cls, change: AnswerChange) -> ChangedHit:
+        """What became of an item."""
+        by = None
+        if (one := change.by) is not None:
+            agent, session, source = (", ".join(values) for values in (one.agents, one.sessions, one.sources))
+            by = ChangeAuthor(
+                one.revision, agent, session, source, one.or_earlier, one.brought, taken_back=change.taken_back
+            )
+        places = (RankedItem.of(change.before), RankedItem.of(change.after))
+        return cls(change.id, change.fate.value, *places, change.fields, by)
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedAnswers:
+    """How an answer differs from one revision to another.
+
+    Attributes:
+        query: what was asked.
+        older: the older answer.
+        newer: the newer one.
+        now: what counted as the present in both.
+        same: whether they are the same.
+        changes: what differs.
+        difference: all of it.
+        waiting: how many writes are in no revision yet.
+    """
+
+    query: str
+    older: AnswerEnd
+    newer: AnswerEnd
+    now: datetime
+    same: bool
+    changes: tuple[ChangedHit, ...]
+    difference: Difference = field(metadata=TEXT_ONLY)
+    waiting: int = field(metadata=TEXT_ONLY)
 
 
 def culprit_json(culprit: Culprit) -> dict[str, Any]:
@@ -75,33 +195,31 @@ def revisions_of(written: str) -> tuple[str, str]:
     return older.strip(), newer.strip() or "HEAD"
 
 
-def compare(workspace: Workspace, asked: Query, written: str, as_json: bool) -> None:
-    """Print how the answer to a question differs from one revision to another."""
+def compared(workspace: Workspace, asked: Query, written: str) -> ComparedAnswers:
+    """How the answer to a question differs from one revision to another."""
     older, newer = revisions_of(written)
-    difference = workspace.teams.answers.between(asked, older, newer)
-    waiting = workspace.store.pending().count
-    if as_json:
-        print_json(_json(difference))
-    else:
-        _print(difference)
-    for sentence in difference.notes:
-        note(sentence)
-    if waiting and newer == "HEAD":
-        note(f"{count(waiting, 'write')} not committed yet, and not in it; 'memfs commit' commits them")
+    found = workspace.teams.answers.between(asked, older, newer)
+    first, last = (AnswerEnd(one.commit, one.time, one.ids) for one in (found.older, found.newer))
+    changes = tuple(map(ChangedHit.of, found.changes))
+    waiting = workspace.store.pending().count if newer == "HEAD" else 0
+    return ComparedAnswers(asked.text, first, last, found.now, not changes, changes, found, waiting)
 
 
-# -- for people ---------------------------------------------------------------------------------------------------
-def _print(difference: Difference) -> None:
-    older, newer = difference.older, difference.newer
-    print_raw(f"{_end(older)} .. {_end(newer)}  {styled(_counted(difference), bold=True)}")
-    slid = [one for one in difference.changes if one.fate == "slid"]
+def compared_text(answers: ComparedAnswers) -> Iterator[str | Note]:
+    """The same for people."""
+    difference = answers.difference
+    counted = styled(_counted(difference), bold=True)
+    yield f"{_end(difference.older)} .. {_end(difference.newer)}  {counted}"
     for change in difference.changes:
         if change.fate != "slid":
-            print_raw("")
-            _print_change(change)
-    if slid:
-        print_raw("")
-        print_raw(f"slid     {', '.join(f'{clean(one.id)} {_ranks(one)}' for one in slid)}")
+            yield ""
+            yield from _change_text(change)
+    if slid := [one for one in difference.changes if one.fate == "slid"]:
+        yield ""
+        yield f"slid     {', '.join(f'{clean(one.id)} {_ranks(one)}' for one in slid)}"
+    yield from map(Note, difference.notes)
+    if answers.waiting:
+        yield Note(f"{count(answers.waiting, 'write')} not committed yet, and not in it; 'memfs commit' commits them")
 
 
 def _end(answer: RevisionAnswer) -> str:
@@ -119,20 +237,20 @@ def _ranks(change: AnswerChange) -> str:
     return " -> ".join(map(str, dict.fromkeys(ranks)))
 
 
-def _print_change(change: AnswerChange) -> None:
+def _change_text(change: AnswerChange) -> Iterator[str]:
     item = (change.after or change.before).item  # type: ignore[union-attr]
     word = styled(f"{change.fate.value:<8}", fg=_COLOURS[change.fate.value])
     said = one_line(item.title or item.content, 60)
-    print_raw(f"{word} {styled(clean(change.id), bold=True)}  {_ranks(change)}  {said}")
+    yield f"{word} {styled(clean(change.id), bold=True)}  {_ranks(change)}  {said}"
     for line in _texts(change):
-        print_raw(f"         {line}")
+        yield f"         {line}"
     if change.by is None:
-        print_raw(f"         {styled('no commit can be named', dim=True)}")
+        yield f"         {styled('no commit can be named', dim=True)}"
         return
     back = " (only the older revision has it)" if change.taken_back else ""
-    print_raw(f"         by {head_line(change.by.revision)}{back}")
+    yield f"         by {head_line(change.by.revision)}{back}"
     for line in filter(None, (whose(change.by), *remarks(change.by))):
-        print_raw(f"            {line}")
+        yield f"            {line}"
 
 
 def _texts(change: AnswerChange) -> list[str]:
@@ -145,39 +263,3 @@ def _texts(change: AnswerChange) -> list[str]:
             lines.append(f"{name}: {old or '-'} -> {new or '-'}")
     others = [name for name in change.fields if name not in (*_TEXTS, "updated")]
     return [*lines, *([f"also {', '.join(others)}"] if others else [])]
-
-
-# -- for scripts --------------------------------------------------------------------------------------------------
-def _json(difference: Difference) -> dict[str, Any]:
-    return {
-        "query": difference.query.text,
-        "older": _end_json(difference.older),
-        "newer": _end_json(difference.newer),
-        "now": time_text(difference.now),
-        "same": not difference.changes,
-        "changes": [_change_json(change) for change in difference.changes],
-    }
-
-
-def _end_json(answer: RevisionAnswer) -> dict[str, Any]:
-    return {"commit": answer.commit, "time": time_text(answer.time), "hits": list(answer.ids)}
-
-
-def _change_json(change: AnswerChange) -> dict[str, Any]:
-    by = change.by and culprit_json(change.by) | {"taken_back": change.taken_back}
-    return {
-        "id": change.id,
-        "kind": change.fate.value,
-        "before": _place_json(change.before),
-        "after": _place_json(change.after),
-        "fields": list(change.fields),
-        "by": by,
-    }
-
-
-def _place_json(placed: PlacedHit | None) -> dict[str, Any] | None:
-    if placed is None:
-        return None
-    item: MemoryItem = placed.item
-    facts = {"title": item.title, "content": item.content, "status": item.status, "path": item.path}
-    return {"rank": placed.rank, "score": round(placed.score, 6), **facts}

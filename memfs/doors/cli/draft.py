@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from memfs.doors.cli.command import Unclear
 from memfs.doors.cli.filters import pair, when
 from memfs.doors.cli.streams import read_input
 from memfs.errors import ItemSyntaxError, MemfsError
@@ -39,7 +40,7 @@ _WRITTEN_BY_STORE = frozenset({"path", "sha256", "score", "reasons", "stale", "u
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """The options of ``remember``; None or empty means not given."""
+    """What the options of ``remember`` and ``update`` say of an item; None or empty means not given."""
 
     type: str | None = None
     title: str | None = None
@@ -69,8 +70,12 @@ class Draft:
             data=self.data,
         )
 
-    def over(self, item: MemoryItem, content: str | None) -> MemoryItem:
-        """The item with the given text and options, and everything else as it was."""
+    def changes(self, item: MemoryItem, content: str | None, *, claims: bool = False) -> dict[str, Any]:
+        """The fields of an item that the given text and options change, with their new values.
+
+        Args:
+            claims: whether something else is changed that the item claims.
+        """
         changes: dict[str, Any] = {
             "memory_type": self.type,
             "title": self.title,
@@ -81,10 +86,10 @@ class Draft:
         }
         if content is not None:  # new words are their writer's; changed circumstances leave the writer as he was
             changes |= {"content": content, "origin": self.origin(), "trust": self._trust()}
-        elif self.agent and any(value is not None for name, value in changes.items() if name != "tags"):
+        elif self.agent and (claims or any(value is not None for name, value in changes.items() if name != "tags")):
             changes["trust"] = lower_trust(item.trust, Trust.AGENT.value)  # who vouched for it saw none of this
             changes["origin"] = self.origin() if self.title else None
-        return item.replace(**{name: value for name, value in changes.items() if value is not None})
+        return {name: value for name, value in changes.items() if value is not None}
 
     def origin(self) -> Origin:
         """Who writes, as the options say."""
@@ -141,6 +146,22 @@ def draft(*, context: tuple[str, ...], data: tuple[str, ...], time: str | None, 
     pairs = dict(pair(written) for written in context)
     own = dict(pair(written, "--data person=Ada") for written in data)
     return Draft(context=pairs, data=own, time=when(time, "time"), **given)
+
+
+def text_of(words: tuple[str, ...]) -> str | None:
+    """The text that the words of a command line are, or that standard input holds; None where there are no words.
+
+    Raises:
+        Unclear: it is blank, or there are words beside '-'.
+    """
+    if not words:
+        return None
+    if words[0] == "-" and len(words) > 1:
+        raise Unclear("'-' reads the text from standard input", "leave out the other words")
+    content = standard_input().rstrip("\r\n") if words == ("-",) else " ".join(words)
+    if not content.strip():
+        raise Unclear("the text is blank", "give one, or '-' to read standard input")
+    return content
 
 
 def standard_input() -> str:

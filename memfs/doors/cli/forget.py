@@ -116,5 +116,5 @@ def _remove(workspace: Workspace, items: list[MemoryItem], reason: str) -> None:
 
 def _undo(item: MemoryItem, revision: str | None) -> str | None:
     if revision == RECOVERED:
-        return f"memfs recover {item.id}"
-    return f"memfs rollback {revision[:12]} {item.id}" if revision else None
+        return f"memfs restore {item.id} --displaced"
+    return f"memfs restore {item.id} --from {revision[:12]}" if revision else None

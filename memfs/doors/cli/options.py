@@ -16,7 +16,7 @@ import click
 
 from memfs.config_names import SETTINGS_FILE
 from memfs.doors.cli.command import wants_json
-from memfs.doors.cli.output import MERGE, OMIT, day, note, one_line, render
+from memfs.doors.cli.output import MERGE, OMIT, Note, day, one_line, render
 from memfs.doors.cli.streams import is_interactive
 from memfs.errors import ContentError, EraseRefused, ItemNotFound, MemfsError, PathEscape, SecretDetected
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES
@@ -101,14 +101,16 @@ def secrets_in(data: bytes, path: str) -> list[MemfsError]:
     return []
 
 
-def note_likely(item: MemoryItem) -> None:
-    """Say that a stored text may hold a key nobody has a rule for."""
+def likely_notes(item: MemoryItem) -> Iterator[Note]:
+    """That a stored text may hold a key nobody has a rule for."""
     from memfs.format.secrets import find_likely, reason_in
 
     found = [] if reason_in(item.metadata) else find_likely(f"{item.title}\n{item.content}")
     if found:
-        note(f"line {max(found[0].line - 1, 1)} holds a long word without any order; if it is a key, take it out:")
-        note(f"memfs forget {item.id}")
+        yield Note(
+            f"line {max(found[0].line - 1, 1)} holds a long word without any order; if it is a key, take it out:"
+        )
+        yield Note(f"memfs forget {item.id}")
 
 
 def reference(workspace: Workspace, written: str) -> str:

@@ -291,9 +291,9 @@ def recall(
 ) -> FoundItems | None:
     """Find what was remembered, best first.
 
-    QUERY is a question or a few words; an item is found when it shares at least one word with it, in whatever form.
-    An empty QUERY brings the newest items. What mounted workspaces hold is found, too; such ids begin with the mount's
-    name.
+    QUERY is a question or a few words; an item is found when it shares at least one word with it, in whatever form. An
+    id finds its item. An empty QUERY brings the newest items. What mounted workspaces hold is found, too; such ids
+    begin with the mount's name.
     """
     if diff is not None:
         _refuse_beside_diff(ctx, {"--as-of": as_of, "--fenced": fenced, "--explain": explain})
@@ -301,9 +301,11 @@ def recall(
         past = past_at(workspace, as_of) if as_of is not None else None
         asked = _query(workspace, " ".join(question), limit, chosen, past)
         if diff is not None:
-            from memfs.doors.cli.answer_diff import compare  # rarely asked for
+            from memfs.doors.cli.answer_diff import compared, compared_text  # rarely asked for
+            from memfs.doors.cli.output import render
 
-            compare(workspace, asked, diff, wants_json(ctx))
+            answers = compared(workspace, asked, diff)
+            render(answers, compared_text(answers), json=wants_json(ctx))
             return None
         answer = _search(workspace, asked, own, past, prove=wants_json(ctx), fenced=fenced)
         quoted = fence(answer.hits) if fenced else None

@@ -33,7 +33,7 @@ _BY_TOOL = {
     "memfs log lists": "memory_history lists",
     "memfs log shows": "memory_history shows",
     "see memfs log": "see memory_history",
-    "memfs recover lists": "memory_restore with revision 'recovered' brings back",
+    "memfs restore --displaced lists": "memory_restore with revision 'recovered' brings back",
 }
 
 

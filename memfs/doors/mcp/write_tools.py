@@ -77,8 +77,8 @@ def delete(desk: Desk, caller: Caller, given: Given) -> ToolResult:
     """``memory_delete``."""
     gone = desk.past.delete(given["id"], given.get("reason", ""), caller, given.get("expected"))
     revision, uncommitted = gone.revision[:12], gone.revision == RECOVERED
-    by_hand = f"memfs rollback {revision} {gone.item.id}" if revision else ""
-    by_hand = f"memfs recover {gone.item.id}" if uncommitted else by_hand
+    by_hand = f"memfs restore {gone.item.id} --from {revision}" if revision else ""
+    by_hand = f"memfs restore {gone.item.id} --displaced" if uncommitted else by_hand
     kept = "no commit holds it, and it is kept aside for 30 days" if uncommitted else "its history stays"
     lines = [f"Deleted {gone.item.id} (trust {gone.item.trust}); {kept}."]
     back = f"memory_restore {gone.item.id} brings it back"

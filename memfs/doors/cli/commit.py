@@ -1,0 +1,82 @@
+"""``commit``: commit what waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import click
+
+from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.options import allow_in, allow_secret_option
+from memfs.doors.cli.output import TEXT_ONLY, Note, clean, count, problems_note, styled
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryCommit:
+    """What was committed, and what was not.
+
+    Attributes:
+        commits: ids of the commits.
+        adopted: files in them that were edited by hand.
+        skipped: files left alone, as something else is staged for them, they are invalid or hold a secret.
+        waiting: how many changes are still to be committed.
+        reason: why they wait.
+        remarks: what there is to say beside it.
+    """
+
+    commits: tuple[str, ...]
+    adopted: tuple[str, ...]
+    skipped: tuple[str, ...]
+    waiting: int
+    reason: str
+    remarks: tuple[Note, ...] = field(metadata=TEXT_ONLY)
+
+    @property
+    def exit_code(self) -> int:
+        """1 where something waits."""
+        return int(bool(self.reason))
+
+
+def _text(done: MemoryCommit) -> Iterator[str | Note]:
+    for name in done.commits:
+        yield f"Committed {styled(name[:12], fg='yellow')}"
+    for path in done.adopted:
+        yield f"  {clean(path)} {styled('(edited by hand)', dim=True)}"
+    if not done.commits:
+        yield "Nothing was committed" if done.skipped or done.reason else "Nothing to commit"
+    yield from done.remarks
+
+
+@verb("commit", text=_text, example='memfs commit\nmemfs commit -m "Decisions of the March meeting"')
+@click.option("-m", "--message", default="", help="The commit's message, instead of one made from what changed.")
+@click.option("--include-staged", is_flag=True, help="Also files for which something else is staged in git.")
+@allow_secret_option
+@click.pass_context
+def commit(ctx: click.Context, message: str, include_staged: bool, allow_secret: str) -> MemoryCommit:
+    """Commit what waits: what memfs wrote, and the edits that people made by hand.
+
+    Only files of memfs are committed, whatever else is staged. Commits are signed where git's commit.gpgsign says so;
+    the repository's hooks do not run. Exit code 1 when git is busy or a commit cannot be signed: changes still wait.
+    """
+    with opened(ctx) as workspace:
+        if allow_secret:
+            allow_in(workspace, workspace.checker.leaking_edits(), allow_secret)
+        done = workspace.store.flush(adopt=True, include_staged=include_staged, message=message, asked=True)
+        hooks = workspace.repository.skipped_hooks() if done.commits else ()
+        invalid = [path for path in workspace.checker.invalid_edits() if path not in done.skipped]
+        leaking = workspace.checker.leaking_edits()
+        problems = workspace.store.problems()
+    staged = "is left alone: something else is staged for it (--include-staged takes it too)"
+    remarks = [Note(f"{path} {staged}") for path in done.skipped]
+    for path in invalid:
+        why = "holds what looks like a secret (--allow-secret REASON lets it stay)" if path in leaking else "is invalid"
+        remarks.append(Note(f"{path} is left alone: it {why}, see 'memfs check'"))
+    if done.reason:
+        remarks.append(Note(f"{count(done.waiting, 'change')} still to commit: {done.reason}"))
+    if hooks:
+        remarks.append(Note(f"the hooks of this repository did not run: {', '.join(hooks)}"))
+    left = (*done.skipped, *invalid)
+    return MemoryCommit(
+        done.commits, done.adopted, left, done.waiting, done.reason, (*remarks, *problems_note(len(problems)))
+    )

@@ -1,0 +1,98 @@
+"""``restore``: bring back an earlier state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memfs.doors.cli.command import Unclear, complete_ids, opened, verb
+from memfs.doors.cli.commit_report import land
+from memfs.doors.cli.options import named
+from memfs.doors.cli.output import TEXT_ONLY, Note, Table, clean, count, styled
+
+if TYPE_CHECKING:
+    from memfs.admin.recover import Recoverable
+
+
+@dataclass(frozen=True, slots=True)
+class Restoration:
+    """What was brought back, or would be.
+
+    Attributes:
+        restored: files that are as they were.
+        removed: files that were not there then.
+        commit: the commit that does it; null where there is none.
+        dry_run: whether nothing was changed.
+        recoverable: what could be brought back, where that was asked; newest first.
+        note: what there is to say beside it.
+    """
+
+    restored: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    commit: str | None = None
+    dry_run: bool = False
+    recoverable: tuple[Recoverable, ...] = ()
+    note: str = field(default="", metadata=TEXT_ONLY)
+
+
+def _text(done: Restoration) -> Iterator[Any]:
+    for path in done.restored:
+        yield f"{'Would restore' if done.dry_run else 'Restored'} {clean(path)}"
+    for path in done.removed:
+        yield f"{'Would remove' if done.dry_run else 'Removed'} {clean(path)}"
+    if done.commit:
+        yield f"Committed {styled(done.commit[:12], fg='yellow')}"
+    yield Table([(row.name, f"{row.time:%Y-%m-%d %H:%M}", row.path) for row in done.recoverable], dim=(1,))
+    if done.note:
+        yield Note(done.note)
+
+
+@verb(
+    "restore",
+    text=_text,
+    example="memfs restore use-postgresql-for-transactions-7h2k9q --from HEAD~1\n"
+    "memfs restore --from 2026-03-01 --dry-run\nmemfs restore --displaced",
+)
+@click.argument("target", required=False, metavar="[ID|PATH]", shell_complete=complete_ids)
+@click.option("--from", "revision", metavar="REV", help="As of this revision or date: HEAD~3, a branch, 2026-03-01.")
+@click.option("--displaced", is_flag=True, help="What was written and is in no commit; without ID, list it.")
+@click.option("--dry-run", is_flag=True, help="Only say what would change.")
+@click.option("-m", "--message", default="", help="The commit's message.")
+@click.pass_context
+def restore(
+    ctx: click.Context, target: str | None, revision: str | None, displaced: bool, dry_run: bool, message: str
+) -> Restoration:
+    """Bring back an item, a folder or the whole memory as it was, as a new commit; history is never rewritten.
+
+    Where history.commit is manual the files are brought back for you to commit. A file edited by hand since its last
+    commit is not overwritten: commit the edit or undo it first.
+
+    With --displaced it brings back what memfs had written and no commit holds, such as what an edit by hand displaced.
+    A content called damaged-... is the copy of what 'memfs check --fix' replaced: the error names its file.
+    'memfs admin backup restore' makes a workspace anew from a backup.
+    """
+    if displaced == (revision is not None):
+        backup = target is not None and target.endswith(".tar")
+        hint = "name a revision with --from REV ('memfs log' lists them), or give --displaced"
+        raise Unclear("from where?", "'memfs admin backup restore' takes a backup" if backup else hint)
+    if displaced and (dry_run or message):
+        raise Unclear("--displaced brings back one content: leave out --dry-run and --message")
+    with opened(ctx) as workspace:
+        if revision is None and target is None:
+            rows = tuple(workspace.recovered.list())
+            return Restoration(recoverable=rows, note=count(len(rows), "displaced content"))
+        if revision is None:
+            path = workspace.recovered.restore(str(target))
+            land(workspace, None)
+            return Restoration((path,))
+        done = workspace.history.rollback(revision, named(workspace, target), message=message, dry_run=dry_run)
+        waits = workspace.store.by_hand and not dry_run
+    note = ""
+    if not (done.restored or done.removed):
+        note = f"nothing differs from {revision}"
+    elif waits:
+        note = "commit these files with git, or 'memfs commit'"
+    return Restoration(done.restored, done.removed, done.commit, dry_run, note=note)

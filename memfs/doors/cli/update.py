@@ -1,0 +1,221 @@
+"""``update``: change fields of an item, or edit its file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memfs.doors.cli.command import Unclear, complete_ids, complete_types, opened, verb
+from memfs.doors.cli.commit_report import SOURCE, CommitReport, land
+from memfs.doors.cli.draft import draft, text_of
+from memfs.doors.cli.filters import known_type, when
+from memfs.doors.cli.options import allow_secret_option, likely_notes, reference
+from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, clean, styled
+from memfs.errors import ContentError, ItemNotFound
+from memfs.model.item import Link
+from memfs.store.authorship import signed_by
+from memfs.store.searcher import path_of
+
+if TYPE_CHECKING:
+    from memfs.doors.cli.editor import FileFault
+    from memfs.model import MemoryItem
+    from memfs.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdatedItem:
+    """What became of an item.
+
+    Attributes:
+        id: its id.
+        path: its file.
+        sha256: of the file; not where that is invalid.
+        changed: whether it is another than before.
+        problems: with --edit, what is wrong with the file.
+        landed: how safe it is.
+        remarks: what there is to say beside it.
+    """
+
+    id: str
+    path: str
+    sha256: str = field(default="", metadata=OMIT)
+    changed: bool
+    problems: tuple[FileFault, ...] = field(default=(), metadata=OMIT)
+    landed: CommitReport = field(metadata=MERGE)
+    remarks: tuple[Any, ...] = field(metadata=TEXT_ONLY)
+
+    @property
+    def exit_code(self) -> int:
+        """1 where the file is invalid now."""
+        return int(bool(self.problems))
+
+
+def _text(done: UpdatedItem) -> Iterator[Any]:
+    yield f"{'Updated' if done.changed else 'Unchanged'} {styled(done.id, fg='green', bold=True)}"
+    yield f"  {clean(done.path)}"
+    yield from done.remarks
+    yield from done.landed.remarks()
+
+
+@verb(
+    "update",
+    text=_text,
+    example='memfs update deploy-day "We deploy on Tuesdays" --tag +ops --tag -draft\n'
+    "memfs update use-postgresql --importance 5 --pin --expires 2027-01-01\n"
+    "memfs update use-postgresql --link supersedes=use-mysql\nmemfs update use-postgresql --edit",
+)
+@click.argument("id", metavar="ID", shell_complete=complete_ids)
+@click.argument("text", nargs=-1, metavar="[TEXT]...")
+@click.option("--title", help="A short name.")
+@click.option("--type", "type", metavar="TYPE", shell_complete=complete_types, help="What sort of memory.")
+@click.option(
+    "--tag", "tags", multiple=True, metavar="[+|-]TAG", help="+TAG adds, -TAG removes; TAG alone: only these."
+)
+@click.option(
+    "--importance", type=click.FloatRange(0, 10), metavar="NUMBER", help="Its weight in recall, 0 to 10; 1 is usual."
+)
+@click.option("--pin/--unpin", "pinned", default=None, help="Never prune, archive or fade it.")
+@click.option("--status", help="The stage of a plan or a convention, such as done or accepted; '' for none.")
+@click.option("--expires", metavar="DATE", help="When it stops being true; 'never' takes that back.")
+@click.option("--link", "links", multiple=True, metavar="[RELATION=]ID", help="Link it to another item; -ID removes.")
+@click.option("--context", multiple=True, metavar="KEY=VALUE", help="A circumstance to match at recall.")
+@click.option("--data", multiple=True, metavar="KEY=VALUE", help="A field of its type's own.")
+@click.option("--time", metavar="WHEN", help="When it happened: a date, a time, or an age such as 2d.")
+@click.option("--agent", metavar="NAME", help="The agent that changes it; otherwise a person does.")
+@click.option("--session", metavar="NAME", help="The session it does so in.")
+@click.option("--edit", is_flag=True, help="Open its file in your editor ($VISUAL, $EDITOR) instead.")
+@allow_secret_option
+@click.pass_context
+def update(
+    ctx: click.Context,
+    /,
+    id: str,
+    text: tuple[str, ...],
+    edit: bool,
+    allow_secret: str,
+    agent: str | None,
+    session: str | None,
+    **given: Any,
+) -> UpdatedItem:
+    """Change an item: its text where one is given ('-' reads standard input), and the fields that are named.
+
+    What is not named stays, also what a person wrote into the file beside it. New words are their writer's; the
+    commit names who changed the rest, and what an agent claims of an item leaves it an agent's trust at most. After
+    --edit your text stays in the file even if it is wrong; until it is right, recall uses the last good version.
+    'memfs restore' brings back what an item was.
+
+    Exit code 1: refused, or the edited file is invalid.
+    """
+    asked = bool(text) or any(value is not None and value != () for value in given.values())
+    if edit and asked:
+        raise Unclear("with --edit everything is changed in the editor", "leave out the text and the other options")
+    if not (edit or asked):
+        raise Unclear("nothing to change", "give a text, a field such as --title or --tag, or --edit")
+    with opened(ctx) as workspace:
+        if edit:
+            return _edit(workspace, id, allow_secret)
+        return _update(workspace, id, text_of(text), allow_secret, agent=agent, session=session, **given)
+
+
+def _edit(workspace: Workspace, name: str, allow_secret: str) -> UpdatedItem:
+    from memfs.doors.cli.editor import edit_file  # most changes name their fields
+
+    done = edit_file(workspace, name, _path_of(workspace, name), allow_secret)
+    item = workspace.store.read(done.path) if not done.errors else None
+    return UpdatedItem(
+        id=item.id if item else name,
+        path=done.path,
+        sha256=item.sha256 if item else "",
+        changed=done.changed,
+        problems=done.faults(),
+        landed=land(workspace, item),
+        remarks=tuple(done.remarks()),
+    )
+
+
+def _update(
+    workspace: Workspace,
+    name: str,
+    content: str | None,
+    allow_secret: str,
+    *,
+    tags: tuple[str, ...],
+    links: tuple[str, ...],
+    importance: float | None,
+    pinned: bool | None,
+    status: str | None,
+    expires: str | None,
+    **given: Any,
+) -> UpdatedItem:
+    fields: dict[str, Any] = {"id": None, "phase": None, "role": None, "tool": None, "tags": ()}
+    wanted = draft(**fields, **given).in_branch_of(workspace.parts.policy.agent)
+    if wanted.type is not None:
+        known_type(workspace, wanted.type)
+    before = workspace.store.find(reference(workspace, name))
+    own = {"importance": importance, "pinned": pinned, "status": status}
+    changes: dict[str, Any] = {key: value for key, value in own.items() if value is not None}
+    if expires is not None:
+        changes["expires"] = None if expires == "never" else _to_come(workspace, expires)
+    if tags:
+        changes["tags"] = _tags(before, tags)
+    if links:
+        changes["links"] = _links(workspace, before, links)
+    changes |= wanted.changes(before, content, claims=bool({"status", "expires"} & changes.keys()))
+    with signed_by(wanted.origin()):  # not the author of what is changed
+        item = workspace.update(before.id, expected=before.sha256, source=SOURCE, allow_secret=allow_secret, **changes)
+    return UpdatedItem(
+        id=item.id,
+        path=item.path,
+        sha256=item.sha256,
+        changed=item.sha256 != before.sha256,
+        landed=land(workspace, item),
+        remarks=tuple(likely_notes(item)) if content else (),
+    )
+
+
+def _to_come(workspace: Workspace, written: str) -> Any:
+    moment = when(written, "expires")
+    if moment is None or moment <= workspace.parts.clock():
+        raise Unclear(f"--expires: {written} is past", "name a day to come, such as 2027-01-01, or 'never'")
+    return moment
+
+
+def _tags(item: MemoryItem, written: Sequence[str]) -> tuple[str, ...]:
+    """The tags that an item gets: those written without a sign instead of its own, else its own, more or less some."""
+    plain = [tag for tag in written if tag[:1] not in ("+", "-")]
+    gone = {tag[1:] for tag in written if tag.startswith("-")}
+    added = [tag[1:] for tag in written if tag.startswith("+")]
+    return tuple(tag for tag in dict.fromkeys([*(plain or item.tags), *added]) if tag not in gone)
+
+
+def _links(workspace: Workspace, item: MemoryItem, written: Sequence[str]) -> tuple[Link, ...]:
+    links = list(item.links)
+    for one in written:
+        relation, equals, name = one.partition("=")
+        name = name if equals else one
+        if name.startswith("-"):
+            links = [link for link in links if link.to != name[1:]]
+            continue
+        to = workspace.store.find(name.removeprefix("+")).id
+        made = Link(to=to, relation=relation if equals else "relates")
+        links += [made] if made not in links else []
+    return tuple(links)
+
+
+def _path_of(workspace: Workspace, written: str) -> str:
+    """The file of an item, also when it cannot be read at present."""
+    named = reference(workspace, written)
+    try:
+        return workspace.store.find(named).path
+    except ContentError as error:
+        if error.path:
+            return error.path
+        raise
+    except ItemNotFound:
+        path = path_of(named)
+        if workspace.store.edit_finder.is_own(path) and workspace.parts.tree.entry(path) is not None:
+            return path
+        raise
