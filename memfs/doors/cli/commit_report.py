@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from memfs.doors.cli.output import TEXT_ONLY, Note
 from memfs.errors import HistoryError
 from memfs.model.kinds import ITEM_LIMIT
 
@@ -23,11 +25,22 @@ SOURCE = "cli"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitReport:
-    """How safe a write is: durability, the commit that holds it, and why it waits if git is busy."""
+    """How safe a write is.
+
+    Attributes:
+        durability: `file`, `commit`, or `fallback` where the workspace's own storage takes nothing at present.
+        revision: the commit that holds it; null where none does yet.
+        reason: why its commit waits.
+    """
 
     durability: str = "file"
     revision: str | None = None
-    reason: str = ""
+    reason: str = field(default="", metadata=TEXT_ONLY)
+
+    def remarks(self) -> Iterator[Note]:
+        """Why the commit waits; nothing where it does not."""
+        if self.reason:
+            yield Note(f"stored; its commit waits: {self.reason}")
 
     def json(self) -> dict[str, Any]:
         """As scripts read it."""
