@@ -53,8 +53,7 @@ def test_a_context_that_is_not_there_is_told(memfs: Memfs) -> None:
         (("set", "n:=nonsense"), "write n=VALUE for plain text"),
         (("unset",), "Missing argument 'KEY...'"),
         (("list", "x"), "unexpected extra argument (x)"),
-        ((), "say what to do after 'memfs agent context': get, set, unset or list"),
-        (("got",), "say what to do"),
+        (("got",), "there are get, set, unset, list"),
         (("get", "a", "b"), "unexpected extra argument (b)"),
     ],
 )

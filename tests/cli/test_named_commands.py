@@ -10,6 +10,7 @@ import click
 
 import memfs
 from memfs.doors.cli.app import GROUPS, VERBS, cli
+from memfs.doors.cli.command import Actions
 
 PACKAGE = Path(memfs.__file__).parent
 PAGES = PACKAGE.parent / "docs"
@@ -27,8 +28,8 @@ def options_of(words: list[str]) -> set[str]:
         if inner is None:
             break
         command, context = inner, click.Context(inner, context, word)
-    if getattr(command, "usual", "") and isinstance(command, click.Group):
-        command = command.commands[command.usual]
+    if isinstance(command, Actions):  # without one of its actions the first is meant
+        command = command.commands[command.first]
     return EVERYWHERE.union(*(parameter.opts for parameter in command.params))
 
 

@@ -5,7 +5,7 @@ Every verb takes ``-C``, ``--set`` and ``--json`` in the same way, and has examp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -66,31 +66,31 @@ class VerbCommand(click.Command):
                     formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
 
 
-class VerbGroup(VerbCommand, click.Group):
-    """A verb with actions, each with options of its own; ``usual`` is the one that is meant where none is named."""
+class Actions(click.Group):
+    """A verb that does several things, each with a help and options of its own; without a word it does the first."""
 
-    usual = ""
+    def __init__(self, name: str, *commands: click.Command, help: str) -> None:
+        super().__init__(name, help=help, commands={str(one.name): one for one in commands})
+        self.first = str(commands[0].name)
+        self.options_metavar, self.subcommand_metavar = "", f"[{'|'.join(self.commands)}] ..."
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  the signature is click's
+        """The actions, in their own order."""
+        return list(self.commands)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put the usual action in, or ask for one."""
-        first = args[0] if args else "-"
-        if self.usual and first.startswith("-") and not {*self.commands, *ctx.help_option_names} & set(args):
-            args = [self.usual, *args]
-        if not args:
-            raise self._unclear(ctx)
+        """Let options without an action be those of the first."""
+        if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
+            args = [self.first, *args]
         return super().parse_args(ctx, args)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the action, or name those there are."""
+        """Find the action, or say which there are."""
         if args[0] not in self.commands and not ctx.resilient_parsing:
-            raise self._unclear(ctx)
+            raise Unclear(f"there is no '{ctx.command_path} {args[0]}'", f"there are {', '.join(self.commands)}")
         return super().resolve_command(ctx, args)
-
-    def _unclear(self, ctx: click.Context) -> click.UsageError:
-        *others, last = self.commands
-        return click.UsageError(f"say what to do after '{ctx.command_path}': {', '.join(others)} or {last}", ctx)
 
 
 def set_workspace(ctx: click.Context, _: click.Parameter, value: str | None) -> str | None:
@@ -138,8 +138,6 @@ def verb(
     text: Callable[[Any], Iterable[Any]] | None = None,
     json: bool = True,
     offers: Mapping[str, str] = MappingProxyType({}),
-    actions: Sequence[click.Command] = (),
-    usual: str = "",
 ) -> Callable[[Callable[..., Any]], click.Command]:
     """Make a function a verb: global options also after it, examples in its help.
 
@@ -150,24 +148,18 @@ def verb(
     Args:
         json: whether the verb has ``--json``.
         offers: the types to choose from, which its help explains in a line each.
-        actions: verbs that are called by its name and theirs; the function does nothing then, but for its help.
-        usual: the name of the action that is meant where none is named; "" where one has to be.
     """
 
     def decorate(function: Callable[..., Any]) -> click.Command:
-        command = click.command(name, cls=VerbGroup if actions else VerbCommand, epilog=example)(function)
+        command = click.command(name, cls=VerbCommand, epilog=example)(function)
         command.text = text
-        if isinstance(command, VerbGroup):
-            command.usual, command.subcommand_metavar = usual, "ACTION ..."
-            for action in actions:
-                command.add_command(action)
         if offers:
             rows = [f"  {name:<12} {use}" for name, use in offers.items()]
             command.help = "\n    ".join((command.help or "", "", "\b", "Types:", *rows))
         shared: dict[str, Any] = {"hidden": True, "expose_value": False, "is_eager": True}
         if json:
             said: dict[str, Any] = {"is_flag": True, "help": "Print JSON, for programs."}
-            command.params.append(click.Option(["--json", "as_json"], expose_value=not (text or actions), **said))
+            command.params.append(click.Option(["--json", "as_json"], expose_value=not text, **said))
         command.params.append(click.Option(["-C", "--workspace"], callback=set_workspace, **shared))
         command.params.append(click.Option(["--set"], multiple=True, callback=set_settings, **shared))
         return command

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Unclear, opened, verb, wants_json
+from memfs.doors.cli.command import Actions, Unclear, opened, verb, wants_json
 from memfs.doors.cli.commit_report import SOURCE, CommitReport, land
 from memfs.doors.cli.filters import AsOf, as_of, pair, past_at, revision_of
 from memfs.doors.cli.options import waiting_text
@@ -115,7 +115,7 @@ class SuggestedMemory:
     evidence: tuple[str, ...]
     reason: str
     made: datetime
-    decision: SuggestionDecision
+    decision: str
     summary: str = field(metadata=TEXT_ONLY)
 
     @classmethod
@@ -123,7 +123,7 @@ class SuggestedMemory:
         """A suggestion of the workspace, or of private memory."""
         item = one.item
         about = (item.type, item.title, item.content, item.data, one.count, one.evidence)
-        return cls(_mounted(one.id, mount), one.source, *about, one.reason, one.made, one.decision, gist(item))
+        return cls(_mounted(one.id, mount), one.source, *about, one.reason, one.made, one.decision.value, gist(item))
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,19 +356,6 @@ def refuse(ctx: click.Context, /, ids: tuple[str, ...]) -> RefusedSuggestions:
 
 # -- patterns -----------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
-class PatternFit:
-    """How well a pattern fits what is at hand.
-
-    Attributes:
-        score: for how much it counts.
-        reasons: what that is made of.
-    """
-
-    score: float
-    reasons: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
 class PatternRow:
     """A pattern.
 
@@ -383,7 +370,8 @@ class PatternRow:
         examples: what some of them say.
         common_context: the circumstances that they share.
         path: its file.
-        fit: how well it fits, where that was asked.
+        score: how well it fits what is at hand, where that was asked.
+        reasons: what that is made of.
     """
 
     id: str
@@ -396,7 +384,8 @@ class PatternRow:
     examples: tuple[str, ...]
     common_context: Mapping[str, Any]
     path: str
-    fit: PatternFit | None = field(default=None, metadata=MERGE)
+    score: float | None = field(default=None, metadata=OMIT)
+    reasons: Mapping[str, float] = field(default_factory=dict, metadata=OMIT)
 
     @classmethod
     def of(cls, item: MemoryItem, hit: Hit | None = None) -> PatternRow:
@@ -414,7 +403,8 @@ class PatternRow:
             tuple(data.get("examples", ())),
             data.get("common_context", {}),
             item.path,
-            None if hit is None else PatternFit(round(hit.score, 6), rounded),
+            None if hit is None else round(hit.score, 6),
+            rounded,
         )
 
 
@@ -482,20 +472,18 @@ def patterns(
         return PatternList(tuple(map(PatternRow.of, shown)), revision_of(past), len(every) - len(shown))
 
 
-@verb(
+inbox = Actions(
     "inbox",
-    example="memfs inbox\nmemfs inbox accept service-variable-listens-on-port-variable-e5ee8574\n"
-    "memfs inbox refuse service-variable\nmemfs inbox patterns",
-    actions=(list_, accept, refuse, patterns),
-    usual="list",
-)
-def inbox(**_: Any) -> None:
-    """Show what memfs suggests to remember, with its evidence; accept or refuse it.
+    list_,
+    accept,
+    refuse,
+    patterns,
+    help="""Show what memfs suggests to remember, with its evidence; accept or refuse it.
 
     Patterns in your memories, rules that failures teach, preferences that somebody was heard to have and what sessions
     leave behind wait here, outside of git, and are not recalled. 'accept' makes a memory of one, 'refuse' never
     suggests it again.
 
     Suggestions of your private memory of the project are listed with them; their ids begin with 'private:', and what
-    is accepted stays private. What private memory holds and nobody else has follows: 'memfs share' copies it.
-    """
+    is accepted stays private. What private memory holds and nobody else has follows: 'memfs share' copies it.""",
+)

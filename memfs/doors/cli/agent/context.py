@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Unclear, opened, verb
+from memfs.doors.cli.command import Actions, Unclear, opened, verb
 from memfs.doors.cli.commit_report import SOURCE, CommitReport, land
 from memfs.doors.cli.filters import AsOf, as_of, past_at, revision_of
 from memfs.doors.cli.output import OMIT, TEXT_ONLY, Block, Note, Table, clean, count, readable
@@ -209,14 +209,13 @@ def list_(ctx: click.Context, /, as_of: str | None) -> ContextList:
     return ContextList(tuple(rows), revision_of(past), tuple(wrong))
 
 
-@verb(
+context = Actions(
     "context",
-    example="memfs agent context set branch=main ticket=SHOP-12\nmemfs agent context get branch\n"
-    "memfs agent context list",
-    actions=(get, set_, unset, list_),
-)
-def context(**_: Any) -> None:
-    """Keep the circumstances of a session or workflow, which no memory disturbs.
+    get,
+    set_,
+    unset,
+    list_,
+    help="""Keep the circumstances of a session or workflow, which no memory disturbs.
 
-    They lie in ContextMemory/context/NAME.yaml, each change in history.
-    """
+    They lie in ContextMemory/context/NAME.yaml, each change in history.""",
+)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from memfs.doors.cli.agent.inject import situation, spoken, state_of
-from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.command import Actions, opened, verb
 from memfs.doors.cli.commit_report import SOURCE, CommitReport, land
 from memfs.doors.cli.filters import AsOf, as_of, past_at, revision_of
 from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, Note, Table, clean, count, one_line, styled
@@ -261,11 +261,10 @@ def analyze(ctx: click.Context, /) -> EpisodeAnalysis:
     return EpisodeAnalysis(done.read, rules, keep, done.changed, done.retired, done.doubted, landed)
 
 
-@verb(
+episode = Actions(
     "episode",
-    example='memfs agent episode record "edited the token check" --file src/auth.py --outcome failure\n'
-    "memfs agent episode list --outcome failure\nmemfs agent episode analyze",
-    actions=(record, list_, analyze),
+    list_,
+    record,
+    analyze,
+    help="Record what an agent did, list what was recorded, or learn rules from how it ended.",
 )
-def episode(**_: Any) -> None:
-    """Record what an agent did, list what was recorded, or learn rules from how it ended."""

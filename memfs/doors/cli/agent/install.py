@@ -196,8 +196,8 @@ def install(ctx: click.Context, target: InstallTarget, /, into: str, server: boo
     if target.plugin is not None:
         from memfs.doors.claude_code import plugin
 
-        said = () if target.dry else (f"try it with: claude --plugin-dir {shlex.quote(target.plugin)}",)
-        return target.done(plugin.lay(Path(target.plugin), dry=target.dry), said)
+        way = f"try it with: claude --plugin-dir {shlex.quote(target.plugin)}"
+        return target.done(plugin.lay(Path(target.plugin), dry=target.dry), () if target.dry else (way,))
     if not target.hooks:
         return _with_server(target)
     from memfs.doors.claude_code import installer
