@@ -120,13 +120,13 @@ expect "$bad"
 expect "ranking-011"
 
 say "9. Memory comes up by itself: what failed once is warned about the second time; where nothing is like it, nothing is said."
-run 'memfs episode record "Sent a second test label to Kestrel" --file src/labels.py --agent scout --outcome failure --error "HTTP 409: label exists, cancel it first"'
-run 'memfs warn --file src/labels.py "print the labels of returned parcels"'
+run 'memfs agent episode record "Sent a second test label to Kestrel" --file src/labels.py --agent scout --outcome failure --error "HTTP 409: label exists, cancel it first"'
+run 'memfs agent warn --file src/labels.py "print the labels of returned parcels"'
 expect "cancel it first"
-run 'memfs warn --file docs/holidays.md "translate the opening hours"'
+run 'memfs agent warn --file docs/holidays.md "translate the opening hours"'
 refuse "<memories"
-run 'memfs correct "No, always write dates like 2026-03-01 in reports."'
-run 'memfs inject --max-tokens 300'
+run 'memfs agent correct "No, always write dates like 2026-03-01 in reports."'
+run 'memfs agent inject --max-tokens 300'
 expect "always write dates like 2026-03-01"
 
 say "10. Agents come through doors of their own. Here the hooks of Claude Code: what was said on Monday is known on Tuesday."

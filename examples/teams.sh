@@ -39,7 +39,7 @@ say "3. Both change one item at once: different fields. Nobody has to merge anyt
 run 'memfs update label-printer --tag labels --tag hardware "Labels are printed by the host orion, at 300 dpi."'
 run 'memfs sync'
 in_clone ines
-run 'memfs feedback label-printer + --reason "saved an hour"'
+run 'memfs agent feedback label-printer good --reason "saved an hour"'
 run 'memfs sync'
 run 'memfs show label-printer'
 expect hardware

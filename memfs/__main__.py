@@ -33,7 +33,7 @@ def main() -> None:
     The events of an agent's session, and git's calls to the merge driver, go straight to their doors: somebody waits
     for each of them.
     """
-    words = sys.argv[1:]
+    words = sys.argv[2 if sys.argv[1:3] == ["agent", "hook"] else 1 :]
     if words[:1] == ["hook"] and not any(word.startswith("-") and not word.startswith("--into=") for word in words):
         from memfs.doors.claude_code.hook import main as hook
 

@@ -208,7 +208,7 @@ def _not_good(one: Expectation, answer: RevisionAnswer, once: bool) -> QueryInva
         return QueryInvalid(
             f"'{one}' was met at {answer.commit[:10]}, and is not met by the same files at the later time",
             field="good",
-            hint="no commit broke it: it faded; 'memfs feedback ID +' or 'pinned: true' keeps an item up",
+            hint="no commit broke it: it faded; 'memfs agent feedback ID good' or 'pinned: true' keeps an item up",
         )
     brought = ", ".join(answer.ids[:5]) or "nothing"
     return QueryInvalid(

@@ -23,8 +23,10 @@ Git = Callable[..., str]
 def then(memfs: Memfs, root: Path, git: Git) -> str:
     """A commit with one of each; afterwards all of it is gone, or something else."""
     memfs("convention", "propose", "Columns hold UTC.", "--id", "utc", "--title", "Times are UTC")
-    memfs("episode", "record", "edited the token check", "--outcome", "failure", "--error", "test_login failed")
-    memfs("context", "set", "branch=main", "ticket=SHOP-12")
+    memfs(
+        "agent", "episode", "record", "edited the token check", "--outcome", "failure", "--error", "test_login failed"
+    )
+    memfs("agent", "context", "set", "branch=main", "ticket=SHOP-12")
     memfs("state", "iteration", "start")
     with open_workspace(root, watch=False) as workspace:
         pattern = {
@@ -60,11 +62,11 @@ def then(memfs: Memfs, root: Path, git: Git) -> str:
     ("words", "key", "said", "many"),
     [
         (("convention", "list"), "conventions", "Times are UTC", 0),
-        (("episode", "list"), "episodes", "test_login", 0),
-        (("patterns",), "patterns", "create {x} login", 0),
+        (("agent", "episode", "list"), "episodes", "test_login", 0),
+        (("inbox", "patterns"), "patterns", "create {x} login", 0),
         (("conflicts",), "conflicts", "timeout", 0),
-        (("context", "list"), "contexts", "session", 0),
-        (("context", "get"), "values", "SHOP-12", 0),
+        (("agent", "context", "list"), "contexts", "session", 0),
+        (("agent", "context", "get"), "values", "SHOP-12", 0),
         (("list", "--archived"), "items", "weak", 0),
         (("state", "iteration", "list"), "iterations", "open", 2),
         (("state", "checkpoint", "list"), "checkpoints", "ckpt_", 0),
@@ -132,10 +134,10 @@ def test_an_open_iteration_was_open_then(memfs: Memfs, then: str) -> None:
     "words",
     [
         ("convention", "accept", "utc"),
-        ("episode", "record", "x", "--outcome", "success"),
-        ("episode", "analyze"),
-        ("context", "set", "a=b"),
-        ("patterns", "words"),
+        ("agent", "episode", "record", "x", "--outcome", "success"),
+        ("agent", "episode", "analyze"),
+        ("agent", "context", "set", "a=b"),
+        ("inbox", "patterns", "words"),
         ("conflicts", "--scan"),
         ("state", "iteration", "start"),
         ("state", "checkpoint", "prune"),

@@ -1,4 +1,4 @@
-"""``memfs context``: keys and values of a session or workflow (L4)."""
+"""``memfs agent context``: keys and values of a session or workflow (L4)."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from tests.cli.conftest import Memfs
 
 def test_set_get_unset_list(memfs: Memfs, root: Path) -> None:
     """What is set is shown by key and whole, by the next command, in words and as JSON (L4)."""
-    assert memfs("context", "set", "branch=main", 'open:=["A-1", "B-2"]', "left=a=b").code == 0
-    assert memfs("context", "get", "branch").out == "main\n"
-    assert memfs("context", "get", "open").out == "A-1, B-2\n"
-    shown = memfs("context", "get", "--json").json
+    assert memfs("agent", "context", "set", "branch=main", 'open:=["A-1", "B-2"]', "left=a=b").code == 0
+    assert memfs("agent", "context", "get", "branch").out == "main\n"
+    assert memfs("agent", "context", "get", "open").out == "A-1, B-2\n"
+    shown = memfs("agent", "context", "get", "--json").json
     assert shown == {"name": "session", "values": {"branch": "main", "open": ["A-1", "B-2"], "left": "a=b"}}
-    assert "has 1 key" in memfs("context", "unset", "open", "left", "never").out
-    assert memfs("context", "get", "--json").json["values"] == {"branch": "main"}
-    memfs("context", "set", "v=7", "--name", "release")
-    assert memfs("context", "list", "--json").json == {
+    assert "has 1 key" in memfs("agent", "context", "unset", "open", "left", "never").out
+    assert memfs("agent", "context", "get", "--json").json["values"] == {"branch": "main"}
+    memfs("agent", "context", "set", "v=7", "--name", "release")
+    assert memfs("agent", "context", "list", "--json").json == {
         "contexts": [{"name": "release", "keys": 1}, {"name": "session", "keys": 1}]
     }
-    assert memfs("context", "list").out.split() == ["release", "1", "key", "session", "1", "key"]
+    assert memfs("agent", "context", "list").out.split() == ["release", "1", "key", "session", "1", "key"]
     assert (root / "ContextMemory/context/release.yaml").read_text() == "v: '7'\n"
 
 
 def test_a_missing_key_is_told(memfs: Memfs) -> None:
     """A key that is not there is an error that names the nearest."""
-    memfs("context", "set", "branch=main")
+    memfs("agent", "context", "set", "branch=main")
 
-    told = memfs("context", "get", "brunch")
+    told = memfs("agent", "context", "get", "brunch")
 
     assert (told.code, told.out) == (1, "")
     assert "did you mean 'branch'?" in told.err
@@ -38,9 +38,9 @@ def test_a_missing_key_is_told(memfs: Memfs) -> None:
 
 def test_a_context_that_is_not_there_is_told(memfs: Memfs) -> None:
     """An empty answer says why it is empty, and how to begin or what there is."""
-    assert "'memfs context set KEY=VALUE' begins one" in memfs("context", "get").err
-    memfs("context", "set", "branch=main")
-    told = memfs("context", "get", "--name", "sesion")
+    assert "'memfs agent context set KEY=VALUE' begins one" in memfs("agent", "context", "get").err
+    memfs("agent", "context", "set", "branch=main")
+    told = memfs("agent", "context", "get", "--name", "sesion")
     assert (told.code, told.out) == (0, "")
     assert "there is no context sesion yet; there is session" in told.err
 
@@ -51,14 +51,15 @@ def test_a_context_that_is_not_there_is_told(memfs: Memfs) -> None:
         (("set",), "KEY=VALUE"),
         (("set", "branch"), "write KEY=VALUE"),
         (("set", "n:=nonsense"), "write n=VALUE for plain text"),
-        (("unset",), "memfs context unset KEY"),
-        (("list", "x"), "takes no words"),
-        (("get", "a", "b"), "at most one KEY"),
+        (("unset",), "Missing argument 'KEY...'"),
+        (("list", "x"), "unexpected extra argument (x)"),
+        (("got",), "there are get, set, unset, list"),
+        (("get", "a", "b"), "unexpected extra argument (b)"),
     ],
 )
 def test_what_cannot_be_understood_is_told(memfs: Memfs, words: tuple[str, ...], told: str) -> None:
     """A slip ends with exit code 2 and says what would be right."""
-    answer = memfs("context", *words)
+    answer = memfs("agent", "context", *words)
 
     assert answer.code == 2
     assert told in answer.err
@@ -66,10 +67,10 @@ def test_what_cannot_be_understood_is_told(memfs: Memfs, words: tuple[str, ...],
 
 def test_a_broken_context_is_listed(memfs: Memfs, root: Path) -> None:
     """A file that a person broke is named, and hides no other context."""
-    memfs("context", "set", "a=1")
+    memfs("agent", "context", "set", "a=1")
     (root / "ContextMemory/context/broken.yaml").write_text("a: [1\n")
 
-    told = memfs("context", "list", "--json")
+    told = memfs("agent", "context", "list", "--json")
 
     assert told.json["contexts"] == [{"name": "broken", "keys": None}, {"name": "session", "keys": 1}]
     assert "broken.yaml" in told.err

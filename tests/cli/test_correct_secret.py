@@ -1,4 +1,4 @@
-"""``memfs correct --allow-secret``: what the hint of a refusal names, there is (P4)."""
+"""``memfs agent correct --allow-secret``: what the hint of a refusal names, there is (P4)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ SAID = f"Always use the sample token {TOKEN} in tests."
 
 def test_p4_a_refused_correction_is_kept_with_a_reason(memfs: Memfs, root: Path) -> None:
     """The refusal names the option, the option keeps the words, and item and commit say why (P4, faults row 19)."""
-    refused = memfs("correct", SAID)
+    refused = memfs("agent", "correct", SAID)
     assert refused.code != 0
     assert "--allow-secret REASON" in refused.err
     assert TOKEN not in refused.err
 
-    kept = memfs("correct", SAID, "--allow-secret", "the sample of the public documentation", "--json")
+    kept = memfs("agent", "correct", SAID, "--allow-secret", "the sample of the public documentation", "--json")
 
     assert kept.code == 0, kept.err
     [one] = kept.json["preferences"]
@@ -31,7 +31,7 @@ def test_p4_a_refused_correction_is_kept_with_a_reason(memfs: Memfs, root: Path)
         == "the sample of the public documentation"
     )
     assert "the sample of the public documentation" in git(root, "log", "--format=%B")
-    assert memfs("correct", SAID, "--allow-secret", " ").code == 2
+    assert memfs("agent", "correct", SAID, "--allow-secret", " ").code == 2
 
 
 def test_p4_the_layer_takes_a_reason_too(memfs: Memfs, root: Path) -> None:

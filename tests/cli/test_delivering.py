@@ -15,8 +15,8 @@ BROKE = "test_login failed: KeyError 'sub'"
 def broke(memfs: Memfs, *more: str) -> str:
     """An agent's edit of auth.py that went wrong; the episode's id."""
     ran = memfs(
-        "episode", "record", "edited the token check", "--file", "src/auth.py", "--tool", "edit", "--agent", "coder",
-        "--outcome", "failure", "--error", BROKE, "--json", *more,
+        "agent", "episode", "record", "edited the token check", "--file", "src/auth.py", "--tool", "edit", "--agent",
+        "coder", "--outcome", "failure", "--error", BROKE, "--json", *more,
     )  # fmt: skip
     assert ran.code == 0, ran.err
     return str(ran.json["id"])
@@ -24,42 +24,46 @@ def broke(memfs: Memfs, *more: str) -> str:
 
 def test_p1_a_failure_is_warned_of_before_the_next_step(memfs: Memfs) -> None:
     """What went wrong with a file is told before it is touched again, and nothing where nothing matches (P1)."""
-    nothing = memfs("warn", "--file", "src/auth.py", "edit the token check")
+    nothing = memfs("agent", "warn", "--file", "src/auth.py", "edit the token check")
     assert (nothing.code, nothing.out) == (0, "")
     assert "nothing is remembered" in nothing.err
 
     name = broke(memfs)
-    warned = memfs("warn", "--file", "src/auth.py", "change the login", "--json")
+    warned = memfs("agent", "warn", "--file", "src/auth.py", "change the login", "--json")
 
     assert warned.json["ids"] == [name]
     assert f"| - edited the token check: {BROKE} [{name}; trust: agent, not reviewed" in warned.json["text"]
-    assert memfs("warn", "--file", "src/auth.py").out == warned.json["text"] + "\n"
-    assert memfs("warn", "--file", "docs/menu.md", "translate the lunch menu", "--json").json["texts"] == []
+    assert memfs("agent", "warn", "--file", "src/auth.py").out == warned.json["text"] + "\n"
+    assert memfs("agent", "warn", "--file", "docs/menu.md", "translate the lunch menu", "--json").json["texts"] == []
 
 
 def test_p4_an_episode_is_an_item_in_git(memfs: Memfs, root: Path) -> None:
     """A recorded episode is committed, listed, and shown like every item (P4)."""
     name = broke(memfs, "--session", "s1", "--task", "T-1", "--about", "let people stay logged in")
-    memfs("episode", "record", "read the log", "--tool", "bash", "--outcome", "success", "--warned", name)
+    memfs("agent", "episode", "record", "read the log", "--tool", "bash", "--outcome", "success", "--warned", name)
 
     shown = memfs("show", name, "--json").json
     assert (shown["type"], shown["trust"], shown["origin"]["session"]) == ("episodic", "agent", "s1")
     assert "Record an episode" in git(root, "log", "--format=%s")
-    listed = memfs("episode", "list", "--json").json
+    listed = memfs("agent", "episode", "list", "--json").json
     assert [(one["outcome"], one["did"]) for one in listed["episodes"]] == [
         ("success", "read the log"),
         ("failure", "edited the token check"),
     ]
     assert listed["episodes"][0]["warned"] == [name]
     assert listed["episodes"][1]["about"] == "let people stay logged in"
-    assert memfs("episode", "list", "--outcome", "failure", "--file", "src/auth.py", "--json").json["count"] == 1
-    assert memfs("episode", "list", "--agent", "nobody", "--json").json["count"] == 0
-    assert "read the log" in memfs("episode", "list", "-n", "1").out
+    assert (
+        memfs("agent", "episode", "list", "--outcome", "failure", "--file", "src/auth.py", "--json").json["count"] == 1
+    )
+    assert memfs("agent", "episode", "list", "--agent", "nobody", "--json").json["count"] == 0
+    assert "read the log" in memfs("agent", "episode", "list", "-n", "1").out
 
 
 def test_p4_a_persons_report_is_a_persons(memfs: Memfs) -> None:
     """Without ``--agent`` an episode is what a person says happened."""
-    ran = memfs("episode", "record", "deployed by hand", "--outcome", "failure", "--error", "-", "--json", stdin=BROKE)
+    ran = memfs(
+        "agent", "episode", "record", "deployed by hand", "--outcome", "failure", "--error", "-", "--json", stdin=BROKE
+    )
 
     assert ran.json["error"] == BROKE
     assert memfs("show", ran.json["id"], "--json").json["trust"] == "human"
@@ -69,48 +73,53 @@ def test_p4_failures_are_analysed_when_asked(memfs: Memfs) -> None:
     """``analyze`` suggests a rule for what failed repeatedly; once accepted, agents are warned with it (P4, D1)."""
     for _ in range(4):
         broke(memfs)
-    first = memfs("episode", "analyze", "--json").json
+    first = memfs("agent", "episode", "analyze", "--json").json
 
     assert (first["read"], first["kept"]) == (4, "suggest")
     [rule] = first["found"]
     assert memfs("show", rule["id"]).code == 1
-    assert "0 rules found" in memfs("episode", "analyze").err
+    assert "0 rules found" in memfs("agent", "episode", "analyze").err
     assert memfs("inbox", "accept", rule["id"]).code == 0
-    assert rule["id"] in memfs("warn", "--file", "src/auth.py", "edit the token check", "--json").json["ids"]
+    assert rule["id"] in memfs("agent", "warn", "--file", "src/auth.py", "edit the token check", "--json").json["ids"]
     assert memfs("show", rule["id"]).code == 0
-    again = memfs("episode", "analyze")
+    again = memfs("agent", "episode", "analyze")
     assert "0 rules found" in again.err
 
 
 def test_p4_corrections_become_preferences_that_are_injected(memfs: Memfs) -> None:
     """Each sentence that corrects is kept as a person's, and belongs into the prompt from then on (P4, P6)."""
     kept = memfs(
-        "correct", "No, don't use print for logging. Always run the linter first.", "--speaker", "Ada", "--json"
+        "agent",
+        "correct",
+        "No, don't use print for logging. Always run the linter first.",
+        "--speaker",
+        "Ada",
+        "--json",
     )
 
     assert len(kept.json["preferences"]) == 2
     assert kept.json["durability"] == "commit"
-    injected = memfs("inject", "--json").json
+    injected = memfs("agent", "inject", "--json").json
     assert sorted(injected["ids"]) == sorted(one["id"] for one in kept.json["preferences"])
     assert "from speaker Ada]" in injected["text"]
-    assert memfs("inject").out == injected["text"] + "\n"
-    nothing = memfs("correct", "the sky is blue today", "--only-corrections")
+    assert memfs("agent", "inject").out == injected["text"] + "\n"
+    nothing = memfs("agent", "correct", "the sky is blue today", "--only-corrections")
     assert (nothing.code, nothing.out) == (0, "")
     assert "nothing was kept" in nothing.err
 
 
 def test_p6_what_the_prompt_says_is_left_out(memfs: Memfs, tmp_path: Path) -> None:
     """The prompt is read from a file or standard input, and not repeated (P6)."""
-    memfs("correct", "Always run the linter first.")
+    memfs("agent", "correct", "Always run the linter first.")
     prompt = tmp_path / "system.txt"
     prompt.write_text("You are careful. Always run the linter first.")
 
-    assert memfs("inject", "--prompt-file", str(prompt)).out == ""
-    assert len(memfs("inject", "--prompt-file", "-", "--json", stdin=prompt.read_text()).json["repeated"]) == 1
-    assert "linter" in memfs("inject", "--prompt-file", "/dev/null").out
-    endless = memfs("inject", "--prompt-file", "/dev/zero")
+    assert memfs("agent", "inject", "--prompt-file", str(prompt)).out == ""
+    assert len(memfs("agent", "inject", "--prompt-file", "-", "--json", stdin=prompt.read_text()).json["repeated"]) == 1
+    assert "linter" in memfs("agent", "inject", "--prompt-file", "/dev/null").out
+    endless = memfs("agent", "inject", "--prompt-file", "/dev/zero")
     assert (endless.code, "more than 8 MiB" in endless.err) == (2, True)
-    missing = memfs("inject", "--prompt-file", str(tmp_path / "none"))
+    missing = memfs("agent", "inject", "--prompt-file", str(tmp_path / "none"))
     assert missing.code == 2
     assert "No such file" in missing.err
 
@@ -121,18 +130,18 @@ def test_s5_an_agent_that_is_named_gets_its_feedback_and_history_says_so(memfs: 
         critique = {"agent_feedback": {"Scout": ["look at the logs first"]}}
         states.store_meta_review({"iteration_number": 1, "critique": critique})
 
-    assert "look at the logs first" not in memfs("inject").out
-    assert "look at the logs first" in memfs("inject", "--agent", "Scout").out
+    assert "look at the logs first" not in memfs("agent", "inject").out
+    assert "look at the logs first" in memfs("agent", "inject", "--agent", "Scout").out
     assert "feedback/Scout.json" in git(root, "log", "-1", "--format=", "--name-only")
 
 
 def test_p1_the_budget_is_told(memfs: Memfs) -> None:
     """What has no room is counted on standard error, and the text keeps to the budget (P1)."""
     for number in range(4):
-        memfs("correct", f"Always use helper number {number} for topic {'abcd'[number] * 6}.")
+        memfs("agent", "correct", f"Always use helper number {number} for topic {'abcd'[number] * 6}.")
 
-    small = memfs("inject", "--max-tokens", "170")
-    none = memfs("inject", "--max-tokens", "5")
+    small = memfs("agent", "inject", "--max-tokens", "170")
+    none = memfs("agent", "inject", "--max-tokens", "5")
 
     assert 0 < small.out.count("| - ") < 4
     assert "had no room; --max-tokens gives more" in small.err
@@ -148,15 +157,15 @@ def test_p1_the_budget_is_told(memfs: Memfs) -> None:
         (("episode", "record", "x"), "--outcome"),
         (("episode", "record", "--outcome", "failure"), "nothing to record"),
         (("episode", "record", "x", "--outcome", "failed"), "failed"),
-        (("episode", "list", "--tool", "bash"), "takes no --tool"),
-        (("episode", "list", "words"), "takes no text"),
-        (("episode", "analyze", "--outcome", "failure"), "takes no --outcome"),
+        (("episode", "list", "--tool", "bash"), "No such option '--tool'"),
+        (("episode", "list", "words"), "unexpected extra argument (words)"),
+        (("episode", "analyze", "--outcome", "failure"), "No such option '--outcome'"),
         (("inject", "--max-tokens", "-1"), "max-tokens"),
     ],
 )
 def test_what_cannot_be_meant_is_a_usage_error(memfs: Memfs, arguments: tuple[str, ...], said: str) -> None:
     """Arguments that contradict one another are named, with exit code 2."""
-    ran = memfs(*arguments)
+    ran = memfs("agent", *arguments)
 
     assert (ran.code, ran.out) == (2, "")
     assert said in ran.err
@@ -164,9 +173,20 @@ def test_what_cannot_be_meant_is_a_usage_error(memfs: Memfs, arguments: tuple[st
 
 def test_17_nothing_that_hides_reaches_the_terminal(memfs: Memfs) -> None:
     """Escape sequences in an error message are shown, not obeyed (faults row 17)."""
-    memfs("episode", "record", "ran it", "--file", "a.py", "--outcome", "failure", "--error", "bad \x1b[31mred\x1b[0m")
+    memfs(
+        "agent",
+        "episode",
+        "record",
+        "ran it",
+        "--file",
+        "a.py",
+        "--outcome",
+        "failure",
+        "--error",
+        "bad \x1b[31mred\x1b[0m",
+    )
 
     for verb in ("warn", "episode"):
-        ran = memfs(verb, *(("--file", "a.py", "ran it") if verb == "warn" else ("list",)))
+        ran = memfs("agent", verb, *(("--file", "a.py", "ran it") if verb == "warn" else ("list",)))
         assert "\x1b" not in ran.out
         assert "red" in ran.out

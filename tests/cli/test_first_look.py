@@ -22,13 +22,13 @@ def _write(root: Path, text: str) -> None:
 def test_p2_a_mistyped_source_is_told_with_its_nearest(memfs: Memfs, root: Path, verb: tuple[str, ...]) -> None:
     """Not trusted it is a slip all the same; trusted, whoever asks learns that it is left out."""
     _write(root, '[memory]\nautomatic = ["preferencs"]\ntriggered = ["episodc", "semantic"]\n')
-    ran = memfs(*verb)
+    ran = memfs("agent", *verb)
     assert (ran.code, ran.out) == (0, "")
     assert "['episodc'] in memory.triggered is ignored: nobody has trusted this workspace" in ran.err
     assert "did you mean 'episodic'? If not, look at it, then: memfs admin trust" in ran.err
     assert "did you mean 'preferences'? If not, look at what they say" in memfs("admin", "plugins", "list").err
     memfs("admin", "trust", "--yes")
-    told = memfs(*verb, "--json")
+    told = memfs("agent", *verb, "--json")
     assert [problem["code"] for problem in told.json["problems"]] == ["SourceUnusable"]
     name = "preferences" if verb[0] == "inject" else "episodic"
     assert f"is left out: no installed package offers it; did you mean '{name}'?" in told.err
@@ -37,7 +37,7 @@ def test_p2_a_mistyped_source_is_told_with_its_nearest(memfs: Memfs, root: Path,
 def test_p2_a_built_in_source_in_the_wrong_list_is_told(memfs: Memfs, root: Path) -> None:
     """It is not enabled there, and whoever asks for context learns where it belongs."""
     _write(root, '[memory]\nautomatic = ["episodic"]\n')
-    assert "'episodic' is left out: its layer is triggered; name it in memory.triggered" in memfs("inject").err
+    assert "'episodic' is left out: its layer is triggered; name it in memory.triggered" in memfs("agent", "inject").err
     assert "in the wrong list: memory.automatic, memfs.toml:2" in memfs("admin", "plugins", "list").out
     wrong, right = (
         one["enabled"]
@@ -70,7 +70,7 @@ def test_p2_what_a_source_prints_is_no_context(memfs: Memfs, tmp_path: Path, mon
     (tmp_path / "noisy_source.py").write_text(NOISY)
     monkeypatch.syspath_prepend(tmp_path)
     named = ("--set", "memory.triggered=noisy_source:Noisy")
-    ran = memfs(*named, "warn", "deploy it", "--json")
+    ran = memfs(*named, "agent", "warn", "deploy it", "--json")
     assert "It says so." in ran.json["text"]
     assert "NOISE" in ran.err
     assert all(one["works"] for one in memfs(*named, "admin", "plugins", "check", "--json").json["sources"])
@@ -78,39 +78,43 @@ def test_p2_what_a_source_prints_is_no_context(memfs: Memfs, tmp_path: Path, mon
 
 def test_p5_bounds_are_written_out(memfs: Memfs) -> None:
     """A person reads 1000000 and no power of ten."""
-    ran = memfs("--set", "memory.automatic_tokens=-1", "inject")
+    ran = memfs("--set", "memory.automatic_tokens=-1", "agent", "inject")
     assert "is not a whole number from 0 to 1000000\n" in ran.err
-    assert "a number from 0.05 to 60" in memfs("--set", "memory.source_seconds=0", "inject").err
+    assert "a number from 0.05 to 60" in memfs("--set", "memory.source_seconds=0", "agent", "inject").err
 
 
 def test_p4_what_a_correction_left_out_and_contradicts_is_told(memfs: Memfs) -> None:
     """Nothing a person says is lost without a word, and two wishes that exclude each other are named."""
-    first = memfs("correct", "Always use tabs for indentation in Python.", "--json").json["preferences"][0]["id"]
-    ran = memfs("correct", "Never use tabs for indentation in Python. The weather is nice.")
+    first = memfs("agent", "correct", "Always use tabs for indentation in Python.", "--json").json["preferences"][0][
+        "id"
+    ]
+    ran = memfs("agent", "correct", "Never use tabs for indentation in Python. The weather is nice.")
     assert f"  contradicts {first}: this one is told; 'memfs conflicts' settles it" in ran.out
     assert "not kept, as it neither corrects nor prefers: The weather is nice." in ran.err
-    told = memfs("correct", "Never use tabs for indentation in Python. The weather is nice.", "--json").json
+    told = memfs("agent", "correct", "Never use tabs for indentation in Python. The weather is nice.", "--json").json
     assert (told["preferences"][0]["contradicts"], told["passed_over"]) == ([first], ["The weather is nice."])
-    whole = memfs("correct", "British spelling in all texts. Thank you.", "--json").json
+    whole = memfs("agent", "correct", "British spelling in all texts. Thank you.", "--json").json
     assert (len(whole["preferences"]), whole["passed_over"]) == (1, [])
     assert passed_over("> Never do that.\nUse pnpm instead of npm. Hello there, all.") == ("Hello there, all.",)
 
 
 def test_p4_a_secret_in_a_correction_is_refused_with_what_can_be_done(memfs: Memfs) -> None:
     """The option that is named is one that the verb has."""
-    ran = memfs("correct", "Always use the token ghp_" + "a1B2" * 9)
+    ran = memfs("agent", "correct", "Always use the token ghp_" + "a1B2" * 9)
     assert (ran.code, "take it out, and revoke it" in ran.err, "--allow-secret" in ran.err) == (1, True, True)
-    assert "--allow-secret" in memfs("correct", "--help").out
+    assert "--allow-secret" in memfs("agent", "correct", "--help").out
 
 
 def test_p4_a_slip_in_warned_and_a_secret_are_told(memfs: Memfs) -> None:
     """The episode is kept as it was given; the person learns of both."""
     token = "ghp_" + "a1B2" * 9
-    ran = memfs("episode", "record", "x", "--outcome", "failure", "--error", f"key {token}", "--warned", "nope")
+    ran = memfs(
+        "agent", "episode", "record", "x", "--outcome", "failure", "--error", f"key {token}", "--warned", "nope"
+    )
     assert ran.code == 0
     assert "--warned nope: no memory is called so" in ran.err
     assert "what looks like a secret in the error was blacked out" in ran.err
-    assert memfs("episode", "record", "y", "--outcome", "success", "--warned", "team:rule").err == ""
+    assert memfs("agent", "episode", "record", "y", "--outcome", "success", "--warned", "team:rule").err == ""
 
 
 def test_p7_recall_marks_what_is_superseded(memfs: Memfs) -> None:
@@ -126,15 +130,17 @@ def test_p7_recall_marks_what_is_superseded(memfs: Memfs) -> None:
 
 def test_p6_silence_is_explained(memfs: Memfs, root: Path, tmp_path: Path) -> None:
     """Nothing is remembered, or the agent is told so already: these are two things."""
-    assert "nothing is remembered that belongs into every prompt" in memfs("inject").err
-    kept = memfs("correct", "Never deploy on Fridays.", "--json").json["preferences"][0]["id"]
+    assert "nothing is remembered that belongs into every prompt" in memfs("agent", "inject").err
+    kept = memfs("agent", "correct", "Never deploy on Fridays.", "--json").json["preferences"][0]["id"]
     (root / "AGENTS.md").write_text("Never deploy on Fridays.\n")
-    ran = memfs("inject")
+    ran = memfs("agent", "inject")
     assert (ran.code, ran.out, f"is told already: {kept}" in ran.err) == (0, "", True)
-    failed = memfs("episode", "record", "x", "--file", "a.py", "--outcome", "failure", "--error", "lint", "--json").json
+    failed = memfs(
+        "agent", "episode", "record", "x", "--file", "a.py", "--outcome", "failure", "--error", "lint", "--json"
+    ).json
     prompt = tmp_path / "prompt.txt"
-    prompt.write_text(memfs("warn", "--file", "a.py").out)
-    ran = memfs("warn", "--file", "a.py", "--prompt-file", str(prompt))
+    prompt.write_text(memfs("agent", "warn", "--file", "a.py").out)
+    ran = memfs("agent", "warn", "--file", "a.py", "--prompt-file", str(prompt))
     assert (ran.out, f"is told already: {failed['id']}" in ran.err) == ("", True)
     asked = memfs("conflicts", "resolve", "t30", "t60")
     assert (asked.code, "say with --keep which one holds: t30, t60 or both" in asked.err) == (2, True)
@@ -166,7 +172,7 @@ def test_p7_conventions_say_what_is_missing_for_agents_to_be_told(memfs: Memfs, 
     _write(root, '[memory]\nautomatic = ["preferences", "conventions"]\n')
     memfs("convention", "propose", "utc")
     assert "agents-md" not in memfs("convention", "accept", "utc").err
-    assert "| - Times are UTC" in memfs("inject").out
+    assert "| - Times are UTC" in memfs("agent", "inject").out
 
 
 def test_p7_a_mount_that_does_not_count_is_told_by_recall(memfs: Memfs, root: Path) -> None:

@@ -161,7 +161,7 @@ def test_off_looks_for_nothing(memfs: Memfs, root: Path) -> None:
     written = memfs("inbox", "--set", "learning.patterns=write")
 
     assert "written, as learning.patterns says" in written.err
-    assert [one["template"] for one in memfs("patterns", "--json").json["patterns"]] == [TEMPLATE]
+    assert [one["template"] for one in memfs("inbox", "patterns", "--json").json["patterns"]] == [TEMPLATE]
     assert commits(root) > before
     assert git(root, "status", "--porcelain") == ""
 
@@ -173,7 +173,7 @@ def test_a_memory_context_asks_for_what_is_learned(memfs: Memfs, root: Path) -> 
     remember(memfs, 1, 2, 3)
     memfs("inbox")
 
-    assert [one["template"] for one in memfs("patterns", "--json").json["patterns"]] == [TEMPLATE]
+    assert [one["template"] for one in memfs("inbox", "patterns", "--json").json["patterns"]] == [TEMPLATE]
     for name in ("user", "admin", "guest"):
         memfs("remember", f"create {name} login")
     assert memfs("inbox", "--json", "--set", "learning.patterns=suggest").json["count"] == 1

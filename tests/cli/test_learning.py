@@ -18,28 +18,28 @@ def apple(memfs: Memfs) -> str:
 
 def test_feedback_says_what_it_changed(memfs: Memfs, apple: str) -> None:
     """Both outputs tell the importance before and after, and the commit that holds it (M3)."""
-    found = memfs("feedback", apple, "+", "--reason", "it helped", "--json")
+    found = memfs("agent", "feedback", apple, "+", "--reason", "it helped", "--json")
     assert found.code == 0
     assert found.json["importance"] == 1.45
     assert (found.json["before"], found.json["due"], found.json["durability"]) == (1.0, False, "commit")
-    told = memfs("feedback", "app", "-")
+    told = memfs("agent", "feedback", "app", "bad")
     assert (told.code, told.out) == (0, "apple  importance 1.45 -> 0.87\n")
     assert " (it helped)" in memfs("log", apple).out
 
 
-@pytest.mark.parametrize("words", [("feedback", "apple"), ("feedback", "apple", "?"), ("feedback", "+")])
+@pytest.mark.parametrize("words", [("apple",), ("apple", "?"), ("+",)])
 def test_a_signal_that_is_none_is_refused(memfs: Memfs, apple: str, words: tuple[str, ...]) -> None:
     """The command ends with 2 and says what would be right."""
-    told = memfs(*words)
+    told = memfs("agent", "feedback", *words)
     assert (told.code, len(told.err.splitlines())) == (2, 2), "the choices stand on one line"
-    assert memfs("feedback", "nobody", "+").code == 1
+    assert memfs("agent", "feedback", "nobody", "+").code == 1
     assert memfs("show", apple, "--json").json["importance"] == 1
 
 
 def test_a_weak_item_is_pruned_listed_and_brought_back(memfs: Memfs, root: Path, apple: str) -> None:
     """From bad signals to the archive and back, by commands alone (M3)."""
     for _ in range(5):
-        told = memfs("feedback", apple, "-")
+        told = memfs("agent", "feedback", apple, "-")
     assert "weak enough to be pruned" in told.err
     dry = memfs("admin", "prune", "--dry-run", "--json").json
     assert ([row["id"] for row in dry["pruned"]], dry["action"], dry["revision"]) == (["apple"], "archive", None)

@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 
 import memfs
-from memfs.doors.cli.app import VERBS, cli
+from memfs.doors.cli.app import GROUPS, VERBS, cli
+from memfs.doors.cli.command import Actions
 
 PACKAGE = Path(memfs.__file__).parent
 PAGES = PACKAGE.parent / "docs"
@@ -18,10 +19,17 @@ OPTION = re.compile(r"(?<=\s)--?[a-zA-Z][a-z-]*")
 EVERYWHERE = {"-h", "--help", "-C", "--workspace", "--set"}
 
 
-def options_of(verb: str) -> set[str]:
-    """Every option that may be typed behind a verb."""
-    command = cli.get_command(click.Context(cli), verb)
-    assert command is not None
+def options_of(words: list[str]) -> set[str]:
+    """Every option that may be typed behind a verb, or behind one of a group, or behind one of its actions."""
+    command: click.Command = cli
+    context = click.Context(cli)
+    for word in words:
+        inner = command.get_command(context, word) if isinstance(command, click.Group) else None
+        if inner is None:
+            break
+        command, context = inner, click.Context(inner, context, word)
+    if isinstance(command, Actions):  # without one of its actions the first is meant
+        command = command.commands[command.first]
     return EVERYWHERE.union(*(parameter.opts for parameter in command.params))
 
 
@@ -29,7 +37,8 @@ def unknown(path: Path) -> Iterator[str]:
     """The commands in a file that name an option which their verb does not have."""
     for named in NAMED.finditer(path.read_text(encoding="utf-8")):
         verb, rest = named[1], named[2]
-        if verb in VERBS and not options_of(verb).issuperset(OPTION.findall(rest)):
+        known = verb in VERBS or verb in GROUPS
+        if known and not options_of([verb, *rest.split()]).issuperset(OPTION.findall(rest)):
             yield f"{path.name}: {named[0]}"
 
 

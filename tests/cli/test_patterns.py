@@ -1,4 +1,4 @@
-"""``memfs patterns`` and ``memfs consolidate``: what memories have in common, what a session leaves (M2, C7)."""
+"""``inbox patterns`` and ``agent consolidate``: what memories have in common, what a session leaves (M2, C7)."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ def test_patterns_are_shown_and_suggested(memfs: Memfs) -> None:
     """Patterns that were accepted are listed, and suggested where they fit (M2)."""
     logins = [f"create {name} login" for name in ("user", "admin", "guest", "root")]
     remember(memfs, *logins, "renew the shop certificate", type="interaction")
-    assert memfs("patterns", "--json").json == {"patterns": []}
-    assert "0 patterns; 'memfs inbox' looks for them" in memfs("patterns").err
+    assert memfs("inbox", "patterns", "--json").json == {"patterns": []}
+    assert "0 patterns; 'memfs inbox' looks for them" in memfs("inbox", "patterns").err
 
     memfs("inbox")
     memfs("inbox", "accept", "create")
 
-    (pattern,) = memfs("patterns", "--json").json["patterns"]
+    (pattern,) = memfs("inbox", "patterns", "--json").json["patterns"]
     assert (pattern["template"], pattern["occurrences"], pattern["confidence"]) == ("create {variable} login", 4, 0.8)
-    shown = memfs("patterns")
+    shown = memfs("inbox", "patterns")
     assert shown.out.split()[:3] == ["4", "x", "0.80"]
     assert "create {variable} login" in shown.out
     assert "1 pattern" in shown.err
-    (fitting,) = memfs("patterns", "create", "auditor", "login", "--json").json["patterns"]
+    (fitting,) = memfs("inbox", "patterns", "create", "auditor", "login", "--json").json["patterns"]
     assert fitting["reasons"]["follows"] == 2.0
-    assert memfs("patterns", "zebra", "--json").json == {"patterns": []}
+    assert memfs("inbox", "patterns", "zebra", "--json").json == {"patterns": []}
 
 
 def test_circumstances_choose_patterns(memfs: Memfs) -> None:
@@ -44,9 +44,9 @@ def test_circumstances_choose_patterns(memfs: Memfs) -> None:
         memfs("remember", f"renew the {name} certificate", "--context", "project=shop")
     memfs("inbox", "--set", "learning.patterns=write")
 
-    assert len(memfs("patterns", "--context", "project=shop", "--json").json["patterns"]) == 1
-    assert memfs("patterns", "--context", "project=blog", "--json").json == {"patterns": []}
-    assert memfs("patterns", "--context", "project").code == 2
+    assert len(memfs("inbox", "patterns", "--context", "project=shop", "--json").json["patterns"]) == 1
+    assert memfs("inbox", "patterns", "--context", "project=blog", "--json").json == {"patterns": []}
+    assert memfs("inbox", "patterns", "--context", "project").code == 2
 
 
 def test_a_session_is_consolidated(memfs: Memfs, root: Path) -> None:
@@ -54,9 +54,9 @@ def test_a_session_is_consolidated(memfs: Memfs, root: Path) -> None:
     for text in ("We decided to use PostgreSQL", "looked around"):
         memfs("remember", text, "--type", "working", "--session", "s1")
 
-    dry = memfs("consolidate", "--session", "s1", "--dry-run", "--json").json
+    dry = memfs("agent", "consolidate", "--session", "s1", "--dry-run", "--json").json
     before = git(root, "rev-parse", "HEAD").strip()
-    told = memfs("consolidate", "--session", "s1")
+    told = memfs("agent", "consolidate", "--session", "s1")
 
     assert dry["dry_run"]
     assert (dry["read"], len(dry["cleared"]), dry["promoted"][0]["why"]) == (2, 2, "decision")
@@ -74,10 +74,10 @@ def test_nothing_is_left_to_consolidate(memfs: Memfs, root: Path) -> None:
     """A session without working memory makes no commit (C7)."""
     before = git(root, "rev-parse", "HEAD")
 
-    done = memfs("consolidate", "--session", "s1", "--json").json
+    done = memfs("agent", "consolidate", "--session", "s1", "--json").json
 
     assert (done["read"], done["promoted"], done["cleared"], done["revision"]) == (0, [], [], None)
-    told = memfs("consolidate", "--session", "s1")
+    told = memfs("agent", "consolidate", "--session", "s1")
     assert (told.out, "there is no working memory of session s1" in told.err) == ("", True)
     assert git(root, "rev-parse", "HEAD") == before
 
@@ -91,14 +91,16 @@ def test_what_stays_is_told(memfs: Memfs, root: Path) -> None:
     files["a-pin"].write_text(files["a-pin"].read_text() + "pinned: true\n")
     files["broken"].write_text(files["broken"].read_text().replace("content:", "contents:"))
 
-    told = memfs("consolidate", "--session", "s1")
+    told = memfs("agent", "consolidate", "--session", "s1")
 
     assert "1 pinned one not touched" in told.out
     assert "Cleared 1 working memory" in told.out
     assert "broken stays: its file cannot be read as it is now" in told.err
 
 
-@pytest.mark.parametrize("words", [("consolidate",), ("consolidate", "--session"), ("patterns", "-n", "0")])
+@pytest.mark.parametrize(
+    "words", [("agent", "consolidate"), ("agent", "consolidate", "--session"), ("inbox", "patterns", "-n", "0")]
+)
 def test_what_cannot_be_understood_is_told(memfs: Memfs, words: tuple[str, ...]) -> None:
     """A missing name and a limit of nothing end with exit code 2."""
     assert memfs(*words).code == 2
@@ -108,5 +110,5 @@ def test_a_blank_session_is_refused(memfs: Memfs) -> None:
     """A blank name is no session: nothing is cleared."""
     memfs("remember", "We decided", "--type", "working")
 
-    assert memfs("consolidate", "--session", " ").code != 0
+    assert memfs("agent", "consolidate", "--session", " ").code != 0
     assert len(memfs("list", "--json").json["items"]) == 1

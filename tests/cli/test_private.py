@@ -34,7 +34,7 @@ def test_it_says_where_it_lies_and_what_it_holds(memfs: Memfs, clones: tuple[Pat
     assert "memfs share" in shown.err
     assert memfs("-C", first, "private", "--path").out == f"{folder}\n"
     none = memfs("-C", second, "private", "--path")
-    assert (none.code, "memfs install claude-code" in none.err) == (2, True)
+    assert (none.code, "memfs agent install claude-code" in none.err) == (2, True)
     facts = memfs("-C", second, "private", "--json").json
     assert (facts["folder"], [one["folder"] for one in facts["clones"]]) == (None, [str(folder)])
 

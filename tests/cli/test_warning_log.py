@@ -1,4 +1,4 @@
-"""``memfs warn`` and ``memfs episode record`` are two processes, and the second knows what the first has told (P4)."""
+"""``agent warn`` and ``agent episode record`` are two processes; the second knows what the first has told (P4)."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from pathlib import Path
 from memfs.learning.triggers import LOG
 from tests.cli.conftest import Memfs
 
-_DONE = ("episode", "record", "--file", "src/auth.py", "--agent", "coder", "--session", "s1")
+_DONE = ("agent", "episode", "record", "--file", "src/auth.py", "--agent", "coder", "--session", "s1")
 
 
 def test_p4_a_recorded_outcome_tells_what_it_was_warned_with(memfs: Memfs, root: Path) -> None:
     """What 'warn' told about these files in this session stands in the episode, with what --warned names (P4)."""
     failed = memfs(*_DONE, "edited the token check", "--outcome", "failure", "--error", "KeyError 'sub'", "--json").json
     assert failed["warned"] == []
-    told = memfs("warn", "--file", "src/auth.py", "--agent", "coder", "--session", "s1", "change the login", "--json")
+    told = memfs(
+        "agent", "warn", "--file", "src/auth.py", "--agent", "coder", "--session", "s1", "change the login", "--json"
+    )
     assert told.json["ids"] == [failed["id"]]
 
     went_well = memfs(*_DONE, "looked at the claims first", "--outcome", "success", "--warned", "some-rule", "--json")
-    elsewhere = memfs("episode", "record", "read it", "--file", "docs/a.md", "--outcome", "success", "--json")
+    elsewhere = memfs("agent", "episode", "record", "read it", "--file", "docs/a.md", "--outcome", "success", "--json")
 
     assert went_well.json["warned"] == ["some-rule", failed["id"]]
     assert elsewhere.json["warned"] == []
@@ -27,7 +29,7 @@ def test_p4_a_recorded_outcome_tells_what_it_was_warned_with(memfs: Memfs, root:
 def test_p4_erasing_an_item_takes_what_agents_were_warned_with(memfs: Memfs, root: Path) -> None:
     """An id can tell what its item was about: the log goes (faults 5)."""
     failed = memfs(*_DONE, "edited the token check", "--outcome", "failure", "--error", "KeyError 'sub'", "--json").json
-    memfs("warn", "--file", "src/auth.py", "change the login")
+    memfs("agent", "warn", "--file", "src/auth.py", "change the login")
     [log] = root.rglob(LOG)
     assert failed["id"] in log.read_text()
 

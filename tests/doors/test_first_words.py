@@ -58,12 +58,14 @@ def test_where_there_is_no_workspace_ones_own_is_named(tmp_path: Path) -> None:
 
 def test_installing_says_how_to_look_and_how_to_stop(typed: Typed, tmp_path: Path) -> None:
     """C6: a command that works here says where what was kept lies, and the way back has the same scope."""
-    said = typed("install", "claude-code", "--user")[1]
-    assert "'memfs private' shows where and what it keeps; 'memfs uninstall claude-code --user' turns it off" in said
+    said = typed("agent", "install", "claude-code", "--user")[1]
+    assert (
+        "'memfs private' shows where and what it keeps; 'memfs agent uninstall claude-code --user' turns it off" in said
+    )
     (tmp_path / "P/memfs.toml").write_text("")
-    assert "keeps; 'memfs uninstall claude-code' turns" in typed("install", "claude-code")[1]
-    assert "started anew; 'memfs uninstall cursor' takes it out" in typed("install", "cursor")[1]
-    assert typed("install", "cursor")[1] == ""
+    assert "keeps; 'memfs agent uninstall claude-code' turns" in typed("agent", "install", "claude-code")[1]
+    assert "started anew; 'memfs agent uninstall cursor' takes it out" in typed("agent", "install", "cursor")[1]
+    assert typed("agent", "install", "cursor")[1] == ""
 
 
 @pytest.mark.parametrize(
@@ -77,13 +79,13 @@ def test_installing_says_how_to_look_and_how_to_stop(typed: Typed, tmp_path: Pat
 )
 def test_another_program_is_told_its_way(name: str, told: str, typed: Typed) -> None:
     """C6: what memfs cannot install has a way of its own, or a name that is nearly right."""
-    code, said = typed("install", name)
+    code, said = typed("agent", "install", name)
     assert (code, told in said) == (2, True)
 
 
 def test_a_scope_that_a_program_keeps_to_itself_has_its_command(typed: Typed) -> None:
     """C6: VS Code takes servers for all projects by its own command."""
-    assert "code --add-mcp" in typed("install", "vscode", "--user")[1]
+    assert "code --add-mcp" in typed("agent", "install", "vscode", "--user")[1]
 
 
 def test_what_is_no_event_is_told_by_status(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""``memfs install`` and ``memfs uninstall`` as they are typed, and the plugin folder."""
+"""``memfs agent install`` and ``memfs agent uninstall`` as they are typed, and the plugin folder."""
 
 from __future__ import annotations
 
@@ -47,29 +47,29 @@ def settings(tmp_path: Path) -> Path:
 
 def test_install_and_uninstall_say_what_they_did(call: Call, settings: Path) -> None:
     """C6: one command puts the hooks in, one takes them out; each says which file, and what is to be known."""
-    code, out, err = call("install", "claude-code")
+    code, out, err = call("agent", "install", "claude-code")
     assert (code, out) == (0, "Changed .claude/settings.json\n")
     assert "it goes into your private memory" in err
     assert "from the next session on" in err
-    assert call("install", "claude-code")[1] == "Nothing to do in .claude/settings.json\n"
-    assert call("uninstall", "claude-code")[1] == "Changed .claude/settings.json\n"
+    assert call("agent", "install", "claude-code")[1] == "Nothing to do in .claude/settings.json\n"
+    assert call("agent", "uninstall", "claude-code")[1] == "Changed .claude/settings.json\n"
     assert settings.read_text() == '{\n  "model": "opus"\n}\n'
-    assert call("uninstall", "claude-code")[1] == "Nothing to do in .claude/settings.json\n"
+    assert call("agent", "uninstall", "claude-code")[1] == "Nothing to do in .claude/settings.json\n"
 
 
 def test_from_a_folder_below_the_project_is_meant(call: Call, settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """C6: as with git, the place within the project does not matter; -C names another."""
     monkeypatch.chdir("src")
-    assert "settings.json" in call("install", "claude-code")[1]
+    assert "settings.json" in call("agent", "install", "claude-code")[1]
     assert '"hooks"' in settings.read_text()
     monkeypatch.chdir("/")
-    assert call("uninstall", "claude-code", "-C", str(settings.parent.parent))[0] == 0
+    assert call("agent", "uninstall", "claude-code", "-C", str(settings.parent.parent))[0] == 0
     assert '"hooks"' not in settings.read_text()
 
 
 def test_a_dry_run_prints_a_diff(call: Call, settings: Path) -> None:
     """C6: --dry-run shows every line that would come and go, with or without a newline at the end."""
-    code, out, _ = call("install", "claude-code", "--dry-run", "--mcp")
+    code, out, _ = call("agent", "install", "claude-code", "--dry-run", "--mcp")
     assert code == 0
     assert out.startswith("--- .claude/settings.json\n+++ .claude/settings.json\n@@ -1,3 +1,")
     assert '-  "model": "opus"\n+  "model": "opus",\n+  "hooks": {\n' in out
@@ -77,27 +77,27 @@ def test_a_dry_run_prints_a_diff(call: Call, settings: Path) -> None:
     assert out.endswith("Would create .mcp.json\n")
     assert settings.read_text() == '{\n  "model": "opus"\n}\n'
     settings.write_text("{}")
-    assert "-{}\n\\ No newline at end of file\n" in call("install", "claude-code", "--dry-run")[1]
+    assert "-{}\n\\ No newline at end of file\n" in call("agent", "install", "claude-code", "--dry-run")[1]
 
 
 def test_json_for_programs(call: Call, settings: Path) -> None:
     """C6: --json tells files, what became of them, and with --dry-run the diff."""
-    said: dict[str, Any] = json.loads(call("install", "claude-code", "--mcp", "--dry-run", "--json")[1])
+    said: dict[str, Any] = json.loads(call("agent", "install", "claude-code", "--mcp", "--dry-run", "--json")[1])
     assert (said["program"], said["dry_run"]) == ("claude-code", True)
     assert [one["done"] for one in said["files"]] == ["changed", "created"]
     assert said["files"][0]["diff"].startswith("--- ")
-    said = json.loads(call("uninstall", "claude-code", "--json")[1])
+    said = json.loads(call("agent", "uninstall", "claude-code", "--json")[1])
     assert [one["done"] for one in said["files"]] == ["same", "same"]
 
 
 def test_hooks_in_two_places_are_told(call: Call, settings: Path, own_world: Path) -> None:
     """C6: settings add up in Claude Code, so that memfs would hear each event twice."""
-    call("install", "claude-code", "--user")
-    _, _, err = call("install", "claude-code")
+    call("agent", "install", "claude-code", "--user")
+    _, _, err = call("agent", "install", "claude-code")
     assert f"{own_world}/.claude/settings.json has hooks of memfs, too" in err
-    _, _, err = call("uninstall", "claude-code")
-    assert "'memfs uninstall claude-code --user' takes them out" in err
-    assert call("uninstall", "claude-code", "--user")[0] == 0
+    _, _, err = call("agent", "uninstall", "claude-code")
+    assert "'memfs agent uninstall claude-code --user' takes them out" in err
+    assert call("agent", "uninstall", "claude-code", "--user")[0] == 0
     assert not (own_world / ".claude").exists()
 
 
@@ -105,29 +105,29 @@ def test_a_home_that_is_a_repository_is_told(call: Call, own_world: Path, monkey
     """C6: there the project's settings are one's own, for all projects."""
     (own_world / ".git").mkdir()
     monkeypatch.chdir(own_world)
-    assert ".claude/settings.json holds for all your projects" in call("install", "claude-code")[2]
+    assert ".claude/settings.json holds for all your projects" in call("agent", "install", "claude-code")[2]
 
 
 def test_what_stands_in_the_way_is_told(call: Call, settings: Path) -> None:
     """C6: hooks that are switched off."""
     settings.write_text(json.dumps({"disableAllHooks": True}, indent=2))
-    _, _, err = call("install", "claude-code")
+    _, _, err = call("agent", "install", "claude-code")
     assert "switches all hooks off" in err
 
 
 def test_a_file_that_cannot_be_read_is_named(call: Call, settings: Path) -> None:
     """C6: with line and remedy, and exit code 1."""
     settings.write_text('{\n  // a comment\n  "model": "opus"\n}\n')
-    code, out, err = call("install", "claude-code")
+    code, out, err = call("agent", "install", "claude-code")
     assert (code, out) == (1, "")
     assert f"{settings}:2:3: a comment, which JSON has none of" in err
-    assert call("install", "emacs")[0] == 2
-    assert call("install", "claude-code", "--plugin", "x", "--user")[0] == 2
+    assert call("agent", "install", "emacs")[0] == 2
+    assert call("agent", "install", "claude-code", "--plugin", "x", "--user")[0] == 2
 
 
 def test_a_server_of_ones_own_is_left_to_the_program(call: Call, own_world: Path) -> None:
     """C6: that file is written by Claude Code all the time; the command for it is printed."""
-    code, _, err = call("install", "claude-code", "--user", "--mcp")
+    code, _, err = call("agent", "install", "claude-code", "--user", "--mcp")
     assert code == 0
     assert "claude mcp add --scope user memfs -- /" in err
     assert err.rstrip().splitlines()[-1].endswith(" mcp")
@@ -136,7 +136,7 @@ def test_a_server_of_ones_own_is_left_to_the_program(call: Call, own_world: Path
 
 # -- the plugin -----------------------------------------------------------------------------------------------------
 def test_the_plugin_folder_is_what_the_table_says() -> None:
-    """C6: what is shipped is what ``--plugin`` lays; renew it with 'memfs install claude-code --plugin'."""
+    """C6: what is shipped is what ``--plugin`` lays; renew it with 'memfs agent install claude-code --plugin'."""
     shipped = {path.relative_to(SHIPPED).as_posix(): path.read_text() for path in SHIPPED.rglob("*") if path.is_file()}
     assert shipped == plugin.files()
 
@@ -175,25 +175,25 @@ def test_what_is_installed_is_what_hooks_understand() -> None:
 
 def test_other_programs_take_the_server_alone(call: Call) -> None:
     """B5: one word for each; options that mean nothing there are refused."""
-    assert call("install", "cursor")[:2] == (0, "Created .cursor/mcp.json\n")
-    assert call("install", "cursor")[1] == "Nothing to do in .cursor/mcp.json\n"
-    assert call("uninstall", "cursor")[1] == "Deleted .cursor/mcp.json\n"
-    assert call("uninstall", "cursor")[1] == "Nothing to do: memfs is not in .cursor/mcp.json\n"
+    assert call("agent", "install", "cursor")[:2] == (0, "Created .cursor/mcp.json\n")
+    assert call("agent", "install", "cursor")[1] == "Nothing to do in .cursor/mcp.json\n"
+    assert call("agent", "uninstall", "cursor")[1] == "Deleted .cursor/mcp.json\n"
+    assert call("agent", "uninstall", "cursor")[1] == "Nothing to do: memfs is not in .cursor/mcp.json\n"
     for option in (["--local"], ["--mcp"], ["--plugin", "x"]):
-        assert call("install", "cursor", *option)[0] == 2
+        assert call("agent", "install", "cursor", *option)[0] == 2
 
 
 def test_a_plugin_is_laid_anywhere_and_taken_away(call: Call, tmp_path: Path) -> None:
     """C6: --plugin writes the folder, renews it, and removes what it wrote; what is not memfs's stays."""
     folder = tmp_path / "deep/er/plugin"
-    assert call("install", "claude-code", "--plugin", str(folder), "--dry-run")[0] == 0
+    assert call("agent", "install", "claude-code", "--plugin", str(folder), "--dry-run")[0] == 0
     assert not folder.exists()
-    assert call("install", "claude-code", "--plugin", str(folder))[0] == 0
+    assert call("agent", "install", "claude-code", "--plugin", str(folder))[0] == 0
     assert {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} == set(plugin.files())
     (folder / "hooks/hooks.json").write_text("{}")
-    assert "Changed" in call("install", "claude-code", "--plugin", str(folder))[1]
+    assert "Changed" in call("agent", "install", "claude-code", "--plugin", str(folder))[1]
     (folder / "README.md").write_text("mine")
-    assert call("uninstall", "claude-code", "--plugin", str(folder))[0] == 0
+    assert call("agent", "uninstall", "claude-code", "--plugin", str(folder))[0] == 0
     assert [path.name for path in folder.iterdir()] == ["README.md"]
 
 

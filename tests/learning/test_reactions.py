@@ -98,7 +98,12 @@ def test_every_door_that_gives_context_obeys_the_rules(workspace: Workspace, doo
         if door == "layer":
             return asyncio.run(MemoryLayer(workspace=workspace).get_automatic())
         event = {"hook_event_name": "SessionStart", "session_id": "s1", "cwd": str(workspace.root)}
-        command = [sys.executable, "-m", "memfs", *(["inject"] if door == "cli" else ["hook", "--into=repository"])]
+        command = [
+            sys.executable,
+            "-m",
+            "memfs",
+            *(["agent", "inject"] if door == "cli" else ["hook", "--into=repository"]),
+        ]
         done = subprocess.run(
             command, cwd=workspace.root, input=json.dumps(event), capture_output=True, text=True, check=True
         )

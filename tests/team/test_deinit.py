@@ -68,8 +68,8 @@ def test_purge_leaves_everything_as_it_was_before(code: Path, memfs: Said, git: 
     memfs(code, "list", "--as-of", "HEAD")
     memfs(code, "branch", "start", "scout", "--agent", "scout")
     memfs(code.parent / "code.branches/scout", "recall", "deploys")
-    memfs(code, "install", "claude-code", "--mcp")
-    memfs(code, "install", "cursor")
+    memfs(code, "agent", "install", "claude-code", "--mcp")
+    memfs(code, "agent", "install", "cursor")
     head = git(code, "rev-parse", "HEAD").strip()
     git(code, "update-ref", "refs/memfs/seen/origin/main", head)
     said = memfs(code, "deinit", "--purge")
@@ -98,7 +98,7 @@ def test_without_purge_the_memory_stays_as_files(code: Path, memfs: Said, git: G
 def test_a_dry_run_names_all_and_changes_nothing(code: Path, memfs: Said, git: Git) -> None:
     """``--dry-run`` lists files, driver, refs, state, caches and installations; nothing differs afterwards (D2)."""
     begin(code, memfs)
-    memfs(code, "install", "claude-code")
+    memfs(code, "agent", "install", "claude-code")
     before = snapshot(code, git)
     found = json.loads(memfs(code, "deinit", "--purge", "--dry-run", "--json"))
     assert (found["merge_driver"], found["commits"], found["refused"]) == (True, True, "")

@@ -69,14 +69,29 @@ MORE: tuple[Verb, ...] = (
 """What the short help names in one line."""
 
 HIDDEN: tuple[Verb, ...] = (
-    Verb("hook", "Answer an event of an agent's session.", "hook:hook"),
-    Verb("mcp", "Serve this memory over MCP.", "mcp:mcp"),
+    Verb("hook", "Answer an event of an agent's session.", "agent.hook:hook"),
+    Verb("mcp", "Serve this memory over MCP.", "agent.mcp:mcp"),
     Verb("merge-driver", "Merge three versions of a file; git calls it."),
 )
 """What users' files call by this name, for good."""
 
 FAMILIES: dict[str, Family] = {
-    "agent": Family("Connect agents and give them their memory."),
+    "agent": Family(
+        "Connect agents and give them their memory.",
+        (
+            Verb("install", "Let an agent's program use this memory."),
+            Verb("uninstall", "Take out what install put in, to the byte."),
+            Verb("hook", "Answer an event of an agent's session."),
+            Verb("mcp", "Serve this memory over MCP."),
+            Verb("inject", "Print what belongs into an agent's system prompt."),
+            Verb("warn", "Print what a situation brings to mind before a step."),
+            Verb("episode", "Record what agents did, and learn rules from it."),
+            Verb("correct", "Keep what a person corrects or prefers."),
+            Verb("feedback", "Say whether an item helped."),
+            Verb("context", "Keep keys and values of a session or workflow."),
+            Verb("consolidate", "End a session: keep what matters, clear the rest."),
+        ),
+    ),
     "team": Family("Branches, conventions, conflicts and access of a team."),
     "state": Family(
         "Iterations, checkpoints and documents of multi-agent runs.",
@@ -116,18 +131,8 @@ FAMILIES: dict[str, Family] = {
 """The groups; one without verbs is not there."""
 
 UNMOVED: tuple[Verb, ...] = (
-    Verb("context", "Keep keys and values of a session or workflow."),
-    Verb("patterns", "Show what several memories have in common."),
-    Verb("consolidate", "End a session: keep what matters, clear the rest.", "patterns:consolidate"),
-    Verb("feedback", "Say whether an item helped."),
-    Verb("inject", "Print what belongs into an agent's system prompt."),
-    Verb("warn", "Print what a situation brings to mind before a step.", "inject:warn"),
-    Verb("episode", "Record what agents did, and learn rules from it."),
-    Verb("correct", "Keep what a person corrects or prefers.", "inject:correct"),
     Verb("agents-md", "Keep what is agreed on in AGENTS.md."),
     Verb("conflicts", "Show what cannot both hold, and decide about it."),
-    Verb("install", "Let an agent's program use this memory."),
-    Verb("uninstall", "Take out what install put in, to the byte.", "install:uninstall"),
     Verb("private", "Show where your private memory of this project lies."),
     Verb("blame", "Show who taught each field of an item."),
     Verb("convention", "Propose, accept, retire and share what a team agrees on."),
@@ -156,11 +161,11 @@ MOVED: Mapping[str, str] = {
     "stats": "memfs status",
     "usage": "memfs status",
     "private": "memfs status",
-    "feedback": "memfs update",
+    "feedback": "memfs agent feedback",
     "edit": "memfs update --edit",
     "new": "memfs remember --edit",
-    "patterns": "memfs inbox",
-    "consolidate": "memfs inbox",
+    "patterns": "memfs inbox patterns",
+    "consolidate": "memfs agent consolidate",
     "context": "memfs agent context",
     "inject": "memfs agent inject",
     "warn": "memfs agent warn",

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from memfs.doors.cli.agent.hook import hook_problems
 from memfs.doors.cli.command import complete_ids, opened, verb
-from memfs.doors.cli.hook import hook_problems
 from memfs.doors.cli.options import reference
 from memfs.doors.cli.output import (
     clean,

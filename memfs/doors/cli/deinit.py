@@ -143,12 +143,12 @@ def _installed_for_all(root: Path) -> list[str]:
     found = []
     with suppress(MemfsError):
         if any(one.done is not FileResult.SAME for one in installer.uninstall(InstallScope.USER, root, dry=True).files):
-            found.append("memfs uninstall claude-code --user")
+            found.append("memfs agent uninstall claude-code --user")
     for name, client in mcp_clients.CLIENTS.items():
         if client.user:
             with suppress(MemfsError):
                 if mcp_clients.uninstall(name, InstallScope.USER, root, dry=True).done is not FileResult.SAME:
-                    found.append(f"memfs uninstall {name} --user")
+                    found.append(f"memfs agent uninstall {name} --user")
     return found
 
 

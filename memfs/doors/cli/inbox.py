@@ -1,205 +1,173 @@
-"""``inbox``: show, accept and refuse what memfs suggests to remember, and what could be shared."""
+"""``inbox``: show, accept and refuse what memfs suggests to remember, and show the patterns that were accepted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Unclear, opened, verb
-from memfs.doors.cli.commit_report import SOURCE, land
-from memfs.doors.cli.output import clean, count, item_json, note, one_line, print_json, print_raw, progress, styled
+from memfs.doors.cli.command import Actions, Unclear, opened, verb, wants_json
+from memfs.doors.cli.commit_report import SOURCE, CommitReport, land
+from memfs.doors.cli.filters import AsOf, as_of, pair, past_at, revision_of
+from memfs.doors.cli.options import waiting_text
+from memfs.doors.cli.output import (
+    MERGE,
+    OMIT,
+    TEXT_ONLY,
+    Note,
+    Table,
+    clean,
+    count,
+    note,
+    one_line,
+    print_raw,
+    progress,
+    styled,
+)
 from memfs.doors.cli.private import private_folder
-from memfs.doors.cli.share import print_waiting
 from memfs.doors.cli.streams import is_interactive
 from memfs.errors import ContentError, MemfsError
 from memfs.learning.inbox import item_in, text_of
 from memfs.model.ids import of_mount, without_mount
 from memfs.model.item import Trust
+from memfs.model.query import MOST
 from memfs.model.suggestion import Source, Suggestion, SuggestionDecision
 from memfs.private import NAME
 from memfs.recall.tokens import gist
 
 if TYPE_CHECKING:
-    from memfs.learning.learner import LearnResult
-    from memfs.model import MemoryItem
+    from memfs.model import Hit, MemoryItem
     from memfs.workspace import Workspace
 
-_SHOWN = 20
 _NAMED = 3
 _WHAT = {Source.PATTERN: ("memory", "memories"), Source.RULE: ("failure", "failures")}
-
-
-@dataclass(frozen=True, slots=True)
-class _Beside:
-    """What waits in private memory: suggestions, and the items that could be shared."""
-
-    suggestions: list[Suggestion]
-    to_share: list[MemoryItem]
-
-
-@verb(
-    "inbox",
-    example="memfs inbox\nmemfs inbox accept service-variable-listens-on-port-variable-e5ee8574\n"
-    'memfs inbox accept always-use-tabs-1b0c2d3e --content "Use tabs in Makefiles"\n'
-    "memfs inbox refuse service-variable",
-)
-@click.argument("action", type=click.Choice(["list", "accept", "refuse"]), default="list", metavar="[accept|refuse]")
-@click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option("--content", metavar="TEXT", help="Accept it with other words.")
-@click.option("--edit", is_flag=True, help="Accept it as you change it in your editor.")
-@click.option("--refused", is_flag=True, help="List what was refused.")
-@click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=_SHOWN, help="List at most so many; 20.")
-@click.pass_context
-def inbox(
-    ctx: click.Context,
-    /,
-    action: str,
-    ids: tuple[str, ...],
-    content: str | None,
-    edit: bool,
-    refused: bool,
-    limit: int,
-    as_json: bool,
-) -> None:
-    """Show what memfs suggests to remember, with its evidence; accept or refuse it.
-
-    Patterns in your memories, rules that failures teach, preferences that somebody was heard to have and what sessions
-    leave behind wait here, outside of git, and are not recalled. 'accept' makes a memory of one, 'refuse' never
-    suggests it again; accepting what was refused takes that back. An ID may be shortened.
-
-    Suggestions of your private memory of the project are listed with them; their ids begin with 'private:', and what
-    is accepted stays private. What private memory holds and nobody else has follows: 'memfs share' copies it.
-    """
-    _refuse_unfit(ctx, action, ids, content is not None, edit, refused)
-    mount = of_mount(ids[0]) if ids else ""
-    with opened(ctx) as asked, _owner(asked, mount) as workspace:
-        if action == "list":
-            _list(workspace, refused, limit, as_json)
-            return
-        names = [without_mount(one) if mount else one for one in ids]
-        found = list({one.id: one for one in map(workspace.inbox.find, names)}.values())
-        if action == "refuse":
-            workspace.inbox.refuse(found)
-            _tell_refused(found, mount, as_json)
-            return
-        if content is not None or edit:
-            found = [_changed(workspace, found[0], content)]
-        agent = workspace.parts.policy.agent  # on an agent's branch nobody else speaks
-        stored = workspace.inbox.accept(found, trust="" if agent else Trust.REVIEWED.value, source=SOURCE)
-        landed = land(workspace, stored[-1])
-    if as_json:
-        print_json({"accepted": [_stored_json(item, mount) for item in stored], **landed.json()})
-        return
-    for item in stored:
-        print_raw(f"Accepted {styled(_named(item.id, mount), fg='green', bold=True)}")
-        print_raw(f"  {clean(str(workspace.root / item.path) if mount else item.path)}")
-    if landed.reason:
-        note(f"stored; its commit waits: {landed.reason}")
-
-
-def _refuse_unfit(
-    ctx: click.Context, action: str, ids: Sequence[str], reworded: bool, edit: bool, refused: bool
-) -> None:
-    if action == "list" and ids:
-        raise click.UsageError(f"say what to do: 'memfs inbox accept {ids[0]}', or 'refuse'", ctx)
-    if action != "list" and not ids:
-        raise click.UsageError(f"name what to {action}: 'memfs inbox' lists it", ctx)
-    if action != "accept" and (reworded or edit):
-        raise click.UsageError("--content and --edit go with 'accept'", ctx)
-    if (reworded or edit) and (len(ids) > 1 or (reworded and edit)):
-        raise click.UsageError("change one suggestion at a time, with --content or with --edit", ctx)
-    if action != "list" and refused:
-        raise click.UsageError("--refused lists: leave out the action", ctx)
-    if len({of_mount(one) for one in ids}) > 1:
-        raise click.UsageError("suggestions of private memory are decided about in a command of their own", ctx)
+_SUGGESTED, _SHOWN = 5, 100
 
 
 @contextmanager
-def _owner(workspace: Workspace, mount: str) -> Iterator[Workspace]:
-    """Whose suggestions are meant: the workspace's, or those of the private memory beside it."""
+def _owner(ctx: click.Context, ids: Sequence[str]) -> Iterator[tuple[Workspace, str, list[Suggestion]]]:
+    """Whose suggestions are meant, the workspace's or those of the private memory beside it, and which.
+
+    Raises:
+        Unclear: they are of both, or of none that has any.
+    """
     from memfs.workspace import open_workspace
 
-    if not mount:
-        yield workspace
-        return
-    folder = private_folder(workspace) if mount == NAME else None
-    if folder is None:
-        raise Unclear(f"nothing is suggested by {mount!r}", "'memfs inbox' lists what is")
-    with open_workspace(folder, watch=False, one_shot=True) as private:
-        yield private
-
-
-def _named(suggestion_id: str, mount: str) -> str:
-    return clean(f"{mount}:{suggestion_id}" if mount else suggestion_id)
-
-
-# -- listing ------------------------------------------------------------------------------------------------------
-def _list(workspace: Workspace, refused: bool, limit: int, as_json: bool) -> None:
-    learned = _learn(workspace)
-    beside = _beside(workspace, refused)
-    every = [(one, "") for one in _told(workspace, refused)] + [(one, NAME) for one in beside.suggestions]
-    shown = every[:limit]
-    if as_json:
-        to_share = list(map(item_json, beside.to_share[:limit]))
-        facts = {"suggestions": [_json_of(*one) for one in shown], "count": len(every), "to_share": to_share}
-        print_json({**facts, "to_share_count": len(beside.to_share)})
-        return
-    for one, mount in shown:
-        whose = "  from private" if mount else ""
-        print_raw(f"{styled(one.source.value, dim=True)}  {styled(one_line(gist(one.item), 100), bold=True)}")
-        print_raw(f"  {_named(one.id, mount)}{styled(whose, dim=True)}")
-        print_raw(f"  {_evidence(one)}")
-    further = f"; {len(every) - limit:,} more with --limit" if len(every) > limit else ""
-    told = count(len(every), "suggestion")
-    note(f"{told} {'were' if len(every) != 1 else 'was'} refused{further}" if refused else f"{told}{further}")
-    if shown and not refused:
-        note("'memfs inbox accept ID' makes a memory of one, 'memfs inbox refuse ID' never suggests it again")
-    if learned is not None and learned.written:
-        note(f"{count(len(learned.written), 'pattern')} written, as learning.patterns says")
-    if beside.to_share:
-        print_waiting(beside.to_share, limit)
-        note("'memfs share ID' copies one into this workspace, 'memfs share ID --keep-private' takes it off this list")
-
-
-def _told(workspace: Workspace, refused: bool) -> list[Suggestion]:
-    """The suggestions that wait, or those that were refused."""
-    box = workspace.inbox
-    return [one for one in box.all() if one.decision is SuggestionDecision.REFUSED] if refused else box.waiting()
-
-
-def _beside(workspace: Workspace, refused: bool) -> _Beside:
-    """What waits in private memory; what keeps it from being read is said, and hides nothing else."""
-    from memfs.learning.share import waiting
-    from memfs.workspace import open_workspace
-
-    folder = private_folder(workspace)
-    if folder is None:
-        return _Beside([], [])
-    try:
+    mounts = {of_mount(one) for one in ids}
+    if len(mounts) > 1:
+        raise click.UsageError("suggestions of private memory are decided about in a command of their own", ctx)
+    (mount,) = mounts
+    names = [without_mount(one) if mount else one for one in ids]
+    with opened(ctx) as workspace:
+        if not mount:
+            yield workspace, "", _found(workspace, names)
+            return
+        folder = private_folder(workspace) if mount == NAME else None
+        if folder is None:
+            raise Unclear(f"nothing is suggested by {mount!r}", "'memfs inbox' lists what is")
         with open_workspace(folder, watch=False, one_shot=True) as private:
-            return _Beside(_told(private, refused), [] if refused else waiting(private.store))
-    except MemfsError as error:
-        note(f"private memory was not read: {clean(str(error))}")
-        return _Beside([], [])
+            yield private, mount, _found(private, names)
 
 
-def _learn(workspace: Workspace) -> LearnResult | None:
-    """Learn from what is new; what keeps that from being done is said, and hides nothing that waits."""
-    try:
-        with progress("Learning") as step:
-            learned = workspace.learner.run(progress=step)
-        land(workspace, None)
-    except MemfsError as error:
-        note(f"nothing was learned: {clean(str(error))}")
-        return None
-    return learned
+def _found(workspace: Workspace, names: Sequence[str]) -> list[Suggestion]:
+    return list({one.id: one for one in map(workspace.inbox.find, names)}.values())
 
 
-def _evidence(one: Suggestion) -> str:
+def _mounted(suggestion_id: str, mount: str) -> str:
+    return f"{mount}:{suggestion_id}" if mount else suggestion_id
+
+
+def _ids(function: Callable[..., Any]) -> Callable[..., Any]:
+    return click.argument("ids", nargs=-1, required=True, metavar="ID...")(function)
+
+
+# -- list ---------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class SuggestedMemory:
+    """A memory that is suggested.
+
+    Attributes:
+        id: what it is accepted by, and the id that it would have; one of private memory begins with `private:`.
+        source: where it comes from.
+        type: the type that it would have.
+        title: its title.
+        content: what it says.
+        data: its own fields.
+        count: how many memories, failures or statements speak for it.
+        evidence: the ids of those of them that are memories.
+        reason: where it was heard, or why it matters.
+        made: when it was suggested first.
+        decision: what was decided about it; "" while it waits.
+        summary: its text, shortened.
+    """
+
+    id: str
+    source: Source
+    type: str
+    title: str
+    content: str
+    data: Mapping[str, Any]
+    count: int
+    evidence: tuple[str, ...]
+    reason: str
+    made: datetime
+    decision: str
+    summary: str = field(metadata=TEXT_ONLY)
+
+    @classmethod
+    def of(cls, one: Suggestion, mount: str) -> SuggestedMemory:
+        """A suggestion of the workspace, or of private memory."""
+        item = one.item
+        about = (item.type, item.title, item.content, item.data, one.count, one.evidence)
+        return cls(_mounted(one.id, mount), one.source, *about, one.reason, one.made, one.decision.value, gist(item))
+
+
+@dataclass(frozen=True, slots=True)
+class InboxList:
+    """What waits for a decision.
+
+    Attributes:
+        suggestions: memories that are suggested, or those that were refused.
+        count: how many there are.
+        to_share: private memories that could be shared.
+        to_share_count: how many there are.
+        refused: whether these were refused.
+        written: how many patterns were stored at once, as the settings want it.
+        troubles: what could not be read or learned, and why.
+    """
+
+    suggestions: tuple[SuggestedMemory, ...]
+    count: int
+    to_share: tuple[MemoryItem, ...]
+    to_share_count: int
+    refused: bool = field(default=False, metadata=TEXT_ONLY)
+    written: int = field(default=0, metadata=TEXT_ONLY)
+    troubles: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
+
+
+def _list_text(found: InboxList) -> Iterator[str | Note]:
+    yield from map(Note, found.troubles)
+    for one in found.suggestions:
+        whose = "  from private" if of_mount(one.id) else ""
+        yield f"{styled(one.source.value, dim=True)}  {styled(one_line(one.summary, 100), bold=True)}"
+        yield f"  {clean(one.id)}{styled(whose, dim=True)}"
+        yield f"  {_evidence(one)}"
+    left = found.count - len(found.suggestions)
+    were = (" was refused" if found.count == 1 else " were refused") if found.refused else ""
+    yield Note(count(found.count, "suggestion") + were + (f"; {left:,} more with --limit" if left else ""))
+    if found.suggestions and not found.refused:
+        yield Note("'memfs inbox accept ID' makes a memory of one, 'memfs inbox refuse ID' never suggests it again")
+    if found.written:
+        yield Note(f"{count(found.written, 'pattern')} written, as learning.patterns says")
+    if found.to_share:
+        yield from waiting_text(found.to_share, found.to_share_count)
+
+
+def _evidence(one: SuggestedMemory) -> str:
     named = ", ".join(map(clean, one.evidence[:_NAMED]))
     more = len(one.evidence) - _NAMED
     listed = f"{named} and {more:,} more" if more > 0 else named
@@ -208,33 +176,135 @@ def _evidence(one: Suggestion) -> str:
     return ": ".join(filter(None, (told, listed))) or "said once"
 
 
-def _json_of(one: Suggestion, mount: str) -> dict[str, Any]:
-    return {
-        "id": f"{mount}:{one.id}" if mount else one.id,
-        "source": one.source.value,
-        "type": one.item.type,
-        "title": one.item.title,
-        "content": one.item.content,
-        "data": dict(one.item.data),
-        "count": one.count,
-        "evidence": list(one.evidence),
-        "reason": one.reason,
-        "made": one.made.isoformat(),
-        "decision": one.decision.value,
-    }
+@verb("list", text=_list_text, example="memfs inbox\nmemfs inbox --refused")
+@click.option("--refused", is_flag=True, help="List what was refused.")
+@click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=20, help="List at most so many; 20.")
+@click.pass_context
+def list_(ctx: click.Context, /, refused: bool, limit: int) -> InboxList:
+    """List what is suggested, with its evidence; 'memfs inbox' alone means this."""
+    troubles: list[str] = []
+    with opened(ctx) as workspace:
+        written = _learn(workspace, troubles)
+        beside, to_share = _beside(workspace, refused, troubles)
+        every = [(one, "") for one in _told(workspace, refused)] + [(one, NAME) for one in beside]
+    shown = tuple(SuggestedMemory.of(*one) for one in every[:limit])
+    return InboxList(
+        shown, len(every), tuple(to_share[:limit]), len(to_share), refused, written, tuple(map(clean, troubles))
+    )
 
 
-# -- deciding -----------------------------------------------------------------------------------------------------
-def _tell_refused(found: Sequence[Suggestion], mount: str, as_json: bool) -> None:
-    if as_json:
-        print_json({"refused": [_named(one.id, mount) for one in found]})
-        return
-    for one in found:
-        print_raw(f"Refused {_named(one.id, mount)}: it is not suggested again")
+def _told(workspace: Workspace, refused: bool) -> list[Suggestion]:
+    """The suggestions that wait, or those that were refused."""
+    box = workspace.inbox
+    return [one for one in box.all() if one.decision is SuggestionDecision.REFUSED] if refused else box.waiting()
 
 
-def _stored_json(item: MemoryItem, mount: str) -> dict[str, Any]:
-    return {"id": _named(item.id, mount), "type": item.type, "path": item.path, "sha256": item.sha256}
+def _beside(workspace: Workspace, refused: bool, troubles: list[str]) -> tuple[list[Suggestion], list[MemoryItem]]:
+    """What waits in private memory, and what could be shared; what keeps it from being read hides nothing else."""
+    from memfs.learning.share import waiting
+    from memfs.workspace import open_workspace
+
+    folder = private_folder(workspace)
+    if folder is None:
+        return [], []
+    try:
+        with open_workspace(folder, watch=False, one_shot=True) as private:
+            return _told(private, refused), [] if refused else waiting(private.store)
+    except MemfsError as error:
+        troubles.append(f"private memory was not read: {error}")
+        return [], []
+
+
+def _learn(workspace: Workspace, troubles: list[str]) -> int:
+    """Learn from what is new; what keeps that from being done hides nothing that waits."""
+    try:
+        with progress("Learning") as step:
+            learned = workspace.learner.run(progress=step)
+        land(workspace, None)
+    except MemfsError as error:
+        troubles.append(f"nothing was learned: {error}")
+        return 0
+    return len(learned.written)
+
+
+# -- accept -------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class AcceptedMemory:
+    """A suggestion that is a memory now.
+
+    Attributes:
+        id: its id; of one in private memory it begins with `private:`.
+        type: its type.
+        path: its file.
+        sha256: what the file holds.
+        place: the file, as a person finds it.
+    """
+
+    id: str
+    type: str
+    path: str
+    sha256: str
+    place: str = field(metadata=TEXT_ONLY)
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """What was accepted.
+
+    Attributes:
+        accepted: the memories.
+        landed: how safe they are.
+    """
+
+    accepted: tuple[AcceptedMemory, ...]
+    landed: CommitReport = field(metadata=MERGE)
+
+
+def _accepted_text(done: Acceptance) -> Iterator[str | Note]:
+    for one in done.accepted:
+        yield f"Accepted {styled(one.id, fg='green', bold=True)}"
+        yield f"  {clean(one.place)}"
+    yield from done.landed.remarks()
+
+
+@verb(
+    "accept",
+    text=_accepted_text,
+    example="memfs inbox accept service-variable-listens-on-port-variable-e5ee8574\n"
+    'memfs inbox accept always-use-tabs-1b0c2d3e --content "Use tabs in Makefiles"',
+)
+@_ids
+@click.option("--content", metavar="TEXT", help="Accept it with other words.")
+@click.option("--edit", is_flag=True, help="Accept it as you change it in your editor.")
+@click.pass_context
+def accept(ctx: click.Context, /, ids: tuple[str, ...], content: str | None, edit: bool) -> Acceptance:
+    """Make a memory of each of these suggestions, vouched for by you.
+
+    An ID may be shortened. Accepting what was refused takes that back; what private memory suggests stays private.
+    """
+    reworded = content is not None
+    if (reworded or edit) and (len(ids) > 1 or (reworded and edit)):
+        raise click.UsageError("change one suggestion at a time, with --content or with --edit", ctx)
+    with _owner(ctx, ids) as (workspace, mount, found):
+        if reworded or edit:
+            found = [_changed(workspace, found[0], content)]
+        agent = workspace.parts.policy.agent  # on an agent's branch nobody else speaks
+        stored = workspace.inbox.accept(found, trust="" if agent else Trust.REVIEWED.value, source=SOURCE)
+        landed = land(workspace, stored[-1])
+        root = workspace.root
+    return Acceptance(
+        tuple(
+            AcceptedMemory(
+                _mounted(item.id, mount),
+                item.type,
+                item.path,
+                item.sha256,
+                place=str(root / item.path) if mount else item.path,
+            )
+            for item in stored
+        ),
+        landed,
+    )
 
 
 def _changed(workspace: Workspace, one: Suggestion, content: str | None) -> Suggestion:
@@ -256,3 +326,164 @@ def _changed(workspace: Workspace, one: Suggestion, content: str | None) -> Sugg
             if not is_interactive() or not click.confirm("Edit again?", default=True, err=True):
                 print_raw(written if written != before else "")
                 raise
+
+
+# -- refuse -------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class RefusedSuggestions:
+    """What was refused.
+
+    Attributes:
+        refused: ids of the suggestions.
+    """
+
+    refused: tuple[str, ...]
+
+
+def _refused_text(done: RefusedSuggestions) -> Iterator[str]:
+    return (f"Refused {clean(one)}: it is not suggested again" for one in done.refused)
+
+
+@verb("refuse", text=_refused_text, example="memfs inbox refuse service-variable")
+@_ids
+@click.pass_context
+def refuse(ctx: click.Context, /, ids: tuple[str, ...]) -> RefusedSuggestions:
+    """Never suggest these again; an ID may be shortened."""
+    with _owner(ctx, ids) as (workspace, mount, found):
+        workspace.inbox.refuse(found)
+    return RefusedSuggestions(tuple(_mounted(one.id, mount) for one in found))
+
+
+# -- patterns -----------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class PatternRow:
+    """A pattern.
+
+    Attributes:
+        id: its id.
+        template: what the memories have in common.
+        pattern_type: their type.
+        occurrences: how many memories there are.
+        confidence: how sure it is, 0 to 1.
+        first_seen: when the first of them was.
+        last_seen: when the last of them was.
+        examples: what some of them say.
+        common_context: the circumstances that they share.
+        path: its file.
+        score: how well it fits what is at hand, where that was asked.
+        reasons: what that is made of.
+    """
+
+    id: str
+    template: str
+    pattern_type: str
+    occurrences: int
+    confidence: float
+    first_seen: str | None
+    last_seen: str | None
+    examples: tuple[str, ...]
+    common_context: Mapping[str, Any]
+    path: str
+    score: float | None = field(default=None, metadata=OMIT)
+    reasons: Mapping[str, float] = field(default_factory=dict, metadata=OMIT)
+
+    @classmethod
+    def of(cls, item: MemoryItem, hit: Hit | None = None) -> PatternRow:
+        """A pattern as it is stored, and how well it fits."""
+        data = item.data
+        rounded = {} if hit is None else {name: round(value, 6) for name, value in hit.reasons.items()}
+        return cls(
+            item.id,
+            item.content,
+            str(data.get("pattern_type", "")),
+            data.get("occurrences", 0),
+            data.get("confidence", 0.0),
+            data.get("first_seen"),
+            data.get("last_seen"),
+            tuple(data.get("examples", ())),
+            data.get("common_context", {}),
+            item.path,
+            None if hit is None else round(hit.score, 6),
+            rounded,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PatternList:
+    """Patterns, the most frequent first, or those that fit, the best first.
+
+    Attributes:
+        patterns: as many as were asked for.
+        as_of: the revision they are of.
+        more: how many more there are.
+    """
+
+    patterns: tuple[PatternRow, ...]
+    as_of: AsOf | None = field(default=None, metadata=OMIT)
+    more: int = field(default=0, metadata=TEXT_ONLY)
+
+
+def _patterns_text(found: PatternList) -> Iterator[Table | Note]:
+    yield Table(
+        [
+            (f"{one.occurrences:>5,} x", f"{one.confidence:.2f}", one.pattern_type, one_line(one.template, 0), one.id)
+            for one in found.patterns
+        ],
+        dim=(0, 1),
+    )
+    if found.as_of:
+        yield from found.as_of.remarks()
+    further = f"; {found.more:,} more with --limit" if found.more else ""
+    if not found.patterns and not found.as_of:
+        further = "; 'memfs inbox' looks for them"
+    yield Note(count(len(found.patterns), "pattern") + further)
+
+
+@verb(
+    "patterns",
+    text=_patterns_text,
+    example='memfs inbox patterns\nmemfs inbox patterns "create a login for the auditor" --context project=shop',
+)
+@click.argument("text", nargs=-1, metavar="[TEXT]...")
+@click.option("--context", multiple=True, metavar="KEY=VALUE", help="A circumstance of the moment; may be repeated.")
+@click.option("-n", "--limit", type=click.IntRange(1, MOST), help="At most so many: 100 of all, 5 of the fitting ones.")
+@as_of
+@click.pass_context
+def patterns(
+    ctx: click.Context, /, text: tuple[str, ...], context: tuple[str, ...], limit: int | None, as_of: str | None
+) -> PatternList:
+    """Show what several memories have in common, the most frequent first: the patterns that were accepted.
+
+    With TEXT or --context those that fit what is at hand are shown, the best first.
+    """
+    from memfs.learning.pattern_learner import patterns_in
+
+    if as_of is not None and (text or context):
+        raise click.UsageError("--as-of lists what there was: it goes with no TEXT or --context", ctx)
+    circumstances = dict(pair(written) for written in context)
+    with opened(ctx) as workspace:
+        workspace.repository.require_readable()
+        if text or context:
+            hits = workspace.patterns.suggest(" ".join(text), circumstances, limit or _SUGGESTED)
+            return PatternList(tuple(PatternRow.of(hit.item, hit) for hit in hits))
+        past = past_at(workspace, as_of) if as_of is not None else None
+        every = workspace.patterns.all() if past is None else patterns_in(past.store.select)
+        shown = every[: limit or (MOST if wants_json(ctx) else _SHOWN)]
+        return PatternList(tuple(map(PatternRow.of, shown)), revision_of(past), len(every) - len(shown))
+
+
+inbox = Actions(
+    "inbox",
+    list_,
+    accept,
+    refuse,
+    patterns,
+    help="""Show what memfs suggests to remember, with its evidence; accept or refuse it.
+
+    Patterns in your memories, rules that failures teach, preferences that somebody was heard to have and what sessions
+    leave behind wait here, outside of git, and are not recalled. 'accept' makes a memory of one, 'refuse' never
+    suggests it again.
+
+    Suggestions of your private memory of the project are listed with them; their ids begin with 'private:', and what
+    is accepted stays private. What private memory holds and nobody else has follows: 'memfs share' copies it.""",
+)

@@ -6,7 +6,7 @@ A text with a secret that no reason allows is refused before it is written.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,7 +16,7 @@ import click
 
 from memfs.config_names import SETTINGS_FILE
 from memfs.doors.cli.command import wants_json
-from memfs.doors.cli.output import MERGE, OMIT, Note, day, one_line, render
+from memfs.doors.cli.output import MERGE, OMIT, Note, clean, count, day, one_line, render, styled
 from memfs.doors.cli.streams import is_interactive
 from memfs.errors import ContentError, EraseRefused, ItemNotFound, MemfsError, PathEscape, SecretDetected
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES
@@ -237,3 +237,17 @@ def note_served(workspace: Workspace, items: Iterable[MemoryItem]) -> None:
     """Note that items were handed out: the reader of what is printed may be an agent."""
     paths = {item.id: item.path for item in items}
     workspace.usage.served.note("read", paths, workspace.parts.clock(), paths=paths)
+
+
+def waiting_text(found: Sequence[MemoryItem], number: int) -> Iterator[str | Note]:
+    """What could be shared: text, type, day and id; and how many there are."""
+    for item in found:
+        yield styled(one_line(item.title or item.content, 72), bold=True)
+        yield f"  {clean(item.id)}  {styled(f'{item.type}  {day(item)}', dim=True)}"
+    more = number - len(found)
+    further = f"; {more:,} more with --limit" if more > 0 else ""
+    yield Note(f"{count(number, 'memory', 'memories')} in private memory could be shared{further}")
+    if found:
+        yield Note(
+            "'memfs share ID' copies one into this workspace, 'memfs share ID --keep-private' takes it off this list"
+        )

@@ -43,7 +43,9 @@ def private(ctx: click.Context, /, only_path: bool, joins: bool, key: str, yes: 
     folder = private_memory.find(project)
     if only_path:
         if folder is None:
-            raise Unclear("there is no private memory of this project yet", "hooks make it: memfs install claude-code")
+            raise Unclear(
+                "there is no private memory of this project yet", "hooks make it: memfs agent install claude-code"
+            )
         print_raw(str(folder))
         return
     facts = _facts(project, folder)
@@ -143,6 +145,6 @@ def _tell(facts: Mapping[str, Any]) -> None:
         note(f"to list it: memfs -C {shlex.quote(facts['folder'])} list")
         note("'memfs share' lists what could be shared")
     else:
-        note("'memfs install claude-code' sets up the hooks")
+        note("'memfs agent install claude-code' sets up the hooks")
     if clones:
         note("'memfs private --join' uses the other clone's here, too")

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from memfs.doors.cli.command import Invocation, Unclear, opened, verb
 from memfs.doors.cli.commit_report import land
-from memfs.doors.cli.output import clean, count, day, item_json, note, one_line, print_json, print_raw, styled
+from memfs.doors.cli.options import waiting_text
+from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, clean, note, styled
 from memfs.doors.cli.streams import is_interactive
 from memfs.errors import WorkspaceNotFound
+from memfs.model import MemoryItem
 from memfs.model.ids import of_mount, without_mount
 
 if TYPE_CHECKING:
+    from memfs.intake.import_service import Became
     from memfs.learning.share import ShareResult
-    from memfs.model import MemoryItem
     from memfs.workspace import Workspace
 
-_SHOWN = 20
-_WIDTH = 72
 _TOLD = {
     "stored": ("Shared", "Would share"),
     "updated": ("Brought up to date", "Would bring up to date"),
@@ -31,8 +32,102 @@ _TOLD = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class SharedCopy:
+    """What became of an item.
+
+    Attributes:
+        id: its id in private memory.
+        became: whether its copy is new, was brought up to date, is the `same`, is `repeated` by another item, was
+            `kept` as somebody edited it, or `refused`.
+        shared_as: the id of its copy.
+        reason: why it was not copied.
+        contradicts: ids of items there that say otherwise.
+        path: the copy's file.
+        unmarked: why the private item could not be marked as shared.
+    """
+
+    id: str
+    became: Became
+    shared_as: str | None
+    reason: str
+    contradicts: tuple[str, ...]
+    path: str = field(default="", metadata=TEXT_ONLY)
+    unmarked: str = field(default="", metadata=TEXT_ONLY)
+
+    @classmethod
+    def of(cls, one: ShareResult, workspace: Workspace) -> SharedCopy:
+        """What became of an item in this workspace."""
+        fate = one.fate
+        path = workspace.store.locate(fate.id) if fate.id else None
+        return cls(
+            one.item.id, fate.became, fate.id or None, fate.reason, tuple(fate.contradicts), path or "", one.unmarked
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ShareReport:
+    """What was shared, or without an ID what could be.
+
+    Attributes:
+        items: each copied item; without an ID those that could be copied, as `show` has them.
+        dry_run: whether nothing was written.
+        to: the workspace they were copied into.
+        folder: the private memory, where that is listed.
+        count: how many there are in it that could be shared.
+        kept_private: ids of those that are to stay private.
+        by_hand: whether the copies are to be committed by hand.
+        waits: why the commit of the copies waits.
+    """
+
+    items: tuple[SharedCopy | MemoryItem, ...]
+    dry_run: bool = False
+    to: Path | None = field(default=None, metadata=OMIT)
+    folder: Path | None = field(default=None, metadata=OMIT)
+    count: int | None = field(default=None, metadata=OMIT)
+    kept_private: tuple[str, ...] = field(default=(), metadata=OMIT)
+    by_hand: bool = field(default=False, metadata=TEXT_ONLY)
+    waits: str = field(default="", metadata=TEXT_ONLY)
+
+    @property
+    def exit_code(self) -> int:
+        """1 where something was refused, or left as somebody edited it."""
+        return int(any(isinstance(one, SharedCopy) and one.became in ("refused", "kept") for one in self.items))
+
+
+def _text(done: ShareReport) -> Iterator[str | Note]:
+    for kept in done.kept_private:
+        yield f"{styled('Stays private', fg='green')} {clean(kept)}"
+    if done.count is not None:
+        yield from waiting_text([one for one in done.items if isinstance(one, MemoryItem)], done.count)
+        return
+    copies = [one for one in done.items if isinstance(one, SharedCopy)]
+    for one in copies:
+        yield from _copy_text(one, done.dry_run)
+    if done.by_hand and any(one.became == "stored" for one in copies):
+        yield Note("review the file, then add and commit it with git: until then nobody else has it")
+    if done.waits:
+        yield Note(f"stored; its commit waits: {done.waits}")
+
+
+def _copy_text(one: SharedCopy, dry_run: bool) -> Iterator[str | Note]:
+    told = _TOLD.get(one.became.value)
+    if told is None:
+        also = "; --replace takes yours" if one.became == "kept" else ""
+        yield Note(f"{clean(one.id)}: {clean(one.reason)}{also}")
+        return
+    yield f"{styled(told[dry_run], fg='green')} {styled(one.shared_as or '', bold=True)}"
+    if one.path:
+        yield f"  {clean(one.path)}"
+    if one.contradicts:
+        yield Note(f"{clean(one.shared_as or '')} contradicts {clean(', '.join(one.contradicts))}")
+    if one.unmarked:
+        yield Note(f"the private one could not be marked as shared: {clean(one.unmarked)}; share it again")
+
+
 @verb(
     "share",
+    text=_text,
     example="memfs share\nmemfs share always-use-pnpm-in-this-repository-never-npm-0b9494f8\n"
     "memfs share always-use-pnpm --to ../team-memory --dry-run\nmemfs share always-use-pnpm --keep-private",
 )
@@ -45,7 +140,7 @@ _TOLD = {
 @click.option("--allow-secret", metavar="REASON", default="", help="Why what looks like a secret may stay.")
 @click.option("--dry-run", is_flag=True, help="Tell what would be shared, and write nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask before sharing what you edited by hand and have not committed.")
-@click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=_SHOWN, help="List at most so many; 20.")
+@click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=20, help="List at most so many; 20.")
 @click.pass_context
 def share(
     ctx: click.Context,
@@ -58,36 +153,43 @@ def share(
     dry_run: bool,
     yes: bool,
     limit: int,
-    as_json: bool,
-) -> int:
+) -> ShareReport:
     """Copy items of your private memory into this workspace, for others to see.
 
     Without an ID it lists what could be shared. A copy is a file to be reviewed like any other. It keeps its id, its
     trust and who said it in which session; what was typed in that session stays private. Sharing again brings the copy
-    up to date. An ID may be shortened.
+    up to date. An ID may be shortened. The exit code is 1 where something was refused, or left as others edited it.
     """
+    from memfs.intake.import_service import ImportService
+    from memfs.learning.share import ShareService, mark, waiting
+
     if keep_private and (to or replace or allow_secret or dry_run or not ids):
         raise click.UsageError("--keep-private takes IDs, and nothing else", ctx)
     names = [without_mount(one) if of_mount(one) == "private" else one for one in ids]
     with _private(ctx) as private:
         if not ids:
-            _list(private, limit, as_json)
-            return 0
+            found = waiting(private.store)
+            return ShareReport(tuple(found[:limit]), folder=private.root, count=len(found))
         if keep_private:
-            _keep(private, names, as_json)
-            return 0
+            kept = tuple(mark(private.store, private.store.find(name)).id for name in names)
+            land(private, None)
+            return ShareReport((), kept_private=kept)
         ctx.ensure_object(Invocation).workspace = to or ctx.ensure_object(Invocation).workspace
         with opened(ctx) as workspace:
             if workspace.root == private.root:
                 raise Unclear("this is the private memory itself", "name the workspace to share with: --to FOLDER")
-            return _share(private, workspace, names, _Wishes(replace, allow_secret, dry_run, yes), as_json)
-
-
-class _Wishes:
-    """The options of sharing."""
-
-    def __init__(self, replace: bool, allow_secret: str, dry_run: bool, yes: bool) -> None:
-        self.replace, self.allow_secret, self.dry_run, self.yes = replace, allow_secret, dry_run, yes
+            sharing = ShareService(private.store, ImportService(workspace.store, workspace.parts))
+            items = sharing.items(names)
+            if not dry_run and not yes:
+                _ask(sharing.unsaved(items))
+            done = sharing.run(items, replace=replace, allow_secret=allow_secret, dry_run=dry_run)
+            return ShareReport(
+                tuple(SharedCopy.of(one, workspace) for one in done),
+                dry_run,
+                to=workspace.root,
+                by_hand=workspace.settings.history.commit == "manual",
+                waits="" if dry_run else land(workspace, None).reason,
+            )
 
 
 @contextmanager
@@ -104,32 +206,10 @@ def _private(ctx: click.Context) -> Iterator[Workspace]:
     start = Path(asked.workspace or ".")
     folder = start.resolve() if private.holds(start.resolve()) else private.find(private.project_at(start))
     if folder is None:
-        hint = "hooks make it: memfs install claude-code"
+        hint = "hooks make it: memfs agent install claude-code"
         raise WorkspaceNotFound("there is no private memory of this project yet", path=str(start.resolve()), hint=hint)
     with open_workspace(folder, watch=False, settings=dict(asked.settings)) as workspace:
         yield workspace
-
-
-def _share(private: Workspace, workspace: Workspace, names: Sequence[str], wishes: _Wishes, as_json: bool) -> int:
-    from memfs.intake.import_service import ImportService
-    from memfs.learning.share import ShareService
-
-    sharing = ShareService(private.store, ImportService(workspace.store, workspace.parts))
-    items = sharing.items(names)
-    if not wishes.dry_run and not wishes.yes:
-        _ask(sharing.unsaved(items))
-    done = sharing.run(items, replace=wishes.replace, allow_secret=wishes.allow_secret, dry_run=wishes.dry_run)
-    reason = "" if wishes.dry_run else land(workspace, None).reason
-    if as_json:
-        print_json({"dry_run": wishes.dry_run, "to": str(workspace.root), "items": [_json_of(one) for one in done]})
-    else:
-        for one in done:
-            _tell(workspace, one, wishes.dry_run)
-        if workspace.settings.history.commit == "manual" and any(one.fate.became == "stored" for one in done):
-            note("review the file, then add and commit it with git: until then nobody else has it")
-    if reason:
-        note(f"stored; the commit waits: {reason}")
-    return int(any(one.fate.became in ("refused", "kept") for one in done))
 
 
 def _ask(edited: Sequence[str]) -> None:
@@ -141,63 +221,3 @@ def _ask(edited: Sequence[str]) -> None:
     if not is_interactive():
         raise Unclear("an edit made by hand would be shared with it", "look at it, and add --yes")
     click.confirm("Share it as it is now?", abort=True, err=True)
-
-
-def _tell(workspace: Workspace, one: ShareResult, dry_run: bool) -> None:
-    fate = one.fate
-    told = _TOLD.get(fate.became.value)
-    if told is None:
-        also = "; --replace takes yours" if fate.became == "kept" else ""
-        note(f"{clean(one.item.id)}: {clean(fate.reason)}{also}")
-        return
-    print_raw(f"{styled(told[dry_run], fg='green')} {styled(clean(fate.id), bold=True)}")
-    if path := workspace.store.locate(fate.id):
-        print_raw(f"  {clean(path)}")
-    if fate.contradicts:
-        note(f"{clean(fate.id)} contradicts {clean(', '.join(fate.contradicts))}")
-    if one.unmarked:
-        note(f"the private one could not be marked as shared: {clean(one.unmarked)}; share it again")
-
-
-def _keep(private: Workspace, names: Sequence[str], as_json: bool) -> None:
-    from memfs.learning.share import mark
-
-    kept = [mark(private.store, private.store.find(name)) for name in names]
-    land(private, None)
-    if as_json:
-        print_json({"kept_private": [item.id for item in kept]})
-        return
-    for item in kept:
-        print_raw(f"{styled('Stays private', fg='green')} {clean(item.id)}")
-
-
-def _list(private: Workspace, limit: int, as_json: bool) -> None:
-    from memfs.learning.share import waiting
-
-    found = waiting(private.store)
-    if as_json:
-        print_json({"folder": str(private.root), "count": len(found), "items": list(map(item_json, found[:limit]))})
-        return
-    print_waiting(found, limit)
-    if found:
-        note("'memfs share ID' copies one into this workspace, 'memfs share ID --keep-private' takes it off this list")
-
-
-def print_waiting(found: Sequence[MemoryItem], limit: int) -> None:
-    """List what could be shared: text, type, day and id."""
-    for item in found[:limit]:
-        print_raw(styled(one_line(item.title or item.content, _WIDTH), bold=True))
-        print_raw(f"  {clean(item.id)}  {styled(f'{item.type}  {day(item)}', dim=True)}")
-    further = f"; {len(found) - limit:,} more with --limit" if len(found) > limit else ""
-    note(f"{count(len(found), 'memory', 'memories')} in private memory could be shared{further}")
-
-
-def _json_of(one: ShareResult) -> dict[str, Any]:
-    fate = one.fate
-    return {
-        "id": one.item.id,
-        "became": fate.became.value,
-        "shared_as": fate.id or None,
-        "reason": fate.reason,
-        "contradicts": list(fate.contradicts),
-    }

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.admin.store_builder import problems as branch_problems
+from memfs.doors.cli.agent.hook import hook_problems, hooks_facts, hooks_row
 from memfs.doors.cli.backup import keeping_facts, keeping_rows
 from memfs.doors.cli.command import opened, verb
-from memfs.doors.cli.hook import hook_problems, hooks_facts, hooks_row
 from memfs.doors.cli.mounts import mounts_facts, mounts_problems, mounts_row
 from memfs.doors.cli.output import (
     clean,

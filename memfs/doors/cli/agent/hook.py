@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 def hook(ctx: click.Context, /, event: tuple[str, ...], into: str) -> None:
     """Keep an event of an agent's session, and answer it.
 
-    The agent's program calls this with the event as JSON on standard input; 'memfs install claude-code' arranges that.
-    EVENT is its name, in any case: SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PostToolUseFailure,
+    The agent's program calls this with the event as JSON on standard input; 'memfs agent install claude-code' arranges
+    that. EVENT is its name, in any case: SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PostToolUseFailure,
     TaskCompleted, PreCompact, Stop, SubagentStart, SubagentStop or SessionEnd; without it the JSON names it. Any other
     is ignored.
 

@@ -1,0 +1,221 @@
+"""``agent context``: keep keys and values of a session or workflow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memfs.doors.cli.command import Actions, Unclear, opened, verb
+from memfs.doors.cli.commit_report import SOURCE, CommitReport, land
+from memfs.doors.cli.filters import AsOf, as_of, past_at, revision_of
+from memfs.doors.cli.output import OMIT, TEXT_ONLY, Block, Note, Table, clean, count, readable
+from memfs.errors import ContentError, ItemNotFound
+from memfs.model.kinds import nearest
+from memfs.store.context import DEFAULT, Contexts
+
+if TYPE_CHECKING:
+    from memfs.team.asof import Past
+    from memfs.workspace import Workspace
+
+
+def _named(function: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option("--name", default=DEFAULT, metavar="NAME", help=f"Which context; '{DEFAULT}' by default.")(
+        function
+    )
+
+
+def _of(workspace: Workspace, past: Past | None) -> Contexts:
+    return workspace.contexts if past is None else Contexts(workspace.store, workspace.parts, past.files)
+
+
+# -- get ----------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class ContextValues:
+    """What a context holds.
+
+    Attributes:
+        name: of the context.
+        values: all its keys, or the one that was asked for.
+        as_of: the revision it is of.
+        key: the one that was asked for.
+        known: the contexts there are, where this is none.
+    """
+
+    name: str
+    values: Mapping[str, Any]
+    as_of: AsOf | None = field(default=None, metadata=OMIT)
+    key: str | None = field(default=None, metadata=TEXT_ONLY)
+    known: tuple[str, ...] | None = field(default=None, metadata=TEXT_ONLY)
+
+
+def _values_text(found: ContextValues) -> Iterator[Any]:
+    if found.key is not None:
+        yield Block(readable(found.values[found.key]))
+    else:
+        yield Table([(key, readable(value)) for key, value in found.values.items()])
+    if found.as_of:
+        yield from found.as_of.remarks()
+    if found.known is not None:
+        others = f"there is {clean(', '.join(found.known))}"
+        begin = others if found.known else "'memfs agent context set KEY=VALUE' begins one"
+        yield Note(f"there is no context {clean(found.name)} yet; {begin}")
+
+
+@verb("get", text=_values_text, example="memfs agent context get branch")
+@click.argument("key", required=False)
+@_named
+@as_of
+@click.pass_context
+def get(ctx: click.Context, /, key: str | None, name: str, as_of: str | None) -> ContextValues:
+    """Show all keys, or the value of one."""
+    with opened(ctx) as workspace:
+        past = past_at(workspace, as_of) if as_of is not None else None
+        contexts = _of(workspace, past)
+        values, known = contexts.read(name), tuple(contexts.names())
+    if key is not None and key not in values:
+        hint = nearest(key, values) or f"memfs agent context set {key}=VALUE"
+        raise ItemNotFound(f"the context {name!r} has no key {key!r}", hint=hint)
+    chosen = values if key is None else {key: values[key]}
+    return ContextValues(name, chosen, revision_of(past), key, None if name in known else known)
+
+
+# -- set, unset ---------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class ContextChange:
+    """A context after a change.
+
+    Attributes:
+        name: of the context.
+        values: all its keys.
+        landed: how safe the change is.
+    """
+
+    name: str
+    values: Mapping[str, Any]
+    landed: CommitReport = field(metadata=TEXT_ONLY)
+
+
+def _change_text(done: ContextChange) -> Iterator[str | Note]:
+    yield f"The context {clean(done.name)} has {count(len(done.values), 'key')}"
+    yield from done.landed.remarks()
+
+
+@verb(
+    "set",
+    text=_change_text,
+    example="memfs agent context set branch=main ticket=SHOP-12\n"
+    'memfs agent context set \'open:=["SHOP-12", "SHOP-13"]\'',
+)
+@click.argument("pairs", nargs=-1, required=True, metavar="KEY=VALUE...")
+@_named
+@click.pass_context
+def set_(ctx: click.Context, /, pairs: tuple[str, ...], name: str) -> ContextChange:
+    """Give keys new values, and leave the others alone.
+
+    KEY=VALUE is text, KEY:=VALUE is JSON, for numbers, lists and the like.
+    """
+    values = dict(map(_pair, pairs))
+    with opened(ctx) as workspace:
+        left = workspace.contexts.set(values, name, source=SOURCE)
+        return ContextChange(name, left, land(workspace, None))
+
+
+@verb("unset", text=_change_text, example="memfs agent context unset ticket")
+@click.argument("keys", nargs=-1, required=True, metavar="KEY...")
+@_named
+@click.pass_context
+def unset(ctx: click.Context, /, keys: tuple[str, ...], name: str) -> ContextChange:
+    """Take keys away."""
+    with opened(ctx) as workspace:
+        left = workspace.contexts.unset(keys, name, source=SOURCE)
+        return ContextChange(name, left, land(workspace, None))
+
+
+def _pair(word: str) -> tuple[str, Any]:
+    """A key and its value.
+
+    Raises:
+        Unclear: there is no "=", no key, or what should be JSON is none.
+    """
+    key, equals, value = word.partition("=")
+    if not equals or not key.rstrip(":"):
+        raise Unclear(f"{word[:60]!r} gives no value to a key", "write KEY=VALUE, such as branch=main")
+    if not key.endswith(":"):
+        return key, value
+    try:
+        return key[:-1], json.loads(value)
+    except ValueError as error:
+        raise Unclear(f"{value[:60]!r} is not JSON", f"write {key[:-1]}=VALUE for plain text") from error
+
+
+# -- list ---------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class ContextSize:
+    """A context.
+
+    Attributes:
+        name: its name.
+        keys: how many keys it has; null where its file is invalid.
+    """
+
+    name: str
+    keys: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ContextList:
+    """The contexts there are.
+
+    Attributes:
+        contexts: by name.
+        as_of: the revision they are of.
+        wrong: what is wrong with those that cannot be read.
+    """
+
+    contexts: tuple[ContextSize, ...]
+    as_of: AsOf | None = field(default=None, metadata=OMIT)
+    wrong: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
+
+
+def _list_text(found: ContextList) -> Iterator[Table | Note]:
+    for error in found.wrong:
+        yield Note(f"{error}; 'memfs check' says more")
+    rows = [(one.name, "invalid" if one.keys is None else count(one.keys, "key")) for one in found.contexts]
+    yield Table(rows, dim=(1,))
+    if found.as_of:
+        yield from found.as_of.remarks()
+
+
+@verb("list", text=_list_text, example="memfs agent context list")
+@as_of
+@click.pass_context
+def list_(ctx: click.Context, /, as_of: str | None) -> ContextList:
+    """Name the contexts there are."""
+    rows: list[ContextSize] = []
+    wrong: list[str] = []
+    with opened(ctx) as workspace:
+        past = past_at(workspace, as_of) if as_of is not None else None
+        contexts = _of(workspace, past)
+        for name in contexts.names():
+            try:
+                rows.append(ContextSize(name, len(contexts.read(name))))
+            except ContentError as error:
+                wrong.append(str(error))
+                rows.append(ContextSize(name, None))
+    return ContextList(tuple(rows), revision_of(past), tuple(wrong))
+
+
+context = Actions(
+    "context",
+    get,
+    set_,
+    unset,
+    list_,
+    help="""Keep the circumstances of a session or workflow, which no memory disturbs.
+
+    They lie in ContextMemory/context/NAME.yaml, each change in history.""",
+)

@@ -1,0 +1,104 @@
+"""``agent correct``: keep what a person corrects or prefers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import click
+
+from memfs.doors.cli.agent.inject import spoken
+from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.commit_report import SOURCE, CommitReport, land
+from memfs.doors.cli.filters import pair
+from memfs.doors.cli.options import allow_secret_option
+from memfs.doors.cli.output import MERGE, Note, clean, count, one_line, styled
+from memfs.recall.conflict_notes import CONTRADICTS
+
+_PASSED_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPreference:
+    """A preference that was kept, or made stronger.
+
+    Attributes:
+        id: its id.
+        content: what it says.
+        path: its file.
+        contradicts: ids of the items that say otherwise.
+    """
+
+    id: str
+    content: str
+    path: str
+    contradicts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectionReport:
+    """What was kept of what a person said.
+
+    Attributes:
+        preferences: what is told from now on.
+        passed_over: sentences that were not kept, as they neither correct nor prefer.
+        landed: how safe they are.
+    """
+
+    preferences: tuple[KeptPreference, ...]
+    passed_over: tuple[str, ...]
+    landed: CommitReport = field(metadata=MERGE)
+
+
+def _text(done: CorrectionReport) -> Iterator[str | Note]:
+    for one in done.preferences:
+        yield f"{styled(one.id, fg='green', bold=True)}  {one_line(one.content, 100)}"
+        for other in one.contradicts:
+            yield f"  contradicts {clean(other)}: this one is told; 'memfs conflicts' settles it"
+    if not done.preferences:
+        yield Note("no sentence corrects or prefers: nothing was kept")
+    for sentence in done.passed_over[:_PASSED_SHOWN]:
+        yield Note(f"not kept, as it neither corrects nor prefers: {one_line(sentence, 80)}")
+    if (more := len(done.passed_over) - _PASSED_SHOWN) > 0:
+        yield Note(f"nor were {count(more, 'further sentence')}")
+    yield from done.landed.remarks()
+
+
+@verb(
+    "correct",
+    text=_text,
+    example='memfs agent correct "Don\'t use print for logging"\n'
+    'memfs agent correct "No, always run the tests with -x" --speaker Ada --session s42',
+)
+@click.argument("text", nargs=-1, required=True, metavar="TEXT...")
+@click.option("--speaker", default="", metavar="NAME", help="Who says so.")
+@click.option("--agent", default="", metavar="NAME", help="The agent it is said to.")
+@click.option("--session", default="", metavar="NAME", help="The session it is said in.")
+@click.option("--task", default="", metavar="NAME", help="The task it is said at.")
+@click.option("--context", multiple=True, metavar="KEY=VALUE", help="A circumstance in which it holds; repeatable.")
+@click.option("--only-corrections", is_flag=True, help="Keep nothing where no sentence corrects or prefers.")
+@allow_secret_option
+@click.pass_context
+def correct(
+    ctx: click.Context, /, text: tuple[str, ...], context: tuple[str, ...], only_corrections: bool, **known: str
+) -> CorrectionReport:
+    """Keep what a person corrects or prefers; agents are told from then on.
+
+    Each sentence of TEXT that corrects or prefers becomes a preference of trust 'human', or else TEXT as a whole. What
+    was said before is united with it, and what it contradicts is linked. '-' reads standard input.
+    """
+    from memfs.learning.corrections import corrections, passed_over  # --help does without it
+
+    message, circumstances = spoken(ctx, text), dict(pair(written) for written in context)
+    with opened(ctx) as workspace:
+        preferences = workspace.sources.preferences
+        items = preferences.record(message, context=circumstances, whole=not only_corrections, source=SOURCE, **known)
+        landed = land(workspace, items[-1] if items else None)
+    kept = tuple(
+        KeptPreference(
+            item.id, item.content, item.path, tuple(link.to for link in item.links if link.relation == CONTRADICTS)
+        )
+        for item in items
+    )
+    # where nothing was kept, or the message as a whole, no sentence was passed over
+    return CorrectionReport(kept, tuple(passed_over(message)) if items and corrections(message) else (), landed)

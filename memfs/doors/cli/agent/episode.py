@@ -1,0 +1,270 @@
+"""``agent episode``: record what agents did, list it, and learn rules from how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from memfs.doors.cli.agent.inject import situation, spoken, state_of
+from memfs.doors.cli.command import Actions, opened, verb
+from memfs.doors.cli.commit_report import SOURCE, CommitReport, land
+from memfs.doors.cli.filters import AsOf, as_of, past_at, revision_of
+from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, Note, Table, clean, count, one_line, styled
+from memfs.model.ids import of_mount
+from memfs.model.suggestion import Keep
+
+if TYPE_CHECKING:
+    from memfs.model.episode import Episode, TriggerRow
+
+_REDACTED = "[redacted: "
+_OUTCOMES = click.Choice(["success", "failure", "partial"])
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeFacts:
+    """What an agent did, and how it ended.
+
+    Attributes:
+        id: its id.
+        outcome: `success`, `failure` or `partial`.
+        tool: the tool that was used.
+        did: what was done.
+        about: what was about to be done.
+        files: the files it was about.
+        error: what went wrong.
+        warned: ids of the items that the agent was warned with.
+        timestamp: when it happened.
+        path: its file.
+    """
+
+    id: str
+    outcome: str
+    tool: str
+    did: str
+    about: str
+    files: tuple[str, ...]
+    error: str
+    warned: tuple[str, ...]
+    timestamp: datetime | None
+    path: str = field(default="", metadata=OMIT)
+
+    @classmethod
+    def of(cls, one: Episode) -> EpisodeFacts:
+        """Of an episode that was recorded."""
+        action, state = one.action, one.state
+        texts = (one.id, one.outcome.value, action.tool, action.description, state.context)
+        return cls(*texts, tuple(state.files), one.error_message, tuple(one.warned), one.timestamp)
+
+    @classmethod
+    def of_row(cls, row: TriggerRow) -> EpisodeFacts:
+        """Of a row of what is known."""
+        texts = (row.id, row.outcome, row.tool, row.did, row.context)
+        return cls(*texts, tuple(row.files), row.error, tuple(row.warned), row.timestamp, row.path)
+
+
+# -- record -------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class RecordedEpisode:
+    """An episode that was recorded.
+
+    Attributes:
+        episode: all of it; its fields stand beside the others.
+        landed: how safe it is.
+        remarks: what to know about it.
+    """
+
+    episode: EpisodeFacts = field(metadata=MERGE)
+    landed: CommitReport = field(metadata=MERGE)
+    remarks: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
+
+
+def _recorded_text(done: RecordedEpisode) -> Iterator[str | Note]:
+    yield from map(Note, done.remarks)
+    yield f"Recorded {styled(done.episode.id, fg='green', bold=True)}  {done.episode.outcome}"
+    yield from done.landed.remarks()
+
+
+@verb(
+    "record",
+    text=_recorded_text,
+    example='memfs agent episode record "edited the token check" --file src/auth.py --tool edit --outcome failure '
+    '--error "test_login failed"',
+)
+@click.argument("text", nargs=-1, metavar="[TEXT]...")
+@click.option("--outcome", type=_OUTCOMES, required=True, help="How it ended.")
+@situation
+@click.option("--tool", default="", metavar="NAME", help="The tool that was used.")
+@click.option("--about", default="", metavar="TEXT", help="What was about to be done; what was done by default.")
+@click.option("--error", default="", metavar="TEXT", help="What went wrong; '-' reads standard input.")
+@click.option(
+    "--warned",
+    multiple=True,
+    metavar="ID",
+    help="An item the agent was warned with, besides those that 'memfs agent warn' told.",
+)
+@click.pass_context
+def record(
+    ctx: click.Context,
+    /,
+    text: tuple[str, ...],
+    outcome: str,
+    files: tuple[str, ...],
+    tool: str,
+    about: str,
+    error: str,
+    warned: tuple[str, ...],
+    **named: str,
+) -> RecordedEpisode:
+    """Record TEXT, what was done, with how it ended; '-' reads standard input.
+
+    Without --agent it is a person's report.
+    """
+    from memfs.model.episode import Action, Episode  # --help does without it
+
+    did = spoken(ctx, text)
+    if not did.strip() and not tool.strip():
+        raise click.UsageError("nothing to record: say what was done, or with which --tool", ctx)
+    error = spoken(ctx, ("-",)) if error == "-" else error
+    state = state_of(about or did, files, tool, **named)
+    with opened(ctx) as workspace:
+        told = (*warned, *workspace.sources.warned.of(state))
+        made = Episode.create(state, Action(tool, did), outcome, error, warned=told)
+        trust = "agent" if named["agent"] else "human"
+        stored = workspace.sources.episodes.record(made, trust=trust, source=SOURCE)
+        landed = land(workspace, workspace.store.get(stored.id))
+        unknown = [one for one in warned if not of_mount(one) and workspace.store.get(one) is None]
+    said = [f"--warned {one}: no memory is called so; kept as it was given" for one in unknown]
+    if _REDACTED in stored.error_message and _REDACTED not in error:
+        said.append("what looks like a secret in the error was blacked out")
+    return RecordedEpisode(EpisodeFacts.of(stored), landed, tuple(said))
+
+
+# -- list ---------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class EpisodeList:
+    """Episodes, the newest first.
+
+    Attributes:
+        episodes: as many as were asked for.
+        count: how many there are.
+        as_of: the revision they are of.
+    """
+
+    episodes: tuple[EpisodeFacts, ...]
+    count: int
+    as_of: AsOf | None = field(default=None, metadata=OMIT)
+
+
+def _list_text(found: EpisodeList) -> Iterator[Table | Note]:
+    yield Table([_row(one) for one in found.episodes], dim=(0, 1))
+    if found.as_of:
+        yield from found.as_of.remarks()
+    more = found.count - len(found.episodes)
+    yield Note(count(found.count, "episode") + (f"; {more:,} more with --limit" if more else ""))
+
+
+def _row(one: EpisodeFacts) -> tuple[str, ...]:
+    what = ": ".join(filter(None, (one.did or one.about, one.error)))
+    day = one.timestamp.date().isoformat() if one.timestamp else ""
+    return day, one.id, one.outcome, ", ".join(one.files[:2]), one_line(what, 0)
+
+
+@verb("list", text=_list_text, example="memfs agent episode list --outcome failure")
+@click.option("--outcome", type=_OUTCOMES, help="Only those that ended so.")
+@situation
+@click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=20, help="List at most so many; 20.")
+@as_of
+@click.pass_context
+def list_(
+    ctx: click.Context, /, files: tuple[str, ...], limit: int, as_of: str | None, **wanted: str | None
+) -> EpisodeList:
+    """List what was recorded, the newest first."""
+    with opened(ctx) as workspace:
+        past = past_at(workspace, as_of) if as_of is not None else None
+        every = workspace.sources.triggers.rows("episode")[::-1] if past is None else past.episodes()
+    rows = [
+        row
+        for row in every
+        if all(not value or getattr(row, name) == value for name, value in wanted.items())
+        and (not files or set(files) & set(row.files))
+    ]
+    return EpisodeList(tuple(map(EpisodeFacts.of_row, rows[:limit])), len(rows), revision_of(past))
+
+
+# -- analyze ------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class FoundRule:
+    """A rule that failures teach.
+
+    Attributes:
+        id: its id.
+        action: what it advises.
+        confidence: how sure it is, 0 to 1.
+    """
+
+    id: str
+    action: str
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeAnalysis:
+    """What analysing the failures came to.
+
+    Attributes:
+        read: how many episodes were looked at.
+        found: rules that were made.
+        kept: `write` where they are stored, `suggest` where they wait in the inbox.
+        changed: ids of rules that were brought up to date.
+        retired: ids of rules that stopped holding.
+        doubted: ids of rules that outcomes speak against, and that are left as they are.
+        landed: how safe that is.
+    """
+
+    read: int
+    found: tuple[FoundRule, ...]
+    kept: Keep
+    changed: tuple[str, ...]
+    retired: tuple[str, ...]
+    doubted: tuple[str, ...]
+    landed: CommitReport = field(metadata=MERGE)
+
+
+def _analysis_text(done: EpisodeAnalysis) -> Iterator[str | Note]:
+    for rule in done.found:
+        word = "Learned" if done.kept is Keep.WRITE else "Suggest"
+        yield f"{word} {styled(rule.id, fg='green', bold=True)}  {styled(f'{rule.confidence:.0%}', dim=True)}"
+        yield f"  {clean(one_line(rule.action, 0))}"
+    words = {"brought up to date": done.changed, "retired": done.retired, "doubtful": done.doubted}
+    yield from (f"{rule_id}  {styled(word, dim=True)}" for word, ids in words.items() for rule_id in ids)
+    waits = "; 'memfs inbox' accepts or refuses them" if done.found and done.kept is not Keep.WRITE else ""
+    yield Note(f"read {count(done.read, 'episode')}: {count(len(done.found), 'rule')} found{waits}")
+    yield from done.landed.remarks()
+
+
+@verb("analyze", text=_analysis_text, example="memfs agent episode analyze")
+@click.pass_context
+def analyze(ctx: click.Context, /) -> EpisodeAnalysis:
+    """Analyse the failures into rules now, as is done after every 100 episodes.
+
+    Rules wait in 'memfs inbox' unless learning.rules is 'write'.
+    """
+    with opened(ctx) as workspace:
+        keep = Keep.WRITE if workspace.learner.keep("rules") is Keep.WRITE else Keep.SUGGEST
+        done = workspace.sources.rules.analyze(keep=keep)
+        landed = land(workspace, None)
+    rules = tuple(FoundRule(rule.id, rule.action, rule.confidence) for rule in done.found)
+    return EpisodeAnalysis(done.read, rules, keep, done.changed, done.retired, done.doubted, landed)
+
+
+episode = Actions(
+    "episode",
+    list_,
+    record,
+    analyze,
+    help="Record what an agent did, list what was recorded, or learn rules from how it ended.",
+)

@@ -1,0 +1,65 @@
+"""``agent feedback``: say whether an item helped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import click
+
+from memfs.doors.cli.command import complete_ids, opened, verb
+from memfs.doors.cli.commit_report import SOURCE, CommitReport, land
+from memfs.doors.cli.options import reference
+from memfs.doors.cli.output import MERGE, Note, styled
+
+_SIGNALS = {"+": True, "good": True, "yes": True, "-": False, "bad": False, "no": False}
+
+
+@dataclass(frozen=True, slots=True)
+class FeedbackReport:
+    """What a signal changed.
+
+    Attributes:
+        id: of the item.
+        importance: what it counts for now.
+        before: what it counted for.
+        due: whether a bad signal made it weak enough to be pruned.
+        landed: how safe the change is.
+    """
+
+    id: str
+    importance: float
+    before: float
+    due: bool
+    landed: CommitReport = field(metadata=MERGE)
+
+
+def _text(done: FeedbackReport) -> Iterator[str | Note]:
+    yield f"{styled(done.id, fg='green', bold=True)}  importance {done.before:g} -> {done.importance:g}"
+    if done.due:
+        yield Note("it is weak enough to be pruned; 'memfs prune --dry-run' lists what is due")
+    yield from done.landed.remarks()
+
+
+@verb(
+    "feedback",
+    text=_text,
+    example="memfs agent feedback use-postgresql-for-transactions-7h2k9q good\n"
+    'memfs agent feedback old-decision-4k8m2p bad --reason "it misled the migration"',
+)
+@click.argument("id", metavar="ID", shell_complete=complete_ids)
+@click.argument("signal", metavar="good|bad", type=click.Choice(list(_SIGNALS)))
+@click.option("--reason", default="", help="Why, for the history.")
+@click.pass_context
+def feedback(ctx: click.Context, id: str, signal: str, reason: str) -> FeedbackReport:
+    """Say whether an item helped (good, yes, +) or did not (bad, no, -).
+
+    Its importance changes, in its file, and with it its place in answers.
+    """
+    helped = _SIGNALS[signal]
+    with opened(ctx) as workspace:
+        before = workspace.store.find(reference(workspace, id))
+        item = workspace.feedback.give(before.id, helped, reason, source=SOURCE)
+        landed = land(workspace, item)
+        due = not helped and any(weak.item.id == item.id for weak in workspace.pruner.due())
+    return FeedbackReport(item.id, item.importance, before.importance, due, landed)

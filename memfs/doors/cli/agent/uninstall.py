@@ -1,0 +1,40 @@
+"""``agent uninstall``: take memfs's hooks, or its server, out of a program's settings again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from memfs.doors.cli.agent.install import Installation, InstallTarget, at_program, changes, option_of
+from memfs.doors.cli.command import verb
+
+
+@verb(
+    "uninstall",
+    text=changes,
+    example="memfs agent uninstall claude-code --dry-run\nmemfs agent uninstall claude-code --user",
+)
+@at_program
+def uninstall(_: click.Context, target: InstallTarget, /) -> Installation:
+    """Take memfs's hooks, and its server, out of a program's settings again.
+
+    Every other byte is as it was before they came; a file that was made for them goes. What was remembered stays.
+    """
+    if target.plugin is not None:
+        from memfs.doors.claude_code import plugin
+
+        return target.done(plugin.remove(Path(target.plugin), dry=target.dry))
+    if not target.hooks:
+        from memfs.doors import mcp_clients
+
+        return target.done((mcp_clients.uninstall(target.program, target.scope, target.project, dry=target.dry),))
+    from memfs.doors.claude_code import installer
+    from memfs.doors.claude_code.settings_file import InstallScope
+
+    outcome = installer.uninstall(target.scope or InstallScope.PROJECT, target.project, dry=target.dry)
+    said = (
+        f"{path} has hooks of memfs, too; 'memfs agent uninstall {target.program} {option_of(path)}' takes them out"
+        for path in outcome.elsewhere
+    )
+    return target.done(outcome.files, tuple(said))

@@ -1,0 +1,55 @@
+"""``agent warn``: what a situation brings to mind before a step."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import redirect_stdout
+
+import click
+
+from memfs.doors.cli.agent.inject import (
+    DeliveredMemory,
+    delivered_text,
+    prompt,
+    read_prompt,
+    situation,
+    spoken,
+    state_of,
+)
+from memfs.doors.cli.command import opened, verb
+
+
+@verb(
+    "warn",
+    text=delivered_text,
+    example='memfs agent warn --file src/auth.py "change the login"\n'
+    'memfs agent warn --tool bash "drop the staging database" --json',
+)
+@click.argument("text", nargs=-1, metavar="[TEXT]...")
+@situation
+@click.option("--tool", default="", metavar="NAME", help="The tool that is about to be used.")
+@prompt
+@click.pass_context
+def warn(
+    ctx: click.Context,
+    /,
+    text: tuple[str, ...],
+    files: tuple[str, ...],
+    tool: str,
+    prompt_file: str | None,
+    max_tokens: int | None,
+    **named: str,
+) -> DeliveredMemory:
+    """Print what a situation brings to mind before a step: past failures like it, and rules learned from them.
+
+    TEXT says what is about to be done; '-' reads standard input. Nothing is printed where nothing matches. What was
+    told is remembered: 'memfs agent episode record' with the same --file, --agent and --session writes it into the
+    episode.
+    """
+    state = state_of(spoken(ctx, text), files, tool, **named)
+    if not (state.context.strip() or state.files or state.tool):
+        raise click.UsageError("nothing to go by: say what is about to be done, or name a --file", ctx)
+    with opened(ctx) as workspace, redirect_stdout(sys.stderr):  # what a source of others prints is no context
+        told = read_prompt(ctx, prompt_file)
+        given = workspace.sources.delivery.triggered(state, prompt=told, max_tokens=max_tokens)
+        return DeliveredMemory.of(workspace, given, "nothing is remembered of situations like this")
