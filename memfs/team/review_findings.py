@@ -339,7 +339,7 @@ def neighbour_findings(
     told: set[tuple[str, str]] = set()
     if len(fresh) > _MOST:
         message = f"{len(fresh):,} memories come or change; the first {_MOST} were compared with the others"
-        yield finding("NotCompared", message, hint="'memfs conflicts --scan' compares all of them")
+        yield finding("NotCompared", message, hint="'memfs team conflicts --scan' compares all of them")
     for item in fresh[:_MOST]:
         found = neighbourhood.of(item, after.time)
         for one in _told(item, found):
@@ -364,7 +364,9 @@ def _told(item: MemoryItem, found: Neighbours) -> Iterator[ReviewFinding]:
     for other, reason in found.contradicts:
         if _are_apart(item, other) and not covers(record_of(item, other), item, other):
             linked = any(link.to == other.id and link.relation == CONTRADICTS for link in (*item.links, *other.links))
-            hint = "settle it: memfs conflicts resolve" if linked else "say which holds: supersedes, or another scope"
+            hint = (
+                "settle it: memfs team conflicts resolve" if linked else "say which holds: supersedes, or another scope"
+            )
             message = f"{reason.rstrip('.')}; {other.id} says: {_said(other)}"
             yield finding("Contradiction", message, path=item.path, id=item.id, other=other.id, hint=hint)
     repeated = [found.repeated] if found.repeated is not None else []

@@ -30,7 +30,7 @@ VERBS = (
     ("diff", "HEAD~1"),
     ("diff", "HEAD~1", "HEAD"),
     ("diff",),
-    ("blame", "good"),
+    ("team", "blame", "good"),
     ("remember", "new", "--id", "new", "--replace"),
     ("remember", "new"),
     ("commit",),

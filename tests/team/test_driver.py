@@ -80,7 +80,7 @@ def test_a_contradiction_is_recorded_and_travels(joining: Two, memfs: Memfs) -> 
         "time": None,
     }
     assert memfs(ada, "status", "--json").json["merges"] == {"waiting": 1, "driver": True}
-    assert "two values of title in deploy" in memfs(ada, "conflicts").out
+    assert "two values of title in deploy" in memfs(ada, "team", "conflicts").out
 
 
 @pytest.mark.parametrize("way", ["rebase", "cherry-pick", "revert", "stash"])
@@ -134,10 +134,10 @@ def test_a_state_documents_conflict_is_written_down_after_the_merge(joining: Two
     assert "both sides changed winner" in done.err
     assert sorted(json.loads(bo.read(RESULT))["participants"]) == ["h1", "h2", "h3"]
     assert len(MergeSpool(state_of(bo)).waiting()) == 1
-    shown = memfs(bo, "conflicts", "--json").json["documents"]
+    shown = memfs(bo, "team", "conflicts", "--json").json["documents"]
     assert [(one["field"], {one["kept"], one["lost"]}) for one in shown] == [("winner", {"h2", "h3"})]
     assert MergeSpool(state_of(bo)).waiting() == {}
-    assert [one["record"] for one in memfs(bo, "conflicts", "--json").json["documents"]] == [shown[0]["record"]]
+    assert [one["record"] for one in memfs(bo, "team", "conflicts", "--json").json["documents"]] == [shown[0]["record"]]
     assert memfs(bo, "resolve", shown[0]["record"], "--take").code == 0
     assert json.loads(bo.read(RESULT))["winner"] == shown[0]["lost"]
     assert memfs(bo, "resolve", "--json").json["waiting"] == 0
@@ -167,7 +167,7 @@ def test_what_has_no_place_for_a_record_is_kept_in_the_clone(joining: Two, memfs
     (told,) = memfs(bo, "resolve", "--json").json["documents"]
     assert (told["record"], told["field"]) == (CONTEXT, "values.target")
     assert {told["kept"], told["lost"]} == {"vienna", "linz"}
-    assert memfs(bo, "conflicts", "--json").json["documents"][0]["lost"] == told["lost"]
+    assert memfs(bo, "team", "conflicts", "--json").json["documents"][0]["lost"] == told["lost"]
     bo.git("switch", "--quiet", "-c", "before", "HEAD~1")
     assert memfs(bo, "resolve", "--json").json["waiting"] == 0
     bo.git("switch", "--quiet", "main")
@@ -322,7 +322,7 @@ def test_a_planted_record_is_not_believed(clones: Two, memfs: Memfs) -> None:
     (folder / "4.json").write_text("[1]")
     (folder / "5.json").write_bytes(b"\xff{")
     (folder / "6.json").symlink_to("/etc/hostname")
-    assert memfs(ada, "conflicts").code == 0
+    assert memfs(ada, "team", "conflicts").code == 0
     assert ada.clean()
     assert ada.git("log", "--format=%s", "-1").out == "The memory so far\n"
 

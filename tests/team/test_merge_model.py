@@ -155,7 +155,7 @@ def merge(here: Clone, there: Clone, memfs: Memfs) -> None:
         (here.root / ".git/index.lock").unlink(missing_ok=True)
         here.git("reset", "--quiet", "--hard")
         here.git("branch", "--force", "other", "FETCH_HEAD")
-        assert memfs(here, "branch", "merge", "other").code == 0
+        assert memfs(here, "team", "branch", "merge", "other").code == 0
     elif done.code:
         resolved = memfs(here, "resolve", "--all")
         assert resolved.code == 0, (done, resolved)

@@ -249,6 +249,6 @@ def _print_kept(items: list[MemoryItem]) -> None:
     for item in items:
         print_raw(f"{styled(item.id, fg='green', bold=True)}  {one_line(item.content, 100)}")
         for other in _against(item):
-            print_raw(f"  contradicts {clean(other)}: this one is told; 'memfs conflicts' settles it")
+            print_raw(f"  contradicts {clean(other)}: this one is told; 'memfs team conflicts' settles it")
     if not items:
         note("no sentence corrects or prefers: nothing was kept")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.blame import written_by
 from memfs.doors.cli.command import complete_ids, opened, verb
 from memfs.doors.cli.commit_report import SOURCE, land
 from memfs.doors.cli.output import (
@@ -23,6 +22,7 @@ from memfs.doors.cli.output import (
     styled,
     time_text,
 )
+from memfs.doors.cli.team.blame import written_by
 from memfs.errors import MemfsError
 from memfs.model.conflict import DocumentClash
 

@@ -78,7 +78,7 @@ def delivery_row(facts: Mapping[str, Any]) -> dict[str, str]:
     if failing:
         told.append(f"{'; '.join(failing)} (memfs plugins doctor)")
     if found["conflicts"]:
-        told.append(f"{count(found['conflicts'], 'conflict')} to decide (memfs conflicts)")
+        told.append(f"{count(found['conflicts'], 'conflict')} to decide (memfs team conflicts)")
     return {"delivery": "; ".join(told)}
 
 

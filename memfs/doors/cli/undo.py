@@ -136,9 +136,9 @@ def _clash(one: UntouchedField) -> str:
 
 def _note(done: Undone, dry_run: bool) -> None:
     if done.handed_out:
-        note(f"since then {count(done.handed_out, 'answer')} gave it out: 'memfs served ID' shows to whom")
+        note(f"since then {count(done.handed_out, 'answer')} gave it out: 'memfs team access ID' shows to whom")
     if not (done.steps or done.files or done.left or done.already):
-        note("nothing that is checked out here was written so; 'memfs blame ID' names agents and sessions")
+        note("nothing that is checked out here was written so; 'memfs team blame ID' names agents and sessions")
     if done.already:
         note(f"{count(len(done.already), 'commit')} had been taken back before")
     if any(not clash.field and clash.undone == "removed" for clash in done.conflicts):

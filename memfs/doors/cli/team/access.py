@@ -1,4 +1,4 @@
-"""``served``: show who was given an item, and when."""
+"""``access``: show who was given an item, and when."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _IDS_SHOWN = 5
 
 
 @verb(
-    "served",
-    example="memfs served\nmemfs served use-postgresql-for-transactions-7h2k9q --since 7d\n"
-    "memfs served --agent coder --json",
+    "access",
+    example="memfs team access\nmemfs team access use-postgresql-for-transactions-7h2k9q --since 7d\n"
+    "memfs team access --agent coder --json",
 )
 @click.argument("id", required=False, metavar="[ID]", shell_complete=complete_ids)
 @click.option("--agent", default="", metavar="NAME", help="Only what this agent was given.")
@@ -31,7 +31,7 @@ _IDS_SHOWN = 5
     "-n", "--limit", type=click.IntRange(1), default=50, show_default=True, help="At most this many, newest first."
 )
 @click.pass_context
-def served(
+def access(
     ctx: click.Context, id: str | None, agent: str, session: str, since: str | None, limit: int, as_json: bool
 ) -> None:
     """Show which items were handed out, when, through which door and to whom; with ID, only when that one was.

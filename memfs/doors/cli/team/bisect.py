@@ -20,9 +20,9 @@ _COLOURS = {"added": "green", "changed": "yellow", "removed": "red"}
 
 @verb(
     "bisect",
-    example='memfs bisect --good v1.0 --expect "which database => use-postgresql"\n'
-    'memfs bisect --good "3 weeks ago" --bad HEAD --expect "deploy => deploy-by-tag" --limit 3\n'
-    'memfs bisect --good HEAD~40 --expect "tabs or spaces => !use-tabs" --json',
+    example='memfs team bisect --good v1.0 --expect "which database => use-postgresql"\n'
+    'memfs team bisect --good "3 weeks ago" --bad HEAD --expect "deploy => deploy-by-tag" --limit 3\n'
+    'memfs team bisect --good HEAD~40 --expect "tabs or spaces => !use-tabs" --json',
 )
 @click.option("--good", required=True, metavar="REV", help="A commit, tag or date at which every expectation was met.")
 @click.option("--bad", default="HEAD", show_default=True, metavar="REV", help="One at which an expectation is not met.")

@@ -21,8 +21,9 @@ _LEAST = 20
 
 @verb(
     "blame",
-    example="memfs blame use-postgresql-for-transactions-7h2k9q\nmemfs blame use-postgresql title --as-of 2026-03-01\n"
-    "memfs blame use-postgresql --lines",
+    example="memfs team blame use-postgresql-for-transactions-7h2k9q\n"
+    "memfs team blame use-postgresql title --as-of 2026-03-01\n"
+    "memfs team blame use-postgresql --lines",
 )
 @click.argument("id", metavar="ID|PATH", shell_complete=complete_ids)
 @click.argument("field", required=False, default="", metavar="[FIELD]")

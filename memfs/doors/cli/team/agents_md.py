@@ -25,7 +25,7 @@ _TOLD = {
     "deleted": "Deleted, as it held the block alone:",
     "nothing": "Nothing to do in",
 }
-_NOTHING = "nothing is agreed on yet; 'memfs convention' shows what could be"
+_NOTHING = "nothing is agreed on yet; 'memfs team convention' shows what could be"
 _STANDS = {
     "current": "is current",
     "stale": "is not what is agreed on",
@@ -36,8 +36,9 @@ _STANDS = {
 
 @verb(
     "agents-md",
-    example="memfs agents-md show\nmemfs agents-md write\nmemfs agents-md write --file CLAUDE.md --preferences\n"
-    "memfs agents-md check\nmemfs agents-md remove",
+    example="memfs team agents-md show\nmemfs team agents-md write\n"
+    "memfs team agents-md write --file CLAUDE.md --preferences\n"
+    "memfs team agents-md check\nmemfs team agents-md remove",
 )
 @click.argument("action", type=click.Choice(["write", "check", "show", "remove"]))
 @click.option(
@@ -114,7 +115,7 @@ def _check(block: AgentsBlock, looked: BlockCheck, as_json: bool) -> bool:
     print_raw(f"{styled(place, bold=True)} {styled(_STANDS[looked.standing.value], fg='green' if good else 'yellow')}")
     if not good:
         edited = looked.standing.value == "edited"
-        note("'memfs agents-md write" + (" --force' overwrites the edit" if edited else "' brings it up to date"))
+        note("'memfs team agents-md write" + (" --force' overwrites the edit" if edited else "' brings it up to date"))
     return good
 
 
@@ -133,7 +134,7 @@ def _tell(block: AgentsBlock, done: BlockResult, file: str | None, as_json: bool
 def _note_left_out(block: AgentsBlock) -> None:
     if out := block.left_out():
         names = ", ".join(one.id for one in out[:5]) + (" and others" if len(out) > 5 else "")
-        note(f"left out, as no person stands behind it: {names}; 'memfs convention accept ID' does")
+        note(f"left out, as no person stands behind it: {names}; 'memfs team convention accept ID' does")
 
 
 def _tokens(text: str) -> int:

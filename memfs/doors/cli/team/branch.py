@@ -28,9 +28,10 @@ _SHOWN = 20
 
 @verb(
     "branch",
-    example="memfs branch start refactoring --agent coder\nmemfs branch list\n"
-    "memfs branch merge refactoring --dry-run\nmemfs branch merge refactoring\nmemfs branch drop refactoring\n"
-    'memfs branch quarantine refactoring --reason "it believed a web page"',
+    example="memfs team branch start refactoring --agent coder\nmemfs team branch list\n"
+    "memfs team branch merge refactoring --dry-run\n"
+    "memfs team branch merge refactoring\nmemfs team branch drop refactoring\n"
+    'memfs team branch quarantine refactoring --reason "it believed a web page"',
 )
 @click.argument("action", type=click.Choice(_ACTIONS), default="list", required=False)
 @click.argument("name", required=False)
@@ -97,7 +98,7 @@ def _list(found: list[Branch], as_json: bool) -> None:
     print_table(
         [(one.name, one.agent, _standing(one), str(one.folder) if one.folder else "") for one in found], dim=(1, 3)
     )
-    note(count(len(found), "branch", "branches") if found else "no branches; memfs branch start NAME makes one")
+    note(count(len(found), "branch", "branches") if found else "no branches; memfs team branch start NAME makes one")
 
 
 def _standing(one: Branch) -> str:
@@ -121,7 +122,7 @@ def _start(made: Branch, as_json: bool) -> None:
         return
     print_raw(f"Started {styled(made.branch, fg='green', bold=True)} at {made.commit[:12]}")
     print_raw(f"export MEMFS_WORKSPACE={shlex.quote(str(made.folder))}")
-    note(f"whatever is written there goes to that branch; 'memfs branch merge {made.name}' brings it here")
+    note(f"whatever is written there goes to that branch; 'memfs team branch merge {made.name}' brings it here")
 
 
 def _merged(name: str, done: BranchMerge, dry_run: bool, as_json: bool) -> None:

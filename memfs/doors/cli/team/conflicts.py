@@ -35,9 +35,9 @@ _RECORD = ".json"
 
 @verb(
     "conflicts",
-    example="memfs conflicts\nmemfs conflicts --scan\n"
-    "memfs conflicts resolve timeout-9s timeout-5s --keep timeout-9s --reason 'measured again'\n"
-    "memfs conflicts resolve no-deploys deploys --keep both --reason 'one is about staging'",
+    example="memfs team conflicts\nmemfs team conflicts --scan\n"
+    "memfs team conflicts resolve timeout-9s timeout-5s --keep timeout-9s --reason 'measured again'\n"
+    "memfs team conflicts resolve no-deploys deploys --keep both --reason 'one is about staging'",
 )
 @click.argument("action", required=False, default="list", type=click.Choice(["list", "resolve"]))
 @click.argument("names", nargs=-1, metavar="[ID OTHER]", shell_complete=complete_ids)
@@ -127,7 +127,7 @@ def _print(one: Disagreement) -> None:
     for item in (one.one, one.other):
         print_raw(f"  {styled(item.id, bold=True)}  {styled(f'{day(item)} {item.trust}', dim=True)}")
         print_raw(f"    {one_line(item.content or item.title, width() - 4 if width() else 200)}")
-    print_raw(styled(f"  memfs conflicts resolve {one.one.id} {one.other.id} --keep ID|both", dim=True))
+    print_raw(styled(f"  memfs team conflicts resolve {one.one.id} {one.other.id} --keep ID|both", dim=True))
 
 
 def _print_clash(one: DocumentClash) -> None:

@@ -19,8 +19,8 @@ _GOOD = "good"
 
 @verb(
     "verify",
-    example="memfs verify origin/main..HEAD\nmemfs verify --allowed-signers ~/team/allowed_signers\n"
-    "memfs verify v1.0..HEAD --json",
+    example="memfs team verify origin/main..HEAD\nmemfs team verify --allowed-signers ~/team/allowed_signers\n"
+    "memfs team verify v1.0..HEAD --json",
 )
 @click.argument("range", required=False, default="HEAD", metavar="[RANGE]")
 @click.option(

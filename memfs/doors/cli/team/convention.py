@@ -37,11 +37,11 @@ _GIVEN = {
 
 @verb(
     "convention",
-    example="memfs convention\nmemfs convention list --file src/api/login.py\n"
-    "memfs convention propose 'Columns hold UTC with an explicit Z.' --title 'Times are UTC' --scope 'src/**'\n"
-    "memfs convention accept times-are-utc --reason 'team meeting of 3 March'\n"
-    "memfs convention export team-conventions.yaml\n"
-    "memfs convention import ../platform/team-conventions.yaml --dry-run",
+    example="memfs team convention\nmemfs team convention list --file src/api/login.py\n"
+    "memfs team convention propose 'Columns hold UTC with an explicit Z.' --title 'Times are UTC' --scope 'src/**'\n"
+    "memfs team convention accept times-are-utc --reason 'team meeting of 3 March'\n"
+    "memfs team convention export team-conventions.yaml\n"
+    "memfs team convention import ../platform/team-conventions.yaml --dry-run",
 )
 @click.argument("action", required=False, default="list", type=click.Choice(_ACTIONS))
 @click.argument("names", nargs=-1, metavar="[TEXT | ID... | FILE]", shell_complete=complete_ids)
@@ -140,9 +140,9 @@ def _list(
         return
     print_table([_row(one) for one in found], dim=(1,))
     note_past(past)
-    note(count(len(found), "convention") + ("" if found else "; memfs convention propose 'TEXT' makes one"))
+    note(count(len(found), "convention") + ("" if found else "; memfs team convention propose 'TEXT' makes one"))
     if any(one.status in ("", "proposed") for one in found):
-        note("only those that are accepted hold; 'memfs convention accept ID' decides")
+        note("only those that are accepted hold; 'memfs team convention accept ID' decides")
 
 
 def _row(one: Convention) -> tuple[str, ...]:
@@ -191,7 +191,7 @@ def _propose(workspace: Workspace, text: str, options: dict[str, Any], as_json: 
         print_json({"status": "proposed", "changed": [made.id], "path": made.item.path, **landed.json()})
         return
     print_raw(f"{styled('proposed', fg='green')} {clean(made.id)}")
-    note(f"no agent is told of it until 'memfs convention accept {clean(made.id)}'")
+    note(f"no agent is told of it until 'memfs team convention accept {clean(made.id)}'")
     if landed.reason:
         note(f"stored; its commit waits: {landed.reason}")
 
@@ -207,7 +207,7 @@ def _decide(workspace: Workspace, names: tuple[str, ...], status: str, reason: s
     if not changed:
         note(f"all of them are {status} already")
     elif status == "accepted" and "conventions" not in workspace.settings.memory.automatic:
-        note("agents are told by 'memfs agents-md write', or with \"conventions\" in memory.automatic")
+        note("agents are told by 'memfs team agents-md write', or with \"conventions\" in memory.automatic")
     if waits:
         note(f"stored; its commit waits: {waits}")
 
@@ -279,7 +279,7 @@ def _tell(done: Import) -> None:
     print_raw(f"{'Would import' if done.dry_run else 'Imported'} from {clean(done.workspace)}: {told}")
     proposed = [one for one in done.taken if one.item is not None and one.item.status == "proposed"]
     if proposed and not done.dry_run:
-        note("what came in is proposed; 'memfs convention accept ID' makes it one of yours")
+        note("what came in is proposed; 'memfs team convention accept ID' makes it one of yours")
 
 
 def _import_json(done: Import) -> dict[str, Any]:
