@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import click
 
 from memfs.doors.cli.command import opened, verb
-from memfs.doors.cli.output import clean, count, note, one_line, print_json, print_raw, styled, time_text
+from memfs.doors.cli.output import TEXT_ONLY, Note, clean, count, one_line, styled
 
 if TYPE_CHECKING:
     from memfs.team.verify import CommitCheck
@@ -17,10 +18,48 @@ _SHORT = 10
 _GOOD = "good"
 
 
+@dataclass(frozen=True, slots=True)
+class VerifiedRange:
+    """Who signed the commits of a range.
+
+    Attributes:
+        range: the range as it was asked for.
+        good: whether all of them are good.
+        commits: the commits, newest first, or those that are not good.
+        number: how many were checked.
+        wrong: how many of them are not good.
+    """
+
+    range: str
+    good: bool
+    commits: tuple[CommitCheck, ...]
+    number: int = field(metadata=TEXT_ONLY)
+    wrong: int = field(metadata=TEXT_ONLY)
+
+    @property
+    def exit_code(self) -> int:
+        """1 where not all are good."""
+        return int(not self.good)
+
+
+def _text(checked: VerifiedRange) -> Iterator[str | Note]:
+    for one in checked.commits:
+        good = one.verdict == _GOOD
+        verdict = styled(f"{one.verdict.value:<15}", fg="green" if good else "red", bold=not good)
+        yield f"{styled(one.commit[:_SHORT], fg='yellow')}  {verdict}  {clean(one.author)}"
+        yield f"    {clean(one_line(one.subject, 100))}"
+        if not good:
+            yield f"    {clean(one.reason)}"
+    if not checked.number:
+        yield Note("no commit there changes the memory")
+    else:
+        yield Note(f"{count(checked.number, 'commit')}, {f'{checked.wrong} not good' if checked.wrong else 'all good'}")
+
+
 @verb(
     "verify",
-    example="memfs team verify origin/main..HEAD\nmemfs team verify --allowed-signers ~/team/allowed_signers\n"
-    "memfs team verify v1.0..HEAD --json",
+    text=_text,
+    example="memfs team verify origin/main..HEAD\nmemfs team verify --allowed-signers ~/team/allowed_signers",
 )
 @click.argument("range", required=False, default="HEAD", metavar="[RANGE]")
 @click.option(
@@ -31,52 +70,14 @@ _GOOD = "good"
 )
 @click.option("--bad", is_flag=True, help="Print only those that are not good.")
 @click.pass_context
-def verify(ctx: click.Context, range: str, allowed_signers: str | None, bad: bool, as_json: bool) -> int:
+def verify(ctx: click.Context, range: str, allowed_signers: str | None, bad: bool) -> VerifiedRange:
     """Check who signed the commits that changed the memory.
 
     RANGE is A..B, what B has and A has not, or one revision with all that came before it; HEAD by default. A commit is
-    good when its author's key signed it, or the committer's for an agent that has none. Exit code 1: not all are good.
+    good when its author's key signed it, or the committer's for an agent that has none. Exit code 1: not all are good,
+    or it cannot be told.
     """
     with opened(ctx) as workspace:
         checked = workspace.teams.signatures.verify(range, allowed_signers)
     wrong = [one for one in checked if one.verdict != _GOOD]
-    shown = wrong if bad else checked
-    if as_json:
-        print_json({"range": range, "good": not wrong, "commits": [_json(one) for one in shown]})
-    else:
-        for one in shown:
-            _print(one)
-        _sum_up(checked, wrong)
-    return 1 if wrong else 0
-
-
-def _json(one: CommitCheck) -> dict[str, Any]:
-    return {
-        "commit": one.commit,
-        "verdict": one.verdict.value,
-        "principals": list(one.principals),
-        "reason": one.reason,
-        "author": one.author,
-        "committer": one.committer,
-        "agent": one.agent,
-        "session": one.session,
-        "time": time_text(one.time),
-        "subject": one.subject,
-    }
-
-
-def _print(one: CommitCheck) -> None:
-    good = one.verdict == _GOOD
-    verdict = styled(f"{one.verdict.value:<15}", fg="green" if good else "red", bold=not good)
-    print_raw(f"{styled(one.commit[:_SHORT], fg='yellow')}  {verdict}  {clean(one.author)}")
-    print_raw(f"    {clean(one_line(one.subject, 100))}")
-    if not good:
-        print_raw(f"    {clean(one.reason)}")
-
-
-def _sum_up(checked: Sequence[CommitCheck], wrong: Sequence[CommitCheck]) -> None:
-    if not checked:
-        note("no commit there changes the memory")
-        return
-    found = count(len(checked), "commit")
-    note(f"{found}, all good" if not wrong else f"{found}, {len(wrong)} not good")
+    return VerifiedRange(range, not wrong, tuple(wrong if bad else checked), len(checked), len(wrong))
