@@ -247,7 +247,15 @@ def test_people_still_look_at_it(
     assert "is quarantined: poisoned" in capsys.readouterr().out
     assert run(["-C", root, "check"]) == 0
     assert "is quarantined: poisoned" in capsys.readouterr().out
-    giving = ("recall deploys", "list", "inject", "agents-md write", "warn deploys", "patterns deploys", "state show")
+    giving = (
+        "recall deploys",
+        "list",
+        "inject",
+        "team agents-md write",
+        "warn deploys",
+        "patterns deploys",
+        "state show",
+    )
     for arguments in (*map(str.split, giving), ["feedback-for", "coder"]):
         assert run(["-C", root, *arguments]) == 1, arguments
         said = capsys.readouterr()

@@ -89,7 +89,7 @@ class Actions(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the action, or say which there are."""
         if args[0] not in self.commands and not ctx.resilient_parsing:
-            raise Unclear(f"{ctx.command_path} does no {args[0]!r}", f"it knows {', '.join(self.commands)}")
+            raise Unclear(f"there is no '{ctx.command_path} {args[0]}'", f"there are {', '.join(self.commands)}")
         return super().resolve_command(ctx, args)
 
 

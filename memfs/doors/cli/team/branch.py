@@ -3,102 +3,58 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import opened, verb
-from memfs.doors.cli.output import clean, count, note, print_json, print_raw, print_table, readable, styled
-from memfs.doors.cli.sync import clash_json
+from memfs.doors.cli.command import Actions, opened, verb
+from memfs.doors.cli.output import MERGE, TEXT_ONLY, Note, Table, clean, count, merge, readable, styled
 
 if TYPE_CHECKING:
-    from memfs.team.branches import Branch, Branches, BranchMerge, DroppedBranch
+    from memfs.team.branches import Branch, BranchMerge, DroppedBranch
+    from memfs.team.history_merge import MergeResult
 
-_ACTIONS = ("list", "start", "merge", "drop", "quarantine", "release")
-_OPTIONS = {
-    "agent": ("start",),
-    "at": ("start",),
-    "message": ("merge",),
-    "reason": ("quarantine",),
-    "force": ("drop",),
-    "dry_run": ("merge", "drop"),
-}
 _SHOWN = 20
 
 
-@verb(
-    "branch",
-    example="memfs team branch start refactoring --agent coder\nmemfs team branch list\n"
-    "memfs team branch merge refactoring --dry-run\n"
-    "memfs team branch merge refactoring\nmemfs team branch drop refactoring\n"
-    'memfs team branch quarantine refactoring --reason "it believed a web page"',
-)
-@click.argument("action", type=click.Choice(_ACTIONS), default="list", required=False)
-@click.argument("name", required=False)
-@click.option("--agent", metavar="NAME", help="With start: whose branch it is; what names nobody there is its.")
-@click.option("--at", metavar="FOLDER", type=click.Path(), help="With start: where it works; beside this one if not.")
-@click.option("-m", "--message", metavar="TEXT", help="With merge: the commit's message.")
-@click.option("--reason", metavar="TEXT", help="With quarantine: why, for those who ask.")
-@click.option("--force", is_flag=True, help="With drop: even if it was not merged; a rescue ref keeps it.")
-@click.option("--dry-run", is_flag=True, help="With merge, drop: only say what would be done.")
-@click.pass_context
-def branch(ctx: click.Context, /, action: str, name: str | None, as_json: bool, **given: Any) -> None:
-    """Give an agent a branch with a folder of its own, merge or drop it, or let nobody read from it.
+def _name(function: Callable[..., Any]) -> Callable[..., Any]:
+    return click.argument("name", metavar="NAME")(function)
 
-    'start' prints the folder that the agent's MEMFS_WORKSPACE is to be set to; only memory lies there. 'merge' joins
-    what was written there with the branch that is checked out here, field by field. A branch in 'quarantine' reaches
-    no recall, no prompt and no merge, until it is released; 'show', 'log', 'diff' and 'review' still look at it.
+
+_dry_run = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+
+
+@dataclass(frozen=True, slots=True)
+class BranchState:
+    """One branch.
+
+    Attributes:
+        state: how it stands.
     """
-    _check(ctx, action, name, given)
-    with opened(ctx) as workspace:
-        branches = workspace.teams.branches
-        if action == "list":
-            _list(branches.list(), as_json)
-        elif action == "start":
-            _start(branches.start(name or "", agent=given["agent"] or "", folder=given["at"]), as_json)
-        elif action == "merge":
-            done = branches.merge(name or "", message=given["message"] or "", dry_run=given["dry_run"])
-            _merged(name or "", done, given["dry_run"], as_json)
-        elif action == "drop":
-            _dropped(
-                branches.drop(name or "", force=given["force"], dry_run=given["dry_run"]), given["dry_run"], as_json
-            )
-        else:
-            _keep_back(branches, action, name or "", given["reason"] or "", as_json)
+
+    state: Branch = field(metadata=MERGE)
 
 
-def _check(ctx: click.Context, action: str, name: str | None, given: dict[str, Any]) -> None:
-    if (name is None) != (action == "list"):
-        raise click.UsageError("'list' takes no name" if name else f"'{action}' needs the name of a branch", ctx)
-    for option, actions in _OPTIONS.items():
-        if given[option] and action not in actions:
-            raise click.UsageError(f"'{action}' takes no --{option.replace('_', '-')}", ctx)
+# -- list ---------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class BranchList:
+    """The branches of agents.
+
+    Attributes:
+        branches: each branch, and how it stands.
+    """
+
+    branches: tuple[Branch, ...]
 
 
-def _json(one: Branch) -> dict[str, Any]:
-    return {
-        "name": one.name,
-        "branch": one.branch,
-        "commit": one.commit or None,
-        "folder": str(one.folder) if one.folder else None,
-        "agent": one.agent,
-        "started": one.started or None,
-        "ready": one.ready,
-        "ahead": one.ahead,
-        "waiting": one.waiting,
-        "quarantined": one.quarantined,
-        "reason": one.reason,
-    }
-
-
-def _list(found: list[Branch], as_json: bool) -> None:
-    if as_json:
-        print_json({"branches": [_json(one) for one in found]})
-        return
-    print_table(
-        [(one.name, one.agent, _standing(one), str(one.folder) if one.folder else "") for one in found], dim=(1, 3)
-    )
-    note(count(len(found), "branch", "branches") if found else "no branches; memfs team branch start NAME makes one")
+def _list_text(found: BranchList) -> Iterator[Table | Note]:
+    rows = [(one.name, one.agent, _standing(one), str(one.folder or "")) for one in found.branches]
+    yield Table(rows, dim=(1, 3))
+    number = len(rows)
+    made = "no branches; memfs team branch start NAME makes one"
+    yield Note(count(number, "branch", "branches") if number else made)
 
 
 def _standing(one: Branch) -> str:
@@ -116,94 +72,189 @@ def _standing(one: Branch) -> str:
     return ", ".join(words)
 
 
-def _start(made: Branch, as_json: bool) -> None:
-    if as_json:
-        print_json(_json(made))
-        return
-    print_raw(f"Started {styled(made.branch, fg='green', bold=True)} at {made.commit[:12]}")
-    print_raw(f"export MEMFS_WORKSPACE={shlex.quote(str(made.folder))}")
-    note(f"whatever is written there goes to that branch; 'memfs team branch merge {made.name}' brings it here")
+@verb("list", text=_list_text, example="memfs team branch list")
+@click.pass_context
+def _list(ctx: click.Context) -> BranchList:
+    """Show how each branch stands."""
+    with opened(ctx) as workspace:
+        return BranchList(tuple(workspace.teams.branches.list()))
 
 
-def _merged(name: str, done: BranchMerge, dry_run: bool, as_json: bool) -> None:
-    joined = done.joined
-    if as_json:
-        print_json(_merged_json(done) | {"dry_run": dry_run})
-        return
+# -- start --------------------------------------------------------------------------------------------------------
+def _start_text(made: BranchState) -> Iterator[str | Note]:
+    one = made.state
+    yield f"Started {styled(one.branch, fg='green', bold=True)} at {one.commit[:12]}"
+    yield f"export MEMFS_WORKSPACE={shlex.quote(str(one.folder))}"
+    yield Note(f"whatever is written there goes to that branch; 'memfs team branch merge {one.name}' brings it here")
+
+
+@verb("start", text=_start_text, example="memfs team branch start refactoring --agent coder")
+@_name
+@click.option("--agent", metavar="NAME", default="", help="Whose branch it is; what names nobody there is its.")
+@click.option("--at", metavar="FOLDER", type=click.Path(), help="Where it works; beside this one if not.")
+@click.pass_context
+def _start(ctx: click.Context, name: str, agent: str, at: str | None) -> BranchState:
+    """Make a branch, and a folder to work on it.
+
+    Nothing but the memory lies there; what MEMFS_WORKSPACE is to be set to is printed.
+    """
+    with opened(ctx) as workspace:
+        return BranchState(workspace.teams.branches.start(name, agent=agent, folder=at))
+
+
+# -- merge --------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class MergedBranch:
+    """What a merge of a branch did, or would do.
+
+    Attributes:
+        branch: the branch, as git names it.
+        joined: what the merge did.
+        edited: files that were changed there by hand and are not committed: they were left out.
+        alive: ids of the processes that still work there.
+        uncommitted: of a dry run, how many writes wait there and would be merged, too.
+        dry_run: whether nothing was done.
+        name: the branch as it was asked for.
+        merge: all of it.
+    """
+
+    branch: str
+    joined: MergeResult = field(metadata=merge("commit forward changed conflicts waiting"))
+    edited: tuple[str, ...]
+    alive: tuple[int, ...]
+    uncommitted: int
+    dry_run: bool
+    name: str = field(metadata=TEXT_ONLY)
+    merge: BranchMerge = field(metadata=TEXT_ONLY)
+
+
+def _merge_text(done: MergedBranch) -> Iterator[str | Note]:
+    joined, name = done.joined, clean(done.name)
     if done.uncommitted:
         them = "it" if done.uncommitted == 1 else "them"
-        print_raw(f"Would first commit {count(done.uncommitted, 'write')} made there, and merge {them}, too")
+        yield f"Would first commit {count(done.uncommitted, 'write')} made there, and merge {them}, too"
     if joined.nothing and not done.uncommitted:
-        print_raw(f"Nothing to merge from {clean(name)}")
+        yield f"Nothing to merge from {name}"
     elif not joined.nothing:
-        print_raw(f"{'Would merge' if dry_run else 'Merged'} {styled(clean(name), fg='green', bold=True)}")
+        yield f"{'Would merge' if done.dry_run else 'Merged'} {styled(name, fg='green', bold=True)}"
     for path in joined.changed[:_SHOWN]:
-        print_raw(f"    {clean(path)}")
-    if len(joined.changed) > _SHOWN:
-        print_raw(styled(f"    and {count(len(joined.changed) - _SHOWN, 'more file')}", dim=True))
-    _remarks(done)
-
-
-def _merged_json(done: BranchMerge) -> dict[str, Any]:
-    joined = done.joined
-    return {
-        "branch": done.branch,
-        "commit": joined.commit or None,
-        "forward": joined.forward,
-        "changed": list(joined.changed),
-        "conflicts": [clash_json(one) for one in joined.conflicts],
-        "waiting": joined.waiting,
-        "edited": list(done.edited),
-        "alive": [number for number, _ in done.alive],
-        "uncommitted": done.uncommitted,
-    }
-
-
-def _remarks(done: BranchMerge) -> None:
-    for one in done.joined.conflicts:
-        field = f"{one.field}: " if one.field else ""
-        note(f"{one.path}: {field}both changed it; kept {readable(one.kept)}, lost {readable(one.lost)}")
-    if done.joined.conflicts:
-        note("'memfs resolve' shows what both changed, and decides")
-    if done.joined.waiting:
-        note(f"merged; the commit waits: {done.joined.waiting}")
+        yield f"    {clean(path)}"
+    if (more := len(joined.changed) - _SHOWN) > 0:
+        yield styled(f"    and {count(more, 'more file')}", dim=True)
+    for one in joined.conflicts:
+        kept, lost = readable(one.kept), readable(one.lost)
+        yield Note(f"{one.path}: {f'{one.field}: ' if one.field else ''}both changed it; kept {kept}, lost {lost}")
+    if joined.conflicts:
+        yield Note("'memfs team conflicts' shows what both changed, and decides")
+    if joined.waiting:
+        yield Note(f"merged; the commit waits: {joined.waiting}")
     for path in done.edited:
-        note(f"{path} was edited there by hand and is not committed: it was left out")
-    for number, program in done.alive:
-        note(f"{program} (process {number}) still works there; what it writes from now on is not merged yet")
+        yield Note(f"{path} was edited there by hand and is not committed: it was left out")
+    for number, program in done.merge.alive:
+        yield Note(f"{program} (process {number}) still works there; what it writes from now on is not merged yet")
 
 
-def _dropped(done: DroppedBranch, dry_run: bool, as_json: bool) -> None:
-    if as_json:
-        print_json(
-            {
-                "branch": done.branch,
-                "commit": done.commit or None,
-                "rescue": done.rescue or None,
-                "folder": done.folder or None,
-                "left": list(done.left),
-                "dry_run": dry_run,
-            }
-        )
-        return
-    print_raw(f"{'Would drop' if dry_run else 'Dropped'} {styled(clean(_short(done.branch)), fg='yellow', bold=True)}")
-    if done.rescue:
-        print_raw(f"  what was not merged {'would stay' if dry_run else 'stays'} as {clean(done.rescue)}")
-    for path in done.left[:_SHOWN]:
-        note(f"{path} stays in {done.folder}: it is not committed, or no memory")
+@verb(
+    "merge",
+    text=_merge_text,
+    example="memfs team branch merge refactoring --dry-run\nmemfs team branch merge refactoring",
+)
+@_name
+@click.option("-m", "--message", metavar="TEXT", default="", help="The commit's message.")
+@_dry_run
+@click.pass_context
+def _merge(ctx: click.Context, name: str, message: str, dry_run: bool) -> MergedBranch:
+    """Join what was written there with what is here.
+
+    The branch that is checked out here gets it, field by field. What waits there is committed first.
+    """
+    with opened(ctx) as workspace:
+        done = workspace.teams.branches.merge(name, message=message, dry_run=dry_run)
+    alive = tuple(number for number, _ in done.alive)
+    return MergedBranch(done.branch, done.joined, done.edited, alive, done.uncommitted, dry_run, name, done)
 
 
-def _short(ref: str) -> str:
-    return ref.removeprefix("refs/heads/")
+# -- drop ---------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class BranchDrop:
+    """What became of a branch that was dropped.
+
+    Attributes:
+        dropped: what it was, and what is left of it.
+        dry_run: whether nothing was done.
+    """
+
+    dropped: DroppedBranch = field(metadata=MERGE)
+    dry_run: bool
 
 
-def _keep_back(branches: Branches, action: str, name: str, reason: str, as_json: bool) -> None:
-    one = branches.quarantine(name, reason) if action == "quarantine" else branches.release(name)
-    if as_json:
-        print_json(_json(one))
-        return
-    done = "Quarantined" if one.quarantined else "Released"
-    print_raw(f"{done} {styled(clean(one.branch), fg='yellow', bold=True)}")
+def _drop_text(done: BranchDrop) -> Iterator[str | Note]:
+    dropped, stays = done.dropped, "would stay" if done.dry_run else "stays"
+    name = styled(dropped.branch.removeprefix("refs/heads/"), fg="yellow", bold=True)
+    yield f"{'Would drop' if done.dry_run else 'Dropped'} {name}"
+    if dropped.rescue:
+        yield f"  what was not merged {stays} as {clean(dropped.rescue)}"
+    for path in dropped.left[:_SHOWN]:
+        yield Note(f"{path} stays in {dropped.folder}: it is not committed, or no memory")
+
+
+@verb("drop", text=_drop_text, example="memfs team branch drop refactoring")
+@_name
+@click.option("--force", is_flag=True, help="Even if it was not merged; a rescue ref keeps it.")
+@_dry_run
+@click.pass_context
+def _drop(ctx: click.Context, name: str, force: bool, dry_run: bool) -> BranchDrop:
+    """Take branch and folder away, if nothing is lost by that."""
+    with opened(ctx) as workspace:
+        return BranchDrop(workspace.teams.branches.drop(name, force=force, dry_run=dry_run), dry_run)
+
+
+# -- quarantine, release ------------------------------------------------------------------------------------------
+def _quarantine_text(kept: BranchState) -> Iterator[str | Note]:
+    one = kept.state
+    yield f"{'Quarantined' if one.quarantined else 'Released'} {styled(one.branch, fg='yellow', bold=True)}"
     if one.quarantined and one.commit and not one.ahead:
         hint = f"memfs undo --agent {one.agent}" if one.agent else "memfs undo"
-        note(f"what it wrote is merged already, and is still read here; '{hint}' takes it back")
+        yield Note(f"what it wrote is merged already, and is still read here; '{hint}' takes it back")
+
+
+@verb(
+    "quarantine",
+    text=_quarantine_text,
+    example='memfs team branch quarantine refactoring --reason "it believed a web page"',
+)
+@_name
+@click.option("--reason", metavar="TEXT", default="", help="Why, for those who ask.")
+@click.pass_context
+def _quarantine(ctx: click.Context, name: str, reason: str) -> BranchState:
+    """Let nobody be given memory from it.
+
+    It reaches no recall, no prompt and no merge, until it is released. 'show', 'log', 'diff' and
+    'review' still look at it.
+    """
+    with opened(ctx) as workspace:
+        return BranchState(workspace.teams.branches.quarantine(name, reason))
+
+
+@verb("release", text=_quarantine_text, example="memfs team branch release refactoring")
+@_name
+@click.pass_context
+def _release(ctx: click.Context, name: str) -> BranchState:
+    """Let a quarantined branch be read again."""
+    with opened(ctx) as workspace:
+        return BranchState(workspace.teams.branches.release(name))
+
+
+branch = Actions(
+    "branch",
+    _list,
+    _start,
+    _merge,
+    _drop,
+    _quarantine,
+    _release,
+    help="""Give an agent a branch with a folder of its own, merge or drop it, or let nobody read from it.
+
+    NAME is the branch memfs/NAME, or with a slash the name as it stands. Exit code 1: it was refused, and the message
+    names all that stands in the way.""",
+)
