@@ -51,9 +51,9 @@ run 'memfs sync'
 in_clone jonas
 run 'memfs remember --id heavy-parcels --replace "Parcels over 31.5 kg go by freight."'
 run 'memfs sync'
-run 'memfs resolve'
+run 'memfs team conflicts'
 expect heavy-parcels
-run 'memfs resolve heavy-parcels --take'
+run 'memfs team conflicts resolve heavy-parcels --keep lost'
 run 'memfs recall "which parcels go by freight" --limit 1'
 expect "25 kg"
 run 'memfs sync'

@@ -77,7 +77,7 @@ _STATES = ("iterations/", "checkpoints/", "threads/", "aggregates/", "archive/")
 def file_findings(before: Side, after: Side, changed: ChangedPaths) -> Iterator[ReviewFinding]:
     """What is wrong with the files as they are after the change."""
     for path in after.unmerged:
-        hint = "memfs resolve finishes the merge"
+        hint = "memfs team conflicts resolve --all finishes the merge"
         yield finding("Unmerged", "several versions of this file wait for a decision", path=path, hint=hint)
     for path in changed.every:
         entry = after.files.get(path)
@@ -101,7 +101,7 @@ def _name(path: str) -> Iterator[ReviewFinding]:
 def _content(before: Side, after: Side, path: str) -> Iterator[ReviewFinding]:
     data = after.data(path) or b""
     if line := marker_line(data):
-        hint = "memfs resolve finishes the merge"
+        hint = "memfs team conflicts resolve --all finishes the merge"
         yield finding("ConflictMarkers", "a merge left its markers here", path=path, line=line, hint=hint)
     else:
         yield from _form(after, path, data)
@@ -282,7 +282,7 @@ def _recorded(old: MemoryItem | None, new: MemoryItem) -> Iterator[ReviewFinding
             field = clash.get("field") or "the whole memory"
             kept, lost = (text_guard.shown(repr(clash.get(name)))[:_SHOWN] for name in ("kept", "lost"))
             message = f"of {field} a merge kept {kept} and not {lost}"
-            hint = f"memfs resolve {new.id}"
+            hint = f"memfs team conflicts resolve {new.id}"
             yield finding("MergeConflict", message, path=new.path, id=new.id, hint=hint)
 
 
@@ -317,7 +317,7 @@ def _records(before: Side, after: Side, changed: ChangedPaths) -> Iterator[Revie
     """Records of conflicts between state documents that came, and wait for a decision."""
     for path in changed.others:
         if document_kind(path) == "conflict" and path in after.files and path not in before.files:
-            hint = "memfs resolve lists what waits"
+            hint = "memfs team conflicts lists what waits"
             yield finding("MergeConflict", "a record of what a merge could not decide", path=path, hint=hint)
 
 

@@ -62,15 +62,7 @@ def then(memfs: Memfs, root: Path, git: Git) -> str:
         (("team", "convention", "list"), "conventions", "Times are UTC", 0),
         (("episode", "list"), "episodes", "test_login", 0),
         (("patterns",), "patterns", "create {x} login", 0),
-        (
-            (
-                "team",
-                "conflicts",
-            ),
-            "conflicts",
-            "timeout",
-            0,
-        ),
+        (("team", "conflicts"), "conflicts", "timeout", 0),
         (("context", "list"), "contexts", "session", 0),
         (("context", "get"), "values", "SHOP-12", 0),
         (("list", "--archived"), "items", "weak", 0),

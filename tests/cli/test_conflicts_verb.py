@@ -50,10 +50,13 @@ def test_fields_of_state_documents_are_a_section_of_their_own(memfs: Memfs, root
 
     shown = memfs("team", "conflicts")
     (found,) = memfs("team", "conflicts", "--json").json["documents"]
-    assert "two writers of claim in" in shown.out
+    assert "two values of claim in" in shown.out
     assert (found["kept"], found["lost"]) == ("It helps writes.", "It helps reads.")
 
-    assert "is back" in memfs("team", "conflicts", "resolve", found["record"], "--keep", "lost").out
+    assert (
+        "the value that gave way stands for claim"
+        in memfs("team", "conflicts", "resolve", found["record"], "--keep", "lost").out
+    )
     assert "It helps reads." in (root / found["document"]).read_text()
     assert memfs("team", "conflicts", "--json").json["documents"] == []
     assert memfs("team", "conflicts", "resolve", found["record"], "--keep", "lost").code == 1
@@ -64,11 +67,14 @@ def test_what_does_not_go_together_is_refused(memfs: Memfs) -> None:
     for words in (
         ("list", "a"),
         ("--keep", "both"),
-        ("resolve", "a", "b"),
+        ("resolve",),
         ("resolve", "--keep", "both"),
         ("resolve", "a", "b", "c", "--keep", "both"),
         ("resolve", "a", "b", "--keep", "both", "--scan"),
-        ("resolve", "a", "--keep", "kept"),
+        ("resolve", "a", "--keep", "both"),
+        ("resolve", "a", "b", "--keep", "c"),
+        ("resolve", "a", "b", "--keep", "both", "--dry-run"),
+        ("resolve", "a", "--keep", "kept", "--reason", "why"),
         ("decide",),
     ):
         assert memfs("team", "conflicts", *words).code == 2, words

@@ -68,7 +68,7 @@ TEAM: tuple[tuple[str, ...], ...] = (
     ("review", "HEAD~1..HEAD", "--format", "github"),
     ("review", "--staged"),
     ("team", "verify", "HEAD", "--allowed-signers", ".gitattributes"),
-    ("resolve",),
+    ("team", "conflicts"),
     ("team", "convention", "propose", "Branches are named after the ticket", "--id", "naming"),
     ("team", "convention", "accept", "naming"),
     ("team", "convention", "list"),

@@ -110,7 +110,6 @@ UNMOVED: tuple[Verb, ...] = (
     Verb("edit", "Open an item in your editor and check it afterwards."),
     Verb("rollback", "Bring back an earlier state, as a new commit.", "history:rollback"),
     Verb("recover", "Bring back what a change by hand displaced.", "history:recover"),
-    Verb("resolve", "Decide what a merge could not, and finish it."),
     Verb("iteration", "Start, close and show rounds of work."),
     Verb("state", "Store documents of agents, and ask for their state."),
     Verb("checkpoint", "Keep the state of one moment, and go on from it."),

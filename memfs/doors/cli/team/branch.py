@@ -52,9 +52,8 @@ class BranchList:
 def _list_text(found: BranchList) -> Iterator[Table | Note]:
     rows = [(one.name, one.agent, _standing(one), str(one.folder or "")) for one in found.branches]
     yield Table(rows, dim=(1, 3))
-    number = len(rows)
-    made = "no branches; memfs team branch start NAME makes one"
-    yield Note(count(number, "branch", "branches") if number else made)
+    if not rows:
+        yield Note("no branches; memfs team branch start NAME makes one")
 
 
 def _standing(one: Branch) -> str:
