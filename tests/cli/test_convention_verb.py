@@ -119,12 +119,10 @@ def test_options_belong_to_their_action(memfs: Memfs, tmp_path: Path) -> None:
         ("accept", "x", "--status", "accepted"),
         ("export",),
         ("export", "x", "--reason", "y"),
-        ("import", "x", "--keep", "--take"),
         ("import", "x", "y"),
         ("export", "x", "--id", "a", "--status", "accepted"),
         ("propose", "flags", "--owner", "backend"),
         ("propose", "flags", "--id", "other"),
-        ("propose", "Several words.", "--id", "a", "--id", "b"),
         ("accept", "x", "--title", "y"),
     ):
         assert memfs("team", "convention", *words).code == 2, words

