@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from memfs.model.conflict import Decision, Disagreement
     from memfs.team.blame import LearnedFrom
     from memfs.team.decisions import DecisionResult
-    from memfs.team.open_merges import MergeOutcome
+    from memfs.team.open_merges import MergeOutcome, Side
     from memfs.team.resolve import OpenConflicts
     from memfs.workspace import Workspace
 
@@ -542,7 +542,8 @@ def _refuse_unfit(
 def _finish(workspace: Workspace, names: tuple[str, ...], keep: str, dry_run: bool) -> ConflictDecision:
     """Join, or take, what git left open."""
     resolver = workspace.teams.resolver
-    outcomes = resolver.finish(names, side=keep, dry_run=dry_run)  # type: ignore[arg-type]  one of the sides, or ""
+    side: Side = "ours" if keep == "ours" else "theirs" if keep == "theirs" else ""
+    outcomes = resolver.finish(names, side=side, dry_run=dry_run)
     notes: tuple[str, ...] = ()
     if not outcomes:
         notes = ("nothing is open; 'memfs team conflicts' lists what waits",)
