@@ -127,7 +127,7 @@ def statuses(checker: Checker) -> Iterator[Problem]:
 
 def _problem(one: Convention) -> Problem:
     meant = ACCEPTED if one.status in _SAME else ""
-    hint = f"'memfs convention accept {one.id}', or {_WORDS}" if meant else nearest(one.status, STATUSES) or _WORDS
+    hint = f"'memfs team convention accept {one.id}', or {_WORDS}" if meant else nearest(one.status, STATUSES) or _WORDS
     return Problem(
         path=one.item.path,
         code="ConventionStatus",

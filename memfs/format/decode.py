@@ -82,7 +82,7 @@ def _refuse_conflict(text: str) -> None:
             f"merge conflict markers at line {line}",
             line=line,
             column=1,
-            hint="keep what is right and delete the marker lines, or run 'memfs resolve' or 'git mergetool'",
+            hint="keep what is right and delete the marker lines, or run 'memfs team conflicts resolve'",
         )
 
 

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 FILE = "memfs/quarantine.json"
 _LIMIT = 1 << 20
 _VERSION = 1
-_LOOK = "look at it with memfs show, log, diff or review; memfs branch release lets it be read again"
+_LOOK = "look at it with memfs show, log, diff or review; memfs team branch release lets it be read again"
 _TAKE_BACK = (
     "git merged it into what is checked out: 'memfs undo --agent NAME' takes back what it wrote, "
-    "and then memfs branch release lets this be read again"
+    "and then memfs team branch release lets this be read again"
 )
 
 

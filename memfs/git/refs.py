@@ -231,7 +231,7 @@ def ref_of(name: str) -> str:
     plain = name.removeprefix(HEADS)
     ref = HEADS + (plain if "/" in plain else OURS + plain)
     if not is_branch(ref) or not all(_PART.fullmatch(part) for part in plain.split("/")) or plain.endswith(".lock"):
-        hint = "use letters, digits, '-', '_' and '.', as in memfs branch start refactoring"
+        hint = "use letters, digits, '-', '_' and '.', as in memfs team branch start refactoring"
         raise BranchRefused(f"no branch can be called {ascii(name)[:80]}", hint=hint)
     return ref
 

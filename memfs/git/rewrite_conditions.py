@@ -209,8 +209,8 @@ def _way_out(repository: Repository, trees: Collection[str]) -> str:
     with suppress(MemfsError):  # a list that cannot be read says nothing of any of them
         given = read_list(repository.common_dir)
     rows = {row.git_dir.rpartition("/")[2]: row for row in given.values() if row.git_dir}
-    drops = [f"'memfs branch drop {rows[name].name}'" for name in trees if name in rows]
-    steps = [f"{' and '.join(drops)}, where need be after 'memfs branch merge'"] if drops else []
+    drops = [f"'memfs team branch drop {rows[name].name}'" for name in trees if name in rows]
+    steps = [f"{' and '.join(drops)}, where need be after 'memfs team branch merge'"] if drops else []
     if len(drops) < len(trees):
         steps.append(f"'git worktree remove' {'the others' if drops else 'them'}, or 'git worktree prune' those gone")
     return "; ".join(steps)

@@ -45,7 +45,7 @@ _THEIR_OWN = frozenset({"accepted"})
 """What of the body each team says for itself: when it accepted it."""
 _SUFFIXES = (".yaml", ".yml", ".json")
 _HEADING = (
-    "# Conventions of {name}, for other workspaces: 'memfs convention import' takes them in.\n"
+    "# Conventions of {name}, for other workspaces: 'memfs team convention import' takes them in.\n"
     "# Whoever edits one by hand takes its sha256 out.\n"
 )
 
@@ -174,7 +174,7 @@ def _as_document(name: str) -> str:
 def _refuse_other(values: Mapping[str, Any]) -> None:
     if values.get("format") != FORMAT:
         raise SchemaInvalid(
-            "this is no file of conventions", field="format", hint="'memfs convention export FILE' writes one"
+            "this is no file of conventions", field="format", hint="'memfs team convention export FILE' writes one"
         )
     version = values.get("format_version")
     if isinstance(version, int) and version > VERSION:
@@ -451,7 +451,7 @@ def _compared(
     said, here, was, back = digest(theirs), digest(ours), ConventionSource.of(ours), ConventionSource.of(theirs)
     known = was.sha256 if was is not None and was.workspace == shared.workspace else ""
     if theirs.status == RETIRED:
-        return GONE, _Change.NOTHING, "retired there; 'memfs convention retire' does so here"
+        return GONE, _Change.NOTHING, "retired there; 'memfs team convention retire' does so here"
     if said == here and accepted and theirs.status == ACCEPTED and ours.status == PROPOSED:
         return UPDATED, _Change.THEIRS, "accepted there"
     if said == here:

@@ -136,7 +136,7 @@ class Conventions:
         item = self._store.find(reference)
         if item.type != CONVENTION:
             raise ItemNotFound(
-                f"{item.id!r} is of type {item.type}, not a convention", hint="'memfs convention list' names them"
+                f"{item.id!r} is of type {item.type}, not a convention", hint="'memfs team convention list' names them"
             )
         return Convention(item)
 

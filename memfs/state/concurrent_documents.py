@@ -311,14 +311,14 @@ class Clashes:
 
     def _resolve(self, path: str, keep: str, reason: str, source: str) -> DocumentClash:
         if document_kind(path) != KIND:
-            raise ItemNotFound(f"{path!r} is no record of a conflict", hint="'memfs conflicts' names them")
+            raise ItemNotFound(f"{path!r} is no record of a conflict", hint="'memfs team conflicts' names them")
         try:
             record = self._files.read(path)
             clash = _read(path, record.values)
             document = self._files.read(clash.document)
         except FileNotFoundError:
             raise ItemNotFound(
-                f"there is no record {path!r}, or its document is gone", hint="'memfs conflicts' names them"
+                f"there is no record {path!r}, or its document is gone", hint="'memfs team conflicts' names them"
             ) from None
         changes = [DocumentChange(path, None, record.sha256)]
         if keep == LOST:

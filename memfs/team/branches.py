@@ -296,7 +296,7 @@ class Branches:
             save_list(self._common, {**given, ref: row}.values())
             tip = self._commit(ref)
             if not tip:
-                update_refs(self._repository, [f"create {ref} {row.start}"], "memfs branch")
+                update_refs(self._repository, [f"create {ref} {row.start}"], "memfs team branch")
             laid = self._places.lay(row, tip or row.start)
             save_list(self._common, {**given, ref: laid}.values())
         return self.find(ref)
@@ -406,7 +406,7 @@ class Branches:
             entries = quarantine.listed(self._common)
             ref = next((one.branch for one in entries if name in _names(one.branch)), "")
             if not ref:
-                raise BranchRefused(f"no branch {name!a} is quarantined", hint="see memfs branch list")
+                raise BranchRefused(f"no branch {name!a} is quarantined", hint="see memfs team branch list")
             quarantine.save(self._common, [one for one in entries if one.branch != ref])
         return self._branch(ref, read_list(self._common).get(ref), None)
 
@@ -419,7 +419,7 @@ class Branches:
         for one in (ref, plain):
             if one in known or self._commit(one):
                 return one
-        raise BranchRefused(f"there is no branch {name!a}", hint="see memfs branch list")
+        raise BranchRefused(f"there is no branch {name!a}", hint="see memfs team branch list")
 
     def _refs(self) -> Iterator[str]:
         out = self._repository.git.run("for-each-ref", "--format=%(refname)", f"{HEADS}{OURS}")
@@ -431,7 +431,7 @@ class Branches:
     def _tip(self, ref: str) -> str:
         tip = self._commit(ref)
         if not tip:
-            raise BranchRefused(f"the branch {short_name(ref)} is gone", hint="memfs branch drop forgets it")
+            raise BranchRefused(f"the branch {short_name(ref)} is gone", hint="memfs team branch drop forgets it")
         return tip
 
     def _refuse_own(self, ref: str) -> None:
@@ -496,11 +496,11 @@ class Branches:
         if row is None:
             return None
         if row.ready and self._places.layout(row) is not None:
-            hint = f"memfs branch merge {row.name}, or drop; it works in {row.folder}"
+            hint = f"memfs team branch merge {row.name}, or drop; it works in {row.folder}"
             raise BranchRefused(f"the branch {row.name} is there already", hint=hint)
         if Path(row.folder) != place:
             # The list may have come with the repository: it sends nobody to a place that he did not name.
-            hint = f"repeat it with --at {shlex.quote(row.folder)}, or memfs branch drop {row.name}"
+            hint = f"repeat it with --at {shlex.quote(row.folder)}, or memfs team branch drop {row.name}"
             raise BranchRefused(f"{row.name} was begun in another folder, {row.folder}", hint=hint)
         return row
 
@@ -510,7 +510,7 @@ class Branches:
         if head is None:
             raise HistoryUnavailable("there is no commit to start from", hint="memfs commit makes the first one")
         if self._commit(ref):
-            hint = f"memfs branch merge {short_name(ref)}, or choose another name"
+            hint = f"memfs team branch merge {short_name(ref)}, or choose another name"
             raise BranchRefused(f"git has a branch {ref.removeprefix(HEADS)} already", hint=hint)
         if place.is_relative_to(self._repository.work_tree) or place.is_relative_to(self._common):
             hint = "name a folder outside it with --at"
@@ -526,7 +526,9 @@ class Branches:
         count = self._places.waiting(layout or self._places.gone(row))
         if count:
             writes = f"{count} {'write waits' if count == 1 else 'writes wait'} there for a commit"
-            first = "see memfs status there" if layout is not None else f"memfs branch start {short_name(ref)} first"
+            first = (
+                "see memfs status there" if layout is not None else f"memfs team branch start {short_name(ref)} first"
+            )
             raise BranchRefused(writes, path=row.folder if row is not None else None, hint=first)
 
     def _refuse_losses(self, ref: str, row: BranchEntry | None, layout: Layout | None, force: bool) -> None:
@@ -546,7 +548,9 @@ class Branches:
             lost += [f"{name} is no memory" for name in found.others[:3]]
             lost += [f"{name} (process {number}) works there" for number, name in self._places.alive(layout)[:3]]
         if lost:
-            hint = f"memfs branch merge {short_name(ref)} first; --force drops it all the same, and says what stays"
+            hint = (
+                f"memfs team branch merge {short_name(ref)} first; --force drops it all the same, and says what stays"
+            )
             raise BranchRefused("; ".join(lost), path=row.folder if row is not None else None, hint=hint)
 
     def _drop(self, ref: str, row: BranchEntry | None, layout: Layout | None) -> DroppedBranch:
@@ -554,7 +558,7 @@ class Branches:
         if tip and not self._merged(ref):
             moment = self._parts.clock()
             rescue = f"{RESCUE}/{short_name(ref)}/{moment:%Y%m%dT%H%M%S%f}Z"
-            update_refs(self._repository, [f"create {rescue} {tip}"], "memfs branch")
+            update_refs(self._repository, [f"create {rescue} {tip}"], "memfs team branch")
         left: tuple[str, ...] = ()
         if layout is not None:
             left = take_away(layout, self._repository, tip or (row.start if row is not None else ""))
@@ -563,7 +567,7 @@ class Branches:
         if row is not None:
             self._places.forget_caches(row)
         if tip:
-            update_refs(self._repository, [f"delete {ref} {tip}"], "memfs branch")
+            update_refs(self._repository, [f"delete {ref} {tip}"], "memfs team branch")
         save_list(self._common, [one for one in read_list(self._common).values() if one.branch != ref])
         folder = row.folder if row is not None else ""
         if folder and Path(folder) == self._places.beside(ref):

@@ -226,7 +226,7 @@ def _chosen(item: MemoryItem, ruling: DecisionRule) -> tuple[RecordedConflict, .
         chosen = (*picked, *(rivals if ruling.take else ()))
     if not chosen:
         what = f"no conflict {number or ''}".rstrip() + (f" over {field!r}" if field else "")
-        raise ItemNotFound(f"{item.id} carries {what}", hint="'memfs resolve' lists what waits")
+        raise ItemNotFound(f"{item.id} carries {what}", hint="'memfs team conflicts' lists what waits")
     return chosen
 
 
@@ -247,7 +247,7 @@ def _taken_of(item: MemoryItem, chosen: tuple[RecordedConflict, ...], number: in
 
 
 def _choose(item: MemoryItem, problem: str, field: str) -> QueryInvalid:
-    hint = f"choose as 'memfs resolve' lists them: 'memfs resolve {item.id} --take --number 1', or 2, ..."
+    hint = f"choose as listed: 'memfs team conflicts resolve {item.id} --keep lost --number 1', or 2, ..."
     return QueryInvalid(problem, field=field or None, path=item.path, hint=hint)
 
 
@@ -266,5 +266,5 @@ def _value(item: MemoryItem, field: str) -> Any:
 
 
 def _unclear(item: MemoryItem) -> QueryInvalid:
-    hint = f"edit it by what 'memfs log {item.id}' names, then 'memfs resolve {item.id} --keep'"
+    hint = f"edit it by what 'memfs log {item.id}' names, then 'memfs team conflicts resolve {item.id} --keep kept'"
     return QueryInvalid("more fields gave way than the item can tell", path=item.path, hint=hint)

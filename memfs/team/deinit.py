@@ -183,7 +183,7 @@ class Deinit:
             raise DeinitRefused(
                 f"this is the working tree of the branch {own}",
                 path=folder,
-                hint=f"run it in the workspace that the branch was started from, or: memfs branch drop {own}",
+                hint=f"run it in the workspace that the branch was started from, or: memfs team branch drop {own}",
             )
         return [] if self._others else [row.name for row in given.values()]
 

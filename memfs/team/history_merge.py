@@ -191,7 +191,7 @@ def _cannot(unjoined: Sequence[OpenPath]) -> MergeRefused:
     return MergeRefused(
         f"{len(unjoined)} file(s) cannot be joined: {named}",
         path=unjoined[0].path,
-        hint="correct them on one side and commit; or join the lines with git merge, then memfs resolve",
+        hint="correct them on one side and commit; or join the lines with git merge, then memfs team conflicts resolve",
     )
 
 

@@ -83,7 +83,7 @@ def drive(
     undecided = "" if ancestor else _undecided(folder, inside, merged, (mine, other))
     if merged.data is not None and merged.data != mine:
         io.write_file(ours, merged.data, ours.stat().st_mode & 0o777, durable=False)
-    notes = [merged.reason or "both versions are in the file"] if merged.whole else _notes(inside, merged.conflicts)
+    notes = [merged.reason or "both versions are in the file"] if merged.whole else _notes(merged.conflicts)
     return DriverResult(
         code=UNDECIDED if merged.whole or merged.data is None or undecided else JOINED,
         notes=tuple(f"{inside}: {note}" for note in [*notes, *([undecided] if undecided else [])]),
@@ -146,7 +146,7 @@ def _named() -> list[str]:
 def _parted(ours: Path, own: bytes, path: str) -> DriverResult:
     """Leave to a file the version that is its own: the other is of an item that git takes for this one."""
     io.write_file(ours, own, ours.stat().st_mode & 0o777, durable=False)
-    note = f"{path}: git took it for another item, which one side removed; 'memfs resolve' parts them"
+    note = f"{path}: git took it for another item, which one side removed; 'memfs team conflicts resolve' parts them"
     return DriverResult(code=UNDECIDED, notes=(note,))
 
 
@@ -177,9 +177,8 @@ def sentence(conflict: FieldConflict) -> str:
     return f"both sides changed {conflict.field}: one value stands, the other is kept for your decision"
 
 
-def _notes(path: str, conflicts: Sequence[FieldConflict]) -> list[str]:
-    name = stem_of(path) if not schema_of(path) else path
-    return [f"{sentence(one)} (memfs resolve {name})" for one in conflicts]
+def _notes(conflicts: Sequence[FieldConflict]) -> list[str]:
+    return [f"{sentence(one)} (memfs team conflicts)" for one in conflicts]
 
 
 def _undecided(folder: Path, path: str, merged: FileMerge, versions: Sequence[bytes]) -> str:
@@ -187,7 +186,7 @@ def _undecided(folder: Path, path: str, merged: FileMerge, versions: Sequence[by
     if merged.whole or merged.recorded or not merged.conflicts:
         return ""
     if not can_wait(path) or not all(one.field for one in merged.conflicts):
-        return f"look at what stands, then 'memfs resolve {path}' takes it"
+        return f"look at what stands, then 'memfs team conflicts resolve {path}' takes it"
     try:
         MergeSpool(state_folder(_layout(folder))).keep(
             records_of(path, merged.conflicts, utc_now()), merged.data, versions

@@ -153,7 +153,7 @@ def _require_settled(store_: Store, repository: Repository) -> None:
             raise GitBusy(flushed.reason, hint="move it when that is over")
     if given := read_list(repository.common_dir):
         name = next(iter(given.values())).name
-        raise BranchRefused(f"an agent works on the branch {name}", hint=f"memfs branch merge {name}, or drop it")
+        raise BranchRefused(f"an agent works on the branch {name}", hint=f"memfs team branch merge {name}, or drop it")
 
 
 def _require_committed(repository: Repository, head: str | None, present: Mapping[str, str]) -> None:

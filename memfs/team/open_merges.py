@@ -144,7 +144,7 @@ class OpenMerges:
             return MergeOutcome(open=one, data=before, before=before, own=True)
         if merged.whole or one.mistaken:
             reason = _MISTAKEN if one.mistaken else merged.reason or "a version cannot be read"
-            reason += "; take one with --ours or --theirs"
+            reason += "; take one with --keep ours or --keep theirs"
             return MergeOutcome(open=one, before=before, undecided=reason, conflicts=merged.conflicts)
         return MergeOutcome(
             open=one,

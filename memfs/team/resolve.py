@@ -152,10 +152,10 @@ class KeptAside:
         chosen = [(name, one) for name, one in standing if ruling.field in (None, one["field"])]
         chosen = chosen[ruling.number - 1 : ruling.number] if ruling.number else chosen
         if not chosen:
-            raise ItemNotFound(f"no such conflict is kept of {path}", hint="'memfs resolve' lists what waits")
+            raise ItemNotFound(f"no such conflict is kept of {path}", hint="'memfs team conflicts' lists what waits")
         records = [record for _, record in chosen]
         if ruling.take and len({record["field"] for record in records}) < len(records):
-            hint = f"choose as 'memfs resolve' lists them: 'memfs resolve {path} --take --number 1', or 2, ..."
+            hint = f"choose as listed: 'memfs team conflicts resolve {path} --keep lost --number 1', or 2, ..."
             raise QueryInvalid("more than one value gave way", path=path, hint=hint)
         if not dry_run:
             if ruling.take:
@@ -220,7 +220,7 @@ class KeptAside:
             values = replaced_at(values, record["field"], record.get("lost"))
         if faults := form.faults(values):
             field = ".".join(map(str, faults[0])) or None
-            hint = "edit the document by hand, then decide with --keep"
+            hint = "edit the document by hand, then decide with --keep kept"
             raise SchemaInvalid("with that value the document would be invalid", path=path, field=field, hint=hint)
         return form.write(values, parsed).data
 
@@ -463,7 +463,8 @@ class Resolver:
         for reference in references:
             found = [one for one in opened if any(_means(reference, path) for path in one.paths)]
             if not found:
-                raise ItemNotFound(f"no merge left {reference!r} open", hint="'memfs resolve' lists what waits")
+                hint = "'memfs team conflicts' lists what waits; where no merge is open, say with --keep what holds"
+                raise ItemNotFound(f"no merge left {reference!r} open", hint=hint)
             yield from found
 
     def _end_merges(self, outcomes: Sequence[MergeOutcome]) -> None:
@@ -496,7 +497,9 @@ class Resolver:
             if dry_run:
                 found = next((one for one in clashes.list() if one.path == reference), None)
                 if found is None:
-                    raise ItemNotFound(f"there is no record {reference!r}", hint="'memfs resolve' lists what waits")
+                    raise ItemNotFound(
+                        f"there is no record {reference!r}", hint="'memfs team conflicts' lists what waits"
+                    )
                 return found
             return clashes.resolve(reference, keep=LOST if ruling.take else KEPT, source=source)
         if schema_of(path_of(reference)):

@@ -77,7 +77,7 @@ _STATES = ("iterations/", "checkpoints/", "threads/", "aggregates/", "archive/")
 def file_findings(before: Side, after: Side, changed: ChangedPaths) -> Iterator[ReviewFinding]:
     """What is wrong with the files as they are after the change."""
     for path in after.unmerged:
-        hint = "memfs resolve finishes the merge"
+        hint = "memfs team conflicts resolve --all finishes the merge"
         yield finding("Unmerged", "several versions of this file wait for a decision", path=path, hint=hint)
     for path in changed.every:
         entry = after.files.get(path)
@@ -101,7 +101,7 @@ def _name(path: str) -> Iterator[ReviewFinding]:
 def _content(before: Side, after: Side, path: str) -> Iterator[ReviewFinding]:
     data = after.data(path) or b""
     if line := marker_line(data):
-        hint = "memfs resolve finishes the merge"
+        hint = "memfs team conflicts resolve --all finishes the merge"
         yield finding("ConflictMarkers", "a merge left its markers here", path=path, line=line, hint=hint)
     else:
         yield from _form(after, path, data)
@@ -282,7 +282,7 @@ def _recorded(old: MemoryItem | None, new: MemoryItem) -> Iterator[ReviewFinding
             field = clash.get("field") or "the whole memory"
             kept, lost = (text_guard.shown(repr(clash.get(name)))[:_SHOWN] for name in ("kept", "lost"))
             message = f"of {field} a merge kept {kept} and not {lost}"
-            hint = f"memfs resolve {new.id}"
+            hint = f"memfs team conflicts resolve {new.id}"
             yield finding("MergeConflict", message, path=new.path, id=new.id, hint=hint)
 
 
@@ -317,7 +317,7 @@ def _records(before: Side, after: Side, changed: ChangedPaths) -> Iterator[Revie
     """Records of conflicts between state documents that came, and wait for a decision."""
     for path in changed.others:
         if document_kind(path) == "conflict" and path in after.files and path not in before.files:
-            hint = "memfs resolve lists what waits"
+            hint = "memfs team conflicts lists what waits"
             yield finding("MergeConflict", "a record of what a merge could not decide", path=path, hint=hint)
 
 
@@ -339,7 +339,7 @@ def neighbour_findings(
     told: set[tuple[str, str]] = set()
     if len(fresh) > _MOST:
         message = f"{len(fresh):,} memories come or change; the first {_MOST} were compared with the others"
-        yield finding("NotCompared", message, hint="'memfs conflicts --scan' compares all of them")
+        yield finding("NotCompared", message, hint="'memfs team conflicts --scan' compares all of them")
     for item in fresh[:_MOST]:
         found = neighbourhood.of(item, after.time)
         for one in _told(item, found):
@@ -364,7 +364,9 @@ def _told(item: MemoryItem, found: Neighbours) -> Iterator[ReviewFinding]:
     for other, reason in found.contradicts:
         if _are_apart(item, other) and not covers(record_of(item, other), item, other):
             linked = any(link.to == other.id and link.relation == CONTRADICTS for link in (*item.links, *other.links))
-            hint = "settle it: memfs conflicts resolve" if linked else "say which holds: supersedes, or another scope"
+            hint = (
+                "settle it: memfs team conflicts resolve" if linked else "say which holds: supersedes, or another scope"
+            )
             message = f"{reason.rstrip('.')}; {other.id} says: {_said(other)}"
             yield finding("Contradiction", message, path=item.path, id=item.id, other=other.id, hint=hint)
     repeated = [found.repeated] if found.repeated is not None else []

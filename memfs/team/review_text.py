@@ -83,7 +83,7 @@ def _fitted(part: str, room: int) -> str:
     text, *rows = re.split(r"\n(?=- )", part)
     for row in rows:
         if len(text) + len(row) > room - 100:
-            return f"{text}\n- and more than there is room for: `memfs review --format json` has all\n"
+            return f"{text}\n- and more than there is room for: `memfs review --json` has all\n"
         text += f"\n{row}"
     return text
 

@@ -130,8 +130,8 @@ def test_a_pull_request_is_reviewed_and_merged_by_a_colleague(
     memfs(code, "sync")
     request = tmp_path / "request"
     git(code, "worktree", "add", "-q", "-b", "memory/utc", str(request), "context-memory")
-    memfs(request, "convention", "propose", "Columns hold UTC.", "--title", "Times are UTC", "--id", "utc")
-    memfs(request, "convention", "accept", "utc")
+    memfs(request, "team", "convention", "propose", "Columns hold UTC.", "--title", "Times are UTC", "--id", "utc")
+    memfs(request, "team", "convention", "accept", "utc")
     memfs(request, "commit")
     git(request, "push", "-q", "origin", "memory/utc")
     assert known(code) == {"deploys"}
@@ -148,7 +148,7 @@ def test_a_pull_request_is_reviewed_and_merged_by_a_colleague(
     memfs(clone, "sync")
     memfs(other, "sync")
     for folder in (code, other, clone):
-        assert "Times are UTC" in memfs(folder, "convention", "list")
+        assert "Times are UTC" in memfs(folder, "team", "convention", "list")
         assert known(folder) >= {"deploys"}
         assert git(folder, "status", "--porcelain") == ""
     pushed = git(tmp_path / "hub.git", "log", "--format=%s", *BRANCHES)

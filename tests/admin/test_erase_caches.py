@@ -228,10 +228,10 @@ def test_a_refusal_names_how_to_be_rid_of_our_own_branches(home: Workspace, git:
     home.teams.branches.start("ax")
     with pytest.raises(EraseRefused) as refused:
         home.eraser.erase("plan")
-    assert "memfs branch drop ax" in (refused.value.hint or "")
+    assert "memfs team branch drop ax" in (refused.value.hint or "")
     assert "git worktree" not in (refused.value.hint or "")
     git(home.root, "worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
     with pytest.raises(EraseRefused) as refused:
         home.eraser.erase("plan")
-    assert "memfs branch drop ax" in (refused.value.hint or "")
+    assert "memfs team branch drop ax" in (refused.value.hint or "")
     assert "git worktree remove" in (refused.value.hint or "")

@@ -22,7 +22,7 @@ Git = Callable[..., str]
 @pytest.fixture
 def then(memfs: Memfs, root: Path, git: Git) -> str:
     """A commit with one of each; afterwards all of it is gone, or something else."""
-    memfs("convention", "propose", "Columns hold UTC.", "--id", "utc", "--title", "Times are UTC")
+    memfs("team", "convention", "propose", "Columns hold UTC.", "--id", "utc", "--title", "Times are UTC")
     memfs(
         "agent", "episode", "record", "edited the token check", "--outcome", "failure", "--error", "test_login failed"
     )
@@ -61,10 +61,10 @@ def then(memfs: Memfs, root: Path, git: Git) -> str:
 @pytest.mark.parametrize(
     ("words", "key", "said", "many"),
     [
-        (("convention", "list"), "conventions", "Times are UTC", 0),
+        (("team", "convention", "list"), "conventions", "Times are UTC", 0),
         (("agent", "episode", "list"), "episodes", "test_login", 0),
         (("inbox", "patterns"), "patterns", "create {x} login", 0),
-        (("conflicts",), "conflicts", "timeout", 0),
+        (("team", "conflicts"), "conflicts", "timeout", 0),
         (("agent", "context", "list"), "contexts", "session", 0),
         (("agent", "context", "get"), "values", "SHOP-12", 0),
         (("list", "--archived"), "items", "weak", 0),
@@ -133,12 +133,12 @@ def test_an_open_iteration_was_open_then(memfs: Memfs, then: str) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ("convention", "accept", "utc"),
+        ("team", "convention", "accept", "utc"),
         ("agent", "episode", "record", "x", "--outcome", "success"),
         ("agent", "episode", "analyze"),
         ("agent", "context", "set", "a=b"),
         ("inbox", "patterns", "words"),
-        ("conflicts", "--scan"),
+        ("team", "conflicts", "--scan"),
         ("state", "iteration", "start"),
         ("state", "checkpoint", "prune"),
         ("admin", "archive", "verify"),

@@ -22,7 +22,7 @@ def broken(root: Path, memfs: Memfs) -> Path:
 
 def test_bisect_names_commit_agent_session_and_change(broken: Path, memfs: Memfs) -> None:
     """As text with the next commands, and as JSON; how far it is, on standard error (B1, B2)."""
-    shown = memfs("bisect", "--good", "good", "--expect", "which database => database")
+    shown = memfs("team", "bisect", "--good", "good", "--expect", "which database => database")
     commit = git(broken, "log", "-1", "--format=%h", "--abbrev=10", "HEAD~1").strip()
     assert shown.code == 0
     lines = shown.out.splitlines()
@@ -37,7 +37,7 @@ def test_bisect_names_commit_agent_session_and_change(broken: Path, memfs: Memfs
     assert "2 commits left" in shown.err
     assert f"memfs undo --commit {commit}" in shown.err
 
-    found = memfs("bisect", "--good", "good", "--expect", "which database => database", "--json").json
+    found = memfs("team", "bisect", "--good", "good", "--expect", "which database => database", "--json").json
     assert found["commit"]["commit"].startswith(commit)
     assert (found["agent"], found["session"], found["source"]) == ("tidier", "night", "cli")
     assert found["changes"][0]["what"] == "changed"
@@ -51,14 +51,14 @@ def test_bisect_names_commit_agent_session_and_change(broken: Path, memfs: Memfs
 
 def test_bisect_says_what_is_wrong_with_what_it_was_told(broken: Path, memfs: Memfs) -> None:
     """Ends that are not as they are said to be: code 1, and what to do; what is no expectation: code 2."""
-    wrong = memfs("bisect", "--good", "HEAD", "--expect", "which database => database")
+    wrong = memfs("team", "bisect", "--good", "HEAD", "--expect", "which database => database")
     assert (wrong.code, "is not met at" in wrong.err, "--as-of COMMIT" in wrong.err) == (1, True, True)
-    assert memfs("bisect", "--expect", "x => y").code == 2
-    assert memfs("bisect", "--good", "good").code == 2
-    unclear = memfs("bisect", "--good", "good", "--expect", "no arrow")
+    assert memfs("team", "bisect", "--expect", "x => y").code == 2
+    assert memfs("team", "bisect", "--good", "good").code == 2
+    unclear = memfs("team", "bisect", "--good", "good", "--expect", "no arrow")
     assert unclear.code == 2
     assert 'write "QUERY => ID"' in unclear.err
-    assert memfs("bisect", "--good", "nowhere", "--expect", "x => y").code == 1
+    assert memfs("team", "bisect", "--good", "nowhere", "--expect", "x => y").code == 1
 
 
 def test_recall_diff_names_what_changed_and_who_did_it(broken: Path, memfs: Memfs) -> None:

@@ -1,4 +1,4 @@
-"""``memfs conflicts``: contradictions shown and decided (P7)."""
+"""``memfs team conflicts``: contradictions shown and decided (P7)."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ def hand_written(root: Path) -> None:
 def test_conflicts_are_scanned_shown_and_decided(memfs: Memfs, root: Path) -> None:
     """Each with its reason and the command that decides; the decision is committed (P7)."""
     hand_written(root)
-    assert "0 conflicts; '--scan'" in memfs("conflicts").err
+    assert "0 conflicts; '--scan'" in memfs("team", "conflicts").err
 
-    shown = memfs("conflicts", "--scan")
+    shown = memfs("team", "conflicts", "--scan")
     assert "one denies what the other says" in shown.out
     assert "We never deploy on Friday." in shown.out
     assert "--keep ID|both" in shown.out
-    as_json = memfs("conflicts", "--json").json
+    as_json = memfs("team", "conflicts", "--json").json
     assert sorted(as_json["conflicts"][0]["ids"]) == ["friday", "never"]
     assert as_json["documents"] == []
 
-    done = memfs("conflicts", "resolve", "friday", "never", "--keep", "never", "--reason", "team decision")
+    done = memfs("team", "conflicts", "resolve", "friday", "never", "--keep", "never", "--reason", "team decision")
     assert "Kept never; friday is superseded" in done.out
     assert "Decide for: We never deploy on Friday (against: " in git(root, "log", "--format=%s")
-    assert "0 conflicts" in memfs("conflicts", "--scan").err
-    again = memfs("conflicts", "resolve", "friday", "never", "--keep", "never", "--json").json
+    assert "0 conflicts" in memfs("team", "conflicts", "--scan").err
+    again = memfs("team", "conflicts", "resolve", "friday", "never", "--keep", "never", "--json").json
     assert (again["kept"], again["changed"]) == ("never", False)
-    both = memfs("conflicts", "resolve", "friday", "never", "--keep", "both")
+    both = memfs("team", "conflicts", "resolve", "friday", "never", "--keep", "both")
     assert "Both hold: friday, never" in both.out
 
 
@@ -48,15 +48,18 @@ def test_fields_of_state_documents_are_a_section_of_their_own(memfs: Memfs, root
         recorder.hypothesis({**first, "claim": "It helps reads."}, base=first)
         recorder.hypothesis({**first, "claim": "It helps writes."}, base=first)
 
-    shown = memfs("conflicts")
-    (found,) = memfs("conflicts", "--json").json["documents"]
-    assert "two writers of claim in" in shown.out
+    shown = memfs("team", "conflicts")
+    (found,) = memfs("team", "conflicts", "--json").json["documents"]
+    assert "two values of claim in" in shown.out
     assert (found["kept"], found["lost"]) == ("It helps writes.", "It helps reads.")
 
-    assert "is back" in memfs("conflicts", "resolve", found["record"], "--keep", "lost").out
+    assert (
+        "the value that gave way stands for claim"
+        in memfs("team", "conflicts", "resolve", found["record"], "--keep", "lost").out
+    )
     assert "It helps reads." in (root / found["document"]).read_text()
-    assert memfs("conflicts", "--json").json["documents"] == []
-    assert memfs("conflicts", "resolve", found["record"], "--keep", "lost").code == 1
+    assert memfs("team", "conflicts", "--json").json["documents"] == []
+    assert memfs("team", "conflicts", "resolve", found["record"], "--keep", "lost").code == 1
 
 
 def test_what_does_not_go_together_is_refused(memfs: Memfs) -> None:
@@ -64,13 +67,16 @@ def test_what_does_not_go_together_is_refused(memfs: Memfs) -> None:
     for words in (
         ("list", "a"),
         ("--keep", "both"),
-        ("resolve", "a", "b"),
+        ("resolve",),
         ("resolve", "--keep", "both"),
         ("resolve", "a", "b", "c", "--keep", "both"),
         ("resolve", "a", "b", "--keep", "both", "--scan"),
-        ("resolve", "a", "--keep", "kept"),
+        ("resolve", "a", "--keep", "both"),
+        ("resolve", "a", "b", "--keep", "c"),
+        ("resolve", "a", "b", "--keep", "both", "--dry-run"),
+        ("resolve", "a", "--keep", "kept", "--reason", "why"),
         ("decide",),
     ):
-        assert memfs("conflicts", *words).code == 2, words
-    ran = memfs("conflicts", "resolve", "a", "b", "--keep", "both")
+        assert memfs("team", "conflicts", *words).code == 2, words
+    ran = memfs("team", "conflicts", "resolve", "a", "b", "--keep", "both")
     assert (ran.code, "no memory" in ran.err) == (1, True)

@@ -1,4 +1,4 @@
-"""``memfs convention`` and ``memfs agents-md``: what the team agreed on, shared and told (K8, P6, P7)."""
+"""``memfs team convention`` and ``memfs team agents-md``: what the team agreed on, shared and told (K8, P6, P7)."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def accepted(root: Path) -> Path:
 
 def test_conventions_are_listed_by_status_and_file(memfs: Memfs, accepted: Path) -> None:
     """With scope, and as JSON."""
-    assert "Store times in UTC: Columns hold UTC." in memfs("convention").out
-    assert "2 conventions" in memfs("convention", "list").err
+    assert "Store times in UTC: Columns hold UTC." in memfs("team", "convention").out
+    assert "2 conventions" in memfs("team", "convention", "list").err
 
     def listed(*options: str) -> list[str]:
-        return [one["id"] for one in memfs("convention", "list", *options, "--json").json["conventions"]]
+        return [one["id"] for one in memfs("team", "convention", "list", *options, "--json").json["conventions"]]
 
     assert listed("--status", "accepted") == ["times-utc"]
     assert listed("--file", "web/x.ts") == ["flags"]
@@ -43,22 +43,26 @@ def test_a_convention_is_proposed_accepted_and_replaced(memfs: Memfs, accepted: 
     """propose TEXT, accept with what it replaces, retire, and back: each a commit that says so (K8)."""
     text = "Columns hold UTC with an explicit Z."
     words = ("--title", "UTC with a Z", "--owner", "backend", "--scope", "src/**", "--scope", "web/**")
-    proposed = memfs("convention", "propose", text, *words, "--supersedes", "times", "--rationale", "A bad night.")
+    proposed = memfs(
+        "team", "convention", "propose", text, *words, "--supersedes", "times", "--rationale", "A bad night."
+    )
     assert "proposed utc-with-a-z" in proposed.out
-    assert "memfs convention accept utc-with-a-z" in proposed.err
+    assert "memfs team convention accept utc-with-a-z" in proposed.err
     assert git(root, "log", "-1", "--format=%s").strip() == "Propose UTC with a Z"
-    listed = memfs("convention", "list", "--status", "proposed", "--file", "web/x.ts", "--json").json["conventions"]
+    listed = memfs("team", "convention", "list", "--status", "proposed", "--file", "web/x.ts", "--json").json[
+        "conventions"
+    ]
     assert [(one["id"], one["owner"], one["supersedes"]) for one in listed] == [
         ("flags", "", []),
         ("utc-with-a-z", "backend", ["times-utc"]),
     ]
-    assert "to replace times-utc" in memfs("convention").out
+    assert "to replace times-utc" in memfs("team", "convention").out
 
-    done = memfs("convention", "accept", "utc-with-a-z", "--reason", "vote")
+    done = memfs("team", "convention", "accept", "utc-with-a-z", "--reason", "vote")
     assert done.out.splitlines() == ["accepted utc-with-a-z", "retired times-utc"]
     assert git(root, "log", "-1", "--format=%s").strip() == "Accept utc-with-a-z; retire times-utc: vote"
-    assert "retired flags" in memfs("convention", "retire", "flags").out
-    assert "proposed flags" in memfs("convention", "propose", "flags").out
+    assert "retired flags" in memfs("team", "convention", "retire", "flags").out
+    assert "proposed flags" in memfs("team", "convention", "propose", "flags").out
 
     shown = memfs("recall", "columns hold utc").out.splitlines()
     assert [line.split()[0] for line in shown if line and line[0] != " "] == ["utc-with-a-z", "times-utc"]
@@ -70,39 +74,39 @@ def test_a_convention_is_proposed_accepted_and_replaced(memfs: Memfs, accepted: 
 
 def test_a_team_decides_and_shares(memfs: Memfs, bare: Memfs, accepted: Path, root: Path, tmp_path: Path) -> None:
     """accept, export, import into another workspace, once (P7)."""
-    assert "accepted flags" in memfs("convention", "accept", "flags", "--reason", "review of May").out
+    assert "accepted flags" in memfs("team", "convention", "accept", "flags", "--reason", "review of May").out
     assert "Accept flags: review of May" in git(root, "log", "-1", "--format=%s")
-    assert "already" in memfs("convention", "accept", "flags").err
+    assert "already" in memfs("team", "convention", "accept", "flags").err
 
     file = tmp_path / "team.yaml"
-    assert "Exported 2 conventions of W" in memfs("convention", "export", str(file)).out
-    assert memfs("convention", "export", str(file)).code == 1
-    assert memfs("convention", "export", str(file), "--replace", "--json").json["conventions"] == [
+    assert "Exported 2 conventions of W" in memfs("team", "convention", "export", str(file)).out
+    assert memfs("team", "convention", "export", str(file)).code == 1
+    assert memfs("team", "convention", "export", str(file), "--replace", "--json").json["conventions"] == [
         "flags",
         "times-utc",
     ]
-    printed = memfs("convention", "export", "-", "--name", "platform", "--id", "flags").out
+    printed = memfs("team", "convention", "export", "-", "--name", "platform", "--id", "flags").out
     assert "workspace: platform" in printed
 
     other = tmp_path / "other"
     assert bare("init", str(other)).code == 0
-    tried = bare("-C", str(other), "convention", "import", str(file), "--dry-run")
+    tried = bare("-C", str(other), "team", "convention", "import", str(file), "--dry-run")
     assert "Would import from W: 2 new" in tried.out
-    done = bare("-C", str(other), "convention", "import", str(file))
+    done = bare("-C", str(other), "team", "convention", "import", str(file))
     assert "Imported from W: 2 new" in done.out
-    assert "'memfs convention accept ID'" in done.err
-    assert "Imported from W: 2 same" in bare("-C", str(other), "convention", "import", str(file)).out
+    assert "'memfs team convention accept ID'" in done.err
+    assert "Imported from W: 2 same" in bare("-C", str(other), "team", "convention", "import", str(file)).out
     assert "Import 2 conventions from W" in git(other, "log", "-1", "--format=%s")
-    from_input = bare("-C", str(other), "convention", "import", "-", "--json", stdin=printed)
+    from_input = bare("-C", str(other), "team", "convention", "import", "-", "--json", stdin=printed)
     assert from_input.json["conventions"][0]["outcome"] == "same"
     accepted.write_text(TIMES.format(status="accepted").replace("hold UTC", "hold UTC, always"))
     mine = other / "ContextMemory" / "conventions" / "times-utc.yaml"
     mine.write_text(mine.read_text().replace("hold UTC", "hold local time"))
-    memfs("convention", "export", str(file), "--replace")
-    refused = bare("-C", str(other), "convention", "import", str(file))
+    memfs("team", "convention", "export", str(file), "--replace")
+    refused = bare("-C", str(other), "team", "convention", "import", str(file))
     assert (refused.code, "changed both here and in W" in refused.err) == (1, True)
-    assert "1 conflict" in bare("-C", str(other), "convention", "import", str(file), "--dry-run").out
-    assert "2 updated" in bare("-C", str(other), "convention", "import", str(file), "--take", "--accepted").out
+    assert "1 conflict" in bare("-C", str(other), "team", "convention", "import", str(file), "--dry-run").out
+    assert "2 updated" in bare("-C", str(other), "team", "convention", "import", str(file), "--take", "--accepted").out
     assert "always" in mine.read_text()
 
 
@@ -115,46 +119,44 @@ def test_options_belong_to_their_action(memfs: Memfs, tmp_path: Path) -> None:
         ("accept", "x", "--status", "accepted"),
         ("export",),
         ("export", "x", "--reason", "y"),
-        ("import", "x", "--keep", "--take"),
         ("import", "x", "y"),
         ("export", "x", "--id", "a", "--status", "accepted"),
         ("propose", "flags", "--owner", "backend"),
         ("propose", "flags", "--id", "other"),
-        ("propose", "Several words.", "--id", "a", "--id", "b"),
         ("accept", "x", "--title", "y"),
     ):
-        assert memfs("convention", *words).code == 2, words
-    assert "cannot be read" in memfs("convention", "import", str(tmp_path / "nowhere.yaml")).err
-    assert memfs("convention", "accept", "nobody").code == 1
+        assert memfs("team", "convention", *words).code == 2, words
+    assert "cannot be read" in memfs("team", "convention", "import", str(tmp_path / "nowhere.yaml")).err
+    assert memfs("team", "convention", "accept", "nobody").code == 1
 
 
 def test_agents_md_is_written_checked_and_removed(memfs: Memfs, accepted: Path, root: Path) -> None:
     """``check`` fails until the block says what is agreed on; memfs does not commit the file (P6)."""
     file = root / "AGENTS.md"
     file.write_text("# Agents\n")
-    stale = memfs("agents-md", "check")
+    stale = memfs("team", "agents-md", "check")
     assert (stale.code, "has no block" in stale.out) == (1, True)
-    assert "**Store times in UTC**: Columns hold UTC." in memfs("agents-md", "show").out
-    assert memfs("agents-md", "show", "--json").json["tokens"] > 10
+    assert "**Store times in UTC**: Columns hold UTC." in memfs("team", "agents-md", "show").out
+    assert memfs("team", "agents-md", "show", "--json").json["tokens"] > 10
 
-    assert "Wrote the block into AGENTS.md" in memfs("agents-md", "write").out
-    assert memfs("agents-md", "check").code == 0
-    assert memfs("agents-md", "check", "--json").json["standing"] == "current"
+    assert "Wrote the block into AGENTS.md" in memfs("team", "agents-md", "write").out
+    assert memfs("team", "agents-md", "check").code == 0
+    assert memfs("team", "agents-md", "check", "--json").json["standing"] == "current"
     assert git(root, "ls-files", "AGENTS.md") == ""
-    memfs("convention", "accept", "flags")
-    assert "AGENTS.md:3 is not what is agreed on" in memfs("agents-md", "check").out
-    assert "Updated" in memfs("agents-md", "write").out
+    memfs("team", "convention", "accept", "flags")
+    assert "AGENTS.md:3 is not what is agreed on" in memfs("team", "agents-md", "check").out
+    assert "Updated" in memfs("team", "agents-md", "write").out
 
     file.write_text(file.read_text().replace("hold UTC", "hold local time"))
-    refused = memfs("agents-md", "write")
+    refused = memfs("team", "agents-md", "write")
     assert (refused.code, "AGENTS.md:3" in refused.err, "--force" in refused.err) == (1, True, True)
-    assert memfs("agents-md", "write", "--force").code == 0
-    assert memfs("agents-md", "remove", "--json").json["done"] == "removed"
+    assert memfs("team", "agents-md", "write", "--force").code == 0
+    assert memfs("team", "agents-md", "remove", "--json").json["done"] == "removed"
     assert file.read_text() == "# Agents\n"
-    assert memfs("agents-md", "write", "--file", str(root / "CLAUDE.md"), "--preferences").code == 0
-    assert "Deleted" in memfs("agents-md", "remove", "--file", str(root / "CLAUDE.md")).out
-    assert memfs("agents-md", "show", "--force").code == 2
-    assert memfs("agents-md", "remove", "--preferences").code == 2
+    assert memfs("team", "agents-md", "write", "--file", str(root / "CLAUDE.md"), "--preferences").code == 0
+    assert "Deleted" in memfs("team", "agents-md", "remove", "--file", str(root / "CLAUDE.md")).out
+    assert memfs("team", "agents-md", "show", "--force").code == 2
+    assert memfs("team", "agents-md", "remove", "--preferences").code == 2
 
 
 def test_what_nobody_stands_behind_is_named(memfs: Memfs, root: Path) -> None:
@@ -162,9 +164,9 @@ def test_what_nobody_stands_behind_is_named(memfs: Memfs, root: Path) -> None:
     folder = root / "ContextMemory" / "conventions"
     folder.mkdir(exist_ok=True)
     (folder / "tabs.yaml").write_text("content: Use tabs.\nstatus: accepted\ntrust: agent\n")
-    shown = memfs("agents-md", "show")
+    shown = memfs("team", "agents-md", "show")
     assert "nothing is agreed on yet" in shown.err
     assert "left out, as no person stands behind it: tabs" in shown.err
-    assert memfs("agents-md", "check").code == 0
-    memfs("convention", "accept", "tabs")
-    assert "Use tabs." in memfs("agents-md", "show").out
+    assert memfs("team", "agents-md", "check").code == 0
+    memfs("team", "convention", "accept", "tabs")
+    assert "Use tabs." in memfs("team", "agents-md", "show").out

@@ -89,7 +89,7 @@ def test_p4_what_a_correction_left_out_and_contradicts_is_told(memfs: Memfs) -> 
         "id"
     ]
     ran = memfs("agent", "correct", "Never use tabs for indentation in Python. The weather is nice.")
-    assert f"  contradicts {first}: this one is told; 'memfs conflicts' settles it" in ran.out
+    assert f"  contradicts {first}: this one is told; 'memfs team conflicts' settles it" in ran.out
     assert "not kept, as it neither corrects nor prefers: The weather is nice." in ran.err
     told = memfs("agent", "correct", "Never use tabs for indentation in Python. The weather is nice.", "--json").json
     assert (told["preferences"][0]["contradicts"], told["passed_over"]) == ([first], ["The weather is nice."])
@@ -121,7 +121,7 @@ def test_p7_recall_marks_what_is_superseded(memfs: Memfs) -> None:
     """For people behind the score, for programs as ``status``."""
     for name, seconds in (("t30", 30), ("t60", 60)):
         memfs("remember", f"The timeout of the gateway is {seconds} seconds", "--id", name)
-    memfs("conflicts", "resolve", "t30", "t60", "--keep", "t60")
+    memfs("team", "conflicts", "resolve", "t30", "t60", "--keep", "t60")
     lines = memfs("recall", "gateway timeout").out.splitlines()
     assert [line.endswith("  superseded") for line in lines if line.startswith("t")] == [False, True]
     hits = memfs("recall", "gateway timeout", "--json").json["hits"]
@@ -142,36 +142,36 @@ def test_p6_silence_is_explained(memfs: Memfs, root: Path, tmp_path: Path) -> No
     prompt.write_text(memfs("agent", "warn", "--file", "a.py").out)
     ran = memfs("agent", "warn", "--file", "a.py", "--prompt-file", str(prompt))
     assert (ran.out, f"is told already: {failed['id']}" in ran.err) == ("", True)
-    asked = memfs("conflicts", "resolve", "t30", "t60")
-    assert (asked.code, "say with --keep which one holds: t30, t60 or both" in asked.err) == (2, True)
+    asked = memfs("team", "conflicts", "resolve", "t30", "t60")
+    assert (asked.code, "say with --keep what holds" in asked.err) == (1, True)
 
 
 def test_p7_a_decision_about_two_that_agree_is_remarked_upon(memfs: Memfs) -> None:
     """Who mistypes an id of a conflict is told that another memory was put out of force, and how to undo it."""
     memfs("remember", "The gateway retries 3 times.", "--id", "retries")
     memfs("remember", "Staging is rebuilt on Sundays.", "--id", "staging")
-    slip = memfs("conflicts", "resolve", "retries", "staging", "--keep", "retries")
+    slip = memfs("team", "conflicts", "resolve", "retries", "staging", "--keep", "retries")
     assert (slip.code, "nothing said that these two contradict each other" in slip.err) == (0, True)
-    assert "nothing said" not in memfs("conflicts", "resolve", "retries", "staging", "--keep", "both").err
+    assert "nothing said" not in memfs("team", "conflicts", "resolve", "retries", "staging", "--keep", "both").err
     assert memfs("show", "staging", "--json").json["status"] == ""
     memfs("remember", "The gateway retries 5 times.", "--id", "more")
-    assert "nothing said" not in memfs("conflicts", "resolve", "retries", "more", "--keep", "more").err
+    assert "nothing said" not in memfs("team", "conflicts", "resolve", "retries", "more", "--keep", "more").err
 
 
 def test_p7_conventions_say_what_is_missing_for_agents_to_be_told(memfs: Memfs, root: Path) -> None:
     """From remembered to accepted to told: each step names the next."""
-    assert "needs no block: nothing is agreed on yet" in memfs("agents-md", "check").out
-    wrote = memfs("agents-md", "write")
+    assert "needs no block: nothing is agreed on yet" in memfs("team", "agents-md", "check").out
+    wrote = memfs("team", "agents-md", "write")
     assert (wrote.code, "nothing is agreed on yet" in wrote.err) == (0, True)
-    assert "accepted" not in memfs("agents-md", "remove").err
+    assert "accepted" not in memfs("team", "agents-md", "remove").err
     memfs("remember", "Times are UTC", "--type", "convention", "--id", "utc")
-    assert "'memfs convention accept ID' decides" in memfs("convention").err
-    accepted = memfs("convention", "accept", "utc")
-    assert "'memfs agents-md write', or with \"conventions\" in memory.automatic" in accepted.err
-    assert "accept" not in memfs("convention").err
+    assert "'memfs team convention accept ID' decides" in memfs("team", "convention").err
+    accepted = memfs("team", "convention", "accept", "utc")
+    assert "'memfs team agents-md write', or with \"conventions\" in memory.automatic" in accepted.err
+    assert "accept" not in memfs("team", "convention").err
     _write(root, '[memory]\nautomatic = ["preferences", "conventions"]\n')
-    memfs("convention", "propose", "utc")
-    assert "agents-md" not in memfs("convention", "accept", "utc").err
+    memfs("team", "convention", "propose", "utc")
+    assert "agents-md" not in memfs("team", "convention", "accept", "utc").err
     assert "| - Times are UTC" in memfs("agent", "inject").out
 
 

@@ -73,29 +73,30 @@ def test_b2_a_dry_run_of_a_branch_counts_what_waits_there(memfs: Memfs, bare: Me
     """What the agent wrote last is in no commit yet, and a real merge or drop would find it."""
     (root / "memfs.toml").write_text('[history]\ncommit = "session"\n')
     memfs("commit")
-    started = memfs("branch", "start", "try", "--agent", "coder", "--json").json
+    started = memfs("team", "branch", "start", "try", "--agent", "coder", "--json").json
     bare("-C", started["folder"], "remember", "Only on try", "--id", "only")
-    assert "try  coder  1 write not committed" in memfs("branch").out
+    assert "try  coder  1 write not committed" in memfs("team", "branch").out
     assert (
-        memfs("branch", "merge", "try", "--dry-run").out == "Would first commit 1 write made there, and merge it, too\n"
+        memfs("team", "branch", "merge", "try", "--dry-run").out
+        == "Would first commit 1 write made there, and merge it, too\n"
     )
-    assert memfs("branch", "merge", "try", "--dry-run", "--json").json["uncommitted"] == 1
-    refused = memfs("branch", "drop", "try", "--dry-run")
+    assert memfs("team", "branch", "merge", "try", "--dry-run", "--json").json["uncommitted"] == 1
+    refused = memfs("team", "branch", "drop", "try", "--dry-run")
     assert refused.code == 1
     assert "1 write waits there for a commit" in refused.err
-    assert "refs/memfs/rescue/branches/try" in memfs("branch", "drop", "try", "--force", "--dry-run").out
-    assert "only.yaml" in memfs("branch", "merge", "try").out
+    assert "refs/memfs/rescue/branches/try" in memfs("team", "branch", "drop", "try", "--force", "--dry-run").out
+    assert "only.yaml" in memfs("team", "branch", "merge", "try").out
 
 
 def test_messages_name_the_next_command(memfs: Memfs, root: Path) -> None:
     """A typo, or a verb tried without knowing it, leads on."""
-    assert "memfs convention propose 'TEXT'" in memfs("convention").err
-    assert "'propose' takes a TEXT in quotes" in memfs("convention", "propose").err
+    assert "memfs team convention propose 'TEXT'" in memfs("team", "convention").err
+    assert "Missing argument 'TEXT|ID...'" in memfs("team", "convention", "propose").err
     memfs("remember", "One", "--id", "one")
-    assert "'memfs blame ID' names agents and sessions" in memfs("undo", "--session", "tpyo").err
+    assert "'memfs team blame ID' names agents and sessions" in memfs("undo", "--session", "tpyo").err
     memfs("commit")
     assert "## Memory review of `main..HEAD`" in memfs("review").out
-    assert "name with --bad" in memfs("bisect", "--good", "HEAD~1", "--expect", "one => !two").err
+    assert "name with --bad" in memfs("team", "bisect", "--good", "HEAD~1", "--expect", "one => !two").err
 
 
 def test_b1_an_editor_that_saves_over_a_merge_is_told(
@@ -126,11 +127,11 @@ def test_row_43_a_rebase_that_is_over_is_not_to_be_continued(memfs: Memfs, root:
         git(root, "commit", "-qam", title)
     git(root, "config", "--remove-section", "merge.memfs")
     subprocess.run(["git", "-C", str(root), "rebase", "-q", "other"], check=False, capture_output=True)
-    assert "'git rebase --continue' finishes" in memfs("resolve", "--all").err
+    assert "'git rebase --continue' finishes" in memfs("team", "conflicts", "resolve", "--all").err
     git(root, "-c", "core.editor=true", "rebase", "--continue")
     assert (root / ".git/REBASE_HEAD").exists()
-    ran = memfs("resolve")
-    assert "memfs resolve deploy --keep|--take" in ran.out
+    ran = memfs("team", "conflicts")
+    assert "memfs team conflicts resolve deploy --keep kept|lost" in ran.out
     assert "rebase" not in ran.err
 
 

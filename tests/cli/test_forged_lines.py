@@ -41,7 +41,7 @@ def forged(root: Path) -> Path:
         ("stats",),
         ("commit",),
         ("forget", f"ContextMemory/memories/semantic/{NAME}"),
-        ("resolve",),
+        ("team", "conflicts"),
         ("undo", "--session", f"s\n{FORGERY}"),
         ("show", f"no\n{FORGERY}"),
         ("log", f"no\n{FORGERY}"),

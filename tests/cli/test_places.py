@@ -35,7 +35,7 @@ def test_every_verb_that_takes_an_item_takes_its_path(
     assert memfs("show", name, "--json").json["id"] == "x"
     assert len(memfs("log", name, "--json").json["revisions"]) == 2
     assert "+content: two" in memfs("diff", "HEAD~1", name).out
-    assert memfs("blame", name, "--lines", "--json").json["lines"]
+    assert memfs("team", "blame", name, "--lines", "--json").json["lines"]
     assert memfs("update", name, "--edit", "--json").json["path"] == inner.as_posix()
     assert [row["id"] for row in memfs("list", "--path", name, "--json").json["items"]] == ["x"]
     assert memfs("recall", "two", "--path", name, "--json").json["hits"]
@@ -63,14 +63,14 @@ def test_an_id_goes_before_a_folder_of_that_name(
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "../../../../../../../../etc/passwd.yaml"])
-@pytest.mark.parametrize("verb", ["show", "log", "blame", "update", "forget"])
+@pytest.mark.parametrize("verb", ["show", "log", "team blame", "update", "forget"])
 def test_a_path_outside_is_refused(
     root: Path, item: Path, memfs: Memfs, monkeypatch: pytest.MonkeyPatch, verb: str, name: str
 ) -> None:
     """What leads out of the workspace is named as that."""
     monkeypatch.chdir(root)
     monkeypatch.setenv("EDITOR", "true")
-    ran = memfs(verb, name, *(["--edit"] if verb == "update" else []))
+    ran = memfs(*verb.split(), name, *(["--edit"] if verb == "update" else []))
     assert ran.code == 1
     assert "the path leads out of the memory of this workspace" in ran.err
 

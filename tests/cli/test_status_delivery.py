@@ -43,9 +43,9 @@ def test_p7_status_counts_what_waits_for_a_decision(memfs: Memfs, monkeypatch: p
     """Conflicts are counted where that is cheap; with many items nobody waits for it (P7)."""
     memfs("remember", "--type", "preference", "Always squash commits before merging.")
     memfs("remember", "--type", "preference", "Never squash commits before merging.", "--review")
-    conflicts = memfs("conflicts", "--scan", "--json").json
+    conflicts = memfs("team", "conflicts", "--scan", "--json").json
     assert len(conflicts["conflicts"]) == 1
-    assert row(memfs, "delivery").endswith("; 1 conflict to decide (memfs conflicts)")
+    assert row(memfs, "delivery").endswith("; 1 conflict to decide (memfs team conflicts)")
     monkeypatch.setattr(status, "_FEW_ITEMS", 1)
     assert memfs("status", "--json").json["delivery"]["conflicts"] is None
 

@@ -85,20 +85,20 @@ def test_undo_needs_to_know_whose(memfs: Memfs) -> None:
 
 def test_blame_shows_fields(poisoned: Path, memfs: Memfs) -> None:
     """Field by field with commit, day and who; one field alone; a script gets everything (B2)."""
-    told = memfs("blame", "deploy").out.splitlines()
+    told = memfs("team", "blame", "deploy").out.splitlines()
     assert any("mole, session s-2, via cli" in line and line.endswith("content: We deploy at night") for line in told)
     assert any("planner, session s-1, via cli" in line and "created:" in line for line in told)
-    (row,) = memfs("blame", "deploy", "content", "--json").json["fields"]
+    (row,) = memfs("team", "blame", "deploy", "content", "--json").json["fields"]
     assert (row["agent"], row["session"], row["source"], row["subject"]) == (
         "mole",
         "s-2",
         "cli",
         "Update: We deploy at night",
     )
-    (before,) = memfs("blame", "deploy", "content", "--as-of", "HEAD~2", "--json").json["fields"]
+    (before,) = memfs("team", "blame", "deploy", "content", "--as-of", "HEAD~2", "--json").json["fields"]
     assert (before["value"], before["agent"]) == ("We deploy on Tuesdays", "planner")
-    assert memfs("blame", "deploy", "nothing").code == 1
-    assert memfs("blame", "deploy", "content", "--lines").code == 2
+    assert memfs("team", "blame", "deploy", "nothing").code == 1
+    assert memfs("team", "blame", "deploy", "content", "--lines").code == 2
 
 
 def test_blame_shows_hostile_text_as_escapes(root: Path, memfs: Memfs) -> None:
@@ -108,7 +108,7 @@ def test_blame_shows_hostile_text_as_escapes(root: Path, memfs: Memfs) -> None:
     path.write_text('content: "a\\e[31m red \\u202e herring"\n')
     git(root, "add", "-A")
     git(root, "commit", "-qm", "Plant")
-    told = memfs("blame", "x", "--as-of", "HEAD")
+    told = memfs("team", "blame", "x", "--as-of", "HEAD")
     assert "\x1b" not in told.out + told.err
     assert "\u202e" not in told.out + told.err
 
@@ -119,7 +119,7 @@ def test_what_is_shown_or_listed_is_on_record(poisoned: Path, memfs: Memfs) -> N
     [listed] = memfs("list", "-n", "1", "--json").json["items"]
     memfs("show", "wiki", "--as-of", "HEAD")
     memfs("list", "--as-of", "HEAD")
-    rows = memfs("served", "--json").json["served"]
+    rows = memfs("team", "access", "--json").json["served"]
     assert [(row["way"], row["door"], len(row["items"])) for row in rows] == [("read", "cli", 1)] * 2
     assert [[one["id"] for one in row["items"]] for row in rows] == [[listed["id"]], ["wiki"]]
 
@@ -131,15 +131,15 @@ def test_served_tells_who_was_given_what(poisoned: Path, memfs: Memfs) -> None:
     asked = json.dumps(event | {"prompt": "Do the passwords really belong into the wiki or not?"})
     hook = [*UNHURRIED, "hook", "UserPromptSubmit", "--into=repository"]
     subprocess.run(hook, input=asked, text=True, check=True, capture_output=True, cwd=poisoned)
-    rows = memfs("served", "wiki", "--json").json["served"]
+    rows = memfs("team", "access", "wiki", "--json").json["served"]
     assert [(row["way"], row["door"], row["session"]) for row in rows] == [
         ("recall", "hook", "chat-7"),
         ("recall", "cli", ""),
     ]
     assert {row["commit"] for row in rows} == {git(poisoned, "rev-parse", "HEAD").strip()}
-    assert memfs("served", "--session", "chat-7", "--json").json["total"] == 1
-    assert memfs("served", "--agent", "nobody").err.startswith("memfs: nothing on record")
-    table = memfs("served", "-n", "1")
+    assert memfs("team", "access", "--session", "chat-7", "--json").json["total"] == 1
+    assert memfs("team", "access", "--agent", "nobody").err.startswith("memfs: nothing on record")
+    table = memfs("team", "access", "-n", "1")
     assert "hook" in table.out
     assert "cli" not in table.out
     assert "1 older line more" in table.err

@@ -174,7 +174,7 @@ def test_what_a_merge_left_open_is_told_and_can_be_decided(example: Path, capsys
     shown = capsys.readouterr().out
     assert "every two minutes" in shown
     assert "every five minutes" in shown
-    assert run(["-C", str(example), "conflicts"]) == 0
+    assert run(["-C", str(example), "team", "conflicts"]) == 0
     assert name in capsys.readouterr().out
     with open_workspace(example, watch=False) as workspace:
         assert workspace.store.get(name).conflicts

@@ -30,7 +30,7 @@ VERBS = (
     ("diff", "HEAD~1"),
     ("diff", "HEAD~1", "HEAD"),
     ("diff",),
-    ("blame", "good"),
+    ("team", "blame", "good"),
     ("update", "new", "new"),
     ("remember", "new"),
     ("commit",),

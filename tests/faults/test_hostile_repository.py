@@ -32,7 +32,7 @@ VERBS: tuple[tuple[str, ...], ...] = (
     ("log", "good"),
     ("diff", "HEAD~1"),
     ("diff",),
-    ("blame", "good"),
+    ("team", "blame", "good"),
     ("commit",),
     ("forget", "new"),
     ("restore", "--from", "HEAD~1"),
@@ -58,32 +58,35 @@ TEAM: tuple[tuple[str, ...], ...] = (
     ("recall", "neighbour", "--diff", "HEAD~1..HEAD"),
     ("list", "--as-of", "HEAD~1"),
     ("stats", "--as-of", "HEAD~1"),
-    ("blame", "good", "--lines"),
-    ("blame", "good", "content"),
-    ("served",),
+    ("team", "blame", "good", "--lines"),
+    ("team", "blame", "good", "content"),
+    (
+        "team",
+        "access",
+    ),
     ("review", "HEAD~1..HEAD"),
     ("review", "HEAD~1..HEAD", "--format", "github"),
     ("review", "--staged"),
-    ("verify", "HEAD", "--allowed-signers", ".gitattributes"),
-    ("resolve",),
-    ("convention", "propose", "Branches are named after the ticket", "--id", "naming"),
-    ("convention", "accept", "naming"),
-    ("convention", "list"),
+    ("team", "verify", "HEAD", "--allowed-signers", ".gitattributes"),
+    ("team", "conflicts"),
+    ("team", "convention", "propose", "Branches are named after the ticket", "--id", "naming"),
+    ("team", "convention", "accept", "naming"),
+    ("team", "convention", "list"),
     ("undo", "--commit", "HEAD", "--dry-run"),
     ("undo", "--commit", "HEAD"),
-    ("branch", "start", "trial"),
-    ("branch", "list"),
-    ("branch", "quarantine", "trial"),
-    ("branch", "release", "trial"),
-    ("branch", "merge", "trial"),
-    ("branch", "drop", "trial", "--force"),
+    ("team", "branch", "start", "trial"),
+    ("team", "branch", "list"),
+    ("team", "branch", "quarantine", "trial"),
+    ("team", "branch", "release", "trial"),
+    ("team", "branch", "merge", "trial"),
+    ("team", "branch", "drop", "trial", "--force"),
     ("sync",),
     ("sync", "--dry-run"),
     ("remember", "a good neighbour", "--id", "found"),
     ("commit",),
     ("forget", "found"),
     ("commit",),
-    ("bisect", "--good", "HEAD~1", "--bad", "HEAD", "--expect", "neighbour => found"),
+    ("team", "bisect", "--good", "HEAD~1", "--bad", "HEAD", "--expect", "neighbour => found"),
 )
 
 
@@ -150,8 +153,8 @@ def test_41_nothing_planted_runs_where_a_team_works(
         assert canaries.found() == [], words
         assert "Traceback" not in told.err, words
         assert codes[words] in (0, 1), (words, told.err)
-    done = {words[0] for words, code in codes.items() if code == 0}
-    assert done >= {"recall", "list", "stats", "bisect", "blame", "served", "review", "convention", "undo", "branch"}
+    done = {words[words[0] == "team"] for words, code in codes.items() if code == 0}
+    assert done >= {"recall", "list", "stats", "bisect", "blame", "access", "review", "convention", "undo", "branch"}
 
 
 def test_41_nothing_planted_runs_in_a_process_of_its_own(root: Path, canaries: Canaries) -> None:

@@ -131,7 +131,7 @@ def test_a_status_that_means_nothing_is_a_problem(workspace: Workspace) -> None:
         if problem.code == "ConventionStatus"
     }
     assert sorted(found) == ["old.yaml", "own.yaml", "typo.yaml"]
-    assert "memfs convention accept old" in found["old.yaml"].hint
+    assert "memfs team convention accept old" in found["old.yaml"].hint
     assert "'proposed'" in found["typo.yaml"].hint
     assert "accepted, proposed or retired" in found["own.yaml"].hint
     assert all(problem.severity == "error" for problem in found.values())

@@ -614,22 +614,22 @@ def test_large_values_travel_along(code: Workspace, git: Git) -> None:
 def test_the_verb_from_start_to_end(
     code: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """``memfs branch`` starts, lists, merges and drops, and prints the folder to use (B2)."""
+    """``memfs team branch`` starts, lists, merges and drops, and prints the folder to use (B2)."""
     monkeypatch.chdir(code.root)
     code.close()
-    assert run(["branch", "start", "one", "--agent", "coder"]) == 0
+    assert run(["team", "branch", "start", "one", "--agent", "coder"]) == 0
     folder = capsys.readouterr().out.splitlines()[1].partition("=")[2]
     assert run(["-C", folder, "remember", "Tests run in a sandbox", "--id", "tests"]) == 0
-    assert run(["branch"]) == 0
+    assert run(["team", "branch"]) == 0
     assert "1 write not committed" in capsys.readouterr().out
     for arguments in (["merge", "one", "--dry-run"], ["merge", "one"], ["list", "--json"], ["drop", "one", "--json"]):
-        assert run(["branch", *arguments]) == 0, arguments
+        assert run(["team", "branch", *arguments]) == 0, arguments
     assert run(["show", "tests"]) == 0
     assert "Tests run in a sandbox" in capsys.readouterr().out
     for arguments in (["start"], ["list", "x"], ["merge", "x", "--force"], ["start", "x", "--reason", "y"], ["what"]):
-        assert run(["branch", *arguments]) == 2, arguments
-    assert run(["branch", "drop", "nowhere"]) == 1
-    assert "memfs branch list" in capsys.readouterr().err
+        assert run(["team", "branch", *arguments]) == 2, arguments
+    assert run(["team", "branch", "drop", "nowhere"]) == 1
+    assert "memfs team branch list" in capsys.readouterr().err
 
 
 def test_an_index_names_nothing_in_a_git_folder() -> None:

@@ -223,9 +223,9 @@ def test_what_a_team_agreed_on_does_not_come_from_it(
     root = ("-C", str(poisoned.root))
     poisoned.close()
     for words in (
-        ("convention", "list"),
-        ("convention", "export", "-"),
-        ("agents-md", "show"),
+        ("team", "convention", "list"),
+        ("team", "convention", "export", "-"),
+        ("team", "agents-md", "show"),
         ("export", "-"),
     ):
         assert run([*root, *words]) == 1, words
@@ -241,22 +241,22 @@ def test_people_still_look_at_it(
     root = str(poisoned.root)
     poisoned.close()
     monkeypatch.chdir(here.root)
-    assert run(["branch", "quarantine", "bad", "--reason", "poisoned"]) == 0
+    assert run(["team", "branch", "quarantine", "bad", "--reason", "poisoned"]) == 0
     for arguments in (["show", "poison"], ["log"], ["diff", "HEAD~1", "HEAD"], ["status"]):
         assert run(["-C", root, *arguments]) == 0, arguments
     assert "is quarantined: poisoned" in capsys.readouterr().out
     assert run(["-C", root, "check"]) == 0
     assert "is quarantined: poisoned" in capsys.readouterr().out
     agent = ("agent inject", "agent warn deploys", "inbox patterns deploys")
-    giving = ("recall deploys", "list", *agent, "agents-md write", "state show")
+    giving = ("recall deploys", "list", *agent, "team agents-md write", "state show")
     for arguments in (*map(str.split, giving), ["state", "feedback", "coder"]):
         assert run(["-C", root, *arguments]) == 1, arguments
         said = capsys.readouterr()
         assert "memfs/bad is quarantined: poisoned" in said.err
         assert POISON not in said.out
-    assert run(["branch", "list"]) == 0
+    assert run(["team", "branch", "list"]) == 0
     assert "quarantined: poisoned" in capsys.readouterr().out
-    assert run(["branch", "release", "bad"]) == 0
+    assert run(["team", "branch", "release", "bad"]) == 0
     assert run(["-C", root, "recall", "deploys review"]) == 0
 
 

@@ -66,7 +66,7 @@ def test_purge_leaves_everything_as_it_was_before(code: Path, memfs: Said, git: 
     begin(code, memfs)
     memfs(code, "recall", "deploys")
     memfs(code, "list", "--as-of", "HEAD")
-    memfs(code, "branch", "start", "scout", "--agent", "scout")
+    memfs(code, "team", "branch", "start", "scout", "--agent", "scout")
     memfs(code.parent / "code.branches/scout", "recall", "deploys")
     memfs(code, "agent", "install", "claude-code", "--mcp")
     memfs(code, "agent", "install", "cursor")
@@ -129,7 +129,7 @@ def test_the_block_in_agents_md_goes_with_a_purge(code: Path, memfs: Said, git: 
     begin(code, memfs)
     memfs(code, "remember", "Use tabs", "--type", "preference", "--id", "tabs")
     memfs(code, "commit")
-    memfs(code, "agents-md", "write", "--preferences")
+    memfs(code, "team", "agents-md", "write", "--preferences")
     assert "Use tabs" in (code / "AGENTS.md").read_text()
     assert "AGENTS.md" in memfs(code, "deinit", "--purge")
     assert (code / "AGENTS.md").read_text() == "# For agents\n"
@@ -176,14 +176,14 @@ def test_contents_set_aside_are_named(code: Path, memfs: Said) -> None:
 def test_a_branch_with_commits_of_its_own_is_named(code: Path, memfs: Said, git: Git) -> None:
     """What an agent's branch has and nobody merged is not dropped without force (D2)."""
     begin(code, memfs)
-    memfs(code, "branch", "start", "scout")
+    memfs(code, "team", "branch", "start", "scout")
     folder = code.parent / "code.branches/scout"
     memfs(folder, "remember", "Only here", "--id", "only-here")
     memfs(folder, "commit")
     assert "scout" in memfs(code, "deinit", code=1)
     assert "run it in the workspace" in memfs(folder, "deinit", code=1)
     assert folder.exists()
-    memfs(code, "branch", "merge", "scout")
+    memfs(code, "team", "branch", "merge", "scout")
     memfs(code, "deinit")
     assert not folder.exists()
     assert git(code, "branch", "--list", "memfs/*") == ""

@@ -63,7 +63,7 @@ def test_a_contradiction_is_recorded_and_travels(joining: Two, memfs: Memfs) -> 
     assert "kept: Where we deploy" in bo.read() or "kept: Where to deploy" in bo.read()
     ada.pull(bo)
     assert ada.read() == bo.read()
-    shown = memfs(ada, "resolve", "--json").json
+    shown = memfs(ada, "team", "conflicts", "--json").json
     assert [one["id"] for one in shown["items"]] == ["deploy"]
     recorded = shown["items"][0]["conflicts"][0]
     assert [(recorded[side]["author"], bool(recorded[side]["commit"])) for side in ("kept_by", "lost_by")] == [
@@ -80,7 +80,7 @@ def test_a_contradiction_is_recorded_and_travels(joining: Two, memfs: Memfs) -> 
         "time": None,
     }
     assert memfs(ada, "status", "--json").json["merges"] == {"waiting": 1, "driver": True}
-    assert "two values of title in deploy" in memfs(ada, "conflicts").out
+    assert "two values of title in deploy" in memfs(ada, "team", "conflicts").out
 
 
 @pytest.mark.parametrize("way", ["rebase", "cherry-pick", "revert", "stash"])
@@ -134,13 +134,13 @@ def test_a_state_documents_conflict_is_written_down_after_the_merge(joining: Two
     assert "both sides changed winner" in done.err
     assert sorted(json.loads(bo.read(RESULT))["participants"]) == ["h1", "h2", "h3"]
     assert len(MergeSpool(state_of(bo)).waiting()) == 1
-    shown = memfs(bo, "conflicts", "--json").json["documents"]
+    shown = memfs(bo, "team", "conflicts", "--json").json["documents"]
     assert [(one["field"], {one["kept"], one["lost"]}) for one in shown] == [("winner", {"h2", "h3"})]
     assert MergeSpool(state_of(bo)).waiting() == {}
-    assert [one["record"] for one in memfs(bo, "conflicts", "--json").json["documents"]] == [shown[0]["record"]]
-    assert memfs(bo, "resolve", shown[0]["record"], "--take").code == 0
+    assert [one["record"] for one in memfs(bo, "team", "conflicts", "--json").json["documents"]] == [shown[0]["record"]]
+    assert memfs(bo, "team", "conflicts", "resolve", shown[0]["record"], "--keep", "lost").code == 0
     assert json.loads(bo.read(RESULT))["winner"] == shown[0]["lost"]
-    assert memfs(bo, "resolve", "--json").json["waiting"] == 0
+    assert memfs(bo, "team", "conflicts", "--json").json["waiting"] == 0
 
 
 def test_a_merge_that_was_given_up_leaves_no_record(joining: Two, memfs: Memfs) -> None:
@@ -150,9 +150,9 @@ def test_a_merge_that_was_given_up_leaves_no_record(joining: Two, memfs: Memfs) 
     bo.edit('"winner": "h1"', '"winner": "h3"', RESULT)
     ada.edit('"h1"', '"h1",\n    "h2"', RESULT)
     bo.pull(ada, "--no-commit")
-    assert len(memfs(bo, "resolve", "--json").json["spooled"]) == 1
+    assert len(memfs(bo, "team", "conflicts", "--json").json["spooled"]) == 1
     bo.git("merge", "--abort")
-    assert memfs(bo, "resolve", "--json").json["waiting"] == 0
+    assert memfs(bo, "team", "conflicts", "--json").json["waiting"] == 0
     assert bo.clean()
 
 
@@ -162,28 +162,29 @@ def test_what_has_no_place_for_a_record_is_kept_in_the_clone(joining: Two, memfs
     ada.edit("staging", "vienna", CONTEXT)
     bo.edit("staging", "linz", CONTEXT)
     done = bo.pull(ada)
-    assert f"memfs resolve {CONTEXT}" in done.err
+    assert f"{CONTEXT}: " in done.err
+    assert "(memfs team conflicts)" in done.err
     assert bo.clean()
-    (told,) = memfs(bo, "resolve", "--json").json["documents"]
+    (told,) = memfs(bo, "team", "conflicts", "--json").json["documents"]
     assert (told["record"], told["field"]) == (CONTEXT, "values.target")
     assert {told["kept"], told["lost"]} == {"vienna", "linz"}
-    assert memfs(bo, "conflicts", "--json").json["documents"][0]["lost"] == told["lost"]
+    assert memfs(bo, "team", "conflicts", "--json").json["documents"][0]["lost"] == told["lost"]
     bo.git("switch", "--quiet", "-c", "before", "HEAD~1")
-    assert memfs(bo, "resolve", "--json").json["waiting"] == 0
+    assert memfs(bo, "team", "conflicts", "--json").json["waiting"] == 0
     bo.git("switch", "--quiet", "main")
     place, kept = bo.root / CONTEXT, bo.root / "kept.yaml"
     place.rename(kept)
     place.symlink_to(kept)
     assert memfs(bo, "status").code == 0
-    assert memfs(bo, "resolve", "--json").json["waiting"] == 0
+    assert memfs(bo, "team", "conflicts", "--json").json["waiting"] == 0
     kept.replace(place)
-    assert memfs(bo, "resolve", CONTEXT, "--take", "--field", "values.other").code == 1
-    assert memfs(bo, "resolve", CONTEXT, "--take", "--dry-run").code == 0
+    assert memfs(bo, "team", "conflicts", "resolve", CONTEXT, "--keep", "lost", "--field", "values.other").code == 1
+    assert memfs(bo, "team", "conflicts", "resolve", CONTEXT, "--keep", "lost", "--dry-run").code == 0
     assert told["kept"] in bo.read(CONTEXT)
-    assert memfs(bo, "resolve", "--all", "--take").code == 0
+    assert memfs(bo, "team", "conflicts", "resolve", "--all", "--keep", "lost").code == 0
     assert bo.read(CONTEXT) == f"values:\n  target: {told['lost']}\n"
-    assert memfs(bo, "resolve", "--json").json["waiting"] == 0
-    assert memfs(bo, "resolve", CONTEXT, "--keep").code == 1
+    assert memfs(bo, "team", "conflicts", "--json").json["waiting"] == 0
+    assert memfs(bo, "team", "conflicts", "resolve", CONTEXT, "--keep", "kept").code == 1
 
 
 def test_a_merge_of_memfs_keeps_the_same_aside(joining: Two, memfs: Memfs) -> None:
@@ -216,8 +217,8 @@ def test_a_version_that_cannot_be_read_leaves_markers(joining: Two, memfs: Memfs
     assert ITEM in done.err
     assert "<<<<<<< ours\n" in bo.read()
     assert "Deploy to Frankfurt" in memfs(bo, "recall", "deploy target").out
-    assert memfs(bo, "resolve", "deploy").code == 1
-    assert memfs(bo, "resolve", "deploy", "--ours").code == 0
+    assert memfs(bo, "team", "conflicts", "resolve", "deploy").code == 1
+    assert memfs(bo, "team", "conflicts", "resolve", "deploy", "--keep", "ours").code == 0
     bo.git("commit", "--quiet", "--no-edit")
     assert "importance: 3" in bo.read()
 
@@ -322,7 +323,7 @@ def test_a_planted_record_is_not_believed(clones: Two, memfs: Memfs) -> None:
     (folder / "4.json").write_text("[1]")
     (folder / "5.json").write_bytes(b"\xff{")
     (folder / "6.json").symlink_to("/etc/hostname")
-    assert memfs(ada, "conflicts").code == 0
+    assert memfs(ada, "team", "conflicts").code == 0
     assert ada.clean()
     assert ada.git("log", "--format=%s", "-1").out == "The memory so far\n"
 

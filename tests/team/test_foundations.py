@@ -31,7 +31,7 @@ def apart(two: Two) -> Clone:
 def test_what_keeps_a_workspace_closed_is_named_with_the_way_out(clones: Two, memfs: Memfs) -> None:
     """Every verb names the file and the line, and what to do; done so, the merge is finished (K4)."""
     bo = apart(clones)
-    for words in (("status",), ("check",), ("resolve",), ("recall", "deploy")):
+    for words in (("status",), ("check",), ("team", "conflicts"), ("recall", "deploy")):
         done = memfs(bo, *words)
         assert done.code != 0
         assert "memfs.toml:2" in done.err

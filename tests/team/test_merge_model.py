@@ -155,13 +155,13 @@ def merge(here: Clone, there: Clone, memfs: Memfs) -> None:
         (here.root / ".git/index.lock").unlink(missing_ok=True)
         here.git("reset", "--quiet", "--hard")
         here.git("branch", "--force", "other", "FETCH_HEAD")
-        assert memfs(here, "branch", "merge", "other").code == 0
+        assert memfs(here, "team", "branch", "merge", "other").code == 0
     elif done.code:
-        resolved = memfs(here, "resolve", "--all")
+        resolved = memfs(here, "team", "conflicts", "resolve", "--all")
         assert resolved.code == 0, (done, resolved)
         assert "<<<<<<<" not in here.git("diff", "--cached").out
         here.git("commit", "--quiet", "--no-edit")
-    listed = memfs(here, "resolve", "--json").out
+    listed = memfs(here, "team", "conflicts", "--json").out
     kept = words(path.read_text() for path in (here.root / MEMORIES).rglob("*.yaml")) | words([listed])
     for mine, other in ((ours, theirs), (theirs, ours)):
         lost = words(mine.texts.values()) - words(base.texts.values()) - other.ever - kept
@@ -234,7 +234,7 @@ def test_b3_every_edit_is_in_the_result_or_in_a_record(
 def test_b3_histories_in_which_git_lost_an_item_lose_none(
     every: list[Clone], memfs: Memfs, seed: int, people: int
 ) -> None:
-    """What git lost, or took away without asking, comes back with 'memfs resolve' and whatever looks after merges."""
+    """What git lost, or took away without asking, comes back with whatever looks after merges."""
     play(every, memfs, seed, people)
 
 
@@ -252,11 +252,11 @@ def test_b3_an_edit_in_whose_place_git_puts_a_twin_comes_back(joining: tuple[Clo
     bo.write(text_of("n1", 0), twin)
     bo.commit("Forget one, know another")
     ada.pull(bo, code=None)
-    memfs(ada, "resolve", "--all")
+    memfs(ada, "team", "conflicts", "resolve", "--all")
     ada.git("commit", "--quiet", "--no-edit", code=None)
     assert ada.read(twin) == text_of("n1", 0)
     assert "Ask Ada first." in ada.read()
-    assert [one["id"] for one in memfs(ada, "resolve", "--json").json["items"]] == ["deploy"]
+    assert [one["id"] for one in memfs(ada, "team", "conflicts", "--json").json["items"]] == ["deploy"]
     assert ada.clean()
 
 
@@ -274,7 +274,7 @@ def test_b3_an_item_that_a_renamed_folder_leads_back_is_not_lost(joining: tuple[
     ada.edit("Ask Bo first.", "Ask Ada first.", f"{kept}/n2.yaml")
     done = ada.pull(bo, code=None)
     head = ada.git("rev-parse", "HEAD").out
-    found = memfs(ada, "resolve", "--all")
+    found = memfs(ada, "team", "conflicts", "resolve", "--all")
     assert found.code == 0, done
     texts = [path.read_text() for path in (ada.root / MEMORIES).rglob("n2.yaml")]
     assert ["Ask Ada first." in text for text in texts] == [True]

@@ -47,12 +47,12 @@ def test_both_ways_of_a_merge_part_them(joining: Two, memfs: Memfs, text: str) -
     before = bo.git("rev-parse", "HEAD").out.strip()
     assert "took it for another item" in bo.pull(ada, code=1).err
     assert bo.read(OTHER) == text
-    listed = memfs(bo, "resolve", "--json").json["open"]
+    listed = memfs(bo, "team", "conflicts", "--json").json["open"]
     assert [one["path"] for one in listed] == [ITEM, OTHER]
-    assert memfs(bo, "resolve", "rollback", "deploy").code == 0
+    assert memfs(bo, "team", "conflicts", "resolve", "rollback", "deploy").code == 0
     ada.git("fetch", "--quiet", str(bo.root), before)
     ada.git("merge", "--quiet", "--no-edit", "FETCH_HEAD", code=1)
-    assert memfs(ada, "resolve", "--all").code == 0
+    assert memfs(ada, "team", "conflicts", "resolve", "--all").code == 0
     for clone in (ada, bo):
         assert is_parted(clone, text)
         clone.git("commit", "--quiet", "--no-edit")
@@ -68,7 +68,7 @@ def test_whatever_git_is_doing(joining: Two, memfs: Memfs, way: str, text: str) 
     bo.edit("on Tuesdays", "on Fridays")
     bo.git("fetch", "--quiet", str(ada.root), "main")
     bo.git(way, "FETCH_HEAD", code=1)
-    assert memfs(bo, "resolve", "--all").code == 0
+    assert memfs(bo, "team", "conflicts", "resolve", "--all").code == 0
     assert is_parted(bo, text)
     bo.git("-c", "core.editor=true", way, "--continue")
     assert bo.clean()
@@ -80,7 +80,7 @@ def test_a_revert_brings_in_the_parent(joining: Two, memfs: Memfs) -> None:
     forget_and_remember(bo)
     bo.edit("Rollback target", "Where to roll back", OTHER)
     bo.git("revert", "--no-edit", "HEAD~1", code=1)
-    assert memfs(bo, "resolve", "--all").code == 0
+    assert memfs(bo, "team", "conflicts", "resolve", "--all").code == 0
     assert "title: Deploy target" in bo.read()
     assert "title: Where to roll back" in bo.read(OTHER)
     bo.git("-c", "core.editor=true", "revert", "--continue")
@@ -94,7 +94,7 @@ def test_a_side_taken_whole_takes_away_no_item_that_nobody_contests(joining: Two
     forget_and_remember(ada)
     bo.edit("on Tuesdays", "on Fridays")
     bo.pull(ada, code=1)
-    assert memfs(bo, "resolve", "deploy", f"--{side}").code == 0
+    assert memfs(bo, "team", "conflicts", "resolve", "deploy", "--keep", side).code == 0
     assert bo.read(OTHER) == OTHER_TEXT
     assert (bo.root / ITEM).exists() == (side == "ours")
 
@@ -107,10 +107,10 @@ def test_both_end_together_or_neither(joining: Two, memfs: Memfs, tmp_path: Path
     bo.pull(ada, code=1)
     (bo.root / ITEM).unlink(missing_ok=True)
     (bo.root / ITEM).symlink_to(tmp_path)
-    assert memfs(bo, "resolve", "--all").code == 1
-    assert len(memfs(bo, "resolve", "--json").json["open"]) == 2
+    assert memfs(bo, "team", "conflicts", "resolve", "--all").code == 1
+    assert len(memfs(bo, "team", "conflicts", "--json").json["open"]) == 2
     (bo.root / ITEM).unlink()
-    assert memfs(bo, "resolve", "--all").code == 0
+    assert memfs(bo, "team", "conflicts", "resolve", "--all").code == 0
     assert is_parted(bo)
 
 
@@ -122,10 +122,10 @@ def test_where_nobody_can_tell_the_other_place_a_person_decides(joining: Two, me
     bo.git("stash", "--quiet")
     bo.pull(ada)
     bo.git("stash", "pop", "--quiet", code=1)
-    asked = memfs(bo, "resolve", "--all")
-    assert "git took it for another item; take one with --ours or --theirs" in asked.out + asked.err
+    asked = memfs(bo, "team", "conflicts", "resolve", "--all")
+    assert "git took it for another item; take one with --keep ours or --keep theirs" in asked.out + asked.err
     assert bo.read(OTHER) == OTHER_TEXT
-    assert memfs(bo, "resolve", "--all", "--ours").code == 0
+    assert memfs(bo, "team", "conflicts", "resolve", "--all", "--keep", "ours").code == 0
     assert bo.read(OTHER) == OTHER_TEXT
     assert "on Fridays" in bo.git("stash", "show", "-p").out
 
@@ -151,7 +151,7 @@ def test_an_item_that_was_moved_and_edited_is_not_taken_for_a_forgotten_one(
     ada.edit("Ask Bo first", "Ask Ada first", there)
     bo.edit("on Tuesdays", "on Fridays")
     bo.pull(ada, code=1)
-    assert memfs(bo, "resolve", "--all").code == 0
+    assert memfs(bo, "team", "conflicts", "resolve", "--all").code == 0
     assert bo.read(there) == TWIN_TEXT.replace("Ask Bo first", "Ask Ada first")
     assert not (bo.root / OTHER).exists()
     assert "on Fridays" in bo.read()
@@ -172,7 +172,7 @@ def test_an_item_that_was_forgotten_and_remembered_anew_is_the_same(joining: Two
     else:
         bo.git(way, "FETCH_HEAD" if way == "rebase" else "FETCH_HEAD~1", code=0 if way == "rebase" else 1)
         if way == "cherry-pick":
-            assert memfs(bo, "resolve", "--all").code == 0
+            assert memfs(bo, "team", "conflicts", "resolve", "--all").code == 0
     assert ("title: Where to deploy" in bo.read()) == (way != "cherry-pick")
     assert "12:00:00Z" in bo.read()
     assert "on Fridays" in bo.read()
@@ -205,8 +205,8 @@ def test_a_name_that_git_cannot_be_asked_for_stops_nobody(joining: Two, memfs: M
     ada.edit("Deploy to Frankfurt", "Deploy to Vienna", odd)
     bo.edit("- ops", "- release", odd)
     assert "neither version is valid" in bo.pull(ada, code=1).err
-    assert "take one with --ours or --theirs" in memfs(bo, "resolve", "--all").out
-    assert memfs(bo, "resolve", "--all", "--theirs").code == 0
+    assert "take one with --keep ours or --keep theirs" in memfs(bo, "team", "conflicts", "resolve", "--all").out
+    assert memfs(bo, "team", "conflicts", "resolve", "--all", "--keep", "theirs").code == 0
     assert "title: Where to deploy" in bo.read(odd)
 
 

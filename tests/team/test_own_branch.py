@@ -297,17 +297,17 @@ def test_a_pull_request_against_it_is_reviewed_and_merged(code: Path, git: Git, 
     memfs(code, "remember", "A fact", "--id", "fact")
     request = tmp_path / "request"
     git(code, "worktree", "add", "-q", "-b", "memory/utc", str(request), "context-memory")
-    memfs(request, "convention", "propose", "Columns hold UTC.", "--title", "Times are UTC", "--id", "utc")
+    memfs(request, "team", "convention", "propose", "Columns hold UTC.", "--title", "Times are UTC", "--id", "utc")
     memfs(request, "commit")
     assert ids(memfs, code) == {"fact"}
     assert "utc" in memfs(request, "review", "context-memory..HEAD")
     assert "utc" in memfs(request, "review")
     assert "utc" in memfs(code, "review", "context-memory..memory/utc")
-    memfs(request, "convention", "accept", "utc")
+    memfs(request, "team", "convention", "accept", "utc")
     memfs(request, "commit")
     place = code / ".git/memfs/memory"
     git(place, "merge", "-q", "--no-ff", "-m", "Times are UTC", "memory/utc")
-    assert "Times are UTC" in memfs(code, "convention", "list")
+    assert "Times are UTC" in memfs(code, "team", "convention", "list")
     assert git(place, "status", "--porcelain") == ""
     assert ".github/workflows/memory-review.yml" in git(code, "ls-tree", "-r", "--name-only", "context-memory")
 
@@ -315,14 +315,14 @@ def test_a_pull_request_against_it_is_reviewed_and_merged(code: Path, git: Git, 
 def test_an_agents_branch_starts_from_it_and_lies_beside_the_code(code: Path, git: Git, memfs: Said) -> None:
     """branch start, merge and drop work with the memory's branch; the working tree lies beside the repository (D1)."""
     memfs(code, "init", "--own-branch")
-    memfs(code, "branch", "start", "scout", "--agent", "scout")
+    memfs(code, "team", "branch", "start", "scout", "--agent", "scout")
     folder = code.parent / "code.branches/scout"
     assert (folder / "memfs.toml").is_file()
     memfs(folder, "remember", "From the scout", "--id", "scouted")
     assert ids(memfs, code) == set()
-    memfs(code, "branch", "merge", "scout")
+    memfs(code, "team", "branch", "merge", "scout")
     assert ids(memfs, code) == {"scouted"}
-    memfs(code, "branch", "drop", "scout")
+    memfs(code, "team", "branch", "drop", "scout")
 
 
 def two_beginnings(code: Path, git: Git, memfs: Said, tmp_path: Path) -> Path:
@@ -396,16 +396,16 @@ def test_beginnings_whose_other_files_differ_are_joined_in_the_place_of_the_memo
 def test_what_agents_read_lies_beside_the_code(code: Path, git: Git, memfs: Said, tmp_path: Path) -> None:
     """agents-md, install and deinit write in the working tree they are called in, not in the memory (D1, K8)."""
     memfs(code, "init", "--own-branch")
-    memfs(code, "convention", "propose", "Columns hold UTC.", "--title", "Times are UTC", "--id", "utc")
-    memfs(code, "convention", "accept", "utc")
+    memfs(code, "team", "convention", "propose", "Columns hold UTC.", "--title", "Times are UTC", "--id", "utc")
+    memfs(code, "team", "convention", "accept", "utc")
     other = tmp_path / "other"
     git(code, "worktree", "add", "-q", str(other), "one")
     place = code / ".git/memfs/memory"
-    assert "AGENTS.md" in memfs(other, "agents-md", "write")
+    assert "AGENTS.md" in memfs(other, "team", "agents-md", "write")
     assert "Columns hold UTC." in (other / "AGENTS.md").read_text()
     assert not (code / "AGENTS.md").exists()
-    memfs(code, "agents-md", "write", "--file", str(code / "CLAUDE.md"))
-    assert "is current" in memfs(code, "agents-md", "check", "--file", str(code / "CLAUDE.md"))
+    memfs(code, "team", "agents-md", "write", "--file", str(code / "CLAUDE.md"))
+    assert "is current" in memfs(code, "team", "agents-md", "check", "--file", str(code / "CLAUDE.md"))
     memfs(code / LINK, "agent", "install", "claude-code")
     memfs(other, "agent", "install", "claude-code", "--local")
     memfs(other, "agent", "install", "cursor")

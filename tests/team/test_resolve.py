@@ -44,10 +44,10 @@ def test_markers_are_survived_and_resolve_finishes(clones: Two, memfs: Memfs) ->
     answer = memfs(bo, "recall", "deploy target", "--json").json
     assert "Linz" in answer["hits"][0]["content"]
     assert "merge conflict markers" in memfs(bo, "status").err + memfs(bo, "status").out
-    listed = memfs(bo, "resolve", "--json").json
+    listed = memfs(bo, "team", "conflicts", "--json").json
     assert [one["path"] for one in listed["open"]] == [ITEM]
     assert listed["situation"] == "MERGE_HEAD"
-    done = memfs(bo, "resolve", "--all")
+    done = memfs(bo, "team", "conflicts", "resolve", "--all")
     assert done.code == 0
     assert f"joined  {ITEM}" in done.out
     assert "'git commit' finishes what git began" in done.err
@@ -58,9 +58,9 @@ def test_markers_are_survived_and_resolve_finishes(clones: Two, memfs: Memfs) ->
     assert bo.git("status", "--porcelain").out == f"M  {ITEM}\n"
     bo.git("commit", "--quiet", "--no-edit")
     assert bo.clean()
-    assert memfs(bo, "resolve", "--json").json["waiting"] == 1
-    assert memfs(bo, "resolve", "deploy", "--keep").code == 0
-    assert memfs(bo, "resolve", "--json").json["waiting"] == 0
+    assert memfs(bo, "team", "conflicts", "--json").json["waiting"] == 1
+    assert memfs(bo, "team", "conflicts", "resolve", "deploy", "--keep", "kept").code == 0
+    assert memfs(bo, "team", "conflicts", "--json").json["waiting"] == 0
     assert bo.clean()
     assert [row["code"] for row in memfs(bo, "check", "--json").json["problems"]] == ["MergeDriverMissing"]
 
@@ -68,20 +68,20 @@ def test_markers_are_survived_and_resolve_finishes(clones: Two, memfs: Memfs) ->
 def test_resolve_gives_what_the_driver_gives(clones: Two, memfs: Memfs) -> None:
     """The rules are the same: the outcome is the driver's, to the byte (B3)."""
     ada, bo = apart(clones)
-    memfs(bo, "resolve", "--all")
+    memfs(bo, "team", "conflicts", "resolve", "--all")
     ada.install()
     ada.git("fetch", "--quiet", str(bo.root), "main")
     ada.git("merge", "--quiet", "--no-edit", "FETCH_HEAD")
     assert ada.read() == bo.read()
 
 
-@pytest.mark.parametrize(("side", "name"), [("--ours", "Linz"), ("--theirs", "Vienna")])
+@pytest.mark.parametrize(("side", "name"), [("ours", "Linz"), ("theirs", "Vienna")])
 def test_one_version_may_be_taken_whole(clones: Two, memfs: Memfs, side: str, name: str) -> None:
     """A person may take one version, also over what was made by hand; that is set aside."""
     _, bo = apart(clones)
     before = "content: by hand\ncreated: '2026-03-01T10:00:00Z'\n"
     bo.write(before)
-    assert memfs(bo, "resolve", "deploy", side).code == 0
+    assert memfs(bo, "team", "conflicts", "resolve", "deploy", "--keep", side).code == 0
     assert f"Deploy to {name}" in bo.read()
     assert "conflicts" not in bo.read()
     bo.git("commit", "--quiet", "--no-edit")
@@ -98,16 +98,16 @@ def test_removed_here_and_edited_there(clones: Two, memfs: Memfs, by_us: bool, s
     remover.git("commit", "--quiet", "--message", "Gone")
     editor.edit("Frankfurt", "Vienna")
     bo.pull(ada, code=1)
-    assert "removed it" in memfs(bo, "resolve").out
-    options = [] if not side else ["--ours" if by_us == (side == "removed") else "--theirs"]
-    assert memfs(bo, "resolve", "deploy", *options).code == 0
+    assert "removed it" in memfs(bo, "team", "conflicts").out
+    options = [] if not side else ["--keep", "ours" if by_us == (side == "removed") else "theirs"]
+    assert memfs(bo, "team", "conflicts", "resolve", "deploy", *options).code == 0
     bo.git("commit", "--quiet", "--no-edit")
     assert bo.clean()
     assert (bo.root / ITEM).exists() == (side != "removed")
     if not side:
-        shown = memfs(bo, "resolve", "--json").json["items"][0]["conflicts"][0]
+        shown = memfs(bo, "team", "conflicts", "--json").json["items"][0]["conflicts"][0]
         assert (shown["field"], shown["kept"], shown["lost"]) == ("", "edited", "deleted")
-        assert memfs(bo, "resolve", "deploy", "--take").code == 0
+        assert memfs(bo, "team", "conflicts", "resolve", "deploy", "--keep", "lost").code == 0
         assert not (bo.root / ITEM).exists()
         assert bo.clean()
 
@@ -123,7 +123,7 @@ def test_an_item_that_one_side_moved_is_one_item(clones: Two, memfs: Memfs) -> N
     ada.commit()
     bo.edit("importance: 2", "importance: 4")
     bo.pull(ada, code=1)
-    assert memfs(bo, "resolve", "deploy").code == 0
+    assert memfs(bo, "team", "conflicts", "resolve", "deploy").code == 0
     bo.git("commit", "--quiet", "--no-edit")
     assert bo.clean()
     assert list(bo.root.glob("ContextMemory/memories/**/deploy.yaml")) == [bo.root / moved]
@@ -136,7 +136,7 @@ def test_what_a_person_made_of_it_stands(clones: Two, memfs: Memfs) -> None:
     _, bo = apart(clones)
     mine = "content: Deploy nowhere.\ncreated: '2026-03-01T10:00:00Z'\n# mine\n"
     bo.write(mine)
-    assert "yours" in memfs(bo, "resolve", "--all").out
+    assert "yours" in memfs(bo, "team", "conflicts", "resolve", "--all").out
     assert bo.read() == mine
     bo.git("commit", "--quiet", "--no-edit")
     assert bo.git("show", f"HEAD:{ITEM}").out == mine
@@ -146,7 +146,7 @@ def test_what_a_person_left_invalid_is_not_taken(clones: Two, memfs: Memfs) -> N
     """Without markers, and no memory either: the versions are joined, and what was there is set aside."""
     _, bo = apart(clones)
     bo.write("content: [half\n")
-    assert memfs(bo, "resolve", "--all").code == 0
+    assert memfs(bo, "team", "conflicts", "resolve", "--all").code == 0
     assert "half" not in bo.read()
     name = memfs(bo, "restore", "--displaced", "--json").json["recoverable"][0]["name"]
     kept = next(bo.root.glob(f".git/memfs/*/recovered/{name}*"))
@@ -158,7 +158,7 @@ def test_half_of_a_persons_work_is_set_aside(clones: Two, memfs: Memfs) -> None:
     _, bo = apart(clones)
     half = bo.read() + "# half way\n"
     bo.write(half)
-    assert memfs(bo, "resolve", "--all").code == 0
+    assert memfs(bo, "team", "conflicts", "resolve", "--all").code == 0
     name = memfs(bo, "restore", "--displaced", "--json").json["recoverable"][0]["name"]
     assert name.startswith("merge-")
     kept = next(bo.root.glob(f".git/memfs/*/recovered/{name}*"))
@@ -174,8 +174,8 @@ def test_a_rebase_goes_on_after_it(clones: Two, memfs: Memfs) -> None:
     bo.git("fetch", "--quiet", str(ada.root), "main")
     bo.git("rebase", "--quiet", "FETCH_HEAD", code=1)
     for _ in range(2):
-        if memfs(bo, "resolve", "--json").json["open"]:
-            done = memfs(bo, "resolve", "--all")
+        if memfs(bo, "team", "conflicts", "--json").json["open"]:
+            done = memfs(bo, "team", "conflicts", "resolve", "--all")
             assert "git rebase --continue" in done.err
             bo.git("-c", "core.editor=true", "rebase", "--continue", code=None)
     assert "rebase" not in bo.git("status").out
@@ -192,7 +192,7 @@ def test_git_stash_pop_leaves_the_same(clones: Two, memfs: Memfs) -> None:
     bo.git("stash", "--quiet")
     bo.pull(ada)
     bo.git("stash", "pop", code=1)
-    done = memfs(bo, "resolve", "--all", "--json").json
+    done = memfs(bo, "team", "conflicts", "resolve", "--all", "--json").json
     assert [one["conflicts"][0]["field"] for one in done["files"]] == ["content"]
     assert bo.git("status", "--porcelain").out == f"M  {ITEM}\n"
 
@@ -203,10 +203,10 @@ def test_markers_that_were_committed_are_named(clones: Two, memfs: Memfs) -> Non
     bo.commit("Markers and all")
     marked = bo.read()
     assert "merge conflict markers at line" in memfs(bo, "check").out
-    assert memfs(bo, "resolve", "--json").json["waiting"] == 0
-    done = memfs(bo, "resolve", "deploy")
+    assert memfs(bo, "team", "conflicts", "--json").json["waiting"] == 0
+    done = memfs(bo, "team", "conflicts", "resolve", "deploy")
     assert (done.code, "no merge left 'deploy' open" in done.err) == (1, True)
-    assert memfs(bo, "resolve", "--all").code == 0
+    assert memfs(bo, "team", "conflicts", "resolve", "--all").code == 0
     assert bo.read() == marked
 
 
@@ -215,7 +215,7 @@ def test_a_dry_run_writes_nothing(clones: Two, memfs: Memfs) -> None:
     """It tells the same, and neither file nor index changes."""
     _, bo = apart(clones)
     index, text = (bo.root / ".git/index").read_bytes(), bo.read()
-    assert "would be joined" in memfs(bo, "resolve", "--all", "--dry-run").out
+    assert "would be joined" in memfs(bo, "team", "conflicts", "resolve", "--all", "--dry-run").out
     assert (bo.root / ".git/index").read_bytes() == index
     assert bo.read() == text
 
@@ -227,8 +227,8 @@ def test_files_that_are_no_memory_are_left_to_the_person(clones: Two, memfs: Mem
         one.write(f"print({one.root.name!r})\n", "app.py")
         one.commit()
     _, bo = apart((ada, bo))
-    assert "git status" in memfs(bo, "resolve", "--all").err
-    assert memfs(bo, "resolve", "--json").json["others"] == 1
+    assert "git status" in memfs(bo, "team", "conflicts", "resolve", "--all").err
+    assert memfs(bo, "team", "conflicts", "--json").json["others"] == 1
     assert bo.git("ls-files", "-u").out.count("app.py") == 2
 
 
@@ -240,11 +240,11 @@ def test_a_held_index_is_said_and_repeating_finishes(
     _, bo = apart(clones)
     lock = bo.root / ".git/index.lock"
     lock.touch()
-    done = memfs(bo, "resolve", "--all")
+    done = memfs(bo, "team", "conflicts", "resolve", "--all")
     assert done.code == 1
     assert "index.lock" in done.err
     lock.unlink()
-    assert memfs(bo, "resolve", "--all").code == 0
+    assert memfs(bo, "team", "conflicts", "resolve", "--all").code == 0
     bo.git("commit", "--quiet", "--no-edit")
     assert bo.clean()
 
@@ -271,14 +271,19 @@ def test_killed_between_file_and_index_it_is_repeated(clones: Two, monkeypatch: 
 def test_what_cannot_be_understood_is_refused(clones: Two, memfs: Memfs) -> None:
     """Options that contradict each other and names nobody knows are told apart, with the next step."""
     ada, _ = clones
-    for words in (("--ours",), ("deploy", "--all"), ("deploy", "--keep", "--take"), ("deploy", "--field", "title")):
-        assert memfs(ada, "resolve", *words).code == 2
-    done = memfs(ada, "resolve", "deploy")
+    for words in (
+        ("--keep", "ours"),
+        ("deploy", "--all"),
+        ("deploy", "--keep", "what"),
+        ("deploy", "--field", "title"),
+    ):
+        assert memfs(ada, "team", "conflicts", "resolve", *words).code == 2
+    done = memfs(ada, "team", "conflicts", "resolve", "deploy")
     assert done.code == 1
     assert "no merge left 'deploy' open" in done.err
-    assert memfs(ada, "resolve", "deploy", "--keep").code == 1
-    assert "nothing waits" in memfs(ada, "resolve").err
-    assert "nothing is open" in memfs(ada, "resolve", "--all").err
+    assert memfs(ada, "team", "conflicts", "resolve", "deploy", "--keep", "kept").code == 1
+    assert memfs(ada, "team", "conflicts").err.startswith("memfs: 0 conflicts")
+    assert "nothing is open" in memfs(ada, "team", "conflicts", "resolve", "--all").err
 
 
 # -- recorded conflicts -------------------------------------------------------------------------------------------
@@ -297,14 +302,19 @@ def test_one_field_after_the_other(clones: Two, memfs: Memfs) -> None:
         "- field: title\n  kept: Deploy target\n  lost: Where we deploy\n"
         "- field: importance\n  kept: 2\n",
     )
-    assert memfs(ada, "resolve", "--json").json["waiting"] == 3
-    assert memfs(ada, "resolve", "deploy", "--field", "content", "--take").code == 0
+    assert memfs(ada, "team", "conflicts", "--json").json["waiting"] == 3
+    assert memfs(ada, "team", "conflicts", "resolve", "deploy", "--field", "content", "--keep", "lost").code == 0
     assert "Deploy to Frankfurt on Tuesdays.\n  Ask Ada first.\n  Then watch" in ada.read()
-    assert memfs(ada, "resolve", "deploy", "--field", "title", "--keep", "--dry-run").code == 0
-    assert memfs(ada, "resolve", "--json").json["waiting"] == 2
-    assert memfs(ada, "resolve", "deploy", "--field", "title", "--keep").code == 0
+    assert (
+        memfs(ada, "team", "conflicts", "resolve", "deploy", "--field", "title", "--keep", "kept", "--dry-run").code
+        == 0
+    )
+    assert memfs(ada, "team", "conflicts", "--json").json["waiting"] == 2
+    assert memfs(ada, "team", "conflicts", "resolve", "deploy", "--field", "title", "--keep", "kept").code == 0
     assert "title: Deploy target\n" in ada.read()
-    assert memfs(ada, "resolve", "--all", "--take", "--json").json["decided"][0]["fields"] == ["importance"]
+    assert memfs(ada, "team", "conflicts", "resolve", "--all", "--keep", "lost", "--json").json["decided"][0][
+        "fields"
+    ] == ["importance"]
     assert "importance" not in ada.read()
     assert "conflicts" not in ada.read()
     assert ada.clean()
@@ -321,15 +331,15 @@ def test_of_several_values_that_gave_way_one_is_chosen(clones: Two, memfs: Memfs
         "- field: title\n  kept: Deploy target\n  lost: Where to deploy\n"
         "- field: content\n  kept: Ask Bo first.\n  lost: Ask Ada first.\n  part: true\n",
     )
-    assert "\n2. two values of title in deploy\n" in memfs(ada, "resolve").out
-    refused = memfs(ada, "resolve", "deploy", "--take")
-    assert (refused.code, "memfs resolve deploy --take --number 1" in refused.err) == (1, True)
-    assert memfs(ada, "resolve", "deploy", "--take", "--number", "4").code == 1
-    assert memfs(ada, "resolve", "--all", "--take", "--number", "1").code == 2
-    assert memfs(ada, "resolve", "deploy", "--take", "--number", "2").code == 0
+    assert "\n2. two values of title in deploy\n" in memfs(ada, "team", "conflicts").out
+    refused = memfs(ada, "team", "conflicts", "resolve", "deploy", "--keep", "lost")
+    assert (refused.code, "memfs team conflicts resolve deploy --keep lost --number 1" in refused.err) == (1, True)
+    assert memfs(ada, "team", "conflicts", "resolve", "deploy", "--keep", "lost", "--number", "4").code == 1
+    assert memfs(ada, "team", "conflicts", "resolve", "--all", "--keep", "lost", "--number", "1").code == 2
+    assert memfs(ada, "team", "conflicts", "resolve", "deploy", "--keep", "lost", "--number", "2").code == 0
     assert "title: Where to deploy\n" in ada.read()
-    assert memfs(ada, "resolve", "--json").json["waiting"] == 1
-    assert memfs(ada, "resolve", "deploy", "--take").code == 0
+    assert memfs(ada, "team", "conflicts", "--json").json["waiting"] == 1
+    assert memfs(ada, "team", "conflicts", "resolve", "deploy", "--keep", "lost").code == 0
     assert "Ask Ada first." in ada.read()
     assert "importance: 2\n" in ada.read()
     assert "conflicts" not in ada.read()
@@ -343,10 +353,15 @@ def test_nobody_removes_an_item_by_accident(clones: Two, memfs: Memfs) -> None:
         "- field: title\n  kept: Deploy target\n  lost: Where we deploy\n"
         "- field: ''\n  kept: edited\n  lost: deleted\n",
     )
-    refused = memfs(ada, "resolve", "deploy", "--take")
+    refused = memfs(ada, "team", "conflicts", "resolve", "deploy", "--keep", "lost")
     assert (refused.code, "--number" in refused.err) == (1, True)
-    assert memfs(ada, "resolve", "deploy", "--take", "--number", "2", "--dry-run").out == "deploy: would be removed\n"
-    assert memfs(ada, "resolve", "deploy", "--take", "--number", "2", "--json").json["decided"][0]["removed"]
+    assert (
+        memfs(ada, "team", "conflicts", "resolve", "deploy", "--keep", "lost", "--number", "2", "--dry-run").out
+        == "deploy: would be removed\n"
+    )
+    assert memfs(ada, "team", "conflicts", "resolve", "deploy", "--keep", "lost", "--number", "2", "--json").json[
+        "decided"
+    ][0]["removed"]
     assert not (ada.root / ITEM).exists()
 
 
@@ -358,7 +373,7 @@ def test_one_item_that_cannot_be_decided_stops_no_other(clones: Two, memfs: Memf
         ada.read() + "conflicts:\n- field: title\n  kept: Deploy target\n  lost: c\n", ITEM.replace("deploy", "z")
     )
     contested(ada, two)
-    done = memfs(ada, "resolve", "--all", "--take")
+    done = memfs(ada, "team", "conflicts", "resolve", "--all", "--keep", "lost")
     assert (done.code, "deploy" in done.err, "z: the value that gave way stands for title" in done.out) == (
         1,
         True,
@@ -371,9 +386,9 @@ def test_a_field_that_was_edited_since_waits_for_nobody(clones: Two, memfs: Memf
     """A record whose field has another value by now is not listed; taking the old value is refused."""
     ada, _ = clones
     contested(ada, "- field: title\n  kept: Another\n  lost: Where we deploy\n")
-    assert memfs(ada, "resolve", "--json").json["waiting"] == 0
-    assert memfs(ada, "resolve", "deploy", "--take").code == 1
-    assert memfs(ada, "resolve", "deploy", "--keep").code == 0
+    assert memfs(ada, "team", "conflicts", "--json").json["waiting"] == 0
+    assert memfs(ada, "team", "conflicts", "resolve", "deploy", "--keep", "lost").code == 1
+    assert memfs(ada, "team", "conflicts", "resolve", "deploy", "--keep", "kept").code == 0
     assert "conflicts" not in ada.read()
 
 
@@ -386,12 +401,14 @@ def test_a_value_too_long_for_its_record_comes_from_history(joining: Two, memfs:
         one.commit()
     bo.pull(ada)
     entry = next(
-        one for one in memfs(bo, "resolve", "--json").json["items"][0]["conflicts"] if one["field"] == "content"
+        one
+        for one in memfs(bo, "team", "conflicts", "--json").json["items"][0]["conflicts"]
+        if one["field"] == "content"
     )
     assert (entry["lost"], len(entry["lost_sha256"])) == (None, 64)
-    assert memfs(bo, "resolve").out.count("a longer text than is kept here") == 2
+    assert memfs(bo, "team", "conflicts").out.count("a longer text than is kept here") == 2
     words = {name: bo.read().count(f"{name} ") for name in ("ada", "bo")}
-    assert memfs(bo, "resolve", "deploy", "--field", "content", "--take").code == 0
+    assert memfs(bo, "team", "conflicts", "resolve", "deploy", "--field", "content", "--keep", "lost").code == 0
     after = {name: bo.read().count(f"{name} ") for name in ("ada", "bo")}
     gone, there = ("ada", "bo") if words["ada"] > after["ada"] else ("bo", "ada")
     assert words[gone] - after[gone] == 1500
@@ -405,13 +422,13 @@ def test_a_records_document_that_was_removed_on_one_side(clones: Two, memfs: Mem
     ada.git("commit", "--quiet", "--message", "Gone")
     bo.edit('"winner": "h1"', '"winner": "h3"', RESULT)
     bo.pull(ada, code=1)
-    assert memfs(bo, "resolve", "--all").code == 0
+    assert memfs(bo, "team", "conflicts", "resolve", "--all").code == 0
     bo.git("commit", "--quiet", "--no-edit")
-    found = memfs(bo, "resolve", "--json").json["documents"]
+    found = memfs(bo, "team", "conflicts", "--json").json["documents"]
     assert [(one["field"], one["kept"], one["lost"]) for one in found] == [("", "edited", "deleted")]
-    assert memfs(bo, "resolve", found[0]["record"], "--take").code == 0
+    assert memfs(bo, "team", "conflicts", "resolve", found[0]["record"], "--keep", "lost").code == 0
     assert not (bo.root / RESULT).exists()
-    assert memfs(bo, "resolve", "--json").json["waiting"] == 0
+    assert memfs(bo, "team", "conflicts", "--json").json["waiting"] == 0
 
 
 def test_deciding_from_python(clones: Two) -> None:
@@ -507,11 +524,11 @@ def test_the_json_of_a_document_stays_one(clones: Two, memfs: Memfs) -> None:
     for one, name in ((ada, "h2"), (bo, "h3")):
         one.edit('"winner": "h1"', f'"winner": "{name}"', RESULT)
     bo.pull(ada, code=1)
-    assert memfs(bo, "resolve", RESULT).code == 0
+    assert memfs(bo, "team", "conflicts", "resolve", RESULT).code == 0
     assert json.loads(bo.read(RESULT))["winner"] in ("h2", "h3")
-    assert len(memfs(bo, "resolve", "--json").json["spooled"]) == 1
+    assert len(memfs(bo, "team", "conflicts", "--json").json["spooled"]) == 1
     bo.git("commit", "--quiet", "--no-edit")
-    assert len(memfs(bo, "resolve", "--json").json["documents"]) == 1
+    assert len(memfs(bo, "team", "conflicts", "--json").json["documents"]) == 1
     assert bo.clean()
 
 
@@ -539,7 +556,7 @@ def test_both_sides_moved_the_item(clones: Two, memfs: Memfs) -> None:
         other.git("branch", "moved", *(["HEAD^1"] if one is ada else []))
         one.git("fetch", "--quiet", str(other.root), "moved")
         one.git("merge", "--quiet", "--no-edit", "FETCH_HEAD", code=1)
-        assert memfs(one, "resolve", "--all").code == 0
+        assert memfs(one, "team", "conflicts", "resolve", "--all").code == 0
         one.git("commit", "--quiet", "--no-edit")
         assert one.clean()
         assert items_of(one) == [places["bo"]]
@@ -559,8 +576,8 @@ def test_lines_that_crossed_with_the_item_in_two_places(clones: Two, memfs: Memf
         one.edit("- ops", f"- ops\n- {one.root.name}", places[one.root.name])
     bo.pull(ada, code=1)
     assert len(bo.git("status", "--porcelain").out.splitlines()) == 2
-    assert memfs(bo, "resolve", "--json").json["waiting"] == 1
-    assert memfs(bo, "resolve", "--all").code == 0
+    assert memfs(bo, "team", "conflicts", "--json").json["waiting"] == 1
+    assert memfs(bo, "team", "conflicts", "resolve", "--all").code == 0
     bo.git("commit", "--quiet", "--no-edit")
     (place,) = items_of(bo)
     assert place in places.values()
@@ -576,14 +593,14 @@ def test_a_persons_choice_of_the_place_stands(clones: Two, memfs: Memfs) -> None
     bo.pull(ada, code=1)
     bo.write(TEXT.replace("Frankfurt", "Vienna"), places["ada"])
     (bo.root / places["bo"]).unlink()
-    assert memfs(bo, "resolve", "--all", "--json").json["files"][0]["outcome"] == "own"
+    assert memfs(bo, "team", "conflicts", "resolve", "--all", "--json").json["files"][0]["outcome"] == "own"
     assert items_of(bo) == [places["ada"]]
     assert "Vienna" in bo.read(places["ada"])
     bo.git("reset", "--quiet", "--hard")
     bo.pull(ada, code=1)
     for name, place in places.items():
         bo.write(TEXT.replace("Frankfurt", f"Vienna of {name}"), place)
-    assert memfs(bo, "resolve", "--all", "--json").json["files"][0]["outcome"] == "own"
+    assert memfs(bo, "team", "conflicts", "resolve", "--all", "--json").json["files"][0]["outcome"] == "own"
     assert "Vienna of bo" in bo.read(places["bo"])
     assert "merge-" in memfs(bo, "restore", "--displaced").out
 
@@ -596,9 +613,9 @@ def test_what_is_no_file_is_left(clones: Two, memfs: Memfs) -> None:
     ada.commit()
     bo.edit("importance: 2", "importance: 4")
     bo.pull(ada, code=1)
-    listed = memfs(bo, "resolve", "--json").json
+    listed = memfs(bo, "team", "conflicts", "--json").json
     assert (listed["open"], listed["others"]) == ([], 2)
-    assert memfs(bo, "resolve", "--all").code == 0
+    assert memfs(bo, "team", "conflicts", "resolve", "--all").code == 0
     assert bo.git("ls-files", "-u").out
 
 
@@ -610,8 +627,8 @@ def test_resolve_says_who_wrote_which_value_and_when(joining: Two, memfs: Memfs)
     ada.edit("Frankfurt", "Vienna")
     bo.edit("Frankfurt", "Linz")
     bo.pull(ada)
-    told = memfs(bo, "resolve").out
-    (one,) = memfs(bo, "resolve", "--json").json["items"][0]["conflicts"]
+    told = memfs(bo, "team", "conflicts").out
+    (one,) = memfs(bo, "team", "conflicts", "--json").json["items"][0]["conflicts"]
     by = {"Vienna": "Ada", "Linz": "Bo"}
     for word, whose in (("kept", "kept_by"), ("lost", "lost_by")):
         city = next(city for city in by if city in one[word])

@@ -403,11 +403,11 @@ def test_a_range_must_be_there(opened: Open, configured: Keys) -> None:
 def test_the_verb_tells_and_exits(
     opened: Open, configured: Keys, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``memfs verify`` names each commit, and its exit code is for CI (B2)."""
+    """``memfs team verify`` names each commit, and its exit code is for CI (B2)."""
     workspace = opened(history__sign="require")
     commit = write(workspace, "Deploys happen on Tuesdays")
     monkeypatch.chdir(workspace.root)
-    assert run(["verify", f"{commit}~1..{commit}"]) == 0
+    assert run(["team", "verify", f"{commit}~1..{commit}"]) == 0
     assert "good" in capsys.readouterr().out
-    assert run(["verify", "--json"]) == 1  # the workspace's first commit was made before there was a key
+    assert run(["team", "verify", "--json"]) == 1  # the workspace's first commit was made before there was a key
     assert '"unsigned"' in capsys.readouterr().out

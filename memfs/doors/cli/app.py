@@ -92,7 +92,19 @@ FAMILIES: dict[str, Family] = {
             Verb("consolidate", "End a session: keep what matters, clear the rest."),
         ),
     ),
-    "team": Family("Branches, conventions, conflicts and access of a team."),
+    "team": Family(
+        "Branches, conventions, conflicts and access of a team.",
+        (
+            Verb("branch", "Give an agent a branch of its own, and merge or drop it."),
+            Verb("convention", "Propose, accept, retire and share what a team agrees on."),
+            Verb("conflicts", "Show what contradicts or a merge left, and decide about it."),
+            Verb("blame", "Show who taught each field of an item."),
+            Verb("bisect", "Find the commit that broke an answer."),
+            Verb("verify", "Check who signed the commits of the memory."),
+            Verb("agents-md", "Keep what is agreed on in AGENTS.md."),
+            Verb("access", "Show who was given an item, and when."),
+        ),
+    ),
     "state": Family(
         "Iterations, checkpoints and documents of multi-agent runs.",
         (
@@ -131,16 +143,7 @@ FAMILIES: dict[str, Family] = {
 """The groups; one without verbs is not there."""
 
 UNMOVED: tuple[Verb, ...] = (
-    Verb("agents-md", "Keep what is agreed on in AGENTS.md."),
-    Verb("conflicts", "Show what cannot both hold, and decide about it."),
     Verb("private", "Show where your private memory of this project lies."),
-    Verb("blame", "Show who taught each field of an item."),
-    Verb("convention", "Propose, accept, retire and share what a team agrees on."),
-    Verb("branch", "Give an agent a branch of its own, and merge or drop it."),
-    Verb("resolve", "Decide what a merge could not, and finish it."),
-    Verb("served", "Show who was given an item, and when."),
-    Verb("bisect", "Find the commit that broke an answer."),
-    Verb("verify", "Check who signed the commits of the memory."),
     Verb("repair", "Put right what the disk damaged.", "check:repair"),
     Verb("stats", "Count items by type and layer, and what they weigh.", "maintenance:stats"),
     Verb("watch", "Follow changes of the files until interrupted.", "maintenance:watch"),

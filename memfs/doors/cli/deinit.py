@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs import private
-from memfs.doors.cli.agents_md import block_of
 from memfs.doors.cli.command import Invocation, verb
 from memfs.doors.cli.output import clean, count, note, print_json, print_raw, styled
 from memfs.doors.cli.private import counts
+from memfs.doors.cli.team.agents_md import block_of
 from memfs.fs.own_branch import code_trees
 
 if TYPE_CHECKING:

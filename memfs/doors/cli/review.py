@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from memfs.doors.cli.command import Invocation, Unclear, verb
-from memfs.doors.cli.output import note, plain, print_command, print_json, print_text, time_text
+from memfs.doors.cli.command import Invocation, Unclear, verb, wants_json
+from memfs.doors.cli.output import MERGE, TEXT_ONLY, Block, Command, note, print_text
 
 if TYPE_CHECKING:
     from memfs.errors import WorkspaceNotFound
@@ -22,8 +23,42 @@ _TEMPLATES = {"github": "github-workflow.yml", "pre-commit": "pre-commit-hook", 
 _SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
+@dataclass(frozen=True, slots=True)
+class ReviewedChange:
+    """What a change does to memory.
+
+    Attributes:
+        failed: whether something stands against it.
+        summary: that in a sentence.
+        report: all of it; its fields stand beside the others.
+        strict: whether warnings fail, too.
+        form: how it is shown.
+    """
+
+    failed: bool
+    summary: str
+    report: Report = field(metadata=MERGE)
+    strict: bool = field(metadata=TEXT_ONLY)
+    form: str = field(metadata=TEXT_ONLY)
+
+    @property
+    def exit_code(self) -> int:
+        """1 where errors were found, or warnings that are to fail."""
+        return int(self.report.failed(strict=self.strict))
+
+
+def _text(reviewed: ReviewedChange) -> Iterator[Block | Command]:
+    from memfs.team.review_text import commands, markdown
+
+    if reviewed.form == "github":
+        yield from map(Command, commands(reviewed.report))
+    else:
+        yield Block(markdown(reviewed.report).rstrip("\n"))
+
+
 @verb(
     "review",
+    text=_text,
     example=(
         "memfs review main..HEAD\nmemfs review origin/tune\nmemfs review --staged --strict\n"
         "memfs review origin/main..HEAD --format github\n"
@@ -35,25 +70,17 @@ _SUMMARY = "GITHUB_STEP_SUMMARY"
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["markdown", "json", "github"]),
+    type=click.Choice(["markdown", "github"]),
     default="markdown",
     show_default=True,
-    help="Markdown to read, JSON for programs, or workflow commands for GitHub.",
+    help="Markdown to read, or workflow commands for GitHub, whose summary gets the Markdown.",
 )
 @click.option("--strict", is_flag=True, help="Let warnings fail, too.")
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the report to this file.")
 @click.option("--template", type=click.Choice(sorted(_TEMPLATES)), help="Only print a file that makes use of this.")
 @click.pass_context
 def review(
-    ctx: click.Context,
-    revisions: str | None,
-    staged: bool,
-    form: str,
-    strict: bool,
-    output: Path | None,
-    template: str | None,
-    as_json: bool,
-) -> int:
+    ctx: click.Context, revisions: str | None, staged: bool, form: str, strict: bool, template: str | None
+) -> ReviewedChange | None:
     """Report what a change does to memory: what comes, changes and goes, and what is wrong with it.
 
     BASE..HEAD is compared as a pull request is: from the commit that both began with. A single branch or commit is the
@@ -64,15 +91,17 @@ def review(
         from memfs.resources import template_text  # wanted once in a workspace's life
 
         print_text(template_text(_TEMPLATES[template]).removesuffix("\n"))
-        return 0
+        return None
     if staged and revisions:
         raise Unclear("what is staged has no range", "leave out either --staged or BASE..HEAD")
+    from memfs.team.review_text import markdown, summary
+
     report = _reviewed(ctx, revisions or "", staged)
-    form = "json" if as_json else form
-    if staged and report.empty and form == "markdown" and output is None:
-        return 0  # a hook runs with every commit
-    _print(report, form, output)
-    return int(report.failed(strict=strict))
+    if staged and report.empty and form == "markdown" and not wants_json(ctx):
+        return None  # a hook runs with every commit
+    if form == "github" and (page := os.environ.get(_SUMMARY)):
+        _append(Path(page), markdown(report))
+    return ReviewedChange(report.failed(), summary(report), report, strict, form)
 
 
 def _reviewed(ctx: click.Context, revisions: str, staged: bool) -> Report:
@@ -141,58 +170,9 @@ def _repository(root: Path) -> Iterator[Repository]:
         yield found
 
 
-def _print(report: Report, form: str, output: Path | None) -> None:
-    from memfs.team.review_text import commands, markdown
-
-    if form == "github":
-        for line in commands(report):
-            print_command(line)
-        output = output or (Path(named) if (named := os.environ.get(_SUMMARY)) else None)
-        if output is not None:
-            _append(output, markdown(report))
-    elif output is not None:
-        _write(output, report, form)
-    elif form == "json":
-        print_json(report_json(report))
-    else:
-        print_text(markdown(report).rstrip("\n"))
-
-
 def _append(output: Path, text: str) -> None:
     try:
         with output.open("a", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
         note(f"the summary was not written: {error.strerror}")
-
-
-def _write(output: Path, report: Report, form: str) -> None:
-    import json
-
-    from memfs.errors import StorageIO
-    from memfs.team.review_text import markdown
-
-    text = json.dumps(report_json(report), indent=2) + "\n" if form == "json" else markdown(report)
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        hint = "name another file with --output"
-        raise StorageIO(f"the report cannot be written: {error.strerror}", path=str(output), hint=hint) from error
-
-
-def report_json(report: Report) -> dict[str, Any]:
-    """A report as scripts read it."""
-    from memfs.team.review_text import summary
-
-    facts = _values(report)
-    return {"failed": report.failed(), "summary": summary(report), **facts}
-
-
-def _values(value: Any) -> Any:
-    if hasattr(type(value), "__dataclass_fields__"):
-        return {name: _values(getattr(value, name)) for name in type(value).__dataclass_fields__}
-    if isinstance(value, tuple | list):
-        return [_values(part) for part in value]
-    if hasattr(value, "isoformat"):
-        return time_text(value)
-    return plain(value)

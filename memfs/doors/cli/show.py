@@ -68,7 +68,7 @@ def _text(shown: ShownItem) -> Iterator[Any]:
         yield Note("the file is invalid at present; this is its last good version")
         yield shown.error
     for name in shown.contradicts:
-        yield Note(f"contradicts {name}, or is contradicted by it; 'memfs conflicts' asks which one holds")
+        yield Note(f"contradicts {name}, or is contradicted by it; 'memfs team conflicts' asks which one holds")
 
 
 def _item_text(item: MemoryItem) -> Iterator[Any]:

@@ -24,10 +24,10 @@ from memfs.doors.cli.output import (
     styled,
 )
 from memfs.doors.cli.private import private_facts, private_row
-from memfs.doors.cli.resolve import merges_facts, merges_row
 from memfs.doors.cli.semantic import semantic_facts, semantic_row
 from memfs.doors.cli.state.checkpoint import checkpoint_facts, checkpoint_row
 from memfs.doors.cli.summary import knowledge_facts, knowledge_rows, states_facts, states_row
+from memfs.doors.cli.team.conflicts import merges_facts, merges_row
 from memfs.doors.cli.trust import status_facts, status_row
 from memfs.settings import BUILT_IN_SOURCES
 from memfs.watch import watch_facts
@@ -78,7 +78,7 @@ def delivery_row(facts: Mapping[str, Any]) -> dict[str, str]:
     if failing:
         told.append(f"{'; '.join(failing)} (memfs admin plugins check)")
     if found["conflicts"]:
-        told.append(f"{count(found['conflicts'], 'conflict')} to decide (memfs conflicts)")
+        told.append(f"{count(found['conflicts'], 'conflict')} to decide (memfs team conflicts)")
     return {"delivery": "; ".join(told)}
 
 

@@ -94,7 +94,9 @@ def knowledge_rows(facts: Mapping[str, Any]) -> dict[str, str]:
         rows["used most"] = _listed(f"{one['text']} ({count(one['uses'], 'time')})" for one in used)
     if against := known["contradicting"]:
         said = _listed(one["text"] for one in against[:_NAMED])
-        rows["disputed"] = f"{said}; 'memfs conflicts' names {'them' if len(against) > 1 else 'it'} and what they deny"
+        rows["disputed"] = (
+            f"{said}; 'memfs team conflicts' names {'them' if len(against) > 1 else 'it'} and what they deny"
+        )
     return rows
 
 

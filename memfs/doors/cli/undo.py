@@ -62,7 +62,7 @@ def _text(report: UndoReport) -> Iterator[str | Note]:
     for left in done.left:
         yield f"Left alone {clean(left.path)}: {clean(left.reason)}"
     if done.handed_out:
-        yield Note(f"since then {count(done.handed_out, 'answer')} gave it out: 'memfs served ID' shows to whom")
+        yield Note(f"since then {count(done.handed_out, 'answer')} gave it out: 'memfs team access ID' shows to whom")
     if done.already:
         yield Note(_taken_back(done))
     if any(not clash.field and clash.undone == "removed" for clash in done.conflicts):
@@ -129,7 +129,7 @@ def undo(
         signed = Origin(agent=by) if by else None
         done = workspace.teams.undo.run(chosen, message=message, dry_run=dry_run, by=signed)
     if not (done.files or done.left):
-        hint = "nothing that is checked out here was written so; 'memfs blame ID' names agents and sessions"
+        hint = "nothing that is checked out here was written so; 'memfs team blame ID' names agents and sessions"
         if done.already:
             hint = f"{_taken_back(done)}; 'memfs undo --commit REV' of the commit that did so brings it back"
         raise HistoryUnavailable("nothing to undo", hint=hint)

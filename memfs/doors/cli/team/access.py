@@ -1,0 +1,129 @@
+"""``access``: show who was given an item, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from memfs.doors.cli.command import complete_ids, opened, verb
+from memfs.doors.cli.filters import when
+from memfs.doors.cli.options import named
+from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Table, count, one_line
+
+if TYPE_CHECKING:
+    from memfs.store.access_log import AccessRecord
+
+_SHORT = 10
+_IDS_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ServedItem:
+    """An item that was handed out.
+
+    Attributes:
+        id: its id.
+        blob: git's id of the version; "" where that is not known.
+    """
+
+    id: str
+    blob: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServedAnswer:
+    """Items that were handed out together.
+
+    Attributes:
+        time: when.
+        way: `recall`, `automatic`, `triggered` or `read`.
+        door: what they went through, such as `cli`, `mcp`, `hook` or `python`.
+        agent: which agent was given them; "" where nobody said.
+        session: in which session.
+        commit: the last commit then.
+        items: what was handed out.
+        question: what was asked, where `served.questions` is true.
+    """
+
+    time: datetime
+    way: str
+    door: str
+    agent: str
+    session: str
+    commit: str
+    items: tuple[ServedItem, ...]
+    question: str = field(default="", metadata=OMIT)
+
+    @classmethod
+    def of(cls, row: AccessRecord) -> ServedAnswer:
+        """What the record says."""
+        items = tuple(ServedItem(*pair) for pair in row.items)
+        return cls(row.time, row.way, row.door, row.agent, row.session, row.commit, items, row.question)
+
+    def row(self) -> tuple[str, ...]:
+        """Its row in a table."""
+        who = ", ".join(filter(None, (self.agent, f"session {self.session}" if self.session else "")))
+        more = f" and {len(self.items) - _IDS_SHOWN} more" if len(self.items) > _IDS_SHOWN else ""
+        ids = ", ".join(one.id for one in self.items[:_IDS_SHOWN]) + more
+        asked = f' for "{one_line(self.question, 60)}"' if self.question else ""
+        return f"{self.time:%Y-%m-%d %H:%M:%S}", self.way, self.door, who, self.commit[:_SHORT], f"{ids}{asked}"
+
+
+@dataclass(frozen=True, slots=True)
+class AccessReport:
+    """What was handed out, and to whom.
+
+    Attributes:
+        served: the answers, newest first.
+        total: how many there are without --limit.
+        kept: whether it is written down at all (`served.log`).
+        problem: what is wrong with the record.
+    """
+
+    served: tuple[ServedAnswer, ...]
+    total: int
+    kept: bool
+    problem: str = field(default="", metadata=TEXT_ONLY)
+
+
+def _text(found: AccessReport) -> Iterator[Table | Note]:
+    yield Table([row.row() for row in found.served], dim=(0,))
+    if not found.total:
+        yield Note(
+            "nothing on record was handed out" if found.kept else "'served.log' is false: nothing is written down"
+        )
+    elif (older := found.total - len(found.served)) > 0:
+        yield Note(f"{count(older, 'older line')} more (--limit)")
+    if found.problem:
+        yield Note(found.problem)
+
+
+@verb(
+    "access",
+    text=_text,
+    example="memfs team access\nmemfs team access use-postgresql-for-transactions-7h2k9q --since 7d\n"
+    "memfs team access --agent coder --json",
+)
+@click.argument("id", required=False, metavar="[ID]", shell_complete=complete_ids)
+@click.option("--agent", default="", metavar="NAME", help="Only what this agent was given.")
+@click.option("--session", default="", metavar="NAME", help="Only what this session was given.")
+@click.option("--since", metavar="WHEN", help="Not before this date, time or age: 2026-03-01, 7d, '2 days ago'.")
+@click.option(
+    "-n", "--limit", type=click.IntRange(1), default=50, show_default=True, help="At most this many, newest first."
+)
+@click.pass_context
+def access(ctx: click.Context, id: str | None, agent: str, session: str, since: str | None, limit: int) -> AccessReport:
+    """Show which items were handed out, when, through which door and to whom; with ID, only when that one was.
+
+    The record is this machine's own, private and bounded: 'served.days' and 'served.megabytes' say how much is kept.
+    """
+    with opened(ctx) as workspace:
+        wanted = [named(workspace, id) or id] if id else []
+        log = workspace.usage.served
+        rows = log.find(wanted, agent=agent, session=session, since=when(since, "since"))
+        kept = workspace.settings.served.log
+    return AccessReport(tuple(map(ServedAnswer.of, rows[:limit])), len(rows), kept, log.problem)

@@ -1,0 +1,170 @@
+"""``bisect``: find the commit that broke an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import click
+
+from memfs.doors.cli.answer_diff import head_line, remarks, whose
+from memfs.doors.cli.command import Unclear, opened, verb
+from memfs.doors.cli.output import TEXT_ONLY, Note, clean, count, note, styled
+from memfs.model.query import MOST
+
+if TYPE_CHECKING:
+    from memfs.git.log import Revision
+    from memfs.team.bisect import BisectResult
+
+_SHOWN = 20
+_COLOURS = {"added": "green", "changed": "yellow", "removed": "red"}
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedPath:
+    """A file that the commit changed, against its first parent.
+
+    Attributes:
+        what: `added`, `changed` or `removed`.
+        path: the file.
+    """
+
+    what: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedExpectation:
+    """An expectation, and what its question brought.
+
+    Attributes:
+        expect: the expectation as it was written.
+        broken: whether this commit broke it.
+        before: ids of the answer before the commit.
+        after: ids of the answer since.
+    """
+
+    expect: str
+    broken: bool
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenAnswer:
+    """The commit that broke an answer.
+
+    Attributes:
+        good: the commit at which every expectation was met.
+        bad: the one at which one is not.
+        steps: how many commits were asked.
+        commit: the commit that broke it.
+        agent: whose it is.
+        session: of which session.
+        source: through which door it was written.
+        or_earlier: commits right before it that cannot be read: one of them may have done it.
+        brought: of a merge, the commits of the line that it joined and on which the expectation was never met.
+        changes: the files that it changed.
+        expectations: what was expected, and what came.
+        found: all of it.
+    """
+
+    good: str
+    bad: str
+    steps: int
+    commit: Revision
+    agent: str
+    session: str
+    source: str
+    or_earlier: tuple[str, ...]
+    brought: tuple[Revision, ...]
+    changes: tuple[ChangedPath, ...]
+    expectations: tuple[CheckedExpectation, ...]
+    found: BisectResult = field(metadata=TEXT_ONLY)
+
+    @classmethod
+    def of(cls, found: BisectResult) -> BrokenAnswer:
+        """What was found."""
+        culprit = found.culprit
+        return cls(
+            good=found.good,
+            bad=found.bad,
+            steps=culprit.steps,
+            commit=culprit.revision,
+            agent=", ".join(culprit.agents),
+            session=", ".join(culprit.sessions),
+            source=", ".join(culprit.sources),
+            or_earlier=tuple(culprit.or_earlier),
+            brought=tuple(culprit.brought),
+            changes=tuple(ChangedPath(*pair) for pair in found.changes),
+            expectations=tuple(
+                CheckedExpectation(str(one.expectation), one.broken, one.before, one.after) for one in found.answers
+            ),
+            found=found,
+        )
+
+
+def _text(broken: BrokenAnswer) -> Iterator[str | Note]:
+    culprit = broken.found.culprit
+    yield f"{styled('broken by', fg='red')} {head_line(broken.commit)}"
+    for line in filter(None, (whose(culprit), *remarks(culprit))):
+        yield f"  {line}"
+    for one in broken.expectations:
+        if one.broken:
+            yield f"  {clean(one.expect)}"
+            yield f"    before  {_listed(one.before)}"
+            yield f"    after   {_listed(one.after)}"
+    for change in broken.changes[:_SHOWN]:
+        yield f"  {styled(f'{change.what:<7}', fg=_COLOURS[change.what])} {clean(change.path)}"
+    if (more := len(broken.changes) - _SHOWN) > 0:
+        yield f"  and {count(more, 'more file')}"
+    name = broken.commit.short
+    yield Note(f"'memfs diff {name}^ {name}' shows the change, 'memfs undo --commit {name}' takes it back")
+    yield from map(Note, broken.found.notes)
+
+
+def _listed(ids: tuple[str, ...]) -> str:
+    return clean(", ".join(ids[:5])) + (" ..." if len(ids) > 5 else "") if ids else "nothing"
+
+
+@verb(
+    "bisect",
+    text=_text,
+    example='memfs team bisect --good v1.0 --expect "which database => use-postgresql"\n'
+    'memfs team bisect --good "3 weeks ago" --bad HEAD --expect "deploy => deploy-by-tag" --limit 3\n'
+    'memfs team bisect --good HEAD~40 --expect "tabs or spaces => !use-tabs" --json',
+)
+@click.option("--good", required=True, metavar="REV", help="A commit, tag or date at which every expectation was met.")
+@click.option("--bad", default="HEAD", show_default=True, metavar="REV", help="One at which an expectation is not met.")
+@click.option(
+    "--expect",
+    "expected",
+    multiple=True,
+    required=True,
+    metavar="'QUERY => ID'",
+    help="The item that a question brings; '=> !ID': must not bring. May be repeated.",
+)
+@click.option("-n", "--limit", type=click.IntRange(1, MOST), help="Among so many hits; 'recall.limit' by default.")
+@click.pass_context
+def bisect(ctx: click.Context, good: str, bad: str, expected: tuple[str, ...], limit: int | None) -> BrokenAnswer:
+    """Find the commit that broke an answer, and say whose it is.
+
+    Both ends are asked first; then the commits between them that changed the memory are halved, each asked with the
+    full ranking as it was. Commits that cannot be read are passed over. Nothing is checked out or changed. Exit code
+    1: an end is not what it is said to be.
+    """
+    from memfs.errors import QueryInvalid  # --help does without these
+    from memfs.model import Query
+    from memfs.team.bisect import Expectation
+
+    def tell(left: int, steps: int) -> None:
+        note(f"{count(left, 'commit')} left, about {count(steps, 'step')}")
+
+    with opened(ctx) as workspace:
+        asked = Query(limit=limit or workspace.settings.recall.limit)
+        try:
+            expectations = [Expectation.read(text, asked) for text in expected]
+        except QueryInvalid as error:
+            raise Unclear.of(error, "--expect") from error
+        return BrokenAnswer.of(workspace.teams.bisect.find(expectations, good, bad, tell))

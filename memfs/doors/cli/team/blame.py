@@ -1,0 +1,124 @@
+"""``blame``: show who taught each field of an item, or wrote each line of its file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from memfs.doors.cli.command import Unclear, complete_ids, opened, verb
+from memfs.doors.cli.options import named
+from memfs.doors.cli.output import OMIT, clean, one_line, readable, styled, width
+
+if TYPE_CHECKING:
+    from memfs.git.blame import BlameLine
+    from memfs.team.blame import LearnedFrom
+
+_SHORT = 10
+_WAITING = {"memfs": "not committed", "hand": "by hand"}
+_LEAST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class BlamedLine:
+    """A line of a file, and the commit that wrote it.
+
+    Attributes:
+        line: its number, from 1.
+        text: what it says.
+        commit: the commit.
+        author: who made that.
+        time: when.
+        subject: the commit's sentence.
+        trailers: the commit's trailers, by name.
+    """
+
+    line: int
+    text: str
+    commit: str
+    author: str
+    time: datetime
+    subject: str
+    trailers: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def of(cls, row: BlameLine) -> BlamedLine:
+        """The line with its commit."""
+        made = row.revision
+        return cls(row.line, row.text, made.commit, made.author, made.time, made.subject, made.trailers)
+
+
+@dataclass(frozen=True, slots=True)
+class BlameReport:
+    """Who taught an item.
+
+    Attributes:
+        fields: each field and where it comes from; each element of a list stands for itself.
+        lines: each line of the file and its commit, with --lines instead of the fields.
+    """
+
+    fields: tuple[LearnedFrom, ...] = field(default=(), metadata=OMIT)
+    lines: tuple[BlamedLine, ...] = field(default=(), metadata=OMIT)
+
+
+def _text(found: BlameReport) -> Iterator[str]:
+    authors = max((len(clean(row.author)) for row in found.lines), default=0)
+    for row in found.lines:
+        made = styled(f"{row.time:%Y-%m-%d}", dim=True)
+        who = clean(row.author).ljust(authors)
+        yield f"{styled(row.commit[:_SHORT], fg='yellow')} {made} {who} {row.line:>4}  {clean(row.text)}"
+    yield from _fields_text(found.fields)
+
+
+def _fields_text(taught: Sequence[LearnedFrom]) -> Iterator[str]:
+    rows = [(one.commit[:_SHORT] or _WAITING[one.waiting], _day(one), written_by(one), one) for one in taught]
+    commits = max((len(commit) for commit, *_ in rows), default=0)
+    names = max((len(who) for _, _, who, _ in rows), default=0)
+    for commit, day, who, one in rows:
+        head = f"{commit.ljust(commits)} {day} {who.ljust(names)}  {clean(one.field)}: "
+        room = max(width() - len(head), _LEAST) if width() else 0
+        place = f"{styled(commit.ljust(commits), fg='yellow')} {styled(day, dim=True)} {who.ljust(names)}"
+        yield f"{place}  {styled(clean(one.field), bold=True)}: {one_line(readable(one.value), room)}"
+
+
+def _day(one: LearnedFrom) -> str:
+    return f"{one.time:%Y-%m-%d}" if one.time is not None else " " * 10
+
+
+def written_by(one: LearnedFrom) -> str:
+    """Who wrote it, in the fewest words: the agent with its session, else the author; then door and tool."""
+    who = one.agent or one.author
+    session = f"session {one.session}" if one.session else ""
+    through = f"via {one.source}" if one.source else ""
+    tool = f"with {one.tool}" if one.tool and one.tool != one.source else ""
+    return one_line(", ".join(filter(None, (who, session, through, tool))))
+
+
+@verb(
+    "blame",
+    text=_text,
+    example="memfs team blame use-postgresql-for-transactions-7h2k9q\n"
+    "memfs team blame use-postgresql title --as-of 2026-03-01\n"
+    "memfs team blame use-postgresql --lines",
+)
+@click.argument("id", metavar="ID|PATH", shell_complete=complete_ids)
+@click.argument("field", required=False, default="", metavar="[FIELD]")
+@click.option("--as-of", "as_of", metavar="REV", help="The version at this revision or date.")
+@click.option("--lines", "by_line", is_flag=True, help="By the lines of the file instead of its fields.")
+@click.pass_context
+def blame(ctx: click.Context, id: str, field: str, as_of: str | None, by_line: bool) -> BlameReport:
+    """Show for each field of an item which commit brought it, when, and who: agent, session, door and tool.
+
+    Each element of a list stands for itself. With FIELD only that one and what is below it, such as content, tags or
+    origin. Without --as-of, what waits for its commit and edits by hand are told as such.
+    """
+    if by_line and field:
+        raise Unclear("--lines shows the whole file", "give a field or --lines")
+    with opened(ctx) as workspace:
+        target = named(workspace, id) or id
+        if by_line:
+            return BlameReport(lines=tuple(map(BlamedLine.of, workspace.history.blame(target, as_of or "HEAD"))))
+        return BlameReport(fields=tuple(workspace.teams.blame.fields(target, field, as_of)))

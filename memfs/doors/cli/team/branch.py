@@ -1,0 +1,259 @@
+"""``branch``: give an agent a branch of its own, merge it, drop it, or quarantine it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memfs.doors.cli.command import Actions, opened, verb
+from memfs.doors.cli.output import MERGE, TEXT_ONLY, Note, Table, clean, count, merge, readable, styled
+
+if TYPE_CHECKING:
+    from memfs.team.branches import Branch, BranchMerge, DroppedBranch
+    from memfs.team.history_merge import MergeResult
+
+_SHOWN = 20
+
+
+def _name(function: Callable[..., Any]) -> Callable[..., Any]:
+    return click.argument("name", metavar="NAME")(function)
+
+
+_dry_run = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+
+
+@dataclass(frozen=True, slots=True)
+class BranchState:
+    """One branch.
+
+    Attributes:
+        state: how it stands.
+    """
+
+    state: Branch = field(metadata=MERGE)
+
+
+# -- list ---------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class BranchList:
+    """The branches of agents.
+
+    Attributes:
+        branches: each branch, and how it stands.
+    """
+
+    branches: tuple[Branch, ...]
+
+
+def _list_text(found: BranchList) -> Iterator[Table | Note]:
+    rows = [(one.name, one.agent, _standing(one), str(one.folder or "")) for one in found.branches]
+    yield Table(rows, dim=(1, 3))
+    if not rows:
+        yield Note("no branches; memfs team branch start NAME makes one")
+
+
+def _standing(one: Branch) -> str:
+    words = [f"{count(one.ahead, 'commit')} to merge"] if one.ahead else []
+    if not one.commit:
+        words = ["gone"]
+    elif not words and not one.waiting:
+        words = ["nothing to merge"]
+    if one.waiting:
+        words.append(f"{count(one.waiting, 'write')} not committed")
+    if not one.ready:
+        words.append("not complete: start it again")
+    if one.quarantined:
+        words.insert(0, f"quarantined{': ' + one.reason if one.reason else ''}")
+    return ", ".join(words)
+
+
+@verb("list", text=_list_text, example="memfs team branch list")
+@click.pass_context
+def _list(ctx: click.Context) -> BranchList:
+    """Show how each branch stands."""
+    with opened(ctx) as workspace:
+        return BranchList(tuple(workspace.teams.branches.list()))
+
+
+# -- start --------------------------------------------------------------------------------------------------------
+def _start_text(made: BranchState) -> Iterator[str | Note]:
+    one = made.state
+    yield f"Started {styled(one.branch, fg='green', bold=True)} at {one.commit[:12]}"
+    yield f"export MEMFS_WORKSPACE={shlex.quote(str(one.folder))}"
+    yield Note(f"whatever is written there goes to that branch; 'memfs team branch merge {one.name}' brings it here")
+
+
+@verb("start", text=_start_text, example="memfs team branch start refactoring --agent coder")
+@_name
+@click.option("--agent", metavar="NAME", default="", help="Whose branch it is; what names nobody there is its.")
+@click.option("--at", metavar="FOLDER", type=click.Path(), help="Where it works; beside this one if not.")
+@click.pass_context
+def _start(ctx: click.Context, name: str, agent: str, at: str | None) -> BranchState:
+    """Make a branch, and a folder to work on it.
+
+    Nothing but the memory lies there; what MEMFS_WORKSPACE is to be set to is printed.
+    """
+    with opened(ctx) as workspace:
+        return BranchState(workspace.teams.branches.start(name, agent=agent, folder=at))
+
+
+# -- merge --------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class MergedBranch:
+    """What a merge of a branch did, or would do.
+
+    Attributes:
+        branch: the branch, as git names it.
+        joined: what the merge did.
+        edited: files that were changed there by hand and are not committed: they were left out.
+        alive: ids of the processes that still work there.
+        uncommitted: of a dry run, how many writes wait there and would be merged, too.
+        dry_run: whether nothing was done.
+        name: the branch as it was asked for.
+        merge: all of it.
+    """
+
+    branch: str
+    joined: MergeResult = field(metadata=merge("commit forward changed conflicts waiting"))
+    edited: tuple[str, ...]
+    alive: tuple[int, ...]
+    uncommitted: int
+    dry_run: bool
+    name: str = field(metadata=TEXT_ONLY)
+    merge: BranchMerge = field(metadata=TEXT_ONLY)
+
+
+def _merge_text(done: MergedBranch) -> Iterator[str | Note]:
+    joined, name = done.joined, clean(done.name)
+    if done.uncommitted:
+        them = "it" if done.uncommitted == 1 else "them"
+        yield f"Would first commit {count(done.uncommitted, 'write')} made there, and merge {them}, too"
+    if joined.nothing and not done.uncommitted:
+        yield f"Nothing to merge from {name}"
+    elif not joined.nothing:
+        yield f"{'Would merge' if done.dry_run else 'Merged'} {styled(name, fg='green', bold=True)}"
+    for path in joined.changed[:_SHOWN]:
+        yield f"    {clean(path)}"
+    if (more := len(joined.changed) - _SHOWN) > 0:
+        yield styled(f"    and {count(more, 'more file')}", dim=True)
+    for one in joined.conflicts:
+        kept, lost = readable(one.kept), readable(one.lost)
+        yield Note(f"{one.path}: {f'{one.field}: ' if one.field else ''}both changed it; kept {kept}, lost {lost}")
+    if joined.conflicts:
+        yield Note("'memfs team conflicts' shows what both changed, and decides")
+    if joined.waiting:
+        yield Note(f"merged; the commit waits: {joined.waiting}")
+    for path in done.edited:
+        yield Note(f"{path} was edited there by hand and is not committed: it was left out")
+    for number, program in done.merge.alive:
+        yield Note(f"{program} (process {number}) still works there; what it writes from now on is not merged yet")
+
+
+@verb(
+    "merge",
+    text=_merge_text,
+    example="memfs team branch merge refactoring --dry-run\nmemfs team branch merge refactoring",
+)
+@_name
+@click.option("-m", "--message", metavar="TEXT", default="", help="The commit's message.")
+@_dry_run
+@click.pass_context
+def _merge(ctx: click.Context, name: str, message: str, dry_run: bool) -> MergedBranch:
+    """Join what was written there with what is here.
+
+    The branch that is checked out here gets it, field by field. What waits there is committed first.
+    """
+    with opened(ctx) as workspace:
+        done = workspace.teams.branches.merge(name, message=message, dry_run=dry_run)
+    alive = tuple(number for number, _ in done.alive)
+    return MergedBranch(done.branch, done.joined, done.edited, alive, done.uncommitted, dry_run, name, done)
+
+
+# -- drop ---------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class BranchDrop:
+    """What became of a branch that was dropped.
+
+    Attributes:
+        dropped: what it was, and what is left of it.
+        dry_run: whether nothing was done.
+    """
+
+    dropped: DroppedBranch = field(metadata=MERGE)
+    dry_run: bool
+
+
+def _drop_text(done: BranchDrop) -> Iterator[str | Note]:
+    dropped, stays = done.dropped, "would stay" if done.dry_run else "stays"
+    name = styled(dropped.branch.removeprefix("refs/heads/"), fg="yellow", bold=True)
+    yield f"{'Would drop' if done.dry_run else 'Dropped'} {name}"
+    if dropped.rescue:
+        yield f"  what was not merged {stays} as {clean(dropped.rescue)}"
+    for path in dropped.left[:_SHOWN]:
+        yield Note(f"{path} stays in {dropped.folder}: it is not committed, or no memory")
+
+
+@verb("drop", text=_drop_text, example="memfs team branch drop refactoring")
+@_name
+@click.option("--force", is_flag=True, help="Even if it was not merged; a rescue ref keeps it.")
+@_dry_run
+@click.pass_context
+def _drop(ctx: click.Context, name: str, force: bool, dry_run: bool) -> BranchDrop:
+    """Take branch and folder away, if nothing is lost by that."""
+    with opened(ctx) as workspace:
+        return BranchDrop(workspace.teams.branches.drop(name, force=force, dry_run=dry_run), dry_run)
+
+
+# -- quarantine, release ------------------------------------------------------------------------------------------
+def _quarantine_text(kept: BranchState) -> Iterator[str | Note]:
+    one = kept.state
+    yield f"{'Quarantined' if one.quarantined else 'Released'} {styled(one.branch, fg='yellow', bold=True)}"
+    if one.quarantined and one.commit and not one.ahead:
+        hint = f"memfs undo --agent {one.agent}" if one.agent else "memfs undo"
+        yield Note(f"what it wrote is merged already, and is still read here; '{hint}' takes it back")
+
+
+@verb(
+    "quarantine",
+    text=_quarantine_text,
+    example='memfs team branch quarantine refactoring --reason "it believed a web page"',
+)
+@_name
+@click.option("--reason", metavar="TEXT", default="", help="Why, for those who ask.")
+@click.pass_context
+def _quarantine(ctx: click.Context, name: str, reason: str) -> BranchState:
+    """Let nobody be given memory from it.
+
+    It reaches no recall, no prompt and no merge, until it is released. 'show', 'log', 'diff' and
+    'review' still look at it.
+    """
+    with opened(ctx) as workspace:
+        return BranchState(workspace.teams.branches.quarantine(name, reason))
+
+
+@verb("release", text=_quarantine_text, example="memfs team branch release refactoring")
+@_name
+@click.pass_context
+def _release(ctx: click.Context, name: str) -> BranchState:
+    """Let a quarantined branch be read again."""
+    with opened(ctx) as workspace:
+        return BranchState(workspace.teams.branches.release(name))
+
+
+branch = Actions(
+    "branch",
+    _list,
+    _start,
+    _merge,
+    _drop,
+    _quarantine,
+    _release,
+    help="""Give an agent a branch with a folder of its own, merge or drop it, or let nobody read from it.
+
+    NAME is the branch memfs/NAME, or with a slash the name as it stands. Exit code 1: it was refused, and the message
+    names all that stands in the way.""",
+)

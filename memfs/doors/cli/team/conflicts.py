@@ -1,0 +1,619 @@
+"""``conflicts``: what contradicts, what merges left undecided, and decisions about both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memfs.doors.cli.command import Actions, Unclear, complete_ids, opened, verb
+from memfs.doors.cli.commit_report import SOURCE, land
+from memfs.doors.cli.filters import AsOf, as_of, past_at, revision_of
+from memfs.doors.cli.output import (
+    OMIT,
+    TEXT_ONLY,
+    Note,
+    clean,
+    count,
+    day,
+    merge,
+    one_line,
+    progress,
+    readable,
+    styled,
+    time_text,
+    width,
+)
+from memfs.doors.cli.team.blame import written_by
+from memfs.errors import MemfsError
+from memfs.model.conflict import DocumentClash
+
+if TYPE_CHECKING:
+    from memfs.model import MemoryItem, RecordedConflict
+    from memfs.model.conflict import Decision, Disagreement
+    from memfs.team.blame import LearnedFrom
+    from memfs.team.decisions import DecisionResult
+    from memfs.team.open_merges import MergeOutcome, Side
+    from memfs.team.resolve import OpenConflicts
+    from memfs.workspace import Workspace
+
+_ENDINGS = {
+    "MERGE_HEAD": "git commit",
+    "CHERRY_PICK_HEAD": "git cherry-pick --continue",
+    "REVERT_HEAD": "git revert --continue",
+    "REBASE_HEAD": "git rebase --continue",
+}
+_SHORT = 10
+_LONGEST = 200
+_SIDES = ("ours", "theirs")
+_VALUES = ("kept", "lost")
+
+
+# -- list ---------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class ContradictingItem:
+    """One of two memories that cannot both hold.
+
+    Attributes:
+        item: its fields.
+    """
+
+    item: MemoryItem = field(metadata=merge("id type title content trust timestamp path sha256"))
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """Two memories that cannot both hold.
+
+    Attributes:
+        ids: their ids.
+        reason: why they cannot.
+        linked: whether a link says so.
+        anew: whether they were decided about before, and edited since.
+        items: the two.
+    """
+
+    ids: tuple[str, ...]
+    reason: str
+    linked: bool
+    anew: bool
+    items: tuple[ContradictingItem, ...]
+
+    @classmethod
+    def of(cls, one: Disagreement) -> Contradiction:
+        """The two of a disagreement."""
+        return cls(one.ids, one.reason, one.linked, one.anew, tuple(map(ContradictingItem, (one.one, one.other))))
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFile:
+    """A file of which git has several versions.
+
+    Attributes:
+        path: the file.
+        what: what happened to it, in words.
+    """
+
+    path: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class ValueWriter:
+    """Who wrote a value.
+
+    Attributes:
+        author: who made the commit.
+        agent: which agent wrote it.
+        session: in which session.
+        time: when.
+        commit: the commit; "" while it waits for one.
+        told: all that in words.
+    """
+
+    author: str
+    agent: str
+    session: str
+    time: datetime | None
+    commit: str
+    told: str = field(metadata=TEXT_ONLY)
+
+    @classmethod
+    def of(cls, one: LearnedFrom | None) -> ValueWriter | None:
+        """Who it was; None where the history does not tell."""
+        if one is None:
+            return None
+        parts = (written_by(one), time_text(one.time), one.commit[:_SHORT] or "not committed")
+        return cls(one.author, one.agent, one.session, one.time, one.commit, ", ".join(filter(None, parts)))
+
+
+@dataclass(frozen=True, slots=True)
+class MergedField:
+    """A field that two branches changed to different values.
+
+    Attributes:
+        conflict: the conflict as the item has it.
+        kept_by: who wrote the value that stands; null where the history does not tell.
+        lost_by: who wrote the other one.
+    """
+
+    conflict: RecordedConflict = field(metadata=merge("field kept lost lost_sha256 part by time"))
+    kept_by: ValueWriter | None
+    lost_by: ValueWriter | None
+
+
+@dataclass(frozen=True, slots=True)
+class MergedItem:
+    """An item that carries conflicts of a merge.
+
+    Attributes:
+        id: its id.
+        path: its file.
+        sha256: of the file.
+        conflicts: the fields, numbered from 1.
+    """
+
+    id: str
+    path: str
+    sha256: str
+    conflicts: tuple[MergedField, ...]
+
+    @classmethod
+    def of(cls, workspace: Workspace, item: MemoryItem) -> MergedItem:
+        """The conflicts of an item, with who wrote which value."""
+        writers = workspace.teams.blame.writers
+        rows = (MergedField(one, *map(ValueWriter.of, writers(item, one))) for one in item.conflicts)
+        return cls(item.id, item.path, item.sha256, tuple(rows))
+
+
+@dataclass(frozen=True, slots=True)
+class DisputedField:
+    """A field of a document that two writers changed.
+
+    Attributes:
+        record: the record of it, or the document where the tree has none.
+        document: the document.
+        iteration: the iteration it belongs to; null where it has none.
+        field: the field.
+        kept: the value that stands.
+        lost: the value that gave way.
+        by: who wrote last; "" where nobody is named.
+        timestamp: when.
+    """
+
+    record: str
+    document: str
+    iteration: int | None
+    field: str
+    kept: Any
+    lost: Any
+    by: str
+    timestamp: datetime | None
+
+    @classmethod
+    def of(cls, one: DocumentClash) -> DisputedField:
+        """The field of a clash."""
+        return cls(one.path, one.document, one.iteration, one.field, one.kept, one.lost, one.by, one.timestamp)
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictList:
+    """What waits for a decision.
+
+    Attributes:
+        conflicts: memories that cannot both hold.
+        waiting: how many decisions merges left: files, and fields.
+        situation: git's file of what goes on, such as `MERGE_HEAD`; "" where nothing does.
+        open: files of which git has several versions.
+        items: items that carry conflicts of a merge.
+        documents: fields of documents of which one value gave way.
+        spooled: what waits for the merge to be over, as its record will have it.
+        others: how many files that are not memory git has open.
+        as_of: the revision it is of.
+        scanned: whether everything was compared.
+    """
+
+    conflicts: tuple[Contradiction, ...]
+    waiting: int = 0
+    situation: str = ""
+    open: tuple[OpenFile, ...] = ()
+    items: tuple[MergedItem, ...] = ()
+    documents: tuple[DisputedField, ...] = ()
+    spooled: tuple[Mapping[str, Any], ...] = ()
+    others: int = 0
+    as_of: AsOf | None = field(default=None, metadata=OMIT)
+    scanned: bool = field(default=True, metadata=TEXT_ONLY)
+
+
+def _list_text(found: ConflictList) -> Iterator[str | Note]:
+    for pair in found.conflicts:
+        yield from _pair_text(pair)
+    for one in found.open:
+        yield f"{styled('open', fg='yellow')}  {clean(one.path)}  {one.what}"
+    if found.open:
+        yield _command("--all")
+    for item in found.items:
+        yield from _item_text(item)
+    for clash in found.documents:
+        last = ", ".join(filter(None, (clash.by and f"written last by {clash.by}", time_text(clash.timestamp))))
+        yield f"{styled(_what(clash.field), fg='yellow')} {clean(clash.document)}" + (
+            f"  {clean(last)}" if last else ""
+        )
+        yield from _values_text(_VALUES, clash.kept, clash.lost)
+        yield _command(f"{clash.record} --keep kept|lost")
+    for record in found.spooled:
+        what = styled(_what(str(record["field"])), fg="yellow")
+        yield f"{what} {clean(str(record['document']))}, to be decided when the merge is over"
+    if found.as_of:
+        yield from found.as_of.remarks()
+    if found.conflicts or not found.waiting:
+        scan = "" if found.conflicts or found.scanned else "; '--scan' compares what nobody compared"
+        yield Note(count(len(found.conflicts), "conflict") + scan)
+    if found.waiting or found.others or found.situation:
+        yield Note(_summary(found.waiting, found.situation, found.others, bool(found.open)))
+
+
+def _command(words: str) -> str:
+    return styled(f"  memfs team conflicts resolve {clean(words)}", dim=True)
+
+
+def _pair_text(pair: Contradiction) -> Iterator[str]:
+    anew = " (decided before, and edited since)" if pair.anew else ""
+    yield f"{styled(one_line(pair.reason), fg='yellow')}{anew}"
+    for item in (one.item for one in pair.items):
+        yield f"  {styled(item.id, bold=True)}  {styled(f'{day(item)} {item.trust}', dim=True)}"
+        yield f"    {one_line(item.content or item.title, width() - 4 if width() else 200)}"
+    yield _command(f"{' '.join(pair.ids)} --keep ID|both")
+
+
+def _item_text(item: MergedItem) -> Iterator[str]:
+    """The conflicts that an item carries, who wrote which value and when, and the command that settles them."""
+    from memfs.recall.conflict_notes import values
+
+    several = len(item.conflicts) > 1
+    for number, one in enumerate(item.conflicts, 1):
+        merged = f"  merged {time_text(one.conflict.time)}" if one.conflict.time else ""
+        what = styled(_what(one.conflict.field), fg="yellow")
+        yield f"{f'{number}. ' if several else ''}{what} {styled(item.id, bold=True)}{merged}"
+        names = (one.kept_by.told if one.kept_by else "", one.lost_by.told if one.lost_by else one.conflict.by)
+        for word, value, by in zip(_VALUES, values(one.conflict), names, strict=True):
+            yield f"  {styled(word, bold=True)}  {one_line(value, _LONGEST)}"
+            if by:
+                yield styled(f"        by {by}", dim=True)
+    yield _command(f"{item.id} --keep kept|lost" + (" [--number N]" if several else ""))
+
+
+def _what(name: str) -> str:
+    return f"two values of {clean(name)} in" if name else "two versions of"
+
+
+def _values_text(words: Sequence[str], *values: Any) -> Iterator[str]:
+    for word, value in zip(words, values, strict=True):
+        shown = "nothing" if value is None else readable(value)
+        yield f"  {styled(word, bold=True)}  {one_line(shown, _LONGEST)}"
+
+
+def _summary(waiting: int, situation: str, others: int, opened: bool) -> str:
+    told = "nothing waits for a decision"
+    if waiting:
+        told = f"{count(waiting, 'decision')} wait{'s' if waiting == 1 else ''}"
+    if others:
+        told += f"; {count(others, 'file')} of the merge {'is' if others == 1 else 'are'} not memory: see 'git status'"
+    elif not opened and situation:
+        told += f"; '{_ENDINGS[situation]}' finishes what git began"
+    return told
+
+
+@verb("list", text=_list_text, example="memfs team conflicts\nmemfs team conflicts --scan")
+@click.option("--scan", is_flag=True, help="First compare what nobody compared: hand-written files, pulls.")
+@as_of
+@click.pass_context
+def _list(ctx: click.Context, scan: bool, as_of: str | None) -> ConflictList:
+    """Show memories that cannot both hold, and what merges left.
+
+    With --as-of only those pairs that a link named then.
+    """
+    if as_of is not None and scan:
+        raise Unclear("what only a scan finds has no past", "leave out --scan or --as-of")
+    with opened(ctx) as workspace:
+        if as_of is not None:
+            past = past_at(workspace, as_of)
+            pairs = workspace.conflicts.list_in(past.store, past.now)
+            return ConflictList(tuple(map(Contradiction.of, pairs)), as_of=revision_of(past))
+        with progress("Comparing") as step:
+            pairs = workspace.conflicts.list(scan=scan, step=step)
+        waiting = workspace.teams.resolver.waiting()
+        return ConflictList(
+            conflicts=tuple(map(Contradiction.of, pairs)),
+            waiting=waiting.count,
+            situation=waiting.situation,
+            open=tuple(OpenFile(one.path, one.what) for one in waiting.open),
+            items=tuple(MergedItem.of(workspace, item) for item in waiting.items),
+            documents=tuple(map(DisputedField.of, waiting.documents)),
+            spooled=waiting.spooled,
+            others=waiting.others,
+            scanned=scan,
+        )
+
+
+# -- resolve ------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class ValuePair:
+    """A field that both sides changed.
+
+    Attributes:
+        field: the field; "" for the item as a whole.
+        kept: the value that stands; ours, where the file was left.
+        lost: the other one.
+    """
+
+    field: str
+    kept: Any
+    lost: Any
+
+
+@dataclass(frozen=True, slots=True)
+class FileOutcome:
+    """What became of a file that git left open.
+
+    Attributes:
+        path: the file.
+        what: what had happened to it, in words.
+        outcome: `joined`, `ours`, `theirs`, `removed`, `own` (it stays as you made it) or `left`.
+        reason: why it was left.
+        conflicts: what both sides changed.
+    """
+
+    path: str
+    what: str
+    outcome: str
+    reason: str
+    conflicts: tuple[ValuePair, ...]
+
+    @classmethod
+    def of(cls, one: MergeOutcome) -> FileOutcome:
+        """What became of it."""
+        became = "removed" if one.data is None else one.side or "joined"
+        word = "left" if one.undecided else "own" if one.own else became
+        pairs = tuple(ValuePair(pair.field, pair.kept, pair.lost) for pair in one.conflicts)
+        return cls(one.open.path, one.open.what, word, one.undecided, pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedItem:
+    """An item or a document whose fields were decided about.
+
+    Attributes:
+        id: the item; "" of a document.
+        path: its file.
+        record: the record of a document's field.
+        fields: the fields; "" for the item as a whole.
+        sha256: of the file now; null where it is not written.
+        removed: whether the decision takes the item away.
+    """
+
+    id: str
+    path: str
+    fields: tuple[str, ...]
+    record: str = ""
+    sha256: str | None = None
+    removed: bool = False
+
+    @classmethod
+    def of(cls, one: DecisionResult | DocumentClash) -> DecidedItem:
+        """What was decided."""
+        if isinstance(one, DocumentClash):
+            return cls("", one.document, (one.field,), one.path)
+        names = tuple(conflict.field for conflict in one.settled)
+        return cls(one.id, one.path, names, sha256=one.item.sha256 if one.item else None, removed=one.removed)
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictDecision:
+    """What was decided.
+
+    Attributes:
+        kept: what was to hold, as it was said; "" where versions were joined.
+        dry_run: whether nothing was done.
+        files: what became of files that git had left open.
+        decided: items and documents whose fields were decided about.
+        left: names that could not be decided about, and why.
+        ids: the two memories of which one holds, or both do.
+        changed: whether anything was written about those two.
+        notes: what else is to be told.
+    """
+
+    kept: str
+    dry_run: bool = False
+    files: tuple[FileOutcome, ...] = ()
+    decided: tuple[DecidedItem, ...] = ()
+    left: Mapping[str, str] = field(default_factory=dict)
+    ids: tuple[str, ...] = ()
+    changed: bool = False
+    notes: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
+
+    @property
+    def exit_code(self) -> int:
+        """1 where something was left."""
+        return int(bool(self.left) or any(one.reason for one in self.files))
+
+
+def _decision_text(done: ConflictDecision) -> Iterator[str | Note]:
+    for file in done.files:
+        yield from _file_text(file, done.dry_run)
+    stands = "would stand" if done.dry_run else "stands"
+    value = f"the value that {'gave way' if done.kept == 'lost' else 'is there'} {stands}"
+    for one in done.decided:
+        names = ", ".join(dict.fromkeys(name or "the item as a whole" for name in one.fields))
+        outcome = f"{'would be ' if done.dry_run else ''}removed" if one.removed else f"{value} for {clean(names)}"
+        yield f"{styled(one.id or one.path, bold=True)}: {outcome}"
+    if done.ids:
+        before = "" if done.changed else ", as it was decided before"
+        if done.kept == "both":
+            yield f"{styled('Both hold:', fg='green')} {clean(', '.join(done.ids))}{before}"
+        else:
+            (lost,) = (one for one in done.ids if one != done.kept)
+            yield f"{styled('Kept', fg='green')} {clean(done.kept)}; {clean(lost)} is superseded{before}"
+    for name, reason in done.left.items():
+        yield Note(f"{clean(name)}: {clean(reason)}")
+    yield from map(Note, done.notes)
+
+
+def _file_text(one: FileOutcome, dry_run: bool) -> Iterator[str]:
+    if one.reason:
+        yield f"{styled('left', fg='yellow')}  {clean(one.path)}: {clean(one.reason)}"
+    else:
+        word = "yours" if one.outcome == "own" else one.outcome
+        yield f"{styled(f'would be {word}' if dry_run else word, fg='green')}  {clean(one.path)}"
+    for pair in one.conflicts:
+        yield f"  {clean(pair.field) or 'the item as a whole'}: both sides changed it"
+        yield from _values_text(_SIDES if one.reason else _VALUES, pair.kept, pair.lost)
+
+
+@verb(
+    "resolve",
+    text=_decision_text,
+    example="memfs team conflicts resolve --all\nmemfs team conflicts resolve deploy-target --keep theirs\n"
+    "memfs team conflicts resolve deploy-target --field content --keep lost\n"
+    "memfs team conflicts resolve timeout-9s timeout-5s --keep timeout-9s --reason 'measured again'",
+)
+@click.argument("names", nargs=-1, metavar="[ID|PATH]...", shell_complete=complete_ids)
+@click.option("--all", "every", is_flag=True, help="Everything that a merge left, instead of names.")
+@click.option("--keep", default="", metavar="WHAT", help="What holds: ours, theirs, kept, lost, an ID, or both.")
+@click.option("--field", metavar="NAME", help="With kept or lost: only this field, such as content or data.port.")
+@click.option("--number", metavar="N", type=click.IntRange(min=1), help="With kept or lost: only the N-th conflict.")
+@click.option("--reason", default="", metavar="TEXT", help="With an ID or both: why, for the items and the commit.")
+@click.option("--dry-run", is_flag=True, help="Of a merge: tell what would be done, and do nothing.")
+@click.pass_context
+def _resolve(
+    ctx: click.Context,
+    names: tuple[str, ...],
+    every: bool,
+    keep: str,
+    field: str | None,
+    number: int | None,
+    reason: str,
+    dry_run: bool,
+) -> ConflictDecision:
+    """Decide what a merge could not, or which memory holds.
+
+    Files that git left open are joined field by field, or taken whole with --keep ours or --keep theirs; one that you
+    put right yourself stays as you made it. 'git commit' then finishes the merge.
+
+    Of a field that a merge recorded, or that two writers of a document changed, --keep kept confirms the value that
+    stands, and --keep lost puts the other in its place.
+
+    Of two memories, ID OTHER --keep ID keeps one: the other gets the status 'superseded'. --keep both says that they
+    are compatible. It is not asked about again, until an edit makes the two contradict each other anew.
+
+    Exit code 1: something was left, and the reason is told.
+    """
+    _refuse_unfit(names, every, keep, field, number, reason, dry_run)
+    with opened(ctx) as workspace:
+        if keep in _VALUES:
+            return _decide(workspace, names, keep, field, number or 0, dry_run)
+        if not keep or keep in _SIDES:
+            return _finish(workspace, names, keep, dry_run)
+        return _settle(workspace, names, keep, reason)
+
+
+def _refuse_unfit(
+    names: Sequence[str], every: bool, keep: str, field: str | None, number: int | None, reason: str, dry_run: bool
+) -> None:
+    """Refuse what means nothing together."""
+    of_two = bool(keep) and keep not in (*_SIDES, *_VALUES)
+    if bool(names) == every:
+        raise Unclear("name what is meant, or say --all", "'memfs team conflicts' lists what waits")
+    if of_two and (len(names) != 2 or every or keep not in (*names, "both")):
+        raise Unclear(f"--keep {keep} is about two memories", "write ID OTHER --keep ID, or --keep both")
+    if of_two and dry_run:
+        raise Unclear("--dry-run goes with what a merge left", "leave it out")
+    if (field is not None or number is not None) and keep not in _VALUES:
+        raise Unclear("--field and --number go with a recorded conflict", "add --keep kept or --keep lost")
+    if number is not None and len(names) != 1:
+        raise Unclear("--number is about one item", "name one ID")
+    if reason and not of_two:
+        raise Unclear("--reason goes with --keep ID and --keep both", "leave it out")
+
+
+def _finish(workspace: Workspace, names: tuple[str, ...], keep: str, dry_run: bool) -> ConflictDecision:
+    """Join, or take, what git left open."""
+    resolver = workspace.teams.resolver
+    side: Side = "ours" if keep == "ours" else "theirs" if keep == "theirs" else ""
+    outcomes = resolver.finish(names, side=side, dry_run=dry_run)
+    notes: tuple[str, ...] = ()
+    if not outcomes:
+        notes = ("nothing is open; 'memfs team conflicts' lists what waits",)
+    elif not dry_run:
+        left = resolver.waiting()
+        notes = (_summary(left.count, left.situation, left.others, bool(left.open)),)
+    return ConflictDecision(keep, dry_run, files=tuple(map(FileOutcome.of, outcomes)), notes=notes)
+
+
+def _decide(
+    workspace: Workspace, names: tuple[str, ...], keep: str, field: str | None, number: int, dry_run: bool
+) -> ConflictDecision:
+    """Confirm, or put back, values of fields."""
+    from memfs.team.decisions import DecisionRule
+
+    resolver, ruling = workspace.teams.resolver, DecisionRule(take=keep == "lost", field=field, number=number)
+    names = names or _waiting_names(resolver.waiting(), field)
+    decided, left = [], {}
+    for name in dict.fromkeys(names):
+        try:
+            decided.append(DecidedItem.of(resolver.decide(name, ruling, source=SOURCE, dry_run=dry_run)))
+        except MemfsError as error:
+            if len(names) == 1:
+                raise
+            left[name] = str(error)
+    notes = () if names else ("nothing waits for a decision",)
+    return ConflictDecision(keep, dry_run, decided=tuple(decided), left=left, notes=notes + _landed(workspace, dry_run))
+
+
+def _waiting_names(waiting: OpenConflicts, field: str | None) -> tuple[str, ...]:
+    """What --all means: items, of one field those that have a conflict over it; else the records of documents too."""
+    carrying = [item.id for item in waiting.items if field is None or field in {one.field for one in item.conflicts}]
+    aside = {clash.path: clash for clash in waiting.documents if field is None or field == clash.field}
+    return (*carrying, *(path for path, clash in aside.items() if field is None or path == clash.document))
+
+
+def _landed(workspace: Workspace, dry_run: bool = False) -> tuple[str, ...]:
+    reason = "" if dry_run else land(workspace, None).reason
+    return (f"stored; its commit waits: {reason}",) if reason else ()
+
+
+def _settle(workspace: Workspace, names: tuple[str, ...], keep: str, reason: str) -> ConflictDecision:
+    """Say which of two memories holds."""
+    done: Decision = workspace.conflicts.resolve(*names, keep=keep, reason=reason, source=SOURCE)
+    slip = "nothing said that these two contradict each other; if it was a slip, --keep both takes it back"
+    notes = (slip,) if not done.known and done.kept != "both" else ()
+    ids = (done.one.id, done.other.id)
+    return ConflictDecision(done.kept, ids=ids, changed=done.changed, notes=notes + _landed(workspace))
+
+
+# -- for status ---------------------------------------------------------------------------------------------------
+def merges_facts(workspace: Workspace) -> dict[str, Any]:
+    """For 'status': what merges left to decide, and whether git joins memory files field by field here."""
+    from memfs.admin import merge_driver_setup
+
+    try:
+        waiting = workspace.teams.resolver.waiting().count
+    except MemfsError:  # git's files cannot be read: 'check' says why
+        waiting = 0
+    return {"merges": {"waiting": waiting, "driver": merge_driver_setup.installed(workspace.repository)}}
+
+
+def merges_row(facts: Mapping[str, Any]) -> dict[str, str]:
+    """The row of 'status', left out where there is nothing to say."""
+    merges, told = facts["merges"], []
+    if merges["waiting"]:
+        told.append(f"{count(merges['waiting'], 'decision')} waiting ('memfs team conflicts')")
+    if not merges["driver"]:
+        told.append("as plain text: the merge driver is not installed ('memfs init')")
+    return {"merges": "; ".join(told)} if told else {}
+
+
+conflicts = Actions("conflicts", _list, _resolve, help="Show what contradicts or a merge left, and decide about it.")

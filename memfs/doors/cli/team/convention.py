@@ -1,0 +1,399 @@
+"""``convention``: show, decide about, export and import what the team agreed on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memfs.doors.cli.command import Actions, Unclear, complete_ids, opened, verb
+from memfs.doors.cli.commit_report import SOURCE, land
+from memfs.doors.cli.filters import AsOf, as_of, past_at, revision_of
+from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Table, clean, count, one_line, styled
+from memfs.doors.cli.streams import read_input
+from memfs.errors import StorageIO
+from memfs.model.item import VOUCHED
+
+if TYPE_CHECKING:
+    from memfs.learning.convention_exchange import ConventionExchange, Import
+    from memfs.learning.conventions import Convention
+    from memfs.workspace import Workspace
+
+_STATUSES = ("accepted", "proposed", "retired")
+
+_status = click.option(
+    "--status", "statuses", multiple=True, type=click.Choice(_STATUSES), help="Only these; may be repeated."
+)
+_reason = click.option("--reason", metavar="TEXT", default="", help="Why, for the commit.")
+
+
+def _name(function: Callable[..., Any]) -> Callable[..., Any]:
+    text = "What other workspaces call this one; its folder's name by default."
+    return click.option("--name", metavar="NAME", default="", help=text)(function)
+
+
+# -- list ---------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class ListedConvention:
+    """A convention.
+
+    Attributes:
+        id: its id.
+        status: `proposed`, `accepted`, `retired`, or what somebody wrote there; "" where there is nothing.
+        title: a short name.
+        content: what it says.
+        owner: the person or team to ask.
+        scope: globs of the files it holds for; none means all.
+        supersedes: ids of those it takes the place of.
+        trust: who stands behind it.
+        pinned: whether it is pinned.
+        path: its file.
+        sha256: of the file.
+        line: all of it on one line.
+    """
+
+    id: str
+    status: str
+    title: str
+    content: str
+    owner: str
+    scope: tuple[str, ...]
+    supersedes: tuple[str, ...]
+    trust: str
+    pinned: bool
+    path: str
+    sha256: str
+    line: str = field(metadata=TEXT_ONLY)
+
+    @classmethod
+    def of(cls, one: Convention) -> ListedConvention:
+        """The convention as it stands."""
+        item = one.item
+        return cls(
+            id=one.id,
+            status=one.status,
+            title=one.title,
+            content=item.content,
+            owner=one.owner,
+            scope=tuple(one.scope),
+            supersedes=tuple(one.supersedes),
+            trust=one.trust,
+            pinned=item.pinned,
+            path=item.path,
+            sha256=item.sha256,
+            line=one_line(str(one), 0),
+        )
+
+    def row(self) -> tuple[str, ...]:
+        """Its row in a table."""
+        held = self.status == "accepted" and self.trust not in VOUCHED
+        coming = bool(self.supersedes) and self.status == "proposed"
+        remarks = (
+            f"trust {self.trust}, not told to agents" if held else "",
+            f"to replace {', '.join(self.supersedes)}" if coming else "",
+        )
+        where, told = ", ".join(self.scope) or "everywhere", "; ".join(filter(None, remarks))
+        return self.status or "no status", where, self.owner, self.id, told, self.line
+
+
+@dataclass(frozen=True, slots=True)
+class ConventionList:
+    """What the team agreed on, or could.
+
+    Attributes:
+        conventions: the conventions.
+        as_of: the revision it is of.
+    """
+
+    conventions: tuple[ListedConvention, ...]
+    as_of: AsOf | None = field(default=None, metadata=OMIT)
+
+
+def _list_text(found: ConventionList) -> Iterator[Table | Note]:
+    yield Table([one.row() for one in found.conventions], dim=(1,))
+    if found.as_of:
+        yield from found.as_of.remarks()
+    number = len(found.conventions)
+    yield Note(count(number, "convention") + ("" if number else "; memfs team convention propose 'TEXT' makes one"))
+    if any(one.status in ("", "proposed") for one in found.conventions):
+        yield Note("only those that are accepted hold; 'memfs team convention accept ID' decides")
+
+
+@verb("list", text=_list_text, example="memfs team convention\nmemfs team convention list --file src/api/login.py")
+@_status
+@click.option("--file", "files", multiple=True, metavar="PATH", help="Those that hold for this file.")
+@as_of
+@click.pass_context
+def _list(ctx: click.Context, statuses: tuple[str, ...], files: tuple[str, ...], as_of: str | None) -> ConventionList:
+    """Show all of them, whatever their status."""
+    with opened(ctx) as workspace:
+        workspace.repository.require_readable()
+        past = past_at(workspace, as_of) if as_of is not None else None
+        every = (workspace.sources.conventions if past is None else past.conventions).every()
+        found = [one for one in every if (not statuses or one.status in statuses) and one.holds_for(files)]
+        return ConventionList(tuple(map(ListedConvention.of, found)), revision_of(past))
+
+
+# -- propose, accept, retire --------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class ConventionDecision:
+    """What was decided about conventions.
+
+    Attributes:
+        status: the status that was asked for.
+        changed: ids of those that have another status now.
+        path: the file of a new one.
+        lines: each of them, with the status it has.
+        notes: what else is to be told.
+    """
+
+    status: str
+    changed: tuple[str, ...]
+    path: str = field(default="", metadata=OMIT)
+    lines: tuple[tuple[str, str], ...] = field(default=(), metadata=TEXT_ONLY)
+    notes: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
+
+
+def _decision_text(done: ConventionDecision) -> Iterator[str | Note]:
+    for status, name in done.lines:
+        yield f"{styled(status, fg='green')} {clean(name)}"
+    yield from map(Note, done.notes)
+
+
+def _waits(workspace: Workspace) -> tuple[str, ...]:
+    reason = land(workspace, None).reason
+    return (f"stored; its commit waits: {reason}",) if reason else ()
+
+
+def _decide(ctx: click.Context, ids: tuple[str, ...], status: str, reason: str) -> ConventionDecision:
+    with opened(ctx) as workspace:
+        changed = workspace.sources.agreements.decide(ids, status, reason, SOURCE)
+        notes = _waits(workspace) if changed else (f"all of them are {status} already",)
+        if changed and status == "accepted" and "conventions" not in workspace.settings.memory.automatic:
+            told = "agents are told by 'memfs team agents-md write', or with \"conventions\" in memory.automatic"
+            notes = (told, *notes)
+    lines = tuple((one.status, one.id) for one in changed)
+    return ConventionDecision(status, tuple(one.id for one in changed), lines=lines, notes=notes)
+
+
+@verb(
+    "propose",
+    text=_decision_text,
+    example="memfs team convention propose 'Columns hold UTC with an explicit Z.' --title 'Times are UTC' "
+    "--scope 'src/**'",
+)
+@click.argument("names", nargs=-1, required=True, metavar="TEXT|ID...", shell_complete=complete_ids)
+@click.option("--title", metavar="TEXT", default="", help="A short name.")
+@click.option("--id", metavar="ID", default="", help="The id it is to have.")
+@click.option("--owner", metavar="NAME", default="", help="The person or team to ask.")
+@click.option("--scope", multiple=True, metavar="GLOB", help="Files it holds for; may be repeated.")
+@click.option("--supersedes", multiple=True, metavar="ID", help="What it replaces; may be repeated.")
+@click.option("--rationale", metavar="TEXT", default="", help="Why it is so.")
+@_reason
+@click.pass_context
+def _propose(ctx: click.Context, names: tuple[str, ...], reason: str, **said: Any) -> ConventionDecision:
+    """Write a convention down that reaches no agent yet.
+
+    TEXT is in quotes; the ID of one that was accepted takes the acceptance back.
+    """
+    if len(names) > 1 or not any(letter.isspace() for letter in names[0].strip()):  # an id has no blanks
+        if given := [name for name, value in said.items() if value]:
+            raise Unclear(f"--{given[0]} describes a new convention", "give its text, in quotes")
+        return _decide(ctx, names, "proposed", reason)
+    from memfs.learning.conventions import Proposal
+
+    with opened(ctx) as workspace:
+        made = workspace.sources.agreements.propose(Proposal(text=names[0], **said), reason, SOURCE)
+        told = f"no agent is told of it until 'memfs team convention accept {clean(made.id)}'"
+        notes = (told, *_waits(workspace))
+    return ConventionDecision("proposed", (made.id,), made.item.path, (("proposed", made.id),), notes)
+
+
+@verb(
+    "accept",
+    text=_decision_text,
+    example="memfs team convention accept times-are-utc --reason 'team meeting of 3 March'",
+)
+@click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=complete_ids)
+@_reason
+@click.pass_context
+def _accept(ctx: click.Context, ids: tuple[str, ...], reason: str) -> ConventionDecision:
+    """Let it reach agents, and retire what it supersedes."""
+    return _decide(ctx, ids, "accepted", reason)
+
+
+@verb("retire", text=_decision_text, example="memfs team convention retire tabs-not-spaces")
+@click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=complete_ids)
+@_reason
+@click.pass_context
+def _retire(ctx: click.Context, ids: tuple[str, ...], reason: str) -> ConventionDecision:
+    """End it."""
+    return _decide(ctx, ids, "retired", reason)
+
+
+# -- export -------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class ConventionExport:
+    """What was written for other workspaces.
+
+    Attributes:
+        file: the file.
+        workspace: what they call this one.
+        revision: the commit that the conventions are of; null where they are of several.
+        conventions: their ids.
+        bytes: how long the file is.
+    """
+
+    file: str
+    workspace: str
+    revision: str | None
+    conventions: tuple[str, ...]
+    bytes: int
+
+
+def _export_text(done: ConventionExport) -> Iterator[str]:
+    number = count(len(done.conventions), "convention")
+    yield f"{styled('Exported', fg='green')} {number} of {clean(done.workspace)} to {clean(done.file)}"
+
+
+def _exchange(workspace: Workspace, name: str) -> ConventionExchange:
+    sharing = workspace.sources.sharing
+    return sharing.named(name) if name else sharing
+
+
+@verb("export", text=_export_text, example="memfs team convention export team-conventions.yaml")
+@click.argument("file", metavar="FILE")
+@_status
+@click.option("--id", "ids", multiple=True, metavar="ID", help="This one instead; may be repeated.")
+@_name
+@click.option("--replace", is_flag=True, help="Write over a file that is there.")
+@click.pass_context
+def _export(
+    ctx: click.Context, file: str, statuses: tuple[str, ...], ids: tuple[str, ...], name: str, replace: bool
+) -> ConventionExport | None:
+    """Write what is accepted into one readable file; '-' prints it."""
+    if ids and statuses:
+        raise Unclear("--id and --status exclude each other", "give one of them")
+    from memfs.state.export import out_file
+
+    with opened(ctx) as workspace:
+        workspace.repository.require_readable()
+        sharing = _exchange(workspace, name)
+        shared = sharing.export(statuses or ("accepted",), ids)
+        data = sharing.encode(shared, file)
+        if file == "-":
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+            return None
+        with out_file(workspace.root, Path(file), replace) as target:
+            target.write(data)
+    found = tuple(one.id for one in shared.conventions)
+    return ConventionExport(file, shared.workspace, shared.revision or None, found, len(data))
+
+
+# -- import -------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class ImportedConvention:
+    """What became of a convention of the file.
+
+    Attributes:
+        id: its id here; of one that does not come in, its id there.
+        there: its id in the workspace it comes from.
+        outcome: `new`, `updated`, `same`, `kept`, `conflict` or `retired`.
+        reason: why.
+    """
+
+    id: str
+    there: str
+    outcome: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConventionIntake:
+    """What an import did, or would do.
+
+    Attributes:
+        workspace: where the file comes from.
+        revision: the commit there; null where it names none.
+        dry_run: whether nothing was written.
+        conventions: what became of each.
+        done: all of it.
+        notes: what else is to be told.
+    """
+
+    workspace: str
+    revision: str | None
+    dry_run: bool
+    conventions: tuple[ImportedConvention, ...]
+    done: Import = field(metadata=TEXT_ONLY)
+    notes: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
+
+
+def _import_text(intake: ConventionIntake) -> Iterator[str | Table | Note]:
+    done = intake.done
+    yield Table([(f"  {one.outcome}", one.id, one.reason) for one in done.taken if one.outcome != "same"])
+    counts = {word: len(done.of(word)) for word in ("new", "updated", "kept", "conflict", "retired", "same")}
+    told = ", ".join(f"{number} {word}" for word, number in counts.items() if number) or "nothing"
+    yield f"{'Would import' if done.dry_run else 'Imported'} from {clean(done.workspace)}: {told}"
+    if not done.dry_run and any(one.item is not None and one.item.status == "proposed" for one in done.taken):
+        yield Note("what came in is proposed; 'memfs team convention accept ID' makes it one of yours")
+    yield from map(Note, intake.notes)
+
+
+@verb("import", text=_import_text, example="memfs team convention import ../platform/team-conventions.yaml --dry-run")
+@click.argument("file", metavar="FILE")
+@_name
+@click.option("--accepted", is_flag=True, help="What they accepted is accepted here, too.")
+@click.option("--keep", "chosen", flag_value="keep", help="Where both sides changed one, ours stays.")
+@click.option("--take", "chosen", flag_value="take", help="Where both sides changed one, theirs replaces ours.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.pass_context
+def _import(
+    ctx: click.Context, file: str, name: str, accepted: bool, chosen: str | None, dry_run: bool
+) -> ConventionIntake:
+    """Take in a file that another workspace exported, as one commit.
+
+    What is new comes in as 'proposed', what nobody changed here is updated, and where both sides changed one, nothing
+    is imported without --keep or --take. Importing again changes nothing.
+    """
+    with opened(ctx) as workspace:
+        done = _exchange(workspace, name).take_in(
+            _read(file),
+            "standard input" if file == "-" else file,
+            accepted=accepted,
+            on_conflict=chosen or "",
+            dry_run=dry_run,
+            source=SOURCE,
+        )
+        notes = () if dry_run else _waits(workspace)
+    rows = tuple(ImportedConvention(one.id, one.there, one.outcome, one.reason) for one in done.taken)
+    return ConventionIntake(done.workspace, done.revision or None, done.dry_run, rows, done, notes)
+
+
+def _read(file: str) -> bytes:
+    from memfs.learning.convention_exchange import LARGEST
+
+    if file == "-":
+        return read_input()
+    try:
+        with Path(file).open("rb") as stream:  # a person names it, so links are followed
+            return stream.read(LARGEST + 1)
+    except OSError as error:
+        raise StorageIO(f"cannot be read: {error.strerror}", path=file, hint="name a file") from error
+
+
+convention = Actions(
+    "convention",
+    _list,
+    _propose,
+    _accept,
+    _retire,
+    _export,
+    _import,
+    help="Show what the team agreed on, decide about it, and share it with other workspaces.",
+)

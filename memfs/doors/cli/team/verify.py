@@ -1,0 +1,83 @@
+"""``verify``: check who signed the commits of the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import click
+
+from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.output import TEXT_ONLY, Note, clean, count, one_line, styled
+
+if TYPE_CHECKING:
+    from memfs.team.verify import CommitCheck
+
+_SHORT = 10
+_GOOD = "good"
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedRange:
+    """Who signed the commits of a range.
+
+    Attributes:
+        range: the range as it was asked for.
+        good: whether all of them are good.
+        commits: the commits, newest first, or those that are not good.
+        number: how many were checked.
+        wrong: how many of them are not good.
+    """
+
+    range: str
+    good: bool
+    commits: tuple[CommitCheck, ...]
+    number: int = field(metadata=TEXT_ONLY)
+    wrong: int = field(metadata=TEXT_ONLY)
+
+    @property
+    def exit_code(self) -> int:
+        """1 where not all are good."""
+        return int(not self.good)
+
+
+def _text(checked: VerifiedRange) -> Iterator[str | Note]:
+    for one in checked.commits:
+        good = one.verdict == _GOOD
+        verdict = styled(f"{one.verdict.value:<15}", fg="green" if good else "red", bold=not good)
+        yield f"{styled(one.commit[:_SHORT], fg='yellow')}  {verdict}  {clean(one.author)}"
+        yield f"    {clean(one_line(one.subject, 100))}"
+        if not good:
+            yield f"    {clean(one.reason)}"
+    if not checked.number:
+        yield Note("no commit there changes the memory")
+    else:
+        yield Note(f"{count(checked.number, 'commit')}, {f'{checked.wrong} not good' if checked.wrong else 'all good'}")
+
+
+@verb(
+    "verify",
+    text=_text,
+    example="memfs team verify origin/main..HEAD\nmemfs team verify --allowed-signers ~/team/allowed_signers",
+)
+@click.argument("range", required=False, default="HEAD", metavar="[RANGE]")
+@click.option(
+    "--allowed-signers",
+    metavar="FILE",
+    type=click.Path(),
+    help="Who may sign, with which key; else the file that your git setting gpg.ssh.allowedSignersFile names.",
+)
+@click.option("--bad", is_flag=True, help="Print only those that are not good.")
+@click.pass_context
+def verify(ctx: click.Context, range: str, allowed_signers: str | None, bad: bool) -> VerifiedRange:
+    """Check who signed the commits that changed the memory.
+
+    RANGE is A..B, what B has and A has not, or one revision with all that came before it; HEAD by default. A commit is
+    good when its author's key signed it, or the committer's for an agent that has none. Exit code 1: not all are good,
+    or it cannot be told.
+    """
+    with opened(ctx) as workspace:
+        checked = workspace.teams.signatures.verify(range, allowed_signers)
+    wrong = [one for one in checked if one.verdict != _GOOD]
+    return VerifiedRange(range, not wrong, tuple(wrong if bad else checked), len(checked), len(wrong))
