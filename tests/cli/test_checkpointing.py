@@ -108,10 +108,12 @@ def test_without_any_there_is_a_remedy(memfs: Memfs) -> None:
     assert "there is no checkpoint" in missing.err
 
 
-def test_without_an_action_its_help_is_printed(memfs: Memfs) -> None:
-    """A verb that needs an action names those that there are."""
-    ran = memfs("state", "checkpoint")
-    assert (ran.code, "recover" in ran.out, ran.err) == (0, True, "")
+def test_without_an_action_they_are_listed(memfs: Memfs) -> None:
+    """A word that is none of the actions is answered with those that there are."""
+    made = memfs("state", "checkpoint", "create", "--json").json["id"]
+    assert made in memfs("state", "checkpoint").out
+    ran = memfs("state", "checkpoint", "recver")
+    assert (ran.code, "recover" in ran.err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -373,9 +373,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
             return _tell(asked, REFUSED, error.code, error.message, error.hint, error.path, error.field)
         write_error(error)
         return REFUSED
-    except click.exceptions.NoArgsIsHelpError as error:
-        print_page(error.ctx.get_help() if error.ctx else "")
-        return 0
     except click.UsageError as error:
         where = error.ctx.command_path if error.ctx is not None else "memfs"
         message = " ".join(error.format_message().split())  # click puts each choice on a line

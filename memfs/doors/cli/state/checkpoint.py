@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.command import Actions, opened, verb
 from memfs.doors.cli.filters import AsOf, as_of, past_at, revision_of
 from memfs.doors.cli.output import MERGE, OMIT, Note, Table, clean, count, readable, styled, time_text
 
@@ -240,10 +240,13 @@ def recover(
         return RecoveryPoint(checkpoints.recover(checkpoint_id, list(components) or None, restore, dry_run))
 
 
-checkpoint = click.Group(
+checkpoint = Actions(
     "checkpoint",
-    commands=[create, list_, verify, recover, prune],
-    subcommand_metavar="ACTION ...",
+    list_,
+    create,
+    verify,
+    recover,
+    prune,
     help="Keep the whole state of a multi-agent system as it is at one moment, and go on from it after a crash.",
 )
 

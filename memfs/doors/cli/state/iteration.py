@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.command import Actions, opened, verb
 from memfs.doors.cli.commit_report import land
 from memfs.doors.cli.filters import AsOf, as_of, past_at, revision_of
 from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Table, clean, count, time_text
@@ -134,9 +134,11 @@ def list_(ctx: click.Context, as_of: str | None) -> IterationList:
         return IterationList(tuple(found), revision_of(past))
 
 
-iteration = click.Group(
+iteration = Actions(
     "iteration",
-    commands=[start, close, show, list_],
-    subcommand_metavar="ACTION ...",
+    list_,
+    start,
+    close,
+    show,
     help="Start, close and show the rounds of work in which a multi-agent system stores its state.",
 )
