@@ -365,7 +365,7 @@ def _from_export(ctx: click.Context, workspace: Workspace, file: str, given: Map
     name = _STDIN if file == "-" else file
     if _holds_bare_items(file):
         from memfs.doors.cli.draft import Draft
-        from memfs.doors.cli.remember import import_lines
+        from memfs.doors.cli.lines import import_lines
 
         draft = Draft(context={}, data={})
         lines = import_lines(workspace, file, draft, allow_secret=given["allow_secret"], **chosen)

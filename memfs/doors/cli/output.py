@@ -398,7 +398,7 @@ def render(result: Any, shown: Iterable[Any], *, json: bool) -> None:
     """Print a result: with ``json`` its fields as one document, else what it looks like; remarks in both cases.
 
     Args:
-        shown: lines as text, ``Table``, ``Block``, ``Document``, ``Note``, ``Command``, and problems and errors of memfs.
+        shown: lines as text, ``Table``, ``Block``, ``Document``, ``Note``, ``Command``, problems and errors of memfs.
     """
     if json:
         print_json(as_json(result))
