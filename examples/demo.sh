@@ -92,7 +92,7 @@ expect "Restored $rule"
 run 'memfs recall "how often do we retry a call to a carrier" --limit 1'
 expect "tried five times"
 run 'git log -2 --format="%h %s"'
-expect "Roll back retry-carrier-webhooks"
+expect "Restore retry-carrier-webhooks"
 
 say "6. git by hand works as well: look at an old state, and recall sees that one."
 run 'git checkout --quiet HEAD~1 -- ContextMemory && memfs recall "retry a call to a carrier" --limit 1'

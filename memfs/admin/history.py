@@ -1,6 +1,6 @@
-"""The history of a workspace in a person's terms: ids and paths, revisions and dates; and rollback.
+"""The history of a workspace in a person's terms: ids and paths, revisions and dates; and the way back.
 
-Items that are gone are found, too. A rollback is a new commit; history is never rewritten.
+Items that are gone are found, too. What is restored is a new commit; history is never rewritten.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _FEW = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RolledBack:
-    """What a rollback changed, and its commit (None while it waits)."""
+class RestoredRevision:
+    """What was brought back, and its commit (None while it waits)."""
 
     revision: str
     restored: tuple[str, ...]
@@ -113,16 +113,16 @@ class History:
         with self._commit_lock.hold("maintenance", timeout=60):
             return maintenance.maintain(self._repository)
 
-    # -- rollback -------------------------------------------------------------------------------------------------
-    def rollback(
+    # -- the way back ---------------------------------------------------------------------------------------------
+    def restore(
         self,
         revision: str,
         target: str | None = None,
         *,
         message: str = "",
         dry_run: bool = False,
-        source: str = "rollback",
-    ) -> RolledBack:
+        source: str = "restore",
+    ) -> RestoredRevision:
         """Bring an item, a path or the whole memory back to a revision, as one new commit.
 
         Where the person commits, the files are brought back and left for that; history has what they replace.
@@ -150,10 +150,10 @@ class History:
         made: str | None = None
         if plans and not dry_run:
             what = target or "the memory"
-            self._store.carry_out(plans, message or f"Roll back {what} to {commit[:10]}", source=source)
+            self._store.carry_out(plans, message or f"Restore {what} as of {commit[:10]}", source=source)
             flushed = None if self._store.by_hand else self._store.flush(adopt=False)
             made = flushed.commits[-1] if flushed is not None and flushed.commits else None
-        return RolledBack(
+        return RestoredRevision(
             revision=commit,
             restored=tuple(plan.path for plan in plans if plan.after is not None),
             removed=tuple(plan.path for plan in plans if plan.after is None),
@@ -167,7 +167,7 @@ class History:
         return self._store.hand_edits([plan.path for plan in plans] if len(plans) <= _FEW else None)
 
     def way_out(self, unsaved: list[str]) -> str:
-        """What a person can do about edits that stand in the way of a rollback or undo."""
+        """What a person can do about edits that stand in the way of a restore or undo."""
         self._store.require_open()
         known = [path for path in unsaved if self._repository.head_blob(path) is not None]
         undo = f"undo it with 'git checkout -- {known[0]}'" if known else "move the file out of ContextMemory/"

@@ -438,7 +438,7 @@ class AgentPast:
         self._settle()
         chosen = self._workspace.repository.resolve(revision) if revision else self._version_before(name)
         self._workspace.history.found_at(chosen, name)  # what is not there is not brought back by taking away
-        done = self._workspace.history.rollback(chosen, name, source=caller.source)
+        done = self._workspace.history.restore(chosen, name, source=caller.source)
         return RestoredItem(item=self._memory.exactly(name), origin=chosen[:12], changed=bool(done.restored))
 
     # -- inside -------------------------------------------------------------------------------------------------------

@@ -187,9 +187,9 @@ def test_every_way_back_works(opened: Opened, git: Git, way: str) -> None:
     if way == "bring back":
         assert workspace.pruner.pruned.bring_back("m0", "it was right").id == "m0"
     elif way == "rollback":
-        workspace.history.rollback("HEAD~1")
+        workspace.history.restore("HEAD~1")
     elif way == "rollback of one":
-        workspace.history.rollback("HEAD~1", "m0")
+        workspace.history.restore("HEAD~1", "m0")
     else:
         git(workspace.root, "revert", "--no-edit", "HEAD")
     assert (workspace.root / before["m0"].path).read_bytes() == data
@@ -208,7 +208,7 @@ def test_the_policy_may_delete(opened: Opened, git: Git) -> None:
     assert (ids(result.items), result.action) == (["m0"], "delete")
     assert not (workspace.root / PRUNED).exists()
     assert "for good; history has them" in git(workspace.root, "log", "-1", "--format=%s")
-    workspace.history.rollback("HEAD~1", "m0")
+    workspace.history.restore("HEAD~1", "m0")
     assert workspace.store.get("m0") is not None
 
 

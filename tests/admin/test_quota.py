@@ -216,7 +216,7 @@ def test_bringing_back_an_earlier_state_passes_a_full_quota(workspace: Workspace
     put(workspace, "new", 15_000)
     workspace.store.flush()
     assert first is not None
-    workspace.history.rollback(first, "old")
+    workspace.history.restore(first, "old")
     assert workspace.store.get("old") is not None
 
 

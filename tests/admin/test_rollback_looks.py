@@ -30,11 +30,11 @@ def test_one_item_is_brought_back_without_a_look_at_all(opened: Opened, monkeypa
         raise AssertionError("looked at every file")
 
     monkeypatch.setattr(HandEdits, "_present", no_look)
-    assert workspace.history.rollback(before, "deploy").restored == (item.path,)
+    assert workspace.history.restore(before, "deploy").restored == (item.path,)
     assert "Mondays" in (workspace.root / item.path).read_text(encoding="utf-8")
     (workspace.root / item.path).write_text("type: semantic\ncontent: Deploy never.\n", encoding="utf-8")
     for change in (None, (workspace.root / item.path).unlink):
         if change is not None:
             change()
         with pytest.raises(Conflict, match="not committed"):
-            workspace.history.rollback("HEAD~1", "deploy")
+            workspace.history.restore("HEAD~1", "deploy")

@@ -257,7 +257,7 @@ def test_42_after_amend_and_gc_pending_writes_go_to_the_new_tip(opened: Opened, 
     assert len(workspace.store.flush().commits) == 1
     assert git(root, "log", "--format=%s", "-2").split("\n")[:2] == ["Remember: x", "amended"]
     with pytest.raises(HistoryUnavailable):
-        opened(root).history.rollback(lost)
+        opened(root).history.restore(lost)
     assert found(workspace, "x") == ["x", "x"]
 
 
@@ -311,11 +311,11 @@ def test_rollback_brings_back_an_item_a_folder_or_all(opened: Opened, git: Git) 
     workspace.store.delete("b")
     remember(workspace, "c", "c1")
     workspace.store.flush()
-    assert workspace.history.rollback(first, "a").restored[0].endswith("/a.yaml")
+    assert workspace.history.restore(first, "a").restored[0].endswith("/a.yaml")
     assert found(workspace, "a1") == ["a1"]
-    planned = workspace.history.rollback(first, dry_run=True)
+    planned = workspace.history.restore(first, dry_run=True)
     assert (len(planned.restored), len(planned.removed), planned.commit) == (1, 1, None)
-    assert workspace.history.rollback(first).commit
+    assert workspace.history.restore(first).commit
     assert {item.id for item in workspace.store.select(Query())} == {"a", "b"}
     assert workspace.store.get("c") is None
     assert workspace.store.get("b") is not None
@@ -332,7 +332,7 @@ def test_rollback_over_an_uncommitted_edit_is_a_conflict(opened: Opened) -> None
     workspace.store.flush()
     (workspace.root / path).write_text("content: mine\n")
     with pytest.raises(Conflict, match="not committed"):
-        workspace.history.rollback(first, "a")
+        workspace.history.restore(first, "a")
     assert (workspace.root / path).read_text() == "content: mine\n"
 
 
@@ -346,7 +346,7 @@ def test_the_history_of_a_forgotten_item_is_still_there(opened: Opened) -> None:
     told = [revision.subject for revision in workspace.history.log("a")]
     assert told == ["Forget: a1 (no longer true)", "Remember: a1"]
     assert b"a1" in workspace.history.content(first, "a")
-    workspace.history.rollback(first, "a")
+    workspace.history.restore(first, "a")
     assert found(workspace, "a1") == ["a1"]
-    blamed = {line.revision.subject.split(" to ")[0] for line in workspace.history.blame("a")}
-    assert blamed <= {"Remember: a1", "Roll back a"}
+    blamed = {line.revision.subject.split(" as of ")[0] for line in workspace.history.blame("a")}
+    assert blamed <= {"Remember: a1", "Restore a"}

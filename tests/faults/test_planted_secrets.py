@@ -110,7 +110,7 @@ DOORS: dict[str, Door] = {
     "batch": _batch,
     "batch message": _batch_message,
     "reason": lambda workspace, secret: workspace.store.delete("harmless", reason=secret),
-    "rollback message": lambda workspace, secret: workspace.history.rollback("HEAD~1", message=secret),
+    "rollback message": lambda workspace, secret: workspace.history.restore("HEAD~1", message=secret),
     "commit message": lambda workspace, secret: workspace.store.flush(adopt=True, message=secret),
     "override": lambda workspace, secret: workspace.store.put(MemoryItem(secret), allow_secret=f"it is {secret}"),
 }
@@ -419,7 +419,7 @@ def test_19_history_may_be_brought_back_as_it_was(workspace: Workspace, git: Cal
     git(workspace.root, "commit", "-q", "-m", "by hand")
     (workspace.root / PLACE).unlink()
     workspace.store.flush(adopt=True)
-    workspace.history.rollback("HEAD~1", PLACE)
+    workspace.history.restore("HEAD~1", PLACE)
     assert key in (workspace.root / PLACE).read_text()
     assert {problem.code for problem in workspace.checker.check()} == {"SecretDetected"}
     workspace.store.delete("by-hand")

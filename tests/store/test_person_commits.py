@@ -208,7 +208,7 @@ def test_rollback_leaves_the_files_to_the_person(guest: Workspace, git: Git) -> 
     put(guest, "The port is 2")
     commit(guest, git, path)
     head = git(guest.root, "rev-parse", "HEAD")
-    assert guest.history.rollback("HEAD~1", "port").commit is None
+    assert guest.history.restore("HEAD~1", "port").commit is None
     assert git(guest.root, "rev-parse", "HEAD") == head
     assert git(guest.root, "status", "--porcelain") == f" M {path}\nA  staged.py\n"
     assert "The port is 1" in (guest.root / path).read_text()

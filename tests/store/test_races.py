@@ -191,7 +191,7 @@ def test_rollback_does_not_overwrite_an_invalid_edit(opened: Opened) -> None:
     workspace.store.flush()
     (workspace.root / path).write_text("content: [unfinished\n")
     with pytest.raises(Conflict):
-        workspace.history.rollback(first, "a")
+        workspace.history.restore(first, "a")
     assert (workspace.root / path).read_text() == "content: [unfinished\n"
 
 

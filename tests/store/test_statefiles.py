@@ -522,7 +522,7 @@ def test_rollback_and_check_treat_documents_as_their_own(opened: Open) -> None:
     put(files, path, {"id": "h", "wins": 2})
     files.commit_now()
 
-    workspace.history.rollback(first, path)
+    workspace.history.restore(first, path)
 
     assert files.read(path).values["wins"] == 1
     assert workspace.checker.check(integrity=True) == []

@@ -200,9 +200,9 @@ def test_no_revision_of_it_is_brought_elsewhere(here: Workspace, poisoned: Works
     later = here.repository.resolve("memfs/bad")
     past = AgentPast(AgentMemory(workspace=here))
     for ask in (
-        lambda: here.history.rollback("memfs/bad"),
-        lambda: here.history.rollback(tip, "poison", dry_run=True),
-        lambda: here.history.rollback(later, "night", dry_run=True),
+        lambda: here.history.restore("memfs/bad"),
+        lambda: here.history.restore(tip, "poison", dry_run=True),
+        lambda: here.history.restore(later, "night", dry_run=True),
         lambda: past.at("poison", tip),
         lambda: past.diff(None, "HEAD", tip),
         lambda: past.restore("poison", tip, Caller(agent="scout")),
@@ -210,7 +210,7 @@ def test_no_revision_of_it_is_brought_elsewhere(here: Workspace, poisoned: Works
         with pytest.raises(BranchQuarantined):
             ask()
     assert here.store.get("poison") is None
-    assert poisoned.history.rollback("HEAD~1").removed  # what is within stays there
+    assert poisoned.history.restore("HEAD~1").removed  # what is within stays there
 
 
 def test_what_a_team_agreed_on_does_not_come_from_it(

@@ -88,7 +88,7 @@ def restore(
             path = workspace.recovered.restore(str(target))
             land(workspace, None)
             return Restoration((path,))
-        done = workspace.history.rollback(revision, named(workspace, target), message=message, dry_run=dry_run)
+        done = workspace.history.restore(revision, named(workspace, target), message=message, dry_run=dry_run)
         waits = workspace.store.by_hand and not dry_run
     note = ""
     if not (done.restored or done.removed):

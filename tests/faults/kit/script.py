@@ -78,7 +78,7 @@ def _batch(workspace: Workspace, step: Step) -> None:
 
 def _rollback(workspace: Workspace, step: Step) -> None:
     for name in step.writes:
-        workspace.history.rollback(BEGINNING, name)
+        workspace.history.restore(BEGINNING, name)
 
 
 def _commit(workspace: Workspace, step: Step) -> None:
