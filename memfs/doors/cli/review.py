@@ -84,8 +84,9 @@ def review(
     """Report what a change does to memory: what comes, changes and goes, and what is wrong with it.
 
     BASE..HEAD is compared as a pull request is: from the commit that both began with. A single branch or commit is the
-    head, and the branch that is checked out its base. Exit code 0: nothing stands against it. 1: errors were found, or
-    warnings with --strict.
+    head, and the branch that is checked out its base; without a range, the main branch of 'origin', or else 'main' or
+    'master', is. Nothing is written. Exit code 0: nothing stands against it. 1: errors were found, or warnings with
+    --strict, or the range cannot be compared.
     """
     if template:
         from memfs.resources import template_text  # wanted once in a workspace's life

@@ -195,7 +195,7 @@ def _decide(ctx: click.Context, ids: tuple[str, ...], status: str, reason: str) 
 @click.option("--rationale", metavar="TEXT", default="", help="Why it is so.")
 @_reason
 @click.pass_context
-def _propose(ctx: click.Context, names: tuple[str, ...], reason: str, **said: Any) -> ConventionDecision:
+def _propose(ctx: click.Context, /, names: tuple[str, ...], reason: str, **said: Any) -> ConventionDecision:
     """Write a convention down that reaches no agent yet.
 
     TEXT is in quotes; the ID of one that was accepted takes the acceptance back.
