@@ -362,12 +362,6 @@ class Block(NamedTuple):
     indent: str = ""
 
 
-class Command(NamedTuple):
-    """A line that a runner of workflows is to obey; its values are escaped already."""
-
-    line: str
-
-
 def facts(rows: Mapping[str, str], width: int = 11) -> Iterator[str]:
     """A line for each fact that is not empty, its faint name before it."""
     for name, value in rows.items():
@@ -379,7 +373,7 @@ def render(result: Any, shown: Iterable[Any], *, json: bool) -> None:
     """Print a result: with ``json`` its fields as one document, else what it looks like; remarks in both cases.
 
     Args:
-        shown: lines as text, ``Table``, ``Block``, ``Note``, ``Command``, and problems and errors of memfs.
+        shown: lines as text, ``Table``, ``Block``, ``Note``, and problems and errors of memfs.
     """
     if json:
         print_json(as_json(result))
@@ -394,8 +388,6 @@ def render(result: Any, shown: Iterable[Any], *, json: bool) -> None:
             print_table(part.rows, part.dim)
         elif isinstance(part, Block):
             print_text(*part)
-        elif isinstance(part, Command):
-            print_command(part.line)
         elif isinstance(part, MemfsError):
             write_error(part)
         else:
