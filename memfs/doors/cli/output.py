@@ -372,12 +372,6 @@ class Document(NamedTuple):
     value: Any
 
 
-class Command(NamedTuple):
-    """A line that a runner of workflows is to obey; its values are escaped already."""
-
-    line: str
-
-
 def facts(rows: Mapping[str, str], width: int = 11) -> Iterator[str]:
     """A line for each fact that is not empty, its faint name before it."""
     for name, value in rows.items():
@@ -398,7 +392,7 @@ def render(result: Any, shown: Iterable[Any], *, json: bool) -> None:
     """Print a result: with ``json`` its fields as one document, else what it looks like; remarks in both cases.
 
     Args:
-        shown: lines as text, ``Table``, ``Block``, ``Document``, ``Note``, ``Command``, problems and errors of memfs.
+        shown: lines as text, ``Table``, ``Block``, ``Document``, ``Note``, and problems and errors of memfs.
     """
     if json:
         print_json(as_json(result))
@@ -415,8 +409,6 @@ def render(result: Any, shown: Iterable[Any], *, json: bool) -> None:
             print_text(*part)
         elif isinstance(part, Document):
             print_json(part.value)
-        elif isinstance(part, Command):
-            print_command(part.line)
         elif isinstance(part, MemfsError):
             write_error(part)
         else:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs.doors.cli.command import Invocation, Unclear, verb, wants_json
-from memfs.doors.cli.output import MERGE, TEXT_ONLY, Block, Command, note, print_text
+from memfs.doors.cli.output import MERGE, TEXT_ONLY, Block, note, print_command, print_text
 
 if TYPE_CHECKING:
     from memfs.errors import WorkspaceNotFound
@@ -32,14 +32,12 @@ class ReviewedChange:
         summary: that in a sentence.
         report: all of it; its fields stand beside the others.
         strict: whether warnings fail, too.
-        form: how it is shown.
     """
 
     failed: bool
     summary: str
     report: Report = field(metadata=MERGE)
     strict: bool = field(metadata=TEXT_ONLY)
-    form: str = field(metadata=TEXT_ONLY)
 
     @property
     def exit_code(self) -> int:
@@ -47,13 +45,10 @@ class ReviewedChange:
         return int(self.report.failed(strict=self.strict))
 
 
-def _text(reviewed: ReviewedChange) -> Iterator[Block | Command]:
-    from memfs.team.review_text import commands, markdown
+def _text(reviewed: ReviewedChange) -> Iterator[Block]:
+    from memfs.team.review_text import markdown
 
-    if reviewed.form == "github":
-        yield from map(Command, commands(reviewed.report))
-    else:
-        yield Block(markdown(reviewed.report).rstrip("\n"))
+    yield Block(markdown(reviewed.report).rstrip("\n"))
 
 
 @verb(
@@ -84,8 +79,9 @@ def review(
     """Report what a change does to memory: what comes, changes and goes, and what is wrong with it.
 
     BASE..HEAD is compared as a pull request is: from the commit that both began with. A single branch or commit is the
-    head, and the branch that is checked out its base. Exit code 0: nothing stands against it. 1: errors were found, or
-    warnings with --strict.
+    head, and the branch that is checked out its base; without a range, the main branch of 'origin', or else 'main' or
+    'master', is. Nothing is written. Exit code 0: nothing stands against it. 1: errors were found, or warnings with
+    --strict, or the range cannot be compared.
     """
     if template:
         from memfs.resources import template_text  # wanted once in a workspace's life
@@ -94,14 +90,18 @@ def review(
         return None
     if staged and revisions:
         raise Unclear("what is staged has no range", "leave out either --staged or BASE..HEAD")
-    from memfs.team.review_text import markdown, summary
+    from memfs.team.review_text import commands, markdown, summary
 
     report = _reviewed(ctx, revisions or "", staged)
     if staged and report.empty and form == "markdown" and not wants_json(ctx):
         return None  # a hook runs with every commit
-    if form == "github" and (page := os.environ.get(_SUMMARY)):
-        _append(Path(page), markdown(report))
-    return ReviewedChange(report.failed(), summary(report), report, strict, form)
+    if form == "github" and not wants_json(ctx):
+        for line in commands(report):
+            print_command(line)
+        if page := os.environ.get(_SUMMARY):
+            _append(Path(page), markdown(report))
+        ctx.exit(int(report.failed(strict=strict)))
+    return ReviewedChange(report.failed(), summary(report), report, strict)
 
 
 def _reviewed(ctx: click.Context, revisions: str, staged: bool) -> Report:
