@@ -18,7 +18,7 @@ from memfs.settings import BUILT_IN_SOURCES, SPECS, Settings
 from memfs.trust import standing
 
 PROBE = StateSnapshot.create(
-    files=["example.py"], context="Change example.py, as memfs admin plugins check asks", tool="doctor", agent="doctor"
+    files=["example.py"], context="Change example.py, as memfs admin plugins check asks", tool="check", agent="check"
 )
 """The situation in which a source is asked to see whether it answers."""
 _ALWAYS = "memory.feedback.enabled"
@@ -128,7 +128,7 @@ def _place(name: str) -> str:
 def _offers() -> list[Offer]:
     try:
         return offers()
-    except PluginRefused:  # 'doctor' says so of each source that is named
+    except PluginRefused:  # 'admin plugins check' says so of each source that is named
         return []
 
 

@@ -182,14 +182,14 @@ def test_a_source_is_named_by_module_and_attribute(plugins: Make, module: str) -
     ("attribute", "reason", "hint"),
     [
         ("Automatic", "its layer is automatic", "name it in memory.automatic"),
-        ("Nameless", "its name must be one line of at most 100 letters", "doctor"),
-        ("Sideways", "its layer is 'sideways'; the layers are automatic, triggered, on_demand", "doctor"),
+        ("Nameless", "its name must be one line of at most 100 letters", "plugins check"),
+        ("Sideways", "its layer is 'sideways'; the layers are automatic, triggered, on_demand", "plugins check"),
         ("Posing", "there is another source 'preferences'", "give it a name of its own"),
         ("Namesake", "there is another source 'good'", "give it a name of its own"),
-        ("Unfinished", "it has no method get_context", "doctor"),
-        ("Leaving", "SystemExit: 1", "doctor"),
-        ("Waiting", "its method configure is asynchronous, and must not be", "doctor"),
-        ("Missing", "AttributeError: module '{module}' has no attribute 'Missing'", "doctor"),
+        ("Unfinished", "it has no method get_context", "plugins check"),
+        ("Leaving", "SystemExit: 1", "plugins check"),
+        ("Waiting", "its method configure is asynchronous, and must not be", "plugins check"),
+        ("Missing", "AttributeError: module '{module}' has no attribute 'Missing'", "plugins check"),
     ],
 )
 def test_one_that_cannot_be_used_is_left_out_and_named(
