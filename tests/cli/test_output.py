@@ -155,7 +155,7 @@ def test_an_item_is_shown_whole_as_json() -> None:
         links=(Link(to="y"),),
         data={"steps": ("one", {"n": 2})},
     )
-    shown = output.item_json(item)
+    shown = output.as_json(item)
     assert json.loads(json.dumps(shown)) == shown
     assert shown["timestamp"] == "2026-03-01T00:00:00Z"
     assert shown["origin"] == {"agent": "coder", "sequence": 0}

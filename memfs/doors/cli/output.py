@@ -213,70 +213,12 @@ def error_json(code: str, message: str, path: str | None, field: str | None, hin
     return {"error": {"code": code, "message": message, "path": path, "field": field, "hint": hint}}
 
 
-def item_json(item: MemoryItem) -> dict[str, Any]:
-    """All of an item, as ``show``, ``list`` and ``remember --file`` write and read it."""
-    return {
-        "id": item.id,
-        "type": item.type,
-        "title": item.title,
-        "content": item.content,
-        "tags": list(item.tags),
-        "timestamp": time_text(item.timestamp),
-        "created": time_text(item.created),
-        "updated": time_text(item.updated),
-        "origin": origin_json(item),
-        "trust": item.trust,
-        "importance": item.importance,
-        "pinned": item.pinned,
-        "status": item.status,
-        "expires": time_text(item.expires),
-        "supersedes": list(item.supersedes),
-        "links": [{"to": link.to, "relation": link.relation} for link in item.links],
-        "context": plain(item.context),
-        "metadata": plain(item.metadata),
-        "data": plain(item.data),
-        "conflicts": [conflict_json(one) for one in item.conflicts],
-        "path": item.path,
-        "sha256": item.sha256,
-    }
-
-
-def conflict_json(conflict: RecordedConflict) -> dict[str, Any]:
-    """What was displaced in an item when branches were joined."""
-    values = {
-        "field": conflict.field,
-        "kept": plain(conflict.kept),
-        "lost": plain(conflict.lost),
-        "part": conflict.part or None,
-        "lost_sha256": conflict.lost_sha256 or None,
-        "by": conflict.by or None,
-        "time": time_text(conflict.time),
-    }
-    return {name: value for name, value in values.items() if value is not None}
-
-
 def conflict_values(conflict: RecordedConflict, length: int) -> tuple[str, str]:
     """What is kept and what was displaced, each on one line."""
     from memfs.recall.conflict_notes import values
 
     kept, lost = (one_line(value, length) for value in values(conflict))
     return kept, lost
-
-
-def origin_json(item: MemoryItem) -> dict[str, Any]:
-    """The known parts of an item's origin."""
-    origin = item.origin
-    values = {
-        "speaker": origin.speaker,
-        "role": origin.role,
-        "agent": origin.agent,
-        "session": origin.session,
-        "sequence": origin.sequence,
-        "task": origin.task,
-        "tool": origin.tool,
-        "phase": origin.phase,
-    }
-    return {name: value for name, value in values.items() if value not in ("", None)}
 
 
 def plain(value: Any) -> Any:
