@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Actions, Unclear, opened, verb, wants_json
+from memfs.doors.cli.actions import Actions
+from memfs.doors.cli.command import Unclear, opened, verb, wants_json
 from memfs.doors.cli.commit_report import SOURCE, CommitReport, land
 from memfs.doors.cli.filters import AsOf, as_of, pair, past_at, revision_of
 from memfs.doors.cli.options import waiting_text

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 import click
 
 from memfs.context.source_status import SourceCheck, SourceRow
-from memfs.doors.cli.command import Actions, opened, verb
+from memfs.doors.cli.actions import Actions
+from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.output import MERGE, Note, Table, clean, count, styled
 from memfs.doors.cli.trust import note_ignored
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from memfs.doors.cli.actions import Actions
 from memfs.doors.cli.agent.inject import situation, spoken, state_of
-from memfs.doors.cli.command import Actions, opened, verb
+from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.commit_report import SOURCE, CommitReport, land
 from memfs.doors.cli.filters import AsOf, as_of, past_at, revision_of
 from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, Note, Table, clean, count, one_line, styled
