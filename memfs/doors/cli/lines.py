@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memfs.doors.cli.commit_report import SOURCE
 from memfs.doors.cli.draft import Draft, decoded, mapping_of
-from memfs.doors.cli.output import count, note, progress, write_error
+from memfs.doors.cli.output import TEXT_ONLY, count, note, progress, write_error
 from memfs.doors.cli.streams import read_input
 from memfs.errors import ContentError, IdExists, MemfsError, StorageIO
 from memfs.format.secrets import allowed
@@ -33,6 +33,53 @@ class Lines:
 
     items: list[MemoryItem]
     refused: list[MemfsError]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLine:
+    """A line of a file that is a memory now.
+
+    Attributes:
+        item: the memory, of which these fields are told.
+    """
+
+    item: MemoryItem = field(metadata={"merge": "id path sha256"})
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedLine:
+    """A line of a file that was left out.
+
+    Attributes:
+        line: its number.
+        code: which error it is.
+        reason: what is wrong.
+    """
+
+    line: int | None
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLines:
+    """What became of the lines of a file.
+
+    Attributes:
+        items: what was stored, in order.
+        refused: what was left out.
+        file: the file.
+    """
+
+    items: tuple[StoredLine, ...]
+    refused: tuple[RefusedLine, ...]
+    file: str = field(metadata=TEXT_ONLY)
+
+    @classmethod
+    def of(cls, file: str, done: Lines) -> StoredLines:
+        """What is told of it."""
+        refused = (RefusedLine(error.line, error.code, error.message) for error in done.refused)
+        return cls(tuple(map(StoredLine, done.items)), tuple(refused), file)
 
 
 def import_lines(

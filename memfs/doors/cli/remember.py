@@ -14,7 +14,7 @@ from memfs.doors.cli.commit_report import SOURCE, CommitReport, land
 from memfs.doors.cli.draft import draft, text_of
 from memfs.doors.cli.filters import PHASE, known_type
 from memfs.doors.cli.options import allow_secret_option, likely_notes
-from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, Note, clean, count, merge, one_line, styled, width
+from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, Note, clean, count, one_line, styled, width
 from memfs.errors import IdExists
 from memfs.format.text_guard import findings
 from memfs.model.kinds import OFFERED
@@ -22,7 +22,7 @@ from memfs.model.kinds import OFFERED
 if TYPE_CHECKING:
     from memfs.doors.cli.draft import Draft
     from memfs.doors.cli.editor import FileFault
-    from memfs.doors.cli.lines import Lines
+    from memfs.doors.cli.lines import StoredLines
     from memfs.model import MemoryItem
     from memfs.model.review import ReviewResult, StoreResult
     from memfs.workspace import Workspace
@@ -68,47 +68,6 @@ class ReviewedText:
     sentences: tuple[str, ...] = field(metadata=TEXT_ONLY)
 
 
-@dataclass(frozen=True, slots=True)
-class LineStored:
-    """A line of a file that is a memory now.
-
-    Attributes:
-        item: the memory, of which these fields are told.
-    """
-
-    item: MemoryItem = field(metadata=merge("id path sha256"))
-
-
-@dataclass(frozen=True, slots=True)
-class LineRefused:
-    """A line of a file that was left out.
-
-    Attributes:
-        line: its number.
-        code: which error it is.
-        reason: what is wrong.
-    """
-
-    line: int | None
-    code: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class StoredLines:
-    """What became of the lines of a file.
-
-    Attributes:
-        items: what was stored, in order.
-        refused: what was left out.
-        file: the file.
-    """
-
-    items: tuple[LineStored, ...]
-    refused: tuple[LineRefused, ...]
-    file: str = field(metadata=TEXT_ONLY)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredText:
     """What was stored.
@@ -125,7 +84,7 @@ class StoredText:
     """
 
     id: str | None = field(default=None, metadata=OMIT)
-    item: MemoryItem | None = field(default=None, metadata=merge("path sha256"))
+    item: MemoryItem | None = field(default=None, metadata={"merge": "path sha256"})
     stored: bool | int
     review: ReviewedText | None = field(default=None, metadata=MERGE)
     problems: tuple[FileFault, ...] = field(default=(), metadata=OMIT)
@@ -156,7 +115,7 @@ def _text(done: StoredText) -> Iterator[Any]:
             for name in ids:
                 yield f"  {styled(what, fg='yellow')} {clean(name)}; see 'memfs show {clean(name)}'"
     yield from done.remarks
-    if done.landed is not None:
+    if done.landed is not None and done.landed.reason:
         yield from done.landed.remarks()
 
 
@@ -239,11 +198,12 @@ def remember(
         if wanted.type is not None and not file:
             known_type(workspace, wanted.type)
         if file:
-            from memfs.doors.cli.lines import import_lines
+            from memfs.doors.cli.lines import StoredLines, import_lines
 
             chosen: dict[str, Any] = {"replace": replace, "allow_secret": allow_secret, "skip_refused": skip_refused}
             done = import_lines(workspace, file, wanted, **chosen)
-            return _lines(file, done, land(workspace, done.items[-1] if done.items else None))
+            landed = land(workspace, done.items[-1] if done.items else None)
+            return StoredText(stored=len(done.items), lines=StoredLines.of(file, done), landed=landed)
         try:
             if review:
                 return _reviewed(workspace, wanted.fresh(content), allow_secret)
@@ -253,8 +213,8 @@ def remember(
             error.hint = f"choose another, or change that item with 'memfs update {wanted.id}'"
             raise
         landed = land(workspace, item)
-    notes = (*_advice(wanted, item, allow_invisible), *likely_notes(item))
-    return StoredText(id=item.id, item=item, stored=True, landed=landed, remarks=notes)
+    advice = tuple(_advice(wanted, item, allow_invisible)) if wanted.tags or allow_invisible else ()
+    return StoredText(id=item.id, item=item, stored=True, landed=landed, remarks=(*advice, *likely_notes(item)))
 
 
 def _edit(ctx: click.Context, allow_secret: str, **given: Any) -> StoredText:
@@ -283,12 +243,6 @@ def _advice(wanted: Draft, item: MemoryItem, allow_invisible: bool) -> Iterator[
     if allow_invisible and any(found.refused for text in (item.title, item.content) for found in findings(text)):
         yield Note("it is read only where such characters are allowed: with --set security.allow_invisible=true,")
         yield Note("or with MEMFS_SECURITY_ALLOW_INVISIBLE=true in the environment; elsewhere 'memfs check' reports it")
-
-
-def _lines(file: str, done: Lines, landed: CommitReport) -> StoredText:
-    refused = tuple(LineRefused(error.line, error.code, error.message) for error in done.refused)
-    lines = StoredLines(tuple(map(LineStored, done.items)), refused, file)
-    return StoredText(stored=len(done.items), lines=lines, landed=landed)
 
 
 def _reviewed(workspace: Workspace, fresh: MemoryItem, allow_secret: str) -> StoredText:
