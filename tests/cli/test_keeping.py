@@ -1,4 +1,4 @@
-"""backup, restore, cleanup, and what status says of them."""
+"""admin backup, admin gc, and what status says of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .conftest import Memfs, git
 
 
 def test_a_backup_is_made_listed_and_restored(root: Path, memfs: Memfs, bare: Memfs, tmp_path: Path) -> None:
-    """backup names file and size, --list shows it, restore makes the workspace and checks it; all in JSON too (S21)."""
+    """create names file and size, list shows it, restore makes the workspace and checks it; all in JSON too (S21)."""
     memfs("remember", "a text", "--id", "x")
     place = str(tmp_path / "backups")
     made = memfs("admin", "backup", "create", "--to", place, "--json").json["backups"]
@@ -50,7 +50,7 @@ def test_a_backup_is_checked_without_being_restored(memfs: Memfs, bare: Memfs, t
 
 
 def test_restore_says_what_it_needs(root: Path, memfs: Memfs, bare: Memfs, tmp_path: Path) -> None:
-    """Without a folder, with both, and onto something that is there: refused with the way out."""
+    """Without a folder, with an unknown option, and onto something that is there: refused with the way out."""
     made = memfs("admin", "backup", "create", "--to", str(tmp_path / "b"), "--json").json["backups"][0]["path"]
     assert bare("admin", "backup", "restore", made).code == 2
     assert bare("admin", "backup", "restore", made, str(tmp_path / "x"), "--check").code == 2
@@ -97,7 +97,7 @@ def test_status_tells_how_quotas_stand_and_a_full_one_refuses(root: Path, memfs:
     assert memfs("remember", "y" * 2000, "--id", "b").code == 0
 
 
-def test_cleanup_says_what_it_does_and_could_do(root: Path, memfs: Memfs) -> None:
+def test_gc_says_what_it_does_and_could_do(root: Path, memfs: Memfs) -> None:
     """--dry-run changes nothing and says what could be freed; then it is done; then there is nothing left."""
     memfs("remember", "a text", "--id", "x")
     leftover = root / "ContextMemory/.memfs-0123456789ab.tmp"
@@ -109,6 +109,8 @@ def test_cleanup_says_what_it_does_and_could_do(root: Path, memfs: Memfs) -> Non
     done = memfs("admin", "gc", "--json").json
     assert not leftover.exists()
     assert [step["error"] for step in done["steps"]] == [""] * len(done["steps"])
+    assert done["steps"]
+    assert (done["bytes"], done["folded"]) == (sum(step["bytes"] for step in done["steps"]), True)
     assert "Nothing to clean up" in memfs("admin", "gc").out
 
 
@@ -124,8 +126,8 @@ def test_stats_weigh_each_area(memfs: Memfs) -> None:
     assert "checkpoints" in memfs("stats").out
 
 
-def test_maintain_makes_the_backup_that_is_due(memfs: Memfs, tmp_path: Path) -> None:
-    """maintain looks after the schedule, too (S21)."""
+def test_gc_makes_the_backup_that_is_due(memfs: Memfs, tmp_path: Path) -> None:
+    """admin gc looks after the schedule, too (S21)."""
     options = ("--set", "backup.interval_hours=1", "--set", f"backup.targets={tmp_path / 'b'}")
     assert memfs(*options, "admin", "gc", "--json").json["backed_up"] is True
     assert memfs(*options, "admin", "gc", "--json").json["backed_up"] is False

@@ -1,4 +1,4 @@
-"""status, check, stats, watch, reindex, migrate, maintain."""
+"""status, check, stats, watch, and reindex, migrate and gc of admin."""
 
 from __future__ import annotations
 
@@ -154,8 +154,8 @@ def test_a_newer_format_is_refused_wherever_it_is_named(root: Path, memfs: Memfs
     assert "the workspace is of format 3, this memfs knows up to 2" in memfs("admin", "migrate").err
 
 
-def test_maintain_packs_and_loses_nothing(root: Path, item: Path, memfs: Memfs) -> None:
-    """After maintain the repository is whole and history reads the same."""
+def test_gc_packs_and_loses_nothing(root: Path, item: Path, memfs: Memfs) -> None:
+    """After admin gc the repository is whole and history reads the same."""
     before = memfs("log", "--json").json
     ran = memfs("admin", "gc", "--json")
     assert ran.code == 0, ran.err
