@@ -23,6 +23,7 @@ from memfs.doors.cli.output import (
     Table,
     clean,
     count,
+    merge,
     note,
     one_line,
     print_raw,
@@ -235,16 +236,12 @@ class AcceptedMemory:
 
     Attributes:
         id: its id; of one in private memory it begins with `private:`.
-        type: its type.
-        path: its file.
-        sha256: what the file holds.
+        item: the memory.
         place: the file, as a person finds it.
     """
 
     id: str
-    type: str
-    path: str
-    sha256: str
+    item: MemoryItem = field(metadata=merge("type path sha256"))
     place: str = field(metadata=TEXT_ONLY)
 
 
@@ -295,13 +292,7 @@ def accept(ctx: click.Context, /, ids: tuple[str, ...], content: str | None, edi
         root = workspace.root
     return Acceptance(
         tuple(
-            AcceptedMemory(
-                _mounted(item.id, mount),
-                item.type,
-                item.path,
-                item.sha256,
-                place=str(root / item.path) if mount else item.path,
-            )
+            AcceptedMemory(_mounted(item.id, mount), item, str(root / item.path) if mount else item.path)
             for item in stored
         ),
         landed,

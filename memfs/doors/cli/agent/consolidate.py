@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import click
 
 from memfs.doors.cli.command import opened, verb
-from memfs.doors.cli.output import TEXT_ONLY, Note, clean, count, one_line, styled
+from memfs.doors.cli.output import TEXT_ONLY, Note, clean, count, merge, one_line, styled
+
+if TYPE_CHECKING:
+    from memfs.learning.consolidation import ConsolidationResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,30 +39,21 @@ class ConsolidatedSession:
     """What became of a session's working memory.
 
     Attributes:
-        session: which.
-        read: how many working memories it had.
+        done: all but what is kept.
         promoted: what is kept.
-        cleared: ids of the working memories that were removed.
-        pinned: ids of those that are pinned, which were not touched.
-        left: ids of those that stay because they could not be read or kept, with why.
         revision: the commit of all that; null where there is none.
-        dry_run: whether nothing was changed.
         waits: why the commit waits.
     """
 
-    session: str
-    read: int
+    done: ConsolidationResult = field(metadata=merge("session read cleared pinned left dry_run"))
     promoted: tuple[PromotedMemory, ...]
-    cleared: tuple[str, ...]
-    pinned: tuple[str, ...]
-    left: Mapping[str, str]
     revision: str | None
-    dry_run: bool
     waits: str = field(default="", metadata=TEXT_ONLY)
 
 
-def _text(done: ConsolidatedSession) -> Iterator[str | Note]:
-    for one in done.promoted:
+def _text(ended: ConsolidatedSession) -> Iterator[str | Note]:
+    done = ended.done
+    for one in ended.promoted:
         word = "Would keep" if done.dry_run else "Kept"
         yield f"{word} {styled(one.id, fg='green', bold=True)}  {styled(one.why, dim=True)}"
         yield f"  {one_line(one.content, 100)}"
@@ -69,10 +64,10 @@ def _text(done: ConsolidatedSession) -> Iterator[str | Note]:
         yield Note(f"there is no working memory of session {clean(done.session)}")
     if done.pinned:
         yield f"  {count(len(done.pinned), 'pinned one', 'pinned ones')} not touched"
-    if done.revision:
-        yield f"  to take it back: git revert {done.revision[:12]}"
-    if done.waits:
-        yield Note(f"the commit waits: {done.waits}")
+    if ended.revision:
+        yield f"  to take it back: git revert {ended.revision[:12]}"
+    if ended.waits:
+        yield Note(f"the commit waits: {ended.waits}")
     for name, why in done.left.items():
         yield Note(f"{name} stays: {why}")
 
@@ -95,16 +90,11 @@ def consolidate(ctx: click.Context, session: str, dry_run: bool) -> Consolidated
         done = workspace.consolidation.run(session, dry_run=dry_run)
         flushed = workspace.store.flush(adopt=False) if done.cleared and commits else None
     return ConsolidatedSession(
-        done.session,
-        done.read,
+        done,
         tuple(
             PromotedMemory(one.item.id, one.item.content, one.why, tuple(one.sources), one.known)
             for one in done.promoted
         ),
-        done.cleared,
-        done.pinned,
-        done.left,
         flushed.commits[-1] if flushed is not None and flushed.commits else None,
-        dry_run,
         flushed.reason if flushed is not None else "",
     )

@@ -14,11 +14,12 @@ from memfs.doors.cli.agent.inject import situation, spoken, state_of
 from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.commit_report import SOURCE, CommitReport, land
 from memfs.doors.cli.filters import AsOf, as_of, past_at, revision_of
-from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, Note, Table, clean, count, one_line, styled
+from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, Note, Table, clean, count, merge, one_line, styled
 from memfs.model.ids import of_mount
 from memfs.model.suggestion import Keep
 
 if TYPE_CHECKING:
+    from memfs.learning.rule_analysis import FailureAnalysis
     from memfs.model.episode import Episode, TriggerRow
 
 _REDACTED = "[redacted: "
@@ -217,34 +218,29 @@ class EpisodeAnalysis:
     """What analysing the failures came to.
 
     Attributes:
-        read: how many episodes were looked at.
+        done: what became of rules that were there.
         found: rules that were made.
         kept: `write` where they are stored, `suggest` where they wait in the inbox.
-        changed: ids of rules that were brought up to date.
-        retired: ids of rules that stopped holding.
-        doubted: ids of rules that outcomes speak against, and that are left as they are.
         landed: how safe that is.
     """
 
-    read: int
+    done: FailureAnalysis = field(metadata=merge("read changed retired doubted"))
     found: tuple[FoundRule, ...]
     kept: Keep
-    changed: tuple[str, ...]
-    retired: tuple[str, ...]
-    doubted: tuple[str, ...]
     landed: CommitReport = field(metadata=MERGE)
 
 
-def _analysis_text(done: EpisodeAnalysis) -> Iterator[str | Note]:
-    for rule in done.found:
-        word = "Learned" if done.kept is Keep.WRITE else "Suggest"
+def _analysis_text(analysis: EpisodeAnalysis) -> Iterator[str | Note]:
+    done, found, writes = analysis.done, analysis.found, analysis.kept is Keep.WRITE
+    for rule in found:
+        word = "Learned" if writes else "Suggest"
         yield f"{word} {styled(rule.id, fg='green', bold=True)}  {styled(f'{rule.confidence:.0%}', dim=True)}"
         yield f"  {clean(one_line(rule.action, 0))}"
     words = {"brought up to date": done.changed, "retired": done.retired, "doubtful": done.doubted}
     yield from (f"{rule_id}  {styled(word, dim=True)}" for word, ids in words.items() for rule_id in ids)
-    waits = "; 'memfs inbox' accepts or refuses them" if done.found and done.kept is not Keep.WRITE else ""
-    yield Note(f"read {count(done.read, 'episode')}: {count(len(done.found), 'rule')} found{waits}")
-    yield from done.landed.remarks()
+    waits = "; 'memfs inbox' accepts or refuses them" if found and not writes else ""
+    yield Note(f"read {count(done.read, 'episode')}: {count(len(found), 'rule')} found{waits}")
+    yield from analysis.landed.remarks()
 
 
 @verb("analyze", text=_analysis_text, example="memfs agent episode analyze")
@@ -259,7 +255,7 @@ def analyze(ctx: click.Context, /) -> EpisodeAnalysis:
         done = workspace.sources.rules.analyze(keep=keep)
         landed = land(workspace, None)
     rules = tuple(FoundRule(rule.id, rule.action, rule.confidence) for rule in done.found)
-    return EpisodeAnalysis(done.read, rules, keep, done.changed, done.retired, done.doubted, landed)
+    return EpisodeAnalysis(done, rules, keep, landed)
 
 
 episode = Actions(

@@ -14,7 +14,7 @@ import click
 from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.commit_report import land
 from memfs.doors.cli.draft import standard_input
-from memfs.doors.cli.output import TEXT_ONLY, Block, Note, count
+from memfs.doors.cli.output import TEXT_ONLY, Block, Note, count, merge
 
 if TYPE_CHECKING:
     from memfs.context.deliver import DeliveryResult
@@ -40,21 +40,13 @@ class DeliveredMemory:
     """What an agent is to be told, as quoted data.
 
     Attributes:
-        text: all of it; "" where nothing is to be told.
-        texts: its parts; of a warning one for each source.
-        ids: of the items in it.
-        repeated: ids of items that are left out because the prompt says the same.
-        left_out: how many entries had no room.
+        given: the text, its parts, and what is not in it.
         problems: what keeps sources from having their say.
         nothing: what to say where nothing is told.
         waits: why the commit of what was recorded waits.
     """
 
-    text: str
-    texts: tuple[str, ...]
-    ids: tuple[str, ...]
-    repeated: tuple[str, ...]
-    left_out: int
+    given: DeliveryResult = field(metadata=merge("text texts ids repeated left_out"))
     problems: tuple[Problem, ...]
     nothing: str = field(metadata=TEXT_ONLY)
     waits: str = field(default="", metadata=TEXT_ONLY)
@@ -63,24 +55,23 @@ class DeliveredMemory:
     def of(cls, workspace: Workspace, given: DeliveryResult, nothing: str, waits: str = "") -> DeliveredMemory:
         """What was put together, with what sources lack: trust, something to run, success."""
         problems = tuple(dict.fromkeys((*workspace.sources.plugins.problems(), *given.problems)))
-        return cls(
-            given.text, given.texts, given.ids, given.repeated, given.left_out, problems, nothing=nothing, waits=waits
-        )
+        return cls(given, problems, nothing, waits)
 
 
-def delivered_text(given: DeliveredMemory) -> Iterator[Block | Note]:
+def delivered_text(delivered: DeliveredMemory) -> Iterator[Block | Note]:
     """The text, and what it lacks."""
+    given = delivered.given
     if given.texts:
         yield Block(given.text)
     if given.left_out:
         yield Note(f"{count(given.left_out, 'entry', 'entries')} had no room; --max-tokens gives more")
-    for problem in given.problems:
+    for problem in delivered.problems:
         yield Note(f"{problem.message}; {problem.hint}")
     if not given.texts and not given.left_out:
         told = f"what is remembered is told already: {', '.join(given.repeated)}"
-        yield Note(told if given.repeated else given.nothing)
-    if given.waits:
-        yield Note(f"recorded; its commit waits: {given.waits}")
+        yield Note(told if given.repeated else delivered.nothing)
+    if delivered.waits:
+        yield Note(f"recorded; its commit waits: {delivered.waits}")
 
 
 def situation(function: Callable[..., Any]) -> Callable[..., Any]:
