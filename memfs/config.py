@@ -26,8 +26,8 @@ from memfs.format.render import parse
 from memfs.format.schema import Schemas
 from memfs.fs.tree import View
 from memfs.fs.workspace_location import MEMORY_FOLDER as MEMORY_FOLDER
+from memfs.fs.workspace_location import base_folder, workspace_at
 from memfs.fs.workspace_location import find_workspace as find_workspace
-from memfs.fs.workspace_location import workspace_at
 from memfs.model import Problem
 from memfs.model.ids import is_id, stem_of
 from memfs.model.kinds import BUILT_IN, Kind, KindTable, Layer, nearest
@@ -76,7 +76,9 @@ def make_root(path: Path) -> Path:
 
 
 def load(root: Path, arguments: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None) -> Settings:
-    """The settings of the workspace at ``root``: argument before variable before ``memfs.toml`` before default.
+    """The settings of the workspace at ``root``: argument, variable, ``memfs.toml``, the person's own file, default.
+
+    What stands before goes before.
 
     Args:
         arguments: values by dotted key, such as ``{"index.engine": "sqlite"}``; texts are read by the setting's type.
@@ -88,6 +90,7 @@ def load(root: Path, arguments: Mapping[str, Any] | None = None, environ: Mappin
     """
     text = toml_text.read(root)
     found = _ConfigSource(Settings(), root)
+    found.from_own_file()
     written = _Table(text)
     for key, value, line in written.entries():
         found.from_file(key, value, line)
@@ -100,6 +103,11 @@ def load(root: Path, arguments: Mapping[str, Any] | None = None, environ: Mappin
     if seed := _asks_to_learn(root, written):
         found.write_what_is_learned(seed)
     return found.settings()
+
+
+def own_file() -> Path:
+    """A person's own settings: ``$XDG_CONFIG_HOME/memfs/config.toml``, else below ``~/.config``."""
+    return base_folder("XDG_CONFIG_HOME", ".config") / "memfs" / "config.toml"
 
 
 def _asks_to_learn(root: Path, written: _Table) -> str:
@@ -203,6 +211,21 @@ class _ConfigSource:
         self._asked: TrustStatus | None = None
         self._left_out: set[str] = set()
 
+    def from_own_file(self) -> None:
+        """Take what the person says for all their workspaces; nothing of it has to be trusted.
+
+        Raises:
+            SettingInvalid: as ``load``, with the path of that file.
+        """
+        path = own_file()
+        try:
+            text = toml_text.read(path.parent, path.name)
+            for key, value, line in _Table(text).entries() if text else ():
+                self.put(key, value if _is_source_table(key) else checked(value, spec_of(key), line), f"{path}:{line}")
+        except SettingInvalid as error:
+            error.path = str(path)
+            raise
+
     def from_file(self, key: str, value: Any, line: int | None) -> None:
         """Take a value of ``memfs.toml``, as far as it counts."""
         place = f"{names.SETTINGS_FILE}:{line}" if line else names.SETTINGS_FILE
@@ -219,7 +242,7 @@ class _ConfigSource:
             place = f"{place} without {', '.join(foreign)}, not trusted"
         elif spec.personal and value != spec.default and self._trusted(key) != written:
             if key in SPECS:
-                self._origins[key] = f"default; {place} is not trusted"
+                self._origins[key] = f"{self._origins[key]}; {place} is not trusted"
             return
         self.put(key, value, place)
 
@@ -345,7 +368,8 @@ def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str, st
             yield spec_of(f"{MOUNTS}.{variable.removeprefix(_MOUNT_VARIABLE).lower()}").key, written, variable
         elif variable.startswith(beginnings) and variable not in KEY_VARIABLES:
             raise SettingInvalid(
-                f"unknown setting in the environment: {variable}", hint=nearest(variable, known) or "see 'memfs config'"
+                f"unknown setting in the environment: {variable}",
+                hint=nearest(variable, known) or "see 'memfs config --list'",
             )
 
 
@@ -845,7 +869,7 @@ def first_toml(policies: Mapping[str, Any]) -> str:
     Raises:
         SettingInvalid: a policy that is no setting, or of the wrong sort.
     """
-    lines = ["# How memfs behaves here. 'memfs config' lists every setting and where its value comes from."]
+    lines = ["# How memfs behaves here. 'memfs config --list' shows every setting and where it comes from."]
     lines += [f"{toml_text.FORMAT} = {toml_text.FORMAT_VERSION}"]
     home = ""
     for key, value in policies.items():
@@ -855,3 +879,15 @@ def first_toml(policies: Mapping[str, Any]) -> str:
         lines.append(f"{name} = {written}")
         home = table
     return "\n".join(lines) + "\n"
+
+
+def changed(folder: Path, key: str, value: Any, name: str = names.SETTINGS_FILE) -> bytes:
+    """A file of settings in a folder with one of them changed, or taken out where the value is None.
+
+    Raises:
+        SettingInvalid: the file is written in a way that this cannot change.
+    """
+    text = toml_text.read(folder, name)
+    table, _, own = key.rpartition(".")
+    made = toml_text.without(text, table, own) if value is None else toml_text.with_value(text, table, own, value)
+    return made.encode()

@@ -195,6 +195,8 @@ def test_config_shows_each_value_and_its_origin(root: Path, memfs: Memfs, monkey
     assert (root / name).read_text().splitlines()[int(line) - 1] == 'commit = "interval"'
     rows = [row.split() for row in memfs("config").out.splitlines()]
     assert ["recall.limit", "3", "MEMFS_RECALL_LIMIT"] in rows
+    assert ["watch.enabled", "true", "default"] not in rows
+    assert "watch.enabled" in memfs("config", "--list").out
 
 
 def test_config_of_one_key_is_its_value_alone(memfs: Memfs) -> None:
@@ -211,6 +213,77 @@ def test_config_of_one_key_is_its_value_alone(memfs: Memfs) -> None:
     ran = memfs("config", "index.engin")
     assert ran.code == 2
     assert "did you mean 'index.engine'?" in ran.err
+
+
+def test_config_sets_a_value_and_keeps_the_rest_of_the_file(root: Path, memfs: Memfs) -> None:
+    """config KEY VALUE changes memfs.toml, comments kept, as a commit; --unset takes it out again to the byte."""
+    file = root / "memfs.toml"
+    file.write_text(file.read_text() + "# ours\n\n[recall]\nlimit = 7  # few\n")
+    assert memfs("commit").code == 0
+    before = file.read_text()
+    shown = memfs("config", "recall.limit", "9", "--json").json
+    assert (shown["value"], shown["file"], shown["origin"].partition(":")[0]) == (9, "memfs.toml", "memfs.toml")
+    assert file.read_text() == before.replace("limit = 7  #", "limit = 9  #")
+    assert git(root, "log", "-1", "--format=%s").strip() == "Set recall.limit"
+    assert memfs("config", "memory.episodic.max_warnings", "5").out.startswith("memory.episodic.max_warnings = 5  (")
+    assert memfs("config", "memory.triggered", "episodic").code == 0
+    assert memfs("config", "memory.triggered").out == '["episodic"]\n'
+    for key in ("memory.episodic.max_warnings", "memory.triggered"):
+        assert memfs("config", "--unset", key).code == 0
+    memfs("config", "recall.limit", "7")
+    assert file.read_text() == before
+
+
+def test_config_refuses_what_would_close_the_workspace(root: Path, memfs: Memfs) -> None:
+    """An unknown name is refused with the nearest, a wrong value with what would be right; nothing is written."""
+    before = (root / "memfs.toml").read_text()
+    for words, said in (
+        (("recall.limti", "3"), "did you mean 'recall.limit'?"),
+        (("recall.limit", "many"), "not a whole number"),
+        (("index.engine", "sqlit"), "did you mean 'sqlite'?"),
+        (("--unset", "recall.limti"), "did you mean 'recall.limit'?"),
+        (("--unset",), "memfs config --unset KEY"),
+        (("--user", "recall.limit"), "memfs config --user KEY VALUE"),
+    ):
+        ran = memfs("config", *words)
+        assert (ran.code, ran.out, said in ran.err) == (2, "", True), (words, ran.err)
+    overruled = memfs("config", "index.engine", "memory")
+    assert (overruled.code, "MEMFS_INDEX_ENGINE goes before it" in overruled.err) == (1, True)
+    memfs("config", "--unset", "index.engine")
+    assert (root / "memfs.toml").read_text() == before
+
+
+def test_own_settings_count_in_every_workspace(root: Path, memfs: Memfs, bare: Memfs) -> None:
+    """config --user needs no workspace; the workspace's memfs.toml goes before it, and nothing of it needs trust."""
+    own = Path.home() / ".config/memfs/config.toml"
+    set_ = bare("config", "--user", "recall.limit", "20", "--json").json
+    assert (set_["file"], set_["value"], own.read_text()) == (str(own), 20, "[recall]\nlimit = 20\n")
+    assert memfs("config", "recall.limit", "--json").json["origin"] == f"{own}:2"
+    bare("config", "--user", "memory.on_demand", "false")
+    assert memfs("config", "memory.on_demand").out == "false\n"
+    memfs("config", "recall.limit", "9")
+    assert memfs("config", "recall.limit").out == "9\n"
+    own.write_text("[recall]\nlimits = 1\n")
+    wrong = memfs("config")
+    assert (wrong.code, str(own) in wrong.err, "did you mean 'limit'?" in wrong.err) == (1, True, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["config", "recall.lim"], ["recall.limit"]),
+        (["config", "index.engine", "s"], ["sqlite"]),
+        (["config", "memory.on_demand", ""], ["true", "false"]),
+    ],
+)
+def test_completion_knows_settings_and_their_values(words: list[str], found: list[str]) -> None:
+    """A shell is offered the names of settings, and what a setting can be."""
+    from click.shell_completion import ShellComplete
+
+    from memfs.doors.cli.app import cli
+
+    offered = ShellComplete(cli, {}, "memfs", "_MEMFS_COMPLETE").get_completions(words[:-1], words[-1])
+    assert [one.value for one in offered] == found
 
 
 def test_a_setting_may_be_given_for_one_command(memfs: Memfs) -> None:

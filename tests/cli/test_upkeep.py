@@ -192,8 +192,8 @@ def test_watch_tells_of_edits_until_interrupted(root: Path, item: Path) -> None:
 def test_check_fix_says_what_it_did(root: Path, item: Path, memfs: Memfs) -> None:
     """Each repair is a line, and an entry in JSON."""
     (root / "ContextMemory" / ".gitattributes").unlink()
-    fixed = memfs("check", "--fix", "--json").json["fixed"]
-    assert fixed[0] == "wrote ContextMemory/.gitattributes anew"
+    fixed = memfs("check", "--fix", "--json").json["repairs"]
+    assert fixed[0]["sentence"] == "wrote ContextMemory/.gitattributes anew"
     assert memfs("check", "--fix").out.splitlines()[0] == "Fixed: built the index anew over 1 item(s)"
 
 

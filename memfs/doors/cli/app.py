@@ -53,7 +53,7 @@ EVERYDAY: tuple[Verb, ...] = (
     Verb("review", "Review a pull request."),
     Verb("status", "Show the workspace's state."),
     Verb("check", "Find problems; --fix them."),
-    Verb("config", "Show the settings.", "setup:config"),
+    Verb("config", "Show or change settings."),
 )
 """What the short help lists."""
 
@@ -114,7 +114,6 @@ UNMOVED: tuple[Verb, ...] = (
     Verb("analyze", "Show how an agent did, and the weight that this suggests.", "insight:analyze"),
     Verb("trends", "Show the patterns that meta-reviews name.", "insight:trends"),
     Verb("aggregates", "Sum up all iterations in three files.", "insight:aggregates"),
-    Verb("repair", "Put right what the disk damaged.", "check:repair"),
     Verb("stats", "Count items by type and layer, and what they weigh.", "maintenance:stats"),
     Verb("watch", "Follow changes of the files until interrupted.", "maintenance:watch"),
     Verb("reindex", "Rebuild the search index.", "maintenance:reindex"),
@@ -327,7 +326,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
     expose_value=False,
     is_eager=True,
     callback=set_settings,
-    help="Use this setting for this command only; 'memfs config' lists them.",
+    help="Use this setting for this command only; 'memfs config --list' shows them.",
 )
 @click.option(
     "--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Print the version."

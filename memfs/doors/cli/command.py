@@ -219,3 +219,15 @@ def complete_types(_: click.Context, __: click.Parameter, incomplete: str) -> li
 
     offered = [name for name in OFFERED if name.startswith(incomplete)]
     return offered or [kind.name for kind in BUILT_IN if kind.name.startswith(incomplete)]
+
+
+def complete_settings(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The names of settings that begin like this; of a value, those that its setting has to choose from."""
+    from memfs.settings import SPECS  # needed while completing only
+
+    known: Iterable[str] = SPECS
+    if parameter.name == "value":
+        spec = SPECS.get(ctx.params.get("key") or "")
+        switch = spec is not None and isinstance(spec.default, bool)
+        known = ("true", "false") if switch else spec.choices if spec is not None else ()
+    return [name for name in known if name.startswith(incomplete)]

@@ -222,10 +222,11 @@ def _described(kind: type) -> str:
 
 def _rows(kind: type, before: str) -> Iterator[str]:
     merged = {} if kind.__name__ in ATTRIBUTES else {f.name: f.metadata.get("merge") for f in fields(kind)}
-    for name, model in _hints(kind).items():
+    hints = {name: next(iter(typing.get_args(_hints(kind)[name])), _hints(kind)[name]) for name in merged}
+    for name, model in hints.items():
         if merged.get(name) is True and model.__name__ in ATTRIBUTES:
             yield f"| `{before}`... | {_words(model)} | {_cell(attributes(kind).get(name, ''))} |"
-    whole = {key for name, how in merged.items() if how is True for key, *_ in _keys(_hints(kind)[name])}
+    whole = {key for name, how in merged.items() if how is True for key, *_ in _keys(hints[name])}
     for name, type_, text, needed in _keys(kind):
         if name in whole:
             continue

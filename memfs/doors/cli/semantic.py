@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.config import is_of_the_process
+from memfs.config import changed, is_of_the_process
 from memfs.config_names import SETTINGS_FILE
 from memfs.doors.cli.backup import size
 from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.commit_report import land
 from memfs.doors.cli.output import clean, count, note, print_json, print_raw, progress, styled
 from memfs.errors import MemfsError, SettingInvalid
-from memfs.format import toml_text
 from memfs.model.memory_config import OFF, VECTOR_DB
 
 if TYPE_CHECKING:
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
     from memfs.recall.vector_search import VectorSearch
     from memfs.workspace import Workspace
 
-_TABLE, _MODEL = "semantic", "model"
-_KEY = f"{_TABLE}.{_MODEL}"
+_KEY = "semantic.model"
 _DEFAULT = "minilm"
 _NOTHING = "nothing is downloaded, and no text leaves this machine"
 _COST = {
@@ -128,9 +126,7 @@ def _refuse_overruled(workspace: Workspace, wanted: str) -> None:
 
 def _write(workspace: Workspace, model: str, message: str) -> _Change:
     """Change ``semantic.model`` in ``memfs.toml``, "" to take it out, as a write of its own."""
-    text = toml_text.read(workspace.root)
-    changed = toml_text.with_text(text, _TABLE, _MODEL, model) if model else toml_text.without(text, _TABLE, _MODEL)
-    plan = workspace.store.plan_restore(SETTINGS_FILE, changed.encode() if changed else None)
+    plan = workspace.store.plan_restore(SETTINGS_FILE, changed(workspace.root, _KEY, model or None) or None)
     if plan is None:
         return _Change()
     workspace.store.carry_out([replace(plan, expected=plan.old_sha)], message, source="semantic")

@@ -17,16 +17,15 @@ from memfs.admin import merge_driver_setup
 from memfs.admin.format import EDITOR_FOLDER
 from memfs.config import first_policies
 from memfs.config_names import SETTINGS_FILE
-from memfs.doors.cli.command import Invocation, check_key, opened, verb
-from memfs.doors.cli.output import clean, count, note, print_json, print_raw, print_table, styled
+from memfs.doors.cli.command import Invocation, verb
+from memfs.doors.cli.output import clean, count, note, print_json, print_raw, styled
 from memfs.doors.cli.streams import somebody_types
-from memfs.doors.cli.trust import note_ignored
 from memfs.errors import MemfsError, WorkspaceNotFound
 from memfs.fs.own_branch import place_in
 from memfs.fs.workspace_location import MEMORY_FOLDER, find_workspace
 from memfs.git.layout import discover
 from memfs.git.repository import Repository
-from memfs.settings import SPECS, toml
+from memfs.settings import toml
 from memfs.store.values import FlushResult
 from memfs.workspace import open_workspace
 
@@ -363,35 +362,6 @@ def _print_created(root: str, created: CreateResult, found: FlushResult) -> None
         print_raw(f"  committed as {styled(commit[:12], fg='yellow')}")
     if found.adopted:
         print_raw(f"  with {count(len(found.adopted), 'file')} that stood there already")
-
-
-@verb("config", example="memfs config\nmemfs config index.engine\nMEMFS_INDEX_ENGINE=sqlite memfs config --json")
-@click.argument("key", required=False, metavar="[KEY]", shell_complete=lambda *given: _keys(given[-1]))
-@click.pass_context
-def config(ctx: click.Context, key: str | None, as_json: bool) -> None:
-    """Show the settings, and where each value comes from: the default, memfs.toml with its line, or a variable."""
-    with opened(ctx) as workspace:
-        settings, root = workspace.settings, workspace.root
-    rows = {name: {"value": settings.get(name), "origin": origin} for name, origin in settings.origins.items()}
-    if key is not None:
-        if key not in rows:
-            check_key(key)
-            raise MemfsError(f"{key} is not set", hint=f"set it with --set {key}=..., or in memfs.toml")
-        value = rows[key]["value"]
-        if as_json:
-            variable = SPECS[key].variable if key in SPECS else None
-            print_json({"key": key, **rows[key], "variable": variable})
-        else:
-            print_raw(value if isinstance(value, str) else toml(value))
-    elif as_json:
-        print_json({"settings": rows})
-    else:
-        print_table([(name, toml(row["value"]), row["origin"]) for name, row in rows.items()], dim=())
-    note_ignored(root)
-
-
-def _keys(incomplete: str) -> list[str]:
-    return [key for key in SPECS if key.startswith(incomplete)]
 
 
 def set_up(top: Path, *, editor: bool, dry_run: bool, as_json: bool) -> None:
