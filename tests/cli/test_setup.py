@@ -84,7 +84,7 @@ def test_init_goes_by_the_answer(
     bare: Memfs, project: Path, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
 ) -> None:
     """On a terminal it asks once, where the memory shall lie, and does nothing for a repository apart (D2)."""
-    monkeypatch.setattr("memfs.doors.cli.setup.somebody_types", lambda: True)
+    monkeypatch.setattr("memfs.doors.cli.init.somebody_types", lambda: True)
     ran = bare("init", str(project), stdin=answer)
     assert ran.code == code
     assert ran.err.count("Where shall the memory lie?") == 1
@@ -127,7 +127,7 @@ def test_init_dry_run_says_what_it_would_do_and_does_nothing(bare: Memfs, projec
     for expected in ("memfs.toml", "ContextMemory/.gitattributes", "merge.memfs.driver = ", "no commit, branch, tag"):
         assert expected in ran.out
     shown = bare("init", str(project), "--dry-run", "--json").json
-    assert (shown["repository_made"], shown["commits"], shown["refs"]) == (False, 0, [])
+    assert (shown["repository_made"], shown["created"], shown["commit"]) == (False, False, None)
     assert shown["policies"] == {"history.commit": "manual"}
     assert len(shown["files"]) == 3
     assert everything() == before
@@ -143,12 +143,8 @@ def test_init_dry_run_refuses_what_init_refuses(bare: Memfs, root: Path) -> None
     assert bare("init", str(root), "--dry-run", "--json").json["files"] == []
 
 
-def test_editors_get_schemas_on_request_only(bare: Memfs, project: Path, memfs: Memfs, root: Path) -> None:
-    """``init --editor`` and ``schema export`` write them; git leaves out those in the workspace (K6)."""
-    ran = bare("init", str(project), "--editor", "--json")
-    assert ran.json["schemas"] > 20
-    assert (project / "ContextMemory/.schemas/item.schema.json").is_file()
-    assert ".schemas" not in git(project, "status", "--porcelain", "-uall")
+def test_editors_get_schemas_on_request_only(memfs: Memfs, root: Path) -> None:
+    """``schema export`` writes them; git leaves out those in the workspace (K6)."""
     assert not (root / "ContextMemory/.schemas").exists()
     configuration = root / "ContextMemory/configuration"
     configuration.joinpath("kinds.yaml").write_text(
@@ -161,6 +157,7 @@ def test_editors_get_schemas_on_request_only(bare: Memfs, project: Path, memfs: 
     assert "recipe.schema.json" in shown["files"]
     assert not (elsewhere / ".gitignore").exists()
     assert memfs("schema", "export").code == 0
+    assert (root / "ContextMemory/.schemas/item.schema.json").is_file()
     assert git(root, "status", "--porcelain", "-uall").count(".schemas") == 0
 
 

@@ -37,7 +37,7 @@ class Family(NamedTuple):
 
 
 EVERYDAY: tuple[Verb, ...] = (
-    Verb("init", "Create a workspace.", "setup:init"),
+    Verb("init", "Create a workspace."),
     Verb("remember", "Remember a text."),
     Verb("recall", "Find what was remembered."),
     Verb("list", "List the newest memories."),

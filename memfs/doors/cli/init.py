@@ -1,4 +1,4 @@
-"""``init`` and ``config``: make a workspace, and show how it is set."""
+"""``init``: make a workspace, in a folder, in a repository of code, or on a branch of its own."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from memfs import private, trust
 from memfs.admin import merge_driver_setup
-from memfs.admin.format import EDITOR_FOLDER
 from memfs.config import first_policies
 from memfs.config_names import SETTINGS_FILE
-from memfs.doors.cli.command import Invocation, verb
-from memfs.doors.cli.output import clean, count, note, print_json, print_raw, styled
+from memfs.doors.cli.command import Invocation, verb, wants_json
+from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, clean, count, note, styled
 from memfs.doors.cli.streams import somebody_types
 from memfs.errors import MemfsError, WorkspaceNotFound
 from memfs.fs.own_branch import place_in
@@ -31,7 +30,6 @@ from memfs.workspace import open_workspace
 
 if TYPE_CHECKING:
     from memfs.admin.layout import CreateResult
-    from memfs.team.own_branch import OwnBranch
     from memfs.workspace import Workspace
 
 
@@ -41,28 +39,135 @@ _MEANS = {
 }
 
 
-@verb("init", example="memfs init notes\nmemfs init --dry-run\nmemfs init --own-branch\nmemfs init --user")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitResult:
+    """What was made, or would be.
+
+    Attributes:
+        workspace: the folder of the workspace.
+        created: whether it was made now.
+        dry_run: whether nothing was done.
+        repository_made: whether a git repository was made for it, too, or would be.
+        files: that were written, or would be.
+        git_config: lines that would be set in git's configuration.
+        policies: the settings that were chosen.
+        adopted: files that were there already and are now in its history.
+        commit: the newest commit of it; null where there is none.
+        merge_driver: whether git was told to join memory files field by field.
+        branch: the branch of its own on which the memory is.
+        origin: the remote that had that branch already.
+        links: the working trees with a link to that memory.
+        blocked: the working trees where something else is named like it.
+        place: how it lies in a repository of code: ``here`` among the code, ``own`` on a branch; "" for neither.
+        committed: commits that were made.
+        waits: why the commit waits.
+    """
+
+    workspace: Path
+    created: bool
+    dry_run: bool = field(default=False, metadata=OMIT)
+    repository_made: bool = False
+    files: tuple[str, ...] = ()
+    git_config: tuple[str, ...] = field(default=(), metadata=OMIT)
+    policies: Mapping[str, str] = field(default_factory=dict)
+    adopted: tuple[str, ...] = ()
+    commit: str | None = None
+    merge_driver: bool = False
+    branch: str = field(default="", metadata=OMIT)
+    origin: str = field(default="", metadata=OMIT)
+    links: tuple[Path, ...] = field(default=(), metadata=OMIT)
+    blocked: tuple[Path, ...] = field(default=(), metadata=OMIT)
+    place: Literal["", "here", "own"] = field(default="", metadata=TEXT_ONLY)
+    committed: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
+    waits: str = field(default="", metadata=TEXT_ONLY)
+
+
+def _text(done: InitResult) -> Iterator[str | Note]:
+    if done.branch:
+        yield from _own_text(done)
+    elif done.dry_run:
+        yield from _plan_text(done)
+    else:
+        yield from _created_text(done)
+    if done.merge_driver:
+        yield "  told git to join memory files field by field (merge.memfs in .git/config)"
+    if done.waits:
+        yield Note(f"the commit waits: {done.waits}")
+
+
+def _created_text(done: InitResult) -> Iterator[str]:
+    if not done.created:
+        yield f"{clean(str(done.workspace))} is a workspace already"
+        return
+    made = "Made a workspace in" if done.files else "Made a git repository for the workspace in"
+    yield f"{made} {styled(str(done.workspace), fg='green', bold=True)}"
+    if done.files and done.repository_made:
+        yield "  and a git repository for it"
+    for path in done.files:
+        yield f"  wrote {clean(path)}"
+    if SETTINGS_FILE in done.files:
+        yield f"  chose {clean(_chosen(done.policies))}"
+    for commit in done.committed:
+        yield f"  committed as {styled(commit[:12], fg='yellow')}"
+    if done.adopted:
+        yield f"  with {count(len(done.adopted), 'file')} that stood there already"
+    if done.place == "here":
+        yield "  it lies among the code, on its branches (--here); --own-branch gives all branches one memory"
+
+
+def _plan_text(plan: InitResult) -> Iterator[str]:
+    place = clean(str(plan.workspace))
+    yield f"Would make a workspace in {place}" if plan.files else f"{place} is a workspace already"
+    if plan.repository_made:
+        yield "  would make a git repository for it, and commit these files"
+    for path in plan.files:
+        yield f"  would write {clean(path)}"
+    for line in plan.git_config:
+        yield f"  would set in .git/config: {clean(line)}"
+    if not plan.repository_made:
+        yield "  would make no commit, branch, tag or other ref"
+    if plan.files:
+        yield f"  would choose {clean(_chosen(plan.policies))}"
+
+
+def _chosen(policies: Mapping[str, str]) -> str:
+    """The policy in one line, and what it means."""
+    commit = policies["history.commit"]
+    return ", ".join(f"{key} = {toml(value)}" for key, value in policies.items()) + f": {_MEANS[commit]}"
+
+
+def _own_text(done: InitResult) -> Iterator[str | Note]:
+    name = styled(done.branch, fg="green", bold=True)
+    new = not done.place
+    if not new:
+        yield f"The memory is on its own branch already, {name}"
+    elif done.dry_run:
+        yield f"Would {'make' if done.created else 'take up'} the branch {name}, unless a remote has it, and its memory"
+    elif done.origin:
+        yield f"Took up the memory on the branch {name} of {clean(done.origin)}"
+    else:
+        yield f"{'Made a memory on its own branch,' if done.created else 'Took up the memory on the branch'} {name}"
+    yield f"  {'would be ' if done.dry_run and new else ''}checked out at {clean(str(done.workspace))}"
+    if done.links:
+        yield f"  linked as ContextMemory in {count(len(done.links), 'working tree')}, and left out of git there"
+    if new and not done.dry_run:
+        yield "  memfs commits to this branch by itself, and to no other; 'memfs sync' shares it"
+    for top in done.blocked:
+        yield Note(f"{clean(str(top))} has something else named ContextMemory, which is no part of the memory")
+
+
+@verb("init", text=_text, example="memfs init notes\nmemfs init --dry-run\nmemfs init --own-branch\nmemfs init --user")
 @click.argument("path", required=False, metavar="[PATH]", type=click.Path(file_okay=False))
 @click.option("--user", is_flag=True, help="Make your own workspace, for what belongs to no other.")
 @click.option("--here", is_flag=True, help="In a repository of code: a folder among the code, on its branches.")
 @click.option("--own-branch", "own", is_flag=True, help="In a repository of code: one memory on a branch of its own.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before settling in an existing git repository.")
 @click.option("--nested", is_flag=True, help="Make one within the folder of another workspace.")
-@click.option("--editor", is_flag=True, help="Also write the schemas by which editors complete and check memory files.")
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would be done.")
 @click.pass_context
 def init(
-    ctx: click.Context,
-    path: str | None,
-    user: bool,
-    here: bool,
-    own: bool,
-    yes: bool,
-    nested: bool,
-    editor: bool,
-    dry_run: bool,
-    as_json: bool,
-) -> None:
+    ctx: click.Context, path: str | None, user: bool, here: bool, own: bool, yes: bool, nested: bool, dry_run: bool
+) -> InitResult:
     """Make a workspace at PATH (the current folder unless named), with a git repository if none is there.
 
     It writes three small files and tells git how to join memory files field by field, in a fresh clone only the
@@ -72,41 +177,38 @@ def init(
     """
     if here + own + user > 1:
         raise click.UsageError("--here, --own-branch and --user exclude each other", ctx)
+    silent = wants_json(ctx) or dry_run or user
     if not (user or nested or here):
-        top, yes = _decide(ctx, path, own, yes, editor, dry_run)
+        top, yes = _decide(ctx, path, own, yes, dry_run)
         if top is not None:
-            set_up(top, editor=editor, dry_run=dry_run, as_json=as_json)
-            _ask_to_join(top, silent=as_json or dry_run)
-            return
+            done = _set_up(top, dry_run)
+            _ask_to_join(top, silent=silent)
+            return done
     if dry_run:
         if user:
             raise click.UsageError("--dry-run is for a workspace in a folder, not for --user", ctx)
-        _print_plan(_plan(_root(ctx, path, nested), editor), as_json)
-        return
-    with _user_workspace(ctx, path) if user else _workspace(ctx, path, yes, nested, editor) as workspace:
+        return _plan(_root(ctx, path, nested))
+    with _user_workspace(ctx, path) if user else _workspace(ctx, path, yes, nested) as workspace:
         created = workspace.created
         assert created is not None  # this is what create=True promises
         found = _take_in(workspace, created)
         driver = created.driver or merge_driver_setup.install(workspace.repository)
-        exported = _export(workspace) if editor else 0
-        shown = str(workspace.root)
+        root = workspace.root
+    _ask_to_join(root, silent=silent)
     made = bool(created.files) or created.repository_made
-    if as_json:
-        facts = _created_json(shown, created if made else None, found)
-        print_json({**facts, "merge_driver": driver, "schemas": exported})
-    elif made:
-        _print_created(shown, created, found)
-        if not (created.repository_made or here or nested):
-            print_raw("  it lies among the code, on its branches (--here); --own-branch gives all branches one memory")
-    else:
-        print_raw(f"{clean(shown)} is a workspace already")
-    if driver and not as_json:
-        print_raw("  told git to join memory files field by field (merge.memfs in .git/config)")
-    if exported and not as_json:
-        print_raw(f"  wrote {count(exported, 'file')} for editors into {EDITOR_FOLDER}/, which git leaves out")
-    if found.reason:
-        note(f"the commit waits: {found.reason}")
-    _ask_to_join(Path(shown), silent=as_json or user)
+    done = InitResult(workspace=root, created=made, adopted=found.adopted, merge_driver=driver, waits=found.reason)
+    committed = tuple(filter(None, (created.commit, *found.commits)))
+    if not made:
+        return replace(done, commit=committed[-1] if found.commits else None)
+    return replace(
+        done,
+        repository_made=created.repository_made,
+        files=created.files,
+        policies=created.policies,
+        commit=committed[-1] if committed else None,
+        place="" if created.repository_made or here or nested else "here",
+        committed=committed,
+    )
 
 
 def _ask_to_join(root: Path, *, silent: bool) -> None:
@@ -117,12 +219,32 @@ def _ask_to_join(root: Path, *, silent: bool) -> None:
         ask_to_join(private.project_at(root))
 
 
-def _decide(
-    ctx: click.Context, path: str | None, own: bool, yes: bool, editor: bool, dry_run: bool
-) -> tuple[Path | None, bool]:
+def _set_up(top: Path, dry_run: bool) -> InitResult:
+    """Give the memory of a repository a branch of its own, or complete it.
+
+    Raises:
+        MemfsError: see ``memfs.team.own_branch.set_up``.
+    """
+    from memfs.team import own_branch
+
+    done = own_branch.set_up(top, dry_run=dry_run)
+    return InitResult(
+        workspace=done.memory,
+        created=done.made,
+        dry_run=dry_run,
+        commit=done.commit or None,
+        branch=done.branch,
+        origin=done.origin,
+        links=done.links,
+        blocked=done.blocked,
+        place="own" if done.already else "",
+    )
+
+
+def _decide(ctx: click.Context, path: str | None, own: bool, yes: bool, dry_run: bool) -> tuple[Path | None, bool]:
     """Where a memory gets a branch of its own, None where it does not; and whether anything is still to be asked."""
     top = _own_top(ctx, path, own, dry_run)
-    if top is None and not (yes or dry_run) and (asked := _chosen_place(ctx, path, editor)):
+    if top is None and not (yes or dry_run) and (asked := _chosen_place(ctx, path)):
         return (asked[1] if asked[0] == "own" else None), True
     return top, yes
 
@@ -144,7 +266,7 @@ def _own_top(ctx: click.Context, path: str | None, own: bool, dry_run: bool) -> 
     return place if there or (not (root / MEMORY_FOLDER).is_dir() and is_offered(layout, ask=not dry_run)) else None
 
 
-def _chosen_place(ctx: click.Context, path: str | None, editor: bool) -> tuple[str, Path] | None:
+def _chosen_place(ctx: click.Context, path: str | None) -> tuple[str, Path] | None:
     """Ask once where the memory of a repository of code shall lie, where that is open and there is somebody to ask.
 
     Raises:
@@ -159,7 +281,7 @@ def _chosen_place(ctx: click.Context, path: str | None, editor: bool) -> tuple[s
     note("  own    a branch of its own: one memory for all branches, shared by 'memfs sync' (--own-branch)")
     note("  apart  a repository of its own, in a folder elsewhere: memfs init FOLDER")
     note("With 'here':")
-    for line in _plan_lines(_plan(root, editor)):
+    for line in _plan_text(_plan(root)):
         note(line)
     chosen = click.prompt("Which", type=click.Choice(["here", "own", "apart"]), default="here", err=True)
     if chosen == "apart":
@@ -175,7 +297,7 @@ def _root(ctx: click.Context, path: str | None, nested: bool) -> Path:
     return root
 
 
-def _workspace(ctx: click.Context, path: str | None, yes: bool, nested: bool, editor: bool) -> Workspace:
+def _workspace(ctx: click.Context, path: str | None, yes: bool, nested: bool) -> Workspace:
     root = _root(ctx, path, nested)
     place = _nearest_folder(root)
     around = Repository.find(place, trusted=trust.repository)
@@ -183,7 +305,7 @@ def _workspace(ctx: click.Context, path: str | None, yes: bool, nested: bool, ed
         with closing(around):
             _refuse_beside(around, root.relative_to(place) / MEMORY_FOLDER)
         if not yes and somebody_types():
-            _ask(_plan(root, editor))
+            _ask(around, _plan(root))
     return open_workspace(root, create=True, watch=False)
 
 
@@ -204,12 +326,6 @@ def _take_in(workspace: Workspace, created: CreateResult) -> FlushResult:
 
 def _nearest_folder(path: Path) -> Path:
     return next(folder for folder in (path, *path.parents) if folder.is_dir())
-
-
-def _export(workspace: Workspace) -> int:
-    from memfs.admin.layout import export_schemas
-
-    return len(export_schemas(workspace.parts.codec.schemas, workspace.root / EDITOR_FOLDER, ignored=True))
 
 
 def _refuse_nested(root: Path, place: Path, wanted: bool) -> None:
@@ -253,24 +369,7 @@ def _refuse_beside(around: Repository, content: Path) -> None:
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InitPlan:
-    """What ``init`` would do in a folder.
-
-    Attributes:
-        work_tree: of the repository that is there; "" where one would be made.
-        files: that would be written.
-        config: settings of git that would be written into the repository's own configuration, each as a line.
-    """
-
-    workspace: str
-    work_tree: str
-    files: tuple[str, ...]
-    config: tuple[str, ...]
-    policies: Mapping[str, str]
-
-
-def _plan(root: Path, editor: bool) -> InitPlan:
+def _plan(root: Path) -> InitResult:
     """Look, and write nothing: no folder is made, nor memfs's own in git's.
 
     Raises:
@@ -281,138 +380,25 @@ def _plan(root: Path, editor: bool) -> InitPlan:
     layout = discover(_nearest_folder(root))
     policies = first_policies(layout is None)
     named = layout is not None and merge_driver_setup.named(layout.common_dir)
-    files = missing(root, policies)
-    if editor:
-        files.append(f"{EDITOR_FOLDER}/")
-    return InitPlan(
-        workspace=str(root),
-        work_tree=str(layout.work_tree) if layout is not None else "",
-        files=tuple(files),
-        config=() if named else merge_driver_setup.setting_lines(),
+    return InitResult(
+        workspace=root,
+        created=False,
+        dry_run=True,
+        repository_made=layout is None,
+        files=tuple(missing(root, policies)),
+        git_config=() if named else merge_driver_setup.setting_lines(),
         policies=policies,
     )
 
 
-def _print_plan(plan: InitPlan, as_json: bool) -> None:
-    if as_json:
-        facts = {"workspace": plan.workspace, "repository_made": not plan.work_tree, "files": list(plan.files)}
-        commits = bool(plan.files) and not plan.work_tree
-        refs = {"git_config": list(plan.config), "refs": [], "commits": int(commits)}
-        print_json({**facts, **refs, "policies": dict(plan.policies), "dry_run": True})
-        return
-    for line in _plan_lines(plan):
-        print_raw(clean(line))
-
-
-def _plan_lines(plan: InitPlan) -> Iterator[str]:
-    yield f"Would make a workspace in {plan.workspace}" if plan.files else f"{plan.workspace} is a workspace already"
-    if not plan.work_tree:
-        yield "  would make a git repository for it, and commit these files"
-    for path in plan.files:
-        yield f"  would write {path}"
-    for line in plan.config:
-        yield f"  would set in .git/config: {line}"
-    if plan.work_tree:
-        yield "  would make no commit, branch, tag or other ref"
-    if plan.files:
-        yield f"  would choose {_chosen(plan.policies)}"
-
-
-def _chosen(policies: Mapping[str, str]) -> str:
-    """The policy in one line, and what it means."""
-    commit = policies["history.commit"]
-    return ", ".join(f"{key} = {toml(value)}" for key, value in policies.items()) + f": {_MEANS[commit]}"
-
-
-def _ask(plan: InitPlan) -> None:
+def _ask(around: Repository, plan: InitResult) -> None:
     """Ask once whether memfs may settle in a repository that is there already.
 
     Raises:
         MemfsError: the answer is no.
     """
-    note(f"{plan.work_tree} is a git repository already.")
-    for line in _plan_lines(plan):
+    note(f"{around.work_tree} is a git repository already.")
+    for line in _plan_text(plan):
         note(line)
     if not click.confirm("Go ahead?", err=True):
         raise MemfsError("nothing was written")
-
-
-def _created_json(root: str, created: CreateResult | None, found: FlushResult) -> dict[str, Any]:
-    return {
-        "workspace": root,
-        "created": created is not None,
-        "files": list(created.files) if created else [],
-        "repository_made": created is not None and created.repository_made,
-        "policies": dict(created.policies) if created else {},
-        "adopted": list(found.adopted),
-        "commit": found.commits[-1] if found.commits else created.commit if created else None,
-    }
-
-
-def _print_created(root: str, created: CreateResult, found: FlushResult) -> None:
-    made = "Made a workspace in" if created.files else "Made a git repository for the workspace in"
-    print_raw(f"{made} {styled(root, fg='green', bold=True)}")
-    if created.files and created.repository_made:
-        print_raw("  and a git repository for it")
-    for path in created.files:
-        print_raw(f"  wrote {clean(path)}")
-    if SETTINGS_FILE in created.files:
-        print_raw(f"  chose {clean(_chosen(created.policies))}")
-    for commit in filter(None, (created.commit, *found.commits)):
-        print_raw(f"  committed as {styled(commit[:12], fg='yellow')}")
-    if found.adopted:
-        print_raw(f"  with {count(len(found.adopted), 'file')} that stood there already")
-
-
-def set_up(top: Path, *, editor: bool, dry_run: bool, as_json: bool) -> None:
-    """Set it up, or complete it, and print what was done.
-
-    Raises:
-        MemfsError: see ``memfs.team.own_branch.set_up``.
-    """
-    from memfs.team import own_branch
-
-    if editor:
-        raise MemfsError("--editor is for a workspace in a folder", hint="memfs schema export writes the schemas")
-    done = own_branch.set_up(top, dry_run=dry_run)
-    if as_json:
-        print_json({**facts(done), "dry_run": dry_run})
-    else:
-        show(done, dry_run)
-
-
-def facts(done: OwnBranch) -> dict[str, object]:
-    """What was done, for a program."""
-    return {
-        "workspace": str(done.memory),
-        "branch": done.branch,
-        "commit": done.commit or None,
-        "origin": done.origin or None,
-        "created": done.made,
-        "links": [str(top) for top in done.links],
-        "blocked": [str(top) for top in done.blocked],
-    }
-
-
-def show(done: OwnBranch, dry_run: bool) -> None:
-    """What was done, for a person."""
-    name = styled(done.branch, fg="green", bold=True)
-    if done.already:
-        print_raw(f"The memory is on its own branch already, {name}")
-    elif dry_run:
-        print_raw(
-            f"Would {'make' if done.made else 'take up'} the branch {name}, unless a remote has it, and its memory"
-        )
-    elif done.origin:
-        print_raw(f"Took up the memory on the branch {name} of {clean(done.origin)}")
-    elif done.made:
-        print_raw(f"Made a memory on its own branch, {name}")
-    else:
-        print_raw(f"Took up the memory on the branch {name}")
-    print_raw(f"  {'would be ' if dry_run and not done.already else ''}checked out at {clean(str(done.memory))}")
-    if done.links:
-        print_raw(f"  linked as ContextMemory in {count(len(done.links), 'working tree')}, and left out of git there")
-    if not done.already and not dry_run:
-        print_raw("  memfs commits to this branch by itself, and to no other; 'memfs sync' shares it")
-    for top in done.blocked:
-        note(f"{clean(str(top))} has something else named ContextMemory, which is no part of the memory")
