@@ -1,4 +1,4 @@
-"""status, check, stats, watch, reindex, migrate, maintain."""
+"""status, check, watch, reindex, migrate, maintain."""
 
 from __future__ import annotations
 
@@ -82,16 +82,16 @@ def test_check_fix_repairs(root: Path, item: Path, memfs: Memfs) -> None:
     assert (root / "ContextMemory" / ".gitattributes").is_file()
 
 
-def test_stats_count_and_weigh(item: Path, memfs: Memfs) -> None:
-    """stats tells numbers by type and layer, and bytes of content, repository and index."""
+def test_status_counts_and_weighs(item: Path, memfs: Memfs) -> None:
+    """status tells numbers by type and layer, and bytes of content, repository and index."""
     memfs("remember", "z", "--type", "error_log")
-    shown = memfs("stats", "--json").json
+    shown = memfs("status", "--json").json
     assert shown["items"] == 2
     assert shown["types"] == {"semantic": 1, "error_log": 1}
     assert shown["layers"] == {"semantic": 1, "episodic": 1}
     assert shown["bytes_by_type"]["semantic"] == item.stat().st_size
     assert all(shown["bytes"][name] > 0 for name in ("content", "repository"))
-    assert "2 items" in memfs("stats").out
+    assert "2 items" in memfs("status", "--storage").out
 
 
 def test_reindex_tells_how_many(item: Path, memfs: Memfs) -> None:

@@ -98,7 +98,6 @@ COMMANDS: dict[str, list[str]] = {
     "rollback": ["rollback", "HEAD", "--json"],
     "status": ["status", "--json"],
     "check": ["check", "--json"],
-    "stats": ["stats", "--json"],
     "config": ["config", "--json"],
 }
 

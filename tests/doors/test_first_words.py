@@ -59,7 +59,7 @@ def test_where_there_is_no_workspace_ones_own_is_named(tmp_path: Path) -> None:
 def test_installing_says_how_to_look_and_how_to_stop(typed: Typed, tmp_path: Path) -> None:
     """C6: a command that works here says where what was kept lies, and the way back has the same scope."""
     said = typed("install", "claude-code", "--user")[1]
-    assert "'memfs private' shows where and what it keeps; 'memfs uninstall claude-code --user' turns it off" in said
+    assert "'memfs status --private' shows what it keeps; 'memfs uninstall claude-code --user' turns it off" in said
     (tmp_path / "P/memfs.toml").write_text("")
     assert "keeps; 'memfs uninstall claude-code' turns" in typed("install", "claude-code")[1]
     assert "started anew; 'memfs uninstall cursor' takes it out" in typed("install", "cursor")[1]

@@ -37,7 +37,7 @@ VERBS = (
     ("rollback", "HEAD"),
     ("rollback", "HEAD~1"),
     ("check",),
-    ("stats",),
+    ("status", "--all"),
 )
 
 

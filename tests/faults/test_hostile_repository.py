@@ -41,7 +41,7 @@ VERBS: tuple[tuple[str, ...], ...] = (
     ("check", "--fix"),
     ("check", "--integrity"),
     ("check", "--fix", "--dry-run"),
-    ("stats",),
+    ("status", "--storage"),
     ("config",),
     ("trust", "--show"),
     ("reindex",),
@@ -56,7 +56,7 @@ TEAM: tuple[tuple[str, ...], ...] = (
     ("recall", "neighbour", "--as-of", "HEAD~1"),
     ("recall", "neighbour", "--diff", "HEAD~1..HEAD"),
     ("list", "--as-of", "HEAD~1"),
-    ("stats", "--as-of", "HEAD~1"),
+    ("status", "--as-of", "HEAD~1"),
     ("blame", "good", "--lines"),
     ("blame", "good", "content"),
     ("served",),
@@ -150,7 +150,7 @@ def test_41_nothing_planted_runs_where_a_team_works(
         assert "Traceback" not in told.err, words
         assert codes[words] in (0, 1), (words, told.err)
     done = {words[0] for words, code in codes.items() if code == 0}
-    assert done >= {"recall", "list", "stats", "bisect", "blame", "served", "review", "convention", "undo", "branch"}
+    assert done >= {"recall", "list", "status", "bisect", "blame", "served", "review", "convention", "undo", "branch"}
 
 
 def test_41_nothing_planted_runs_in_a_process_of_its_own(root: Path, canaries: Canaries) -> None:

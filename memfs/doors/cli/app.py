@@ -95,7 +95,6 @@ UNMOVED: tuple[Verb, ...] = (
     Verb("conflicts", "Show what cannot both hold, and decide about it."),
     Verb("install", "Let an agent's program use this memory."),
     Verb("uninstall", "Take out what install put in, to the byte.", "install:uninstall"),
-    Verb("private", "Show where your private memory of this project lies."),
     Verb("new", "Start an item from its kind's template.", "edit:new"),
     Verb("edit", "Open an item in your editor and check it afterwards."),
     Verb("blame", "Show who taught each field of an item."),
@@ -114,14 +113,12 @@ UNMOVED: tuple[Verb, ...] = (
     Verb("analyze", "Show how an agent did, and the weight that this suggests.", "insight:analyze"),
     Verb("trends", "Show the patterns that meta-reviews name.", "insight:trends"),
     Verb("aggregates", "Sum up all iterations in three files.", "insight:aggregates"),
-    Verb("stats", "Count items by type and layer, and what they weigh.", "maintenance:stats"),
     Verb("watch", "Follow changes of the files until interrupted.", "maintenance:watch"),
     Verb("reindex", "Rebuild the search index.", "maintenance:reindex"),
     Verb("migrate", "Bring the files to this memfs's version of the format.", "maintenance:migrate"),
     Verb("maintain", "Pack the history and fold the index.", "maintenance:maintain"),
     Verb("prune", "Move weak items into the archive.", "feedback:prune"),
     Verb("archive", "Pack iterations closed long ago; they stay readable."),
-    Verb("usage", "Show what each area and iteration weighs.", "archive:usage"),
     Verb("cleanup", "Make room without losing anything.", "backup:cleanup"),
     Verb("backup", "Write a verified backup into one file."),
     Verb("restore", "Restore a workspace from a backup.", "backup:restore"),
@@ -143,9 +140,9 @@ MOVED: Mapping[str, str] = {
     "repair": "memfs check --fix",
     "rollback": "memfs restore",
     "recover": "memfs restore",
-    "stats": "memfs status",
-    "usage": "memfs status",
-    "private": "memfs status",
+    "stats": "memfs status --storage",
+    "usage": "memfs status --storage",
+    "private": "memfs status --private",
     "feedback": "memfs update",
     "edit": "memfs update",
     "new": "memfs remember",
@@ -263,12 +260,17 @@ def unknown(name: str, known: Iterable[str], ctx: click.Context) -> click.UsageE
     """What to say of a verb that does not exist: its new place, the nearest name, or where all are listed."""
     at_top = ctx.parent is None
     if at_top and name in MOVED:
-        return Unclear(f"'memfs {name}' is now '{MOVED[name]}'", f"see 'memfs help {MOVED[name].split(' ', 1)[1]}'")
+        return Unclear(f"'memfs {name}' is now '{MOVED[name]}'", f"see 'memfs help {_called(MOVED[name])}'")
     import difflib  # wanted only when something is wrong
 
     close = difflib.get_close_matches(name, list(known), n=1)
     hint = f"did you mean '{close[0]}'?" if close else f"'{ctx.command_path} --help' lists them"
     return click.UsageError(f"there is no verb '{name}' ({hint})", ctx)
+
+
+def _called(command: str) -> str:
+    """The verb of a command, without options and with its group."""
+    return command.removeprefix("memfs ").partition(" -")[0]
 
 
 def group(name: str, family: Family) -> click.Command:

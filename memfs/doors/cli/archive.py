@@ -1,4 +1,4 @@
-"""``archive`` and ``usage``: pack old iterations, which stay readable, and show what everything weighs."""
+"""``archive``: pack old iterations, which stay readable."""
 
 from __future__ import annotations
 
@@ -10,18 +10,15 @@ import click
 from memfs.doors.cli.backup import size
 from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.filters import as_of, as_of_json, note_past, state_at
-from memfs.doors.cli.output import clean, count, note, print_json, print_raw, print_table, progress, styled, time_text
+from memfs.doors.cli.output import clean, count, note, print_json, print_raw, progress, styled, time_text
 
 if TYPE_CHECKING:
     from memfs.state.archives import ArchiveResult, ArchiveVerdict
-    from memfs.state.retention import Growth, RetentionResult
+    from memfs.state.retention import RetentionResult
     from memfs.team.asof import Past
     from memfs.workspace import Workspace
 
-_LAST = 10
 
-
-# -- archive ------------------------------------------------------------------------------------------------------
 @verb(
     "archive",
     example="memfs archive --dry-run\nmemfs archive\nmemfs archive --older-than 7\nmemfs archive --iteration 3\n"
@@ -182,49 +179,3 @@ def _list(workspace: Workspace, past: Past | None, as_json: bool) -> None:
     if not periods:
         print_raw("No archives yet" if past is None else "No archives at that time")
     note_past(past)
-
-
-# -- usage --------------------------------------------------------------------------------------------------------
-@verb("usage", example="memfs usage\nmemfs usage --json")
-@click.pass_context
-def usage(ctx: click.Context, as_json: bool) -> None:
-    """Show what each area weighs beside its quota, and how much each iteration adds."""
-    from memfs.state.retention import growth_of
-
-    with opened(ctx) as workspace:
-        measured = workspace.quota.measure(history=True)
-        limits = workspace.quota.limits().bytes
-        growth = growth_of(workspace.parts, workspace.states.archives)
-        areas = {name: (weight, limits.get(name)) for name, weight in measured.areas.items()}
-    if as_json:
-        print_json(
-            {
-                "areas": {name: {"bytes": weight, "quota": limit} for name, (weight, limit) in areas.items()},
-                "total": {"bytes": measured.total, "quota": limits.get("total")},
-                "free": measured.free,
-                "iterations": [asdict(row) for row in growth.iterations],
-                "bytes_per_iteration": round(growth.mean),
-                "growth_of_an_iteration": round(growth.slope),
-            }
-        )
-        return
-    total = ("total", (measured.total, limits.get("total")))
-    print_table([(name, size(weight), _share(weight, limit)) for name, (weight, limit) in (*areas.items(), total)])
-    if growth.iterations:
-        _print_growth(growth)
-
-
-def _share(weight: int, limit: int | None) -> str:
-    return f"{weight * 100 // limit}% of {size(limit)}" if limit else ""
-
-
-def _print_growth(growth: Growth) -> None:
-    shown = growth.iterations[-_LAST:]
-    print_raw("")
-    print_table([(f"iteration {row.number}", size(row.bytes), "archived" if row.archived else "") for row in shown])
-    trend = f"each {size(abs(growth.slope))} {'larger' if growth.slope > 0 else 'smaller'} than the one before"
-    even = abs(growth.slope) * len(growth.iterations) < 0.1 * growth.mean
-    print_raw(
-        f"{count(len(growth.iterations), 'iteration')}, {size(growth.mean)} each on average; growth is "
-        + ("linear" if even else f"not linear: {trend}")
-    )

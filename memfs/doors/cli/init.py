@@ -58,6 +58,7 @@ class InitResult:
         origin: the remote that had that branch already.
         links: the working trees with a link to that memory.
         blocked: the working trees where something else is named like it.
+        private: the private memory that is used here now, as in another clone.
         place: how it lies in a repository of code: ``here`` among the code, ``own`` on a branch; "" for neither.
         committed: commits that were made.
         waits: why the commit waits.
@@ -77,13 +78,16 @@ class InitResult:
     origin: str = field(default="", metadata=OMIT)
     links: tuple[Path, ...] = field(default=(), metadata=OMIT)
     blocked: tuple[Path, ...] = field(default=(), metadata=OMIT)
+    private: Path | None = field(default=None, metadata=OMIT)
     place: Literal["", "here", "own"] = field(default="", metadata=TEXT_ONLY)
     committed: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
     waits: str = field(default="", metadata=TEXT_ONLY)
 
 
 def _text(done: InitResult) -> Iterator[str | Note]:
-    if done.branch:
+    if done.private is not None:
+        yield f"Sessions here use {clean(str(done.private))}"
+    elif done.branch:
         yield from _own_text(done)
     elif done.dry_run:
         yield from _plan_text(done)
@@ -163,10 +167,26 @@ def _own_text(done: InitResult) -> Iterator[str | Note]:
 @click.option("--own-branch", "own", is_flag=True, help="In a repository of code: one memory on a branch of its own.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before settling in an existing git repository.")
 @click.option("--nested", is_flag=True, help="Make one within the folder of another workspace.")
+@click.option(
+    "--join-private",
+    "join",
+    metavar="[KEY]",
+    is_flag=False,
+    flag_value="",
+    help="Only let this clone use the private memory of another one, and bring along its own.",
+)
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would be done.")
 @click.pass_context
 def init(
-    ctx: click.Context, path: str | None, user: bool, here: bool, own: bool, yes: bool, nested: bool, dry_run: bool
+    ctx: click.Context,
+    path: str | None,
+    user: bool,
+    here: bool,
+    own: bool,
+    yes: bool,
+    nested: bool,
+    join: str | None,
+    dry_run: bool,
 ) -> InitResult:
     """Make a workspace at PATH (the current folder unless named), with a git repository if none is there.
 
@@ -174,9 +194,14 @@ def init(
     latter. Inside a repository that was there before it commits nothing, then or later, unless asked. With --own-branch
     all branches of the code share one memory, on a branch of its own, which a clone takes up again. With --user the
     workspace lies in your data folder and has a repository of its own: agents use it where no other is found.
+
+    Your private memory of a repository is that of one clone; --join-private lets another clone of the same origin use
+    it, or the one in the folder of the name KEY.
     """
     if here + own + user > 1:
         raise click.UsageError("--here, --own-branch and --user exclude each other", ctx)
+    if join is not None:
+        return _join(Path(ctx.ensure_object(Invocation).workspace or ".", path or ".").resolve(), join, yes)
     silent = wants_json(ctx) or dry_run or user
     if not (user or nested or here):
         top, yes = _decide(ctx, path, own, yes, dry_run)
@@ -209,6 +234,14 @@ def init(
         place="" if created.repository_made or here or nested else "here",
         committed=committed,
     )
+
+
+def _join(root: Path, key: str, yes: bool) -> InitResult:
+    from memfs.doors.cli.private import join_private
+
+    project = private.project_at(root)
+    join_private(project, key, yes)
+    return InitResult(workspace=root, created=False, private=private.find(project))
 
 
 def _ask_to_join(root: Path, *, silent: bool) -> None:

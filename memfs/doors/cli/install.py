@@ -128,7 +128,7 @@ def install(asked: _InstallAnswer) -> None:
     can read the repository can read it; what quotes a person is suggested in that person's inbox instead.
 
     The rest of these settings stays as it is, to the byte; installing again brings memfs's part up to date. memfs
-    commits none of these files. 'memfs private' shows what is kept, 'memfs uninstall PROGRAM' turns it off.
+    commits none of these files. 'memfs status --private' shows what is kept, 'memfs uninstall PROGRAM' turns it off.
     """
     if asked.plugin is not None:
         _lay(asked, asked.plugin)
@@ -301,7 +301,7 @@ def _note_installed(outcome: InstallResult, scope: InstallScope) -> None:
     if outcome.files[0].done.value != "same":
         note("it works from the next session on; there /hooks lists them")
         option = "" if scope is InstallScope.PROJECT else f" --{scope.value}"
-        note(f"'memfs private' shows where and what it keeps; 'memfs uninstall claude-code{option}' turns it off")
+        note(f"'memfs status --private' shows what it keeps; 'memfs uninstall claude-code{option}' turns it off")
 
 
 def _note_workspace(folder: Path, *, say: bool) -> None:

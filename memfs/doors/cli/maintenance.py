@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from memfs.admin.usage_by_area import MemoryTally, tally
 from memfs.doors.cli.command import Unclear, opened, verb
 from memfs.doors.cli.commit_report import AT_ONCE, land
 from memfs.doors.cli.cut import cut_history
-from memfs.doors.cli.filters import as_of, as_of_json, note_past, past_at
 from memfs.doors.cli.output import (
     clean,
     count,
@@ -24,101 +21,15 @@ from memfs.doors.cli.output import (
     plain,
     print_json,
     print_json_line,
-    print_problem,
     print_raw,
-    print_table,
     progress,
     styled,
 )
 from memfs.doors.cli.semantic import embed
-from memfs.doors.cli.summary import knowledge_facts, knowledge_rows, reindex_states
+from memfs.doors.cli.summary import reindex_states
 
 if TYPE_CHECKING:
-    from memfs.admin.usage_by_area import AreaUsage
     from memfs.watch import NoticedChange
-
-
-@verb("stats", example="memfs stats\nmemfs stats --json\nmemfs stats --as-of 2026-03-01")
-@as_of
-@click.pass_context
-def stats(ctx: click.Context, as_of: str | None, as_json: bool) -> None:
-    """Say what was learned of late and is used most, count the items by type and layer, and weigh the files."""
-    if as_of is not None:
-        _stats_at(ctx, as_of, as_json)
-        return
-    with opened(ctx) as workspace:
-        facts = tally(workspace.store, workspace.parts)
-        usage = workspace.quota.measure(history=True)
-        workspace.quota.limits()
-        unread = workspace.quota.problem
-        problems = [*workspace.store.problems(), *([unread] if unread else [])]
-        uses = workspace.usage.all()
-        known = knowledge_facts(workspace)
-        uncounted = workspace.usage.problem
-    used = {"items": len(uses), "uses": sum(use.count for use in uses.values())}
-    if as_json:
-        areas = {"areas": dict(usage.areas), "total": usage.total, "free": usage.free}
-        print_json({**known, **_tally_json(facts), "usage": used, **areas})
-    else:
-        for name, said in knowledge_rows(known).items():
-            print_raw(f"{styled(f'{name:<11}', dim=True)}{clean(said)}")
-        print_raw(f"{styled('uses       ', dim=True)}{used['uses']:,} of {count(used['items'], 'item')}")
-        _print_tally(facts)
-        _print_usage(usage)
-        if unread:
-            print_problem(unread)
-    if uncounted:
-        note(uncounted)
-    note_problems(problems)
-
-
-def _stats_at(ctx: click.Context, revision: str, as_json: bool) -> None:
-    """What there was at a revision: items and their bytes. Uses, history and index have no past."""
-    from memfs.team.asof import past_tally
-
-    with opened(ctx) as workspace:
-        past = past_at(workspace, revision, quarantined=True)
-        facts = past_tally(past)
-        problems = past.store.problems()
-    if as_json:
-        print_json({**_tally_json(facts), "bytes": {"content": facts.content_bytes}, **as_of_json(past)})
-    else:
-        _print_tally(facts, ("content",))
-    note_past(past)
-    note_problems(problems)
-
-
-def _print_usage(usage: AreaUsage) -> None:
-    print_raw(styled("Areas", bold=True))
-    print_table([(f"  {area}", _bytes(size)) for area, size in usage.areas.items()])
-    free = f", {usage.free:,} bytes free" if usage.free is not None else ""
-    print_raw(f"  {usage.total:,} bytes in all{free}")
-
-
-def _tally_json(facts: MemoryTally) -> dict[str, Any]:
-    return {
-        "items": facts.items,
-        "types": facts.types,
-        "layers": facts.layers,
-        "bytes": {"content": facts.content_bytes, "repository": facts.repository_bytes, "index": facts.index_bytes},
-        "bytes_by_type": facts.type_bytes,
-    }
-
-
-def _print_tally(facts: MemoryTally, weighed: Sequence[str] = ("content", "repository", "index")) -> None:
-    sizes = {name: getattr(facts, f"{name}_bytes") for name in weighed}
-    print_raw(styled(count(facts.items, "item"), bold=True))
-    print_table(
-        [(f"  {name}", f"{number:>9,}", _bytes(facts.type_bytes[name])) for name, number in facts.types.items()]
-    )
-    print_raw(styled("Layers", bold=True))
-    print_table([(f"  {layer}", f"{number:>9,}") for layer, number in facts.layers.items()])
-    print_raw(styled("Size", bold=True))
-    print_table([(f"  {name}", _bytes(size)) for name, size in sizes.items()])
-
-
-def _bytes(number: int) -> str:
-    return f"{number:>13,} bytes"
 
 
 @verb("watch", example="memfs watch\nmemfs watch --json | tee changes.jsonl")

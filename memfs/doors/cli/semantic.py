@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -161,19 +160,19 @@ class SemanticStatus:
     problem: str = ""
 
 
-def semantic_facts(workspace: Workspace) -> dict[str, Any]:
-    """What ``memfs status`` tells of it as JSON; nothing where words alone are searched."""
+def semantic_status(workspace: Workspace) -> SemanticStatus | None:
+    """How far it is, for ``memfs status``; None where words alone are searched."""
     try:
         found = _status(workspace)
     except MemfsError as error:  # of the memory context, which holds no other verb up
         workspace.store.note_failure(error)
-        return {}
-    return {"semantic": asdict(found)} if found.on else {}
+        return None
+    return found if found.on else None
 
 
-def semantic_row(facts: Mapping[str, Any]) -> dict[str, str]:
+def semantic_row(found: SemanticStatus) -> dict[str, str]:
     """The line of ``memfs status`` about it."""
-    return {"semantic": _how_far(SemanticStatus(**facts["semantic"]))} if "semantic" in facts else {}
+    return {"semantic": _how_far(found)}
 
 
 def embed(workspace: Workspace, meaning: VectorSearch | None) -> int:
