@@ -224,8 +224,8 @@ def test_completion_prints_a_script(bare: Memfs, shell: str) -> None:
 
 
 def test_completion_of_verbs_types_and_ids(root: Path, memfs: Memfs) -> None:
-    """TAB completes verbs, types and ids."""
-    memfs("remember", "x", "--id", "postgres-choice")
+    """TAB completes verbs, types, ids, tags, strategies, and names and values of settings."""
+    memfs("remember", "x", "--id", "postgres-choice", "--tag", "database")
 
     def complete(words: str) -> str:
         environ = {
@@ -243,3 +243,6 @@ def test_completion_of_verbs_types_and_ids(root: Path, memfs: Memfs) -> None:
     assert "recall" in complete("memfs rec")
     assert "convention" in complete("memfs new conv")
     assert "postgres-choice" in complete("memfs show post")
+    assert "database" in complete("memfs recall --tag data")
+    assert "time_weighted" in complete("memfs recall --strategy time")
+    assert "recall.limit" in complete("memfs config recall.lim")

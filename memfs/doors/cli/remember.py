@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Invocation, complete_types, opened, verb
+from memfs.doors.cli.command import Invocation, complete_tags, complete_types, opened, verb
 from memfs.doors.cli.commit_report import SOURCE, CommitReport, land
 from memfs.doors.cli.draft import Draft, decoded, draft, mapping_of, standard_input
 from memfs.doors.cli.filters import PHASE, known_type
@@ -60,7 +60,9 @@ if TYPE_CHECKING:
     help="What sort of memory, as named above; semantic by default.",
 )
 @click.option("--title", help="A short name; the id is made from it.")
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="A free word; may be repeated.")
+@click.option(
+    "--tag", "tags", multiple=True, metavar="TAG", shell_complete=complete_tags, help="A free word; may be repeated."
+)
 @click.option("--id", "id", metavar="ID", help="Name the item yourself; refused when the id is taken.")
 @click.option("--replace", is_flag=True, help="With --id: change that item; what is not given stays as it was.")
 @click.option(
