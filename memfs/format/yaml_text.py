@@ -48,6 +48,7 @@ _CONSTANTS: dict[str, Any] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
+_LONGEST_TAG = 60  # characters of a tag that an error quotes
 _NUMBER_STARTS = frozenset("-+.0123456789")
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 _OTHER_BASE = re.compile(r"0(?:o[0-7]+|x[0-9a-fA-F]+)")
@@ -327,7 +328,7 @@ def _refuse_alias(event: Any) -> NoReturn:
 
 def _refuse_tag(event: Any) -> NoReturn:
     line = _line(event)
-    _refuse(TagForbidden, event, f"line {line}: the tag {event.tag!r} is not allowed", "remove it")
+    _refuse(TagForbidden, event, f"line {line}: the tag {event.tag[:_LONGEST_TAG]!r} is not allowed", "remove it")
 
 
 def _line(event: Any) -> int:

@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
+from memfs.doors.mcp import http
 from memfs.doors.mcp.http import listen
 from memfs.errors import SettingInvalid, StorageIO
 from memfs.workspace import open_workspace
@@ -315,9 +317,83 @@ def test_nothing_is_answered_before_the_whole_head(server: Serving) -> None:
 
 
 # -- where it listens --------------------------------------------------------------------------------------------
+class Leaping(asyncio.SelectorEventLoop):
+    """A loop whose clock stands still while there is something to do, and else leaps to the next moment of interest."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+        super().__init__()
+        self._wait, self._selector.select = self._selector.select, self._select  # type: ignore[attr-defined]
+
+    def time(self) -> float:
+        return self._now
+
+    def _select(self, timeout: float | None = None) -> Any:
+        ready = self._wait(0 if timeout else timeout)
+        self._now += 0 if ready else timeout or 0
+        return ready
+
+
+Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+def test_who_says_nothing_holds_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection that sends no whole head in time is closed, without a token, too; others are served (B5).
+
+    Who was served may be silent for longer: a call over a connection that is kept must not get lost.
+    """
+    monkeypatch.setattr(http, "_HEAD_SECONDS", 20)
+    monkeypatch.setattr(http, "_IDLE_SECONDS", 100)
+    whole = b"GET /mcp HTTP/1.1\r\nHost: x\r\n\r\n"
+
+    async def app(scope: Any, _: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            await asyncio.sleep(50)  # longer than a head may take
+            await send({"type": "http.response.start", "status": 204, "headers": []})
+            await send({"type": "http.response.body", "body": b""})
+
+    async def after_a_pause(line: Line) -> bytes:
+        reader, writer = line
+        answers = b""
+        for _ in range(2):
+            writer.write(whole)
+            answers += await reader.readuntil(CRLF.encode() * 2)
+            await asyncio.sleep(40)  # longer than who is unknown may be silent
+        writer.close()
+        return answers
+
+    async def ended(line: Line, said: bytes) -> bytes:
+        reader, writer = line
+        writer.write(said)
+        answer = await reader.read()
+        writer.close()
+        return answer
+
+    async def talk() -> list[bytes]:
+        config = uvicorn.Config(app, http=http._Punctual, lifespan="off", log_config=None, timeout_keep_alive=60)
+        config.load()
+        state = uvicorn.server.ServerState()
+        loop = asyncio.get_running_loop()
+
+        async def line() -> Line:
+            ours, theirs = socket.socketpair()
+            await loop.connect_accepted_socket(lambda: http._Punctual(config, state, {}), theirs)
+            return await asyncio.open_connection(sock=ours)
+
+        said = (b"", whole[:20], whole + whole[:20])
+        async with asyncio.timeout(1_000):
+            return await asyncio.gather(*[ended(await line(), one) for one in said], after_a_pause(await line()))
+
+    with asyncio.Runner(loop_factory=Leaping) as runner:
+        silent, half, served, twice = runner.run(talk())
+    assert (silent, half) == (b"", b"")
+    assert served.startswith(b"HTTP/1.1 204")
+    assert twice.count(b"HTTP/1.1 204") == 2
+
+
 @pytest.mark.parametrize("said", [b"", b"POST /mcp HTTP/1.1\r\nHost: "], ids=["nothing", "half a head"])
 def test_many_who_say_nothing_keep_nobody_out(server: Serving, said: bytes) -> None:
-    """Hundreds of half-open connections, and a client with the token is served at once (B5)."""
+    """More half-open connections than there are places, and a client with the token is served at once (B5)."""
     with contextlib.ExitStack() as stack:
         for _ in range(300):
             line = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), SECONDS))

@@ -98,6 +98,13 @@ def test_row_4_tag_directives_are_refused() -> None:
         yaml_text.load("%TAG ! tag:example.org,2000:\n---\na: 1")
 
 
+def test_a_long_tag_is_quoted_in_part() -> None:
+    """An error does not repeat a tag of thousands of characters."""
+    with pytest.raises(TagForbidden) as caught:
+        yaml_text.load("content: !<" + "a" * 5000 + "> x\n")
+    assert len(str(caught.value)) < 300
+
+
 def test_row_5_duplicate_keys_name_both_lines() -> None:
     """The second of two equal keys is refused, at any depth."""
     with pytest.raises(DuplicateKey) as caught:

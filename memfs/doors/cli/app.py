@@ -14,7 +14,7 @@ import click
 
 from memfs.doors.cli.command import Invocation, Unclear, set_settings, set_workspace
 from memfs.doors.cli.output import error_json, note, print_json, print_raw, write_error
-from memfs.doors.cli.streams import drop_output, secure
+from memfs.doors.cli.streams import OutputLost, drop_output, secure
 from memfs.errors import MemfsError
 
 
@@ -353,7 +353,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         code = cli.main(words, prog_name="memfs", standalone_mode=False, obj=asked)
         sys.stdout.flush()
     except MemfsError as error:
-        if asked.json:
+        if asked.json and not isinstance(error, OutputLost):
             return _tell(asked, REFUSED, error.code, error.message, error.hint, error.path, error.field)
         write_error(error)
         return REFUSED
@@ -392,10 +392,9 @@ def _tell(
         return exit_code
     try:
         print_json(error_json(code, message, path, field, hint))
-    except MemfsError as error:  # the output cannot be written
+    except OutputLost as error:
         note(message, hint)
-        if error.message != message:
-            write_error(error)
+        write_error(error)
     except BrokenPipeError:  # nobody reads it: the exit code says it
         drop_output()
     return exit_code

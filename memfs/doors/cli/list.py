@@ -90,13 +90,13 @@ def list_(ctx: click.Context, /, limit: int | None, pruned: bool, as_of: str | N
         past = past_at(workspace, as_of) if as_of is not None else None
         if pruned:
             return _pruned(workspace, past, most)
-        listed = _listed(workspace, past, query(workspace, "", MOST, past=past, **chosen), most)
+        listed = _listed(workspace, past, query(workspace, "", MOST, past=past, **chosen), most, wants_json(ctx))
         if past is None:
             note_served(workspace, [one.item for one in listed.items])
     return listed
 
 
-def _listed(workspace: Workspace, past: Past | None, asked: Query, most: int) -> ItemList:
+def _listed(workspace: Workspace, past: Past | None, asked: Query, most: int, used: bool) -> ItemList:
     store: Store | PastStore = workspace.store if past is None else past.store
     found = store.searcher.candidates(asked)
     loaded = [(candidate.path, store.load(candidate)) for candidate in found[:most]]
@@ -104,9 +104,9 @@ def _listed(workspace: Workspace, past: Past | None, asked: Query, most: int) ->
     store.refresh(missing)
     problems, unread = store.problems(), store.unread(asked)
     items = [one.item for _, one in loaded if one is not None]
-    uses = workspace.usage.of(item.id for item in items) if past is None else {}
+    uses = workspace.usage.of(item.id for item in items) if used and past is None else None
     return ItemList(
-        tuple(ListedItem(item, None if past else ItemUse.of(uses.get(item.id, NEVER))) for item in items),
+        tuple(ListedItem(item, None if uses is None else ItemUse.of(uses.get(item.id, NEVER))) for item in items),
         partial=bool(unread or missing),
         as_of=revision_of(past) if past else None,
         found=len(found),

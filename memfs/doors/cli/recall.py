@@ -175,10 +175,12 @@ def _text(found: FoundItems) -> Iterator[Any]:
         yield from found.as_of.remarks()
     if found.hint:
         yield Note(found.hint)
-    yield from left_out_notes(found.left_out)
+    if found.left_out:
+        yield from left_out_notes(found.left_out)
     if found.partial and (found.unread or not (found.cut or found.left_out)):
         yield partial_note(found.unread)
-    yield from problems_note(found.problems)
+    if found.problems:
+        yield from problems_note(found.problems)
 
 
 def _hits_text(found: FoundItems) -> Iterator[str | Note]:
@@ -304,7 +306,8 @@ def recall(
             compare(workspace, asked, diff, wants_json(ctx))
             return None
         answer = _search(workspace, asked, own, past, prove=wants_json(ctx), fenced=fenced)
-        found = _found(answer, explain, fence(answer.hits) if fenced else None, revision_of(past))
+        quoted = fence(answer.hits) if fenced else None
+        found = _found(answer, explain, quoted, revision_of(past) if past else None)
         if past is not None:
             return replace(found, unread=tuple(past.store.unread(asked)), problems=len(past.store.problems()))
         return replace(
@@ -319,8 +322,8 @@ def recall(
 def _found(answer: Recall, explain: bool, fenced: str | None, past: AsOf | None) -> FoundItems:
     items = [hit.item for hit in answer.hits]
     against = disputes(items)
-    relevant = relevance_percents(answer.query.text, answer.hits) or [None] * len(items)
-    rows = zip(answer.hits, relevant, strict=True)
+    relevant = relevance_percents(answer.query.text, answer.hits)
+    rows = zip(answer.hits, relevant or (None for _ in items), strict=True)
     return FoundItems(
         query=answer.query.text,
         hits=tuple(_found_item(hit, explain, percent, tuple(against.get(hit.item.id, ()))) for hit, percent in rows),

@@ -245,7 +245,7 @@ def _inner(type_: Any) -> tuple[type | None, str]:
     for part in typing.get_args(type_):
         found, brackets = _inner(part)
         if found is not None:
-            many = isinstance(origin, type) and issubclass(origin, Iterable) and origin is not types.UnionType
+            many = isinstance(origin, type) and issubclass(origin, Iterable)
             return found, "[]" + brackets if many else brackets
     return None, ""
 

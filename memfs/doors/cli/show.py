@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import complete_ids, opened, verb
+from memfs.doors.cli.command import complete_ids, opened, verb, wants_json
 from memfs.doors.cli.filters import AsOf, as_of, revision_of
 from memfs.doors.cli.mounts import is_mounted, item_of_mount
 from memfs.doors.cli.options import ItemUse, note_served, reference
@@ -18,7 +18,6 @@ from memfs.doors.cli.output import (
     TEXT_ONLY,
     Block,
     Note,
-    as_json,
     facts,
     readable,
     styled,
@@ -89,11 +88,12 @@ def _item_text(item: MemoryItem) -> Iterator[Any]:
 
 def _facts(item: MemoryItem) -> dict[str, str]:
     """What an item says of itself beside its text, by the word it is shown under; "" where it says nothing."""
+    origin = [(one.name, getattr(item.origin, one.name)) for one in fields(item.origin)]
     return {
         "type": item.type,
         "when": time_text(item.timestamp) or "",
         "tags": ", ".join(item.tags),
-        "origin": ", ".join(f"{name} {value}" for name, value in as_json(item.origin).items()),
+        "origin": ", ".join(f"{name} {value}" for name, value in origin if value not in ("", None)),
         "trust": item.trust,
         "importance": "" if item.importance == 1 else f"{item.importance:g}",
         "pinned": "yes" if item.pinned else "",
@@ -133,14 +133,18 @@ def show(ctx: click.Context, id: str, as_of: str | None, raw: bool) -> ShownItem
             note_served(workspace, [item])
         return ShownItem(
             item,
-            usage=ItemUse.of(workspace.usage.of([item.id]).get(item.id, NEVER)) if past is None else None,
+            usage=_use(workspace, item) if past is None and wants_json(ctx) else None,
             contradicts=() if past or raw or mounted else _against(workspace, item),
-            as_of=revision_of(past),
+            as_of=revision_of(past) if past else None,
             stale=wrong is not None,
             problem=wrong.sentence if wrong else "",
             file=data if raw else None,
             error=wrong,
         )
+
+
+def _use(workspace: Workspace, item: MemoryItem) -> ItemUse:
+    return ItemUse.of(workspace.usage.of([item.id]).get(item.id, NEVER))
 
 
 def _item_at(workspace: Workspace, named: str, revision: str) -> tuple[Past, MemoryItem, bytes]:

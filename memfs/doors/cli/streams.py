@@ -26,6 +26,10 @@ def secure() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+class OutputLost(StorageIO):
+    """Standard output cannot be written, so nothing more can be said there."""
+
+
 def is_interactive() -> bool:
     """Whether a person sits at a terminal that is both our input and our output."""
     return somebody_types() and sys.stdout.isatty()
@@ -54,7 +58,7 @@ def write(text: str, color: bool | None = None) -> None:
     """Print a line on standard output.
 
     Raises:
-        StorageIO: it cannot be written; nothing more will be.
+        OutputLost: it cannot be written; nothing more will be.
         BrokenPipeError: what reads it has gone.
     """
     import click  # securing the streams does without it
@@ -65,7 +69,7 @@ def write(text: str, color: bool | None = None) -> None:
         raise
     except OSError as error:
         drop_output()
-        raise StorageIO(f"the output cannot be written: {error.strerror or error}") from error
+        raise OutputLost(f"the output cannot be written: {error.strerror or error}") from error
 
 
 def drop_output() -> None:

@@ -1,10 +1,12 @@
 """Serve clients that connect over HTTP on this machine.
 
-The socket can be reached from this machine only, and a client must show the token.
+The socket can be reached from this machine only, and a client must show the token. Connections that stay silent are
+closed.
 """
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import hmac
 import json
@@ -23,6 +25,7 @@ from types import FrameType
 from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from memfs.config_names import MCP_TOKEN
 from memfs.doors.mcp.server import MemoryServer
@@ -145,8 +148,10 @@ PORT = 8377
 """Where a server listens unless told otherwise."""
 _FAMILIES = {"127.0.0.1": socket.AF_INET, "localhost": socket.AF_INET, "::1": socket.AF_INET6}
 _MOST_SESSIONS = 256  # clients that end without saying so are let go of after half an hour
-_BACKLOG = 256
+_MOST_CONNECTIONS = 256
+_MOST_UNKNOWN = 128
 _GRACE_SECONDS = 5
+_HEAD_SECONDS = 10.0
 _IDLE_SECONDS = 600  # a client that thinks between two calls finds its connection as it left it
 
 
@@ -194,7 +199,7 @@ def listen(host: str = "127.0.0.1", port: int | None = None) -> Iterator[HttpLis
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             made.bind((address, wanted))
-            made.listen(_BACKLOG)
+            made.listen(_MOST_CONNECTIONS)
         except OSError as error:
             raise _not_listening(error, address, wanted) from error
         yield HttpListener(address, made.getsockname()[1], made)
@@ -230,13 +235,14 @@ def _configured(server: MemoryServer, listening: HttpListener, token: str) -> uv
     )
     return uvicorn.Config(
         guarded(_ending_sessions(app, server), AccessGuard(listening.port, token)),
-        http="h11",
+        http=_Punctual,
         ws="none",
         lifespan="on",
         log_config=None,
         access_log=False,
         proxy_headers=False,
         server_header=False,
+        limit_concurrency=_MOST_CONNECTIONS,
         timeout_keep_alive=_IDLE_SECONDS,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
@@ -261,6 +267,54 @@ def _ending_sessions(app: App, server: MemoryServer) -> App:
             await server.ended(named)
 
     return answer
+
+
+class _Punctual(H11Protocol):
+    """Hangs up on clients that do not say in time what they want: else silence could hold all places.
+
+    Of those who have said nothing yet there are never so many that no place is left: the one that has been silent
+    longest makes room. Who was answered has shown the token, as a refusal ends the connection, and may be silent for
+    longer.
+    """
+
+    _late: asyncio.TimerHandle | None = None
+    _since = 0.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as theirs
+        super().connection_made(transport)
+        self._since = self.loop.time()
+        self._mind()
+        self._make_room()
+
+    def handle_events(self) -> None:
+        super().handle_events()
+        self._mind()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._mind()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._mind(gone=True)
+
+    def _make_room(self) -> None:
+        unknown = [one for one in self.connections if isinstance(one, _Punctual) and one._is_unknown()]
+        if len(unknown) > _MOST_UNKNOWN:
+            min(unknown, key=lambda one: one._since).transport.close()
+
+    def _is_unknown(self) -> bool:
+        return not self.transport.is_closing() and self.cycle is None
+
+    def _mind(self, *, gone: bool = False) -> None:
+        """Let the time run while no request is under way."""
+        waits = not gone and (self.cycle is None or self.cycle.response_complete)
+        if waits and self._late is None:
+            seconds = _HEAD_SECONDS if self.cycle is None else _IDLE_SECONDS
+            self._late = self.loop.call_later(seconds, self.transport.close)
+        elif not waits and self._late is not None:
+            self._late.cancel()
+            self._late = None
 
 
 @contextmanager
