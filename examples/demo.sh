@@ -1,5 +1,5 @@
 #!/bin/sh
-# The main job in one minute: remember, recall, edit by hand, history, rollback. 'make demo' runs it.
+# The main job in half a minute: remember, recall, edit by hand, history, rollback. 'make demo' runs it.
 # It works on a copy of example-workspace/ in .demo/, and fails when a step does not do what it says.
 set -eu
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # A team's memory in one minute: two clones that write at once, a contradiction, a session that was poisoned, a convention
-# in a pull request, an agent on a branch of its own. 'make demo' runs it after demo.sh.
+# in a pull request, an agent on a branch of its own.
 # It works in .demo/teams/, and fails when a step does not do what it says.
 set -eu
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from memfs.learning.triggers import FILE
+from memfs.learning.triggers import LOG
 from tests.cli.conftest import Memfs
 
 _DONE = ("episode", "record", "--file", "src/auth.py", "--agent", "coder", "--session", "s1")
@@ -28,7 +28,7 @@ def test_p4_erasing_an_item_takes_what_agents_were_warned_with(memfs: Memfs, roo
     """An id can tell what its item was about: the log goes (faults 5)."""
     failed = memfs(*_DONE, "edited the token check", "--outcome", "failure", "--error", "KeyError 'sub'", "--json").json
     memfs("warn", "--file", "src/auth.py", "change the login")
-    [log] = root.rglob(FILE)
+    [log] = root.rglob(LOG)
     assert failed["id"] in log.read_text()
 
     assert memfs("erase", failed["id"], "--yes").code == 0
