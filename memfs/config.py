@@ -11,6 +11,7 @@ import os
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from itertools import chain
 from pathlib import Path
@@ -19,7 +20,15 @@ from types import MappingProxyType
 from typing import Any
 
 import memfs.config_names as names
-from memfs.errors import MemfsError, NotRegularFile, PathEscape, SchemaInvalid, SettingInvalid, WorkspaceNotFound
+from memfs.errors import (
+    MemfsError,
+    NotRegularFile,
+    PathEscape,
+    SchemaInvalid,
+    SettingInvalid,
+    StorageIO,
+    WorkspaceNotFound,
+)
 from memfs.format import toml_text
 from memfs.format.codec import DOCUMENT_LIMIT, SCHEMAS, SUFFIXES, Codec
 from memfs.format.render import parse
@@ -50,6 +59,7 @@ from memfs.trust import EMBEDDING_ENDPOINT, TrustStatus, body_key, standing
 KEY_VARIABLES = frozenset({names.REVIEW_KEY, names.EMBEDDING_KEY})
 """Keys of services: no settings, since a setting may stand in a file and is shown (``memfs.endpoint`` reads them)."""
 _MOUNT_VARIABLE = f"{names.VARIABLES}MOUNTS_"
+_OWN_HOME, _OWN_FILE = ("XDG_CONFIG_HOME", ".config"), ("memfs", "config.toml")
 _TOP = (*(table for table in TABLES if "." not in table), MOUNTS)
 
 
@@ -90,7 +100,11 @@ def load(root: Path, arguments: Mapping[str, Any] | None = None, environ: Mappin
     """
     text = toml_text.read(root)
     found = _ConfigSource(Settings(), root)
-    found.from_own_file()
+    own: Path | None = None
+    with suppress(StorageIO):  # there is no home
+        own = base_folder(*_OWN_HOME).joinpath(*_OWN_FILE)
+    if own is not None and os.access(own, os.F_OK):  # few have one
+        found.from_own_file(own)
     written = _Table(text)
     for key, value, line in written.entries():
         found.from_file(key, value, line)
@@ -107,7 +121,7 @@ def load(root: Path, arguments: Mapping[str, Any] | None = None, environ: Mappin
 
 def own_file() -> Path:
     """A person's own settings: ``$XDG_CONFIG_HOME/memfs/config.toml``, else below ``~/.config``."""
-    return base_folder("XDG_CONFIG_HOME", ".config") / "memfs" / "config.toml"
+    return base_folder(*_OWN_HOME).joinpath(*_OWN_FILE)
 
 
 def _asks_to_learn(root: Path, written: _Table) -> str:
@@ -211,16 +225,14 @@ class _ConfigSource:
         self._asked: TrustStatus | None = None
         self._left_out: set[str] = set()
 
-    def from_own_file(self) -> None:
+    def from_own_file(self, path: Path) -> None:
         """Take what the person says for all their workspaces; nothing of it has to be trusted.
 
         Raises:
             SettingInvalid: as ``load``, with the path of that file.
         """
-        path = own_file()
         try:
-            text = toml_text.read(path.parent, path.name)
-            for key, value, line in _Table(text).entries() if text else ():
+            for key, value, line in _Table(toml_text.read(path.parent, path.name)).entries():
                 self.put(key, value if _is_source_table(key) else checked(value, spec_of(key), line), f"{path}:{line}")
         except SettingInvalid as error:
             error.path = str(path)
