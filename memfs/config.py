@@ -11,6 +11,7 @@ import os
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from itertools import chain
 from pathlib import Path
@@ -19,15 +20,23 @@ from types import MappingProxyType
 from typing import Any
 
 import memfs.config_names as names
-from memfs.errors import MemfsError, NotRegularFile, PathEscape, SchemaInvalid, SettingInvalid, WorkspaceNotFound
+from memfs.errors import (
+    MemfsError,
+    NotRegularFile,
+    PathEscape,
+    SchemaInvalid,
+    SettingInvalid,
+    StorageIO,
+    WorkspaceNotFound,
+)
 from memfs.format import toml_text
 from memfs.format.codec import DOCUMENT_LIMIT, SCHEMAS, SUFFIXES, Codec
 from memfs.format.render import parse
 from memfs.format.schema import Schemas
 from memfs.fs.tree import View
 from memfs.fs.workspace_location import MEMORY_FOLDER as MEMORY_FOLDER
+from memfs.fs.workspace_location import base_folder, workspace_at
 from memfs.fs.workspace_location import find_workspace as find_workspace
-from memfs.fs.workspace_location import workspace_at
 from memfs.model import Problem
 from memfs.model.ids import is_id, stem_of
 from memfs.model.kinds import BUILT_IN, Kind, KindTable, Layer, nearest
@@ -50,6 +59,7 @@ from memfs.trust import EMBEDDING_ENDPOINT, TrustStatus, body_key, standing
 KEY_VARIABLES = frozenset({names.REVIEW_KEY, names.EMBEDDING_KEY})
 """Keys of services: no settings, since a setting may stand in a file and is shown (``memfs.endpoint`` reads them)."""
 _MOUNT_VARIABLE = f"{names.VARIABLES}MOUNTS_"
+_OWN_HOME, _OWN_FILE = ("XDG_CONFIG_HOME", ".config"), ("memfs", "config.toml")
 _TOP = (*(table for table in TABLES if "." not in table), MOUNTS)
 
 
@@ -76,7 +86,9 @@ def make_root(path: Path) -> Path:
 
 
 def load(root: Path, arguments: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None) -> Settings:
-    """The settings of the workspace at ``root``: argument before variable before ``memfs.toml`` before default.
+    """The settings of the workspace at ``root``: argument, variable, ``memfs.toml``, the person's own file, default.
+
+    What stands before goes before.
 
     Args:
         arguments: values by dotted key, such as ``{"index.engine": "sqlite"}``; texts are read by the setting's type.
@@ -88,6 +100,11 @@ def load(root: Path, arguments: Mapping[str, Any] | None = None, environ: Mappin
     """
     text = toml_text.read(root)
     found = _ConfigSource(Settings(), root)
+    own: Path | None = None
+    with suppress(StorageIO):  # there is no home
+        own = base_folder(*_OWN_HOME).joinpath(*_OWN_FILE)
+    if own is not None and os.access(own, os.F_OK):  # few have one
+        found.from_own_file(own)
     written = _Table(text)
     for key, value, line in written.entries():
         found.from_file(key, value, line)
@@ -100,6 +117,11 @@ def load(root: Path, arguments: Mapping[str, Any] | None = None, environ: Mappin
     if seed := _asks_to_learn(root, written):
         found.write_what_is_learned(seed)
     return found.settings()
+
+
+def own_file() -> Path:
+    """A person's own settings: ``$XDG_CONFIG_HOME/memfs/config.toml``, else below ``~/.config``."""
+    return base_folder(*_OWN_HOME).joinpath(*_OWN_FILE)
 
 
 def _asks_to_learn(root: Path, written: _Table) -> str:
@@ -203,6 +225,19 @@ class _ConfigSource:
         self._asked: TrustStatus | None = None
         self._left_out: set[str] = set()
 
+    def from_own_file(self, path: Path) -> None:
+        """Take what the person says for all their workspaces; nothing of it has to be trusted.
+
+        Raises:
+            SettingInvalid: as ``load``, with the path of that file.
+        """
+        try:
+            for key, value, line in _Table(toml_text.read(path.parent, path.name)).entries():
+                self.put(key, value if _is_source_table(key) else checked(value, spec_of(key), line), f"{path}:{line}")
+        except SettingInvalid as error:
+            error.path = str(path)
+            raise
+
     def from_file(self, key: str, value: Any, line: int | None) -> None:
         """Take a value of ``memfs.toml``, as far as it counts."""
         place = f"{names.SETTINGS_FILE}:{line}" if line else names.SETTINGS_FILE
@@ -219,7 +254,7 @@ class _ConfigSource:
             place = f"{place} without {', '.join(foreign)}, not trusted"
         elif spec.personal and value != spec.default and self._trusted(key) != written:
             if key in SPECS:
-                self._origins[key] = f"default; {place} is not trusted"
+                self._origins[key] = f"{self._origins[key]}; {place} is not trusted"
             return
         self.put(key, value, place)
 
@@ -345,7 +380,8 @@ def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str, st
             yield spec_of(f"{MOUNTS}.{variable.removeprefix(_MOUNT_VARIABLE).lower()}").key, written, variable
         elif variable.startswith(beginnings) and variable not in KEY_VARIABLES:
             raise SettingInvalid(
-                f"unknown setting in the environment: {variable}", hint=nearest(variable, known) or "see 'memfs config'"
+                f"unknown setting in the environment: {variable}",
+                hint=nearest(variable, known) or "see 'memfs config --list'",
             )
 
 
@@ -845,7 +881,7 @@ def first_toml(policies: Mapping[str, Any]) -> str:
     Raises:
         SettingInvalid: a policy that is no setting, or of the wrong sort.
     """
-    lines = ["# How memfs behaves here. 'memfs config' lists every setting and where its value comes from."]
+    lines = ["# How memfs behaves here. 'memfs config --list' shows every setting and where it comes from."]
     lines += [f"{toml_text.FORMAT} = {toml_text.FORMAT_VERSION}"]
     home = ""
     for key, value in policies.items():
@@ -855,3 +891,15 @@ def first_toml(policies: Mapping[str, Any]) -> str:
         lines.append(f"{name} = {written}")
         home = table
     return "\n".join(lines) + "\n"
+
+
+def changed(folder: Path, key: str, value: Any, name: str = names.SETTINGS_FILE) -> bytes:
+    """A file of settings in a folder with one of them changed, or taken out where the value is None.
+
+    Raises:
+        SettingInvalid: the file is written in a way that this cannot change.
+    """
+    text = toml_text.read(folder, name)
+    table, _, own = key.rpartition(".")
+    made = toml_text.without(text, table, own) if value is None else toml_text.with_value(text, table, own, value)
+    return made.encode()

@@ -202,7 +202,7 @@ def join(project: Project, folder: Path) -> None:
     with _locked(project) as may_write, _held(folder.parent):
         record = read_record(folder)
         if record is None:
-            raise StorageReadOnly("there is no private memory", path=str(folder), hint="see 'memfs private'")
+            raise StorageReadOnly("there is no private memory", path=str(folder), hint="see 'memfs status --private'")
         if project.git is None or not may_write:
             hint = "use a clone whose git folder belongs to you"
             raise StorageReadOnly("this project has no git folder to write in", path=str(project.place), hint=hint)
@@ -224,7 +224,7 @@ def forget(folder: Path) -> None:
     from memfs.search import cache_folders
 
     if not holds(folder) or read_record(folder) is None:
-        raise StorageReadOnly("there is no private memory", path=str(folder), hint="see 'memfs private'")
+        raise StorageReadOnly("there is no private memory", path=str(folder), hint="see 'memfs status --private'")
     root = Path(os.path.realpath(folder))
     cache_folders.drop(folder / ".git" / "memfs", lambda made_for: made_for.is_relative_to(root))
     gone = folder.with_name(f".{folder.name}.gone")  # killed from here on, no project finds it any more

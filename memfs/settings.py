@@ -393,7 +393,7 @@ def spec_of(key: str) -> Spec:
 
 
 def _unknown(key: str, known: Iterable[str]) -> SettingInvalid:
-    return SettingInvalid(f"unknown setting {key!r}", hint=nearest(key, known) or "see 'memfs config'")
+    return SettingInvalid(f"unknown setting {key!r}", hint=nearest(key, known) or "see 'memfs config --list'")
 
 
 _TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off"})

@@ -22,7 +22,7 @@ from memfs.admin.integrity import EXAMINATIONS as INTEGRITY_EXAMINATIONS
 from memfs.admin.layout import files
 from memfs.admin.prune import PrunedItems
 from memfs.admin.recover import RecoveryCopies
-from memfs.admin.repair import Repairer
+from memfs.admin.repair import Repair, Repairer
 from memfs.config import memory_context_problems
 from memfs.config_names import SETTINGS_FILE
 from memfs.errors import (
@@ -423,10 +423,17 @@ class Checker:
                 found.append(Problem.of(error, severity=UNKNOWN))
         return found
 
-    def repair(self) -> list[str]:
-        """Repair what can be repaired without losing anything; say in a sentence each what was done."""
-        repaired = Repairer(self.store, self.parts).repair(deep=False)
-        done = [f"{row.path}: {row.sentence}".removeprefix(": ") for row in repaired if row.done]
+    def repair(self, *, dry_run: bool = False, deep: bool = False) -> list[Repair]:
+        """Repair what can be repaired without losing anything; say of each what was done, or why it was not.
+
+        Args:
+            dry_run: only say what would be repaired of what is damaged.
+            deep: read every object of the repository, too.
+        """
+        told = Repairer(self.store, self.parts).repair(deep=deep, dry_run=dry_run)
+        if dry_run:
+            return told
+        done = []
         removed = _remove_leftovers(self)
         done += [f"removed {removed} temporary file(s) that a killed process left"] if removed else []
         left = remove_left(self.parts)
@@ -437,7 +444,8 @@ class Checker:
             done.append("installed the merge driver")
         if self.store.take_up(at_once=True):
             done.append("committed what was left by a process that ended before it could")
-        return [*done, f"built the index anew over {self.store.reindex()} item(s)"]
+        done.append(f"built the index anew over {self.store.reindex()} item(s)")
+        return [*told, *(Repair(path="", what="workspace", sentence=sentence, done=True) for sentence in done)]
 
     def item_problems(self) -> list[Problem]:
         """What is wrong with the item files: of each that is invalid, everything that can be known."""

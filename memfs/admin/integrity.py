@@ -205,7 +205,7 @@ def _objects(checker: Checker) -> Iterator[Problem]:
     for finding in examine_objects(checker.parts):
         path = places.get(finding.object, "")
         if finding.serious:
-            hint = f"'memfs repair' makes it again where the files hold it; {advice(finding)}"
+            hint = f"'memfs check --fix --integrity' makes it again where the files hold it; {advice(finding)}"
             chosen = hint if finding.object else advice(finding)
             yield Problem(path=path, code="HistoryUnavailable", message=finding.message, hint=chosen)
         else:

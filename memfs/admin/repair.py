@@ -41,7 +41,7 @@ class Repair:
 
     Attributes:
         path: the file, below the workspace; "" where it is not about one.
-        what: ``item``, ``document``, ``object``, ``journal`` or ``index``.
+        what: ``item``, ``document``, ``object`` (of git), ``journal``, ``index`` or ``workspace``.
         sentence: what is done, or why nothing can be.
         source: where the whole content comes from, "" where there is none.
         possible: whether memfs can do it.
@@ -81,7 +81,7 @@ class Repairer:
             ItemNotFound: there is no file for one of ``paths``.
             GitFailed: the repository could not be examined.
         """
-        named = [self._path(reference) for reference in paths]
+        named = [self.file(reference) for reference in paths]
         told = [self._carried_out(step, dry_run) for step in self._steps(named)]
         if not named:
             told += self._objects(dry_run, deep)
@@ -101,7 +101,12 @@ class Repairer:
         if stale:
             yield _Step(Repair(path="", what="index", sentence="the index is made anew"), self._store.reindex)
 
-    def _path(self, reference: str) -> str:
+    def file(self, reference: str) -> str:
+        """The path of an item or document that is named by path or id.
+
+        Raises:
+            ItemNotFound: there is no such file; the hint says how it comes back.
+        """
         named = "/" in reference or reference.endswith(ITEM_SUFFIXES)
         path = path_of(reference) if named else self._store.locate(reference)
         if not path or self._parts.tree.entry(path) is None:
@@ -153,7 +158,7 @@ class Repairer:
         path = problem.path
         with suppress(FileNotFoundError, MemfsError):
             if not self._valid(path, self._parts.tree.read(path, READ_LIMIT).data):
-                remedy = f"correct it, or 'memfs repair {path}' brings back its last good version"
+                remedy = f"correct it, or 'memfs check --fix {path}' brings back its last good version"
                 return _lost(path, f"an edit made it invalid: {problem.message}; {remedy}")
         return _lost(path, "; ".join(filter(None, (problem.message, problem.hint))))
 

@@ -94,7 +94,7 @@ def with_private(settings: Settings, root: Path) -> Settings:
     """
     if private.NAME in settings.mounts or private.holds(root):
         return settings
-    with suppress(MemfsError, OSError):  # what is wrong with it, 'memfs private' tells
+    with suppress(MemfsError, OSError):  # what is wrong with it, 'memfs status --private' tells
         folder = private.find(private.project_at(root))
         if folder is not None:
             mounts = MappingProxyType({**settings.mounts, private.NAME: str(folder)})

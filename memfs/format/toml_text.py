@@ -9,6 +9,7 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,23 +23,23 @@ FORMAT = "format_version"
 FORMAT_VERSION = 2
 _LIMIT = 1 << 20
 _HEADER = re.compile(r"[ \t]*\[[ \t]*([^\[\]]+?)[ \t]*\][ \t]*(?:#.*)?$")
-_TEXT_VALUE = re.compile(r"""([^=]*=[ \t]*)(?:"(?:[^"\\]|\\.)*"|'[^']*')([ \t]*(?:#.*)?)$""")
+_VALUE = re.compile(r"""([^=]*=[ \t]*)(?:"(?:[^"\\]|\\.)*"|'[^']*'|\[[^\[\]]*\]|[-+.\w]+)([ \t]*(?:#.*)?)$""")
 _AT_LINE = re.compile(r"\(at line (\d+), column (\d+)\)")
 
 
-def read(root: Path) -> str:
-    """The text of a workspace's file, "" where there is none.
+def read(root: Path, name: str = FILE) -> str:
+    """The text of a workspace's file, or of another in a folder; "" where there is none.
 
     Raises:
         SettingInvalid: it is not UTF-8.
         NotRegularFile, ItemTooLarge, StorageIO: it cannot be read as a file.
     """
     try:
-        return io.read_file(root / FILE, _LIMIT).decode("utf-8-sig")
+        return io.read_file(root / name, _LIMIT).decode("utf-8-sig")
     except FileNotFoundError:
         return ""
     except UnicodeDecodeError as error:
-        raise SettingInvalid("not UTF-8 text", path=FILE, hint="save it as UTF-8") from error
+        raise SettingInvalid("not UTF-8 text", path=name, hint="save it as UTF-8") from error
 
 
 def parse(text: str) -> dict[str, Any]:
@@ -137,28 +138,29 @@ def _line(text: str) -> int | None:
     return None
 
 
-def with_text(text: str, table: str, name: str, value: str) -> str:
+def with_value(text: str, table: str, name: str, value: Any) -> str:
     """The file with one setting changed or added; every other line, comments included, stays as it is.
 
     A new one follows the comment that shows its default, or its table's head, or is in a table at the end.
 
     Args:
         text: what the file says, which is valid.
-        table, name: the setting's table, without dots, and its name in it.
-        value: a text.
+        table, name: the setting's table, such as ``memory.episodic``, and its name in it.
+        value: a text, a number, true or false, or texts.
 
     Raises:
         SettingInvalid: the file is written in a way that this cannot change.
     """
     old = parse(text)
+    value = list(value) if isinstance(value, tuple) else value
     end = "\r\n" if "\r\n" in text else "\n"
-    written = f"{name} = {json.dumps(value, ensure_ascii=False)}"
+    written = f"{name} = {_written(value)}"
     lines = text.splitlines(keepends=True)
-    if name in old.get(table, {}):
+    if name in _inner(old, table):
         at = (line_of(text, table, name) or 0) - 1
-        found = _TEXT_VALUE.match(lines[at].rstrip("\r\n")) if at >= 0 else None
+        found = _VALUE.match(lines[at].rstrip("\r\n")) if at >= 0 else None
         if found:
-            lines[at] = f"{found[1]}{json.dumps(value, ensure_ascii=False)}{found[2]}{end}"
+            lines[at] = f"{found[1]}{_written(value)}{found[2]}{end}"
     elif (head := _head(lines, table)) is not None:
         shown = (
             at for at in range(head + 1, _next_head(lines, head)) if re.match(rf"[ \t]*#[ \t]*{name}\b", lines[at])
@@ -169,19 +171,20 @@ def with_text(text: str, table: str, name: str, value: str) -> str:
     else:
         last = "" if not text or text.endswith("\n") else end
         lines.append(f"{last}{end if text or lines else ''}[{table}]{end}{written}{end}")
-    return _proved("".join(lines), {**old, table: {**old.get(table, {}), name: value}}, table, name, value)
+    changed = "".join(lines)
+    return _proved(changed, _replaced(old, table, {**_inner(old, table), name: value}), table, name, written)
 
 
 def without(text: str, table: str, name: str) -> str:
-    """The file without one setting: what ``with_text`` added is gone, with the table that it made.
+    """The file without one setting: what ``with_value`` added is gone, with the table that it made.
 
     Raises:
-        SettingInvalid: as ``with_text``.
+        SettingInvalid: as ``with_value``.
     """
     old = parse(text)
-    if name not in old.get(table, {}):
+    if name not in _inner(old, table):
         return text
-    rest = {key: value for key, value in old[table].items() if key != name}
+    rest = {key: value for key, value in _inner(old, table).items() if key != name}
     lines = text.splitlines(keepends=True)
     at = (line_of(text, table, name) or 0) - 1
     if at >= 0:
@@ -191,10 +194,32 @@ def without(text: str, table: str, name: str) -> str:
         del lines[head]
         if head and not lines[head - 1].strip():
             del lines[head - 1]
-    new = {key: value for key, value in old.items() if key != table} | ({table: rest} if rest else {})
-    changed = "".join(lines)
-    kept = parse(changed)
-    return _proved(changed, {**new, **({table: {}} if kept.get(table) == {} else {})}, table, name, "")
+    return _proved("".join(lines), _replaced(old, table, rest), table, name, f"take {name} out")
+
+
+def _written(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _inner(tables: Mapping[str, Any], table: str) -> Mapping[str, Any]:
+    """What a table holds, nothing where there is none."""
+    for part in table.split("."):
+        found = tables.get(part)
+        tables = found if isinstance(found, dict) else {}
+    return tables
+
+
+def _replaced(tables: Mapping[str, Any], table: str, entries: Mapping[str, Any]) -> dict[str, Any]:
+    """The tables with other entries in one of them; one without entries is not there."""
+    first, _, rest = table.partition(".")
+    inner = _replaced(_inner(tables, first), rest, entries) if rest else dict(entries)
+    return {**tables, first: inner} if inner else {key: value for key, value in tables.items() if key != first}
+
+
+def _filled(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """The tables without those that hold nothing."""
+    inner = {key: _filled(value) if isinstance(value, dict) else value for key, value in tables.items()}
+    return {key: value for key, value in inner.items() if value != {}}
 
 
 def _head(lines: list[str], table: str) -> int | None:
@@ -211,21 +236,18 @@ def _next_head(lines: list[str], head: int) -> int:
     return next((at for at in range(head + 1, len(lines)) if lines[at].lstrip().startswith("[")), len(lines))
 
 
-def _proved(text: str, wanted: dict[str, Any], table: str, name: str, value: str) -> str:
+def _proved(text: str, wanted: dict[str, Any], table: str, name: str, remedy: str) -> str:
     """The text, if it says what it should.
 
     Raises:
         SettingInvalid: it does not.
     """
-    try:
-        if parse(text) == wanted:
+    with suppress(SettingInvalid):
+        if _filled(parse(text)) == _filled(wanted):
             return text
-    except SettingInvalid:
-        pass
-    said = f"{name} = {json.dumps(value, ensure_ascii=False)}" if value else f"take {name} out"
     raise SettingInvalid(
         f"the way {FILE} is written leaves no room to change {table}.{name} safely",
         path=FILE,
         field=f"{table}.{name}",
-        hint=f"change it by hand: below [{table}], {said}",
+        hint=f"change it by hand: below [{table}], {remedy}",
     )

@@ -47,5 +47,5 @@ def corrupt(path: str, stamp: Stamp, content: Content) -> CorruptItem:
     return CorruptItem(
         f"the disk changed bytes that nobody wrote: expected {stamp.blob}, found {content.stamp.blob}",
         path=path,
-        hint="'memfs repair' brings back what was written; if the change is yours, 'touch' the file to keep it",
+        hint="'memfs check --fix' brings back what was written; if the change is yours, 'touch' the file to keep it",
     )

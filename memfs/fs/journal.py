@@ -78,7 +78,7 @@ def _checksum(text: str) -> str:
 
 
 def _damaged(reason: str, path: str) -> JournalDamaged:
-    return JournalDamaged(reason, path=path, hint="memfs repair saves its records into a new one")
+    return JournalDamaged(reason, path=path, hint="'memfs check --fix' saves its records into a new one")
 
 
 _FRAME = struct.Struct(">8sII")

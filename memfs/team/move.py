@@ -112,7 +112,7 @@ def to_here(store_: Store, repository: Repository, top: Path, *, dry_run: bool =
     _require_committed(repository, head, present)
     files = {path: repository.read(head, path) or b"" for path in repository.tree(head)} if head else {}
     text = toml_text.read(memory)
-    settings = toml_text.without(toml_text.with_text(text, "history", "commit", "manual"), "history", "adopt")
+    settings = toml_text.without(toml_text.with_value(text, "history", "commit", "manual"), "history", "adopt")
     _require_free(top, {**files, SETTINGS_FILE: settings.encode()})
     if dry_run:
         return MoveResult(workspace=top, files=len(files) + 1, commits=0)
@@ -197,7 +197,7 @@ def _settled(repository: Repository, tip: str) -> str:
     text = (repository.read(tip, SETTINGS_FILE) or b"").decode("utf-8", "surrogateescape")
     for key, value in first_policies(True).items():
         table, _, name = key.rpartition(".")
-        text = toml_text.with_text(text, table, name, value)
+        text = toml_text.with_value(text, table, name, value)
     changes = (
         CommitChange(path=SETTINGS_FILE, data=text.encode("utf-8", "surrogateescape")),
         CommitChange(path=WORKFLOW, data=first_files()[WORKFLOW]),

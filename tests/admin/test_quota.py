@@ -516,7 +516,7 @@ def test_status_stats_and_writes_name_an_invalid_quota(
 ) -> None:
     """Whoever looks, and whoever writes, reads which file is wrong."""
     (workspace.root / SYSTEM_CONFIG).write_text('{"quotas": {"items_bytes": "10"}}')
-    for words in (["status"], ["stats"], ["remember", "something"]):
+    for words in (["status"], ["status", "--storage"], ["remember", "something"]):
         run(["-C", str(workspace.root), *words])
         told = capsys.readouterr()
         assert "system_config.json" in (told.err if words[0] == "remember" else told.out), words

@@ -103,7 +103,7 @@ def test_after_a_full_check_the_index_vouches_for_documents(opened: Open, monkey
 
 
 def test_an_invalid_edit_is_left_to_the_person(opened: Open) -> None:
-    """``memfs repair`` alone touches no edit; naming the file brings back its last good version (S18)."""
+    """``memfs check --fix`` alone touches no edit; naming the file brings back its last good version (S18)."""
     workspace = opened()
     put(workspace, PATH, VALUES)
     workspace.store.flush()

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from memfs.doors.cli.app import EVERYDAY, FAMILIES, MORE, MOVED, UNMOVED, VERBS, cli
+from memfs.doors.cli.app import EVERYDAY, FAMILIES, MORE, MOVED, VERBS, cli
 from memfs.doors.cli.command import Actions
 
 from .conftest import Memfs
@@ -90,9 +90,6 @@ def test_help_of_a_verb_is_its_own_help(bare: Memfs) -> None:
 @pytest.mark.parametrize("old", sorted(MOVED))
 def test_an_old_verb_says_its_new_place(bare: Memfs, old: str) -> None:
     """What was called otherwise in an earlier version is no verb, and the error names the one to use."""
-    if old in {verb.name for verb in UNMOVED}:
-        assert old in VERBS
-        return
     ran = bare(old)
     assert (ran.code, ran.out) == (2, "")
     assert f"'memfs {old}' is now '{MOVED[old]}'" in ran.err
@@ -226,8 +223,8 @@ def test_completion_prints_a_script(bare: Memfs, shell: str) -> None:
 
 
 def test_completion_of_verbs_types_and_ids(root: Path, memfs: Memfs) -> None:
-    """TAB completes verbs, types and ids."""
-    memfs("remember", "x", "--id", "postgres-choice")
+    """TAB completes verbs, types, ids, tags, strategies, and names and values of settings."""
+    memfs("remember", "x", "--id", "postgres-choice", "--tag", "database")
 
     def complete(words: str) -> str:
         environ = {
@@ -245,3 +242,6 @@ def test_completion_of_verbs_types_and_ids(root: Path, memfs: Memfs) -> None:
     assert "recall" in complete("memfs rec")
     assert "convention" in complete("memfs remember --type conv")
     assert "postgres-choice" in complete("memfs show post")
+    assert "database" in complete("memfs recall --tag data")
+    assert "time_weighted" in complete("memfs recall --strategy time")
+    assert "recall.limit" in complete("memfs config recall.lim")

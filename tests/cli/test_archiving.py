@@ -77,19 +77,19 @@ def test_an_open_iteration_is_refused_with_the_way_out(root: Path, memfs: Memfs)
     assert "memfs state iteration close 1" in refused.err
 
 
-def test_usage_shows_areas_quotas_and_growth(root: Path, memfs: Memfs) -> None:
+def test_status_shows_areas_quotas_and_growth(root: Path, memfs: Memfs) -> None:
     """Each area beside its quota, each iteration and how growth goes on, archived ones included (S15, S16)."""
     for number in (1, 2):
         lay(root, number)
     config = root / "ContextMemory/configuration/system_config.json"
     config.write_text(json.dumps({"quotas": {"iterations_bytes": 1_000_000}}))
-    facts = memfs("usage", "--json").json
+    facts = memfs("status", "--storage", "--json").json
     assert facts["areas"]["iterations"]["quota"] == 1_000_000
     assert [row["number"] for row in facts["iterations"]] == [1, 2]
     assert facts["bytes_per_iteration"] == facts["iterations"][0]["bytes"]
     assert facts["growth_of_an_iteration"] == 0
     memfs("admin", "archive", "run", "--iteration", "1")
-    shown = memfs("usage").out
+    shown = memfs("status", "--storage").out
     assert "archived" in shown
     assert "growth is linear" in shown
     assert "of 1.0 MB" in shown

@@ -1,4 +1,4 @@
-"""check --integrity, repair, and what recall and list say of damage."""
+"""check --integrity, check --fix, and what recall and list say of damage."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_recall_and_list_say_what_is_missing(damaged: str, memfs: Memfs) -> None
     refused = memfs("show", "cat")
     assert (refused.code, refused.out) == (1, "")
     assert "expected" in refused.err
-    assert "memfs repair" in refused.err
+    assert "memfs check --fix" in refused.err
 
 
 def test_an_answer_that_lacks_nothing_is_not_partial(root: Path, memfs: Memfs) -> None:
@@ -49,7 +49,7 @@ def test_check_integrity_ends_with_0_1_or_2(damaged: str, memfs: Memfs, monkeypa
     """Damage is 1, a whole workspace is 0, what could not be examined is 2: never the same answer (S18)."""
     found = memfs("check", "--integrity", "--json")
     assert (found.code, [problem["code"] for problem in found.json["problems"]]) == (1, ["CorruptItem"])
-    assert memfs("repair").code == 0
+    assert memfs("check", "--fix").code == 0
     clean = memfs("check", "--integrity")
     assert (clean.code, clean.out) == (0, "No problems found\n")
     monkeypatch.setenv("PATH", "/nowhere")
@@ -66,40 +66,49 @@ def _no_git() -> str:
     raise GitFailed("git is not installed")
 
 
-def test_repair_says_first_and_does_then(root: Path, damaged: str, memfs: Memfs) -> None:
-    """--dry-run changes nothing and names source and copy; repair does it; afterwards nothing is left to do."""
+def test_fix_says_first_and_does_then(root: Path, damaged: str, memfs: Memfs) -> None:
+    """--dry-run changes nothing and names source and copy; --fix does it; afterwards nothing is left to do."""
     before = (root / damaged).read_bytes()
-    planned = memfs("repair", "--dry-run", "--json")
+    planned = memfs("check", "--fix", "--dry-run", "--json")
     assert (planned.code, planned.json["dry_run"]) == (1, True)
     (row,) = planned.json["repairs"]
     assert (row["path"], row["what"], row["possible"], row["done"]) == (damaged, "item", True, False)
     assert row["source"].startswith("commit ")
     assert (root / damaged).read_bytes() == before
-    assert memfs("repair", "--dry-run").out.startswith(f"Would repair {damaged}: its content is taken from commit ")
-    done = memfs("repair")
-    assert (done.code, done.out.startswith(f"Repaired {damaged}: its content is taken from commit ")) == (0, True)
+    shown = memfs("check", "--fix", "--dry-run").out
+    assert shown.startswith(f"Would fix: {damaged}: its content is taken from commit ")
+    done = memfs("check", "--fix")
+    assert (done.code, done.out.startswith(f"Fixed: {damaged}: its content is taken from commit ")) == (0, True)
     assert "the cat sleeps" in memfs("show", "cat").out
     (kept,) = memfs("restore", "--displaced", "--json").json["recoverable"]
     assert kept["path"] == damaged
-    again = memfs("repair")
-    assert (again.code, again.out, again.err) == (0, "", "memfs: nothing is damaged\n")
+    again = memfs("check", "--fix", "--dry-run")
+    assert (again.code, again.out) == (0, "No problems found\n")
+    refused = memfs("check", "--dry-run")
+    assert (refused.code, "add --fix" in refused.err) == (2, True)
 
 
-def test_repair_by_id_brings_back_the_last_good_version(root: Path, damaged: str, memfs: Memfs) -> None:
-    """A person's invalid edit is left alone until they name the item."""
+def test_a_named_item_gets_its_last_good_version_back(root: Path, damaged: str, memfs: Memfs) -> None:
+    """A person's invalid edit is left alone until they name the item; only what is named is then checked."""
     dog = root / memfs("show", "dog", "--json").json["path"]
     good = dog.read_bytes()
     dog.write_text("content: [\n")
-    memfs("repair")
+    assert [one["path"] for one in memfs("check", "dog", "--json").json["problems"]] == [str(dog.relative_to(root))]
+    left = memfs("check", "--fix")
+    assert (left.code, f"'memfs check --fix {dog.relative_to(root)}' brings back" in left.out) == (1, True)
     assert dog.read_text() == "content: [\n"
-    assert memfs("repair", "dog").code == 0
+    fixed = memfs("check", "--fix", "dog")
+    assert (fixed.code, fixed.out.splitlines()[-1]) == (0, "No problems found")
     assert dog.read_bytes() == good
-    missing = memfs("repair", "nobody")
-    assert (missing.code, "nobody" in missing.err) == (1, True)
+    missing = memfs("check", "nobody")
+    assert (missing.code, "nobody" in missing.err) == (2, True)
 
 
 def test_check_fix_repairs_rot_too(damaged: str, memfs: Memfs) -> None:
-    """--fix does what repair does, and says it."""
+    """--fix together with --integrity brings rot back, too, and says so."""
     ran = memfs("check", "--fix", "--integrity", "--json")
     assert ran.code == 0
-    assert any(sentence.startswith(f"{damaged}: its content is taken from commit ") for sentence in ran.json["fixed"])
+    assert any(
+        row["path"] == damaged and row["sentence"].startswith("its content is taken from commit ") and row["done"]
+        for row in ran.json["repairs"]
+    )

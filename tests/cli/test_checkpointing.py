@@ -96,7 +96,7 @@ def test_status_tells_of_checkpoints_where_there_is_state(state: Path, memfs: Me
     assert memfs("status", "--json").json["checkpoints"]["last"] is None
     made = memfs("state", "checkpoint", "create", "--json").json["id"]
     assert memfs("status", "--json").json["checkpoints"]["last"] == made
-    assert made in memfs("status").out
+    assert made in memfs("status", "--all").out
 
 
 def test_without_any_there_is_a_remedy(memfs: Memfs) -> None:

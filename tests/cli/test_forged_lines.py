@@ -38,7 +38,7 @@ def forged(root: Path) -> Path:
         ("check",),
         ("check", "--json"),
         ("status",),
-        ("stats",),
+        ("status", "--all"),
         ("commit",),
         ("forget", f"ContextMemory/memories/semantic/{NAME}"),
         ("team", "conflicts"),

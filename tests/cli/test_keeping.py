@@ -65,7 +65,8 @@ def test_restore_says_what_it_needs(root: Path, memfs: Memfs, bare: Memfs, tmp_p
 def test_status_tells_the_age_of_the_last_backup(memfs: Memfs, tmp_path: Path) -> None:
     """none yet, then how old and where; overdue with an interval that has passed (S21)."""
     assert memfs("status", "--json").json["backup"]["last"] is None
-    assert "none yet" in memfs("status").out
+    assert "none yet" in memfs("status", "--all").out
+    assert "backup" not in memfs("status").out
     overdue = memfs("--set", "backup.interval_hours=1", "status", "--json").json["backup"]
     assert (overdue["overdue"], overdue["interval_hours"]) == (True, 1.0)
     assert "overdue" in memfs("--set", "backup.interval_hours=1", "status").out
@@ -74,7 +75,7 @@ def test_status_tells_the_age_of_the_last_backup(memfs: Memfs, tmp_path: Path) -
     assert told["overdue"] is False
     assert 0 <= told["age_seconds"] < 3600
     assert told["path"].startswith(str(tmp_path / "b"))
-    assert "ago" in memfs("status").out
+    assert "ago" in memfs("status", "--all").out
 
 
 def test_status_tells_how_quotas_stand_and_a_full_one_refuses(root: Path, memfs: Memfs) -> None:
@@ -114,16 +115,17 @@ def test_gc_says_what_it_does_and_could_do(root: Path, memfs: Memfs) -> None:
     assert "Nothing to clean up" in memfs("admin", "gc").out
 
 
-def test_stats_weigh_each_area(memfs: Memfs) -> None:
-    """stats has a figure for each area, the sum of all but what is derived, and what the disk has left (S16)."""
+def test_status_weighs_each_area(memfs: Memfs) -> None:
+    """status has a figure for each area, the sum of all but what is derived, and what the disk has left (S16)."""
     memfs("remember", "a text", "--id", "x")
-    shown = memfs("stats", "--json").json
-    assert shown["areas"]["items"] > 0
-    assert shown["areas"]["history"] > 0
-    derived = shown["areas"]["index"] + shown["areas"]["state"]
-    assert shown["total"] == sum(shown["areas"].values()) - derived
+    shown = memfs("status", "--json").json
+    areas = {name: area["bytes"] for name, area in shown["areas"].items()}
+    assert areas["items"] > 0
+    assert areas["history"] > 0
+    derived = areas["index"] + areas["state"]
+    assert shown["total"]["bytes"] == sum(areas.values()) - derived
     assert shown["free"] > 0
-    assert "checkpoints" in memfs("stats").out
+    assert "checkpoints" in memfs("status", "--storage").out
 
 
 def test_gc_makes_the_backup_that_is_due(memfs: Memfs, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a person is told of what is known: status, stats, relevance, kinds, pictures."""
+"""What a person is told of what is known: status, relevance, kinds, pictures."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def known(root: Path, memfs: Any) -> Any:
     return memfs
 
 
-@pytest.mark.parametrize("verb", ["status", "stats"])
-def test_knowledge_comes_first_and_bytes_last(known: Any, verb: str) -> None:
+@pytest.mark.parametrize("words", [["status"], ["status", "--all"]])
+def test_knowledge_comes_first_and_bytes_last(known: Any, words: list[str]) -> None:
     """What was learned of late and by whom, what is used and what is disputed stand before any weight (D2)."""
-    told = known(verb).out
+    told = known(*words).out
     learned = next(line for line in told.splitlines() if line.startswith("learned"))
     assert "2 in the last 7 days: " in learned
     assert "1 by coder" in learned
@@ -38,8 +38,7 @@ def test_knowledge_comes_first_and_bytes_last(known: Any, verb: str) -> None:
     assert "Deploys never happen on Fridays" in newest
     assert "Deploys happen on Fridays (1 time)" in told
     assert "disputed   Deploys never happen on Fridays" in told
-    weight = "storage" if verb == "status" else "Size"
-    assert told.index("disputed") < told.index(weight)
+    assert told.index("disputed") < (told.index("Areas") if "--all" in words else len(told))
 
 
 def test_knowledge_as_json(known: Any) -> None:
@@ -51,7 +50,7 @@ def test_knowledge_as_json(known: Any) -> None:
         {"id": "never", "text": "Deploys never happen on Fridays", "contradicts": ["friday"]}
     ]
     assert {(one["id"], one["uses"]) for one in found["most_used"]} == {("friday", 1), ("never", 1)}
-    stats = known("stats", "--json").json
+    stats = known("status", "--json").json
     assert "history" not in stats["bytes"]
     assert stats["bytes"]["repository"] > 0
     assert "history" in stats["areas"]

@@ -84,8 +84,8 @@ def test_uses_are_shown_and_counted_by_recall_alone(memfs: Memfs, apple: str) ->
     assert (shown["access_count"], shown["relevance_score"]) == (2, 1.1025)
     assert shown["last_accessed"].startswith("20")
     assert memfs("list", "--json").json["items"][0]["usage"] == shown
-    assert memfs("stats", "--json").json["usage"] == {"items": 1, "uses": 2}
-    assert "uses       2 of 1 item" in memfs("stats").out
+    assert memfs("status", "--json").json["usage"] == {"items": 1, "uses": 2}
+    assert "2 uses of 1 item" in memfs("status", "--storage").out
 
 
 def test_stats_says_why_nothing_is_counted(memfs: Memfs, root: Path, apple: str) -> None:
@@ -93,7 +93,7 @@ def test_stats_says_why_nothing_is_counted(memfs: Memfs, root: Path, apple: str)
     (place,) = {path.parent for path in (root / ".git" / "memfs").rglob("journal")}
     (place / "usage.db").mkdir()
     assert [hit["id"] for hit in memfs("recall", "apple", "--json").json["hits"]] == [apple]
-    told = memfs("stats", "--json")
+    told = memfs("status", "--json")
     assert told.json["usage"] == {"items": 0, "uses": 0}
     assert "uses were not counted: something else stands where uses are counted" in told.err
 

@@ -1,4 +1,4 @@
-"""``memfs private``: where private memory lies, and how a clone joins that of another one (C6, D1)."""
+"""``memfs status --private``: where private memory lies, and how a clone joins that of another one (C6, D1)."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ def test_it_says_where_it_lies_and_what_it_holds(memfs: Memfs, clones: tuple[Pat
     """People and programs learn the folder and its contents, and how to list and share them (C6)."""
     first, second = map(str, clones)
     folder = find_place(first, {}).root
-    shown = memfs("-C", first, "private")
-    assert f"folder    {folder}\nholds     1 memory\nreadable  by you alone" in shown.out
+    shown = memfs("-C", first, "status", "--private")
+    assert shown.out == f"{folder}\n"
+    assert f"1 memory, {folder}; readable by you alone" in shown.err
     assert f"memfs -C {folder} list" in shown.err
     assert "memfs share" in shown.err
-    assert memfs("-C", first, "private", "--path").out == f"{folder}\n"
-    none = memfs("-C", second, "private", "--path")
+    assert f"private    1 memory, {folder}\n" in memfs("-C", first, "status").out
+    none = memfs("-C", second, "status", "--private")
     assert (none.code, "memfs agent install claude-code" in none.err) == (2, True)
-    facts = memfs("-C", second, "private", "--json").json
+    facts = memfs("-C", second, "status", "--private", "--json").json["private"]
     assert (facts["folder"], [one["folder"] for one in facts["clones"]]) == (None, [str(folder)])
 
 
@@ -47,17 +48,17 @@ def test_a_fresh_clone_is_offered_the_memory_of_another(memfs: Memfs, clones: tu
     assert "region" not in memfs("-C", second, "recall", "Frankfurt").out
     with open_workspace(find_place(second, {}).root, watch=False) as workspace:
         workspace.store.put(MemoryItem("Backups go to Oslo.", "semantic", id="backups"))
-    assert "'memfs private --join'" in memfs("-C", second, "private").err
+    assert "'memfs init --join-private'" in memfs("-C", second, "status", "--private").err
 
-    asked = memfs("-C", second, "private", "--join")
+    asked = memfs("-C", second, "init", "--join-private")
     assert (asked.code, "add --yes" in asked.err) == (2, True)
     assert find_place(second, {}).root != folder
-    assert "1 memory of this clone went along" in memfs("-C", second, "private", "--join", "--yes").err
+    assert "1 memory of this clone went along" in memfs("-C", second, "init", "--join-private", "--yes").err
     for clone in (first, second):
         assert find_place(clone, {}).root == folder
         assert "private:region" in memfs("-C", clone, "recall", "Frankfurt").out
         assert "private:backups" in memfs("-C", clone, "recall", "Oslo").out
-    assert memfs("-C", second, "private", "--join", "--yes").code == 2
+    assert memfs("-C", second, "init", "--join-private", "--yes").code == 2
 
 
 def test_memory_whose_clone_is_gone_is_found_by_its_key(memfs: Memfs, clones: tuple[Path, Path]) -> None:
@@ -66,7 +67,7 @@ def test_memory_whose_clone_is_gone_is_found_by_its_key(memfs: Memfs, clones: tu
     folder = find_place(str(first), {}).root
     first.rename(first.with_name("gone"))
     git(second, "remote", "set-url", "origin", "https://example.org/elsewhere.git")
-    missing = memfs("-C", str(second), "private", "--join", "--yes")
-    assert (missing.code, "--of KEY" in missing.err) == (2, True)
-    assert memfs("-C", str(second), "private", "--join", "--of", folder.name, "--yes").code == 0
+    missing = memfs("-C", str(second), "init", "--join-private", "--yes")
+    assert (missing.code, "--join-private KEY" in missing.err) == (2, True)
+    assert memfs("-C", str(second), "init", "--join-private", folder.name, "--yes").code == 0
     assert "private:region" in memfs("-C", str(second), "recall", "Frankfurt").out

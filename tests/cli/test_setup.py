@@ -85,7 +85,7 @@ def test_init_goes_by_the_answer(
     bare: Memfs, project: Path, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
 ) -> None:
     """On a terminal it asks once, where the memory shall lie, and does nothing for a repository apart (D2)."""
-    monkeypatch.setattr("memfs.doors.cli.setup.somebody_types", lambda: True)
+    monkeypatch.setattr("memfs.doors.cli.init.somebody_types", lambda: True)
     ran = bare("init", str(project), stdin=answer)
     assert ran.code == code
     assert ran.err.count("Where shall the memory lie?") == 1
@@ -128,7 +128,7 @@ def test_init_dry_run_says_what_it_would_do_and_does_nothing(bare: Memfs, projec
     for expected in ("memfs.toml", "ContextMemory/.gitattributes", "merge.memfs.driver = ", "no commit, branch, tag"):
         assert expected in ran.out
     shown = bare("init", str(project), "--dry-run", "--json").json
-    assert (shown["repository_made"], shown["commits"], shown["refs"]) == (False, 0, [])
+    assert (shown["repository_made"], shown["created"], shown["commit"]) == (False, False, None)
     assert shown["policies"] == {"history.commit": "manual"}
     assert len(shown["files"]) == 3
     assert everything() == before
@@ -144,12 +144,8 @@ def test_init_dry_run_refuses_what_init_refuses(bare: Memfs, root: Path) -> None
     assert bare("init", str(root), "--dry-run", "--json").json["files"] == []
 
 
-def test_editors_get_schemas_on_request_only(bare: Memfs, project: Path, memfs: Memfs, root: Path) -> None:
-    """``init --editor`` and ``admin schema`` write them; git leaves out those in the workspace (K6)."""
-    ran = bare("init", str(project), "--editor", "--json")
-    assert ran.json["schemas"] > 20
-    assert (project / "ContextMemory/.schemas/item.schema.json").is_file()
-    assert ".schemas" not in git(project, "status", "--porcelain", "-uall")
+def test_editors_get_schemas_on_request_only(memfs: Memfs, root: Path) -> None:
+    """``admin schema`` writes them; git leaves out those in the workspace (K6)."""
     assert not (root / "ContextMemory/.schemas").exists()
     configuration = root / "ContextMemory/configuration"
     configuration.joinpath("kinds.yaml").write_text(
@@ -162,6 +158,7 @@ def test_editors_get_schemas_on_request_only(bare: Memfs, project: Path, memfs: 
     assert "recipe.schema.json" in shown["files"]
     assert not (elsewhere / ".gitignore").exists()
     assert memfs("admin", "schema").code == 0
+    assert (root / "ContextMemory/.schemas/item.schema.json").is_file()
     assert git(root, "status", "--porcelain", "-uall").count(".schemas") == 0
 
 
@@ -199,6 +196,8 @@ def test_config_shows_each_value_and_its_origin(root: Path, memfs: Memfs, monkey
     assert (root / name).read_text().splitlines()[int(line) - 1] == 'commit = "interval"'
     rows = [row.split() for row in memfs("config").out.splitlines()]
     assert ["recall.limit", "3", "MEMFS_RECALL_LIMIT"] in rows
+    assert ["watch.enabled", "true", "default"] not in rows
+    assert "watch.enabled" in memfs("config", "--list").out
 
 
 def test_config_of_one_key_is_its_value_alone(memfs: Memfs) -> None:
@@ -215,6 +214,77 @@ def test_config_of_one_key_is_its_value_alone(memfs: Memfs) -> None:
     ran = memfs("config", "index.engin")
     assert ran.code == 2
     assert "did you mean 'index.engine'?" in ran.err
+
+
+def test_config_sets_a_value_and_keeps_the_rest_of_the_file(root: Path, memfs: Memfs) -> None:
+    """config KEY VALUE changes memfs.toml, comments kept, as a commit; --unset takes it out again to the byte."""
+    file = root / "memfs.toml"
+    file.write_text(file.read_text() + "# ours\n\n[recall]\nlimit = 7  # few\n")
+    assert memfs("commit").code == 0
+    before = file.read_text()
+    shown = memfs("config", "recall.limit", "9", "--json").json
+    assert (shown["value"], shown["file"], shown["origin"].partition(":")[0]) == (9, "memfs.toml", "memfs.toml")
+    assert file.read_text() == before.replace("limit = 7  #", "limit = 9  #")
+    assert git(root, "log", "-1", "--format=%s").strip() == "Set recall.limit"
+    assert memfs("config", "memory.episodic.max_warnings", "5").out.startswith("memory.episodic.max_warnings = 5  (")
+    assert memfs("config", "memory.triggered", "episodic").code == 0
+    assert memfs("config", "memory.triggered").out == '["episodic"]\n'
+    for key in ("memory.episodic.max_warnings", "memory.triggered"):
+        assert memfs("config", "--unset", key).code == 0
+    memfs("config", "recall.limit", "7")
+    assert file.read_text() == before
+
+
+def test_config_refuses_what_would_close_the_workspace(root: Path, memfs: Memfs) -> None:
+    """An unknown name is refused with the nearest, a wrong value with what would be right; nothing is written."""
+    before = (root / "memfs.toml").read_text()
+    for words, said in (
+        (("recall.limti", "3"), "did you mean 'recall.limit'?"),
+        (("recall.limit", "many"), "not a whole number"),
+        (("index.engine", "sqlit"), "did you mean 'sqlite'?"),
+        (("--unset", "recall.limti"), "did you mean 'recall.limit'?"),
+        (("--unset",), "memfs config --unset KEY"),
+        (("--user", "recall.limit"), "memfs config --user KEY VALUE"),
+    ):
+        ran = memfs("config", *words)
+        assert (ran.code, ran.out, said in ran.err) == (2, "", True), (words, ran.err)
+    overruled = memfs("config", "index.engine", "memory")
+    assert (overruled.code, "MEMFS_INDEX_ENGINE goes before it" in overruled.err) == (1, True)
+    memfs("config", "--unset", "index.engine")
+    assert (root / "memfs.toml").read_text() == before
+
+
+def test_own_settings_count_in_every_workspace(root: Path, memfs: Memfs, bare: Memfs) -> None:
+    """config --user needs no workspace; the workspace's memfs.toml goes before it, and nothing of it needs trust."""
+    own = Path.home() / ".config/memfs/config.toml"
+    set_ = bare("config", "--user", "recall.limit", "20", "--json").json
+    assert (set_["file"], set_["value"], own.read_text()) == (str(own), 20, "[recall]\nlimit = 20\n")
+    assert memfs("config", "recall.limit", "--json").json["origin"] == f"{own}:2"
+    bare("config", "--user", "memory.on_demand", "false")
+    assert memfs("config", "memory.on_demand").out == "false\n"
+    memfs("config", "recall.limit", "9")
+    assert memfs("config", "recall.limit").out == "9\n"
+    own.write_text("[recall]\nlimits = 1\n")
+    wrong = memfs("config")
+    assert (wrong.code, str(own) in wrong.err, "did you mean 'limit'?" in wrong.err) == (1, True, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["config", "recall.lim"], ["recall.limit"]),
+        (["config", "index.engine", "s"], ["sqlite"]),
+        (["config", "memory.on_demand", ""], ["true", "false"]),
+    ],
+)
+def test_completion_knows_settings_and_their_values(words: list[str], found: list[str]) -> None:
+    """A shell is offered the names of settings, and what a setting can be."""
+    from click.shell_completion import ShellComplete
+
+    from memfs.doors.cli.app import cli
+
+    offered = ShellComplete(cli, {}, "memfs", "_MEMFS_COMPLETE").get_completions(words[:-1], words[-1])
+    assert [one.value for one in offered] == found
 
 
 def test_a_setting_may_be_given_for_one_command(memfs: Memfs) -> None:

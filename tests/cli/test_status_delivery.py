@@ -15,13 +15,13 @@ from tests.cli.conftest import Memfs
 
 def row(memfs: Memfs, name: str) -> str:
     """What a row of ``status`` says."""
-    return next((line[11:] for line in memfs("status").out.splitlines() if line.startswith(f"{name} ")), "")
+    return next((line[11:] for line in memfs("status", "--all").out.splitlines() if line.startswith(f"{name} ")), "")
 
 
 def test_p5_status_names_the_sources_of_each_delivery(memfs: Memfs) -> None:
     """What is asked when can be seen at a glance, and so can what was switched off (P5)."""
     assert row(memfs, "delivery") == "automatic preferences; triggered episodic, semantic; on demand recall"
-    changed = memfs("status", "--set", "memory.triggered=", "--set", "memory.on_demand=false").out
+    changed = memfs("status", "--all", "--set", "memory.triggered=", "--set", "memory.on_demand=false").out
     assert "automatic preferences; triggered nothing; on demand nothing" in changed
 
 

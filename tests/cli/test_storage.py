@@ -64,6 +64,6 @@ def test_status_says_how_the_disks_stand(memfs: Memfs, spare: Path) -> None:
 
 def test_status_of_a_healthy_disk(memfs: Memfs, spare: Path) -> None:
     """Without trouble the row says so, and how much room there is (S17)."""
-    assert "GB free" in memfs("status").out
-    assert f"secondary {spare}" in memfs("status").out
+    assert "GB free" in memfs("status", "--all").out
+    assert f"secondary {spare}" in memfs("status", "--all").out
     assert memfs("status", "--json").json["storage"]["state"] == "ok"

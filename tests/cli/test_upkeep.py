@@ -1,4 +1,4 @@
-"""status, check, stats, watch, and reindex, migrate and gc of admin."""
+"""status, check, watch, and reindex, migrate and gc of admin."""
 
 from __future__ import annotations
 
@@ -82,16 +82,16 @@ def test_check_fix_repairs(root: Path, item: Path, memfs: Memfs) -> None:
     assert (root / "ContextMemory" / ".gitattributes").is_file()
 
 
-def test_stats_count_and_weigh(item: Path, memfs: Memfs) -> None:
-    """stats tells numbers by type and layer, and bytes of content, repository and index."""
+def test_status_counts_and_weighs(item: Path, memfs: Memfs) -> None:
+    """status tells numbers by type and layer, and bytes of content, repository and index."""
     memfs("remember", "z", "--type", "error_log")
-    shown = memfs("stats", "--json").json
+    shown = memfs("status", "--json").json
     assert shown["items"] == 2
     assert shown["types"] == {"semantic": 1, "error_log": 1}
     assert shown["layers"] == {"semantic": 1, "episodic": 1}
     assert shown["bytes_by_type"]["semantic"] == item.stat().st_size
     assert all(shown["bytes"][name] > 0 for name in ("content", "repository"))
-    assert "2 items" in memfs("stats").out
+    assert "2 items" in memfs("status", "--storage").out
 
 
 def test_reindex_tells_how_many(item: Path, memfs: Memfs) -> None:
@@ -192,8 +192,8 @@ def test_watch_tells_of_edits_until_interrupted(root: Path, item: Path) -> None:
 def test_check_fix_says_what_it_did(root: Path, item: Path, memfs: Memfs) -> None:
     """Each repair is a line, and an entry in JSON."""
     (root / "ContextMemory" / ".gitattributes").unlink()
-    fixed = memfs("check", "--fix", "--json").json["fixed"]
-    assert fixed[0] == "wrote ContextMemory/.gitattributes anew"
+    fixed = memfs("check", "--fix", "--json").json["repairs"]
+    assert fixed[0]["sentence"] == "wrote ContextMemory/.gitattributes anew"
     assert memfs("check", "--fix").out.splitlines()[0] == "Fixed: built the index anew over 1 item(s)"
 
 

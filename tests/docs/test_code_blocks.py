@@ -97,7 +97,6 @@ COMMANDS: dict[str, list[str]] = {
     "log": ["log", "--limit", "1", "--json"],
     "status": ["status", "--json"],
     "check": ["check", "--json"],
-    "stats": ["stats", "--json"],
     "config": ["config", "--json"],
 }
 

@@ -37,7 +37,7 @@ VERBS = (
     ("restore", "--from", "HEAD"),
     ("restore", "--from", "HEAD~1"),
     ("check",),
-    ("stats",),
+    ("status", "--all"),
 )
 
 

@@ -40,9 +40,8 @@ VERBS: tuple[tuple[str, ...], ...] = (
     ("check",),
     ("check", "--fix"),
     ("check", "--integrity"),
-    ("repair", "--dry-run"),
-    ("repair",),
-    ("stats",),
+    ("check", "--fix", "--dry-run"),
+    ("status", "--storage"),
     ("config",),
     ("admin", "trust", "--show"),
     ("admin", "reindex"),
@@ -57,7 +56,7 @@ TEAM: tuple[tuple[str, ...], ...] = (
     ("recall", "neighbour", "--as-of", "HEAD~1"),
     ("recall", "neighbour", "--diff", "HEAD~1..HEAD"),
     ("list", "--as-of", "HEAD~1"),
-    ("stats", "--as-of", "HEAD~1"),
+    ("status", "--as-of", "HEAD~1"),
     ("team", "blame", "good", "--lines"),
     ("team", "blame", "good", "content"),
     (
@@ -154,7 +153,7 @@ def test_41_nothing_planted_runs_where_a_team_works(
         assert "Traceback" not in told.err, words
         assert codes[words] in (0, 1), (words, told.err)
     done = {words[words[0] == "team"] for words, code in codes.items() if code == 0}
-    assert done >= {"recall", "list", "stats", "bisect", "blame", "access", "review", "convention", "undo", "branch"}
+    assert done >= {"recall", "list", "status", "bisect", "blame", "access", "review", "convention", "undo", "branch"}
 
 
 def test_41_nothing_planted_runs_in_a_process_of_its_own(root: Path, canaries: Canaries) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memfs.errors import SettingInvalid
-from memfs.format.toml_text import with_text, without
+from memfs.format.toml_text import with_value, without
 
 TEXTS = [
     "",
@@ -26,7 +26,7 @@ TEXTS = [
 @pytest.mark.parametrize("text", TEXTS[:-1])
 def test_what_is_added_is_taken_out_again_to_the_byte(text: str) -> None:
     """Comments, line ends and other settings stay as they are (D3)."""
-    changed = with_text(text, "semantic", "model", 'a "b" \\ ü')
+    changed = with_value(text, "semantic", "model", 'a "b" \\ ü')
     assert tomllib.loads(changed)["semantic"]["model"] == 'a "b" \\ ü'
     assert set(text.splitlines()) <= set(changed.splitlines())
     assert without(changed, "semantic", "model") == text
@@ -35,7 +35,7 @@ def test_what_is_added_is_taken_out_again_to_the_byte(text: str) -> None:
 def test_a_value_is_replaced_where_it_stands() -> None:
     """The comment beside it stays, in whichever quotes the value was (D3)."""
     for text in ('[semantic]\nmodel = "x"  # why\n', "[semantic]\n model='x'\t# why\n", 'semantic.model = "x" # why\n'):
-        changed = with_text(text, "semantic", "model", "minilm")
+        changed = with_value(text, "semantic", "model", "minilm")
         assert tomllib.loads(changed) == {"semantic": {"model": "minilm"}}
         assert changed.endswith("# why\n")
         assert without(changed, "semantic", "model").count("model") == 0
@@ -53,8 +53,22 @@ def test_a_value_is_replaced_where_it_stands() -> None:
 def test_what_cannot_be_changed_safely_is_refused(text: str) -> None:
     """A file that is written otherwise is left alone, with the remedy (D3)."""
     with pytest.raises(SettingInvalid) as raised:
-        with_text(text, "semantic", "model", "minilm")
+        with_value(text, "semantic", "model", "minilm")
     assert "by hand" in (raised.value.hint or "")
+
+
+@pytest.mark.parametrize("value", [True, 7, 0.25, ("a", "b"), ""])
+@pytest.mark.parametrize(
+    "text",
+    ["", "[memory.episodic]\n# why\nvalue = 3 # mine\n", '[memory.episodic]\nvalue = ["x"]\n', "[memory]\na = 1\n"],
+)
+def test_values_of_every_sort_are_written_in_tables_of_tables(text: str, value: object) -> None:
+    """Numbers, switches and lists take the place of what was there, comments stay (D3)."""
+    changed = with_value(text, "memory.episodic", "value", value)
+    read = tomllib.loads(changed)["memory"]["episodic"]["value"]
+    assert read == (list(value) if isinstance(value, tuple) else value)
+    assert changed.count("#") == text.count("#")
+    assert "value" not in without(changed, "memory.episodic", "value")
 
 
 def test_what_is_not_there_is_not_taken_out() -> None:
@@ -65,4 +79,4 @@ def test_what_is_not_there_is_not_taken_out() -> None:
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=40))
 def test_any_text_is_written_so_that_it_is_read_again(value: str) -> None:
     """Whatever a model is called (D3)."""
-    assert tomllib.loads(with_text("[served]\ndays = 3\n", "semantic", "model", value))["semantic"]["model"] == value
+    assert tomllib.loads(with_value("[served]\ndays = 3\n", "semantic", "model", value))["semantic"]["model"] == value

@@ -104,7 +104,7 @@ def test_a_repair_commits_what_was_left(
     """``check --fix`` leaves nothing out of HEAD that the policy would have committed."""
     monkeypatch.setattr("memfs.store.commits._LATE_SECONDS", 86400.0)
     again = opened(left.root, history__commit="interval", history__interval_seconds=86400.0)
-    assert any("committed" in done for done in again.checker.repair())
+    assert any("committed" in done.sentence for done in again.checker.repair())
     assert in_head(again, git)
 
 

@@ -385,7 +385,7 @@ def test_bytes_that_nobody_wrote_are_told_from_an_edit(opened: Open) -> None:
         files.read(path, known=stamp)
 
     assert caught.value.path == path
-    assert "memfs repair" in (caught.value.hint or "")
+    assert "memfs check --fix" in (caught.value.hint or "")
     assert files.read(other).values == {"id": "other"}
 
 

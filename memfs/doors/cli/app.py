@@ -37,7 +37,7 @@ class Family(NamedTuple):
 
 
 EVERYDAY: tuple[Verb, ...] = (
-    Verb("init", "Create a workspace.", "setup:init"),
+    Verb("init", "Create a workspace."),
     Verb("remember", "Remember a text."),
     Verb("recall", "Find what was remembered."),
     Verb("list", "List the newest memories."),
@@ -55,7 +55,7 @@ EVERYDAY: tuple[Verb, ...] = (
     Verb("review", "Review a pull request."),
     Verb("status", "Show the workspace's state."),
     Verb("check", "Find problems; --fix them."),
-    Verb("config", "Show the settings.", "setup:config"),
+    Verb("config", "Show or change settings."),
 )
 """What the short help lists."""
 
@@ -135,6 +135,7 @@ FAMILIES: dict[str, Family] = {
             Verb("plugins", "Show what gives agents their context, and test it."),
             Verb("schema", "Write the schemas by which editors check memory files."),
             Verb("migrate", "Bring the files to this memfs's version of the format."),
+            Verb("watch", "Follow changes of the files until interrupted."),
             Verb("move", "Move the memory to a branch of its own, or back."),
             Verb("completion", "Print the completion script for a shell."),
         ),
@@ -142,16 +143,7 @@ FAMILIES: dict[str, Family] = {
 }
 """The groups; one without verbs is not there."""
 
-UNMOVED: tuple[Verb, ...] = (
-    Verb("private", "Show where your private memory of this project lies."),
-    Verb("repair", "Put right what the disk damaged.", "check:repair"),
-    Verb("stats", "Count items by type and layer, and what they weigh.", "maintenance:stats"),
-    Verb("watch", "Follow changes of the files until interrupted.", "maintenance:watch"),
-    Verb("usage", "Show what each area and iteration weighs.", "archive:usage"),
-)
-"""Verbs on their way into a group."""
-
-VERBS: dict[str, Verb] = {verb.name: verb for verb in (*EVERYDAY, *MORE, *HIDDEN, *UNMOVED)}
+VERBS: dict[str, Verb] = {verb.name: verb for verb in (*EVERYDAY, *MORE, *HIDDEN)}
 GROUPS: dict[str, Family] = {name: family for name, family in FAMILIES.items() if family.verbs}
 
 MOVED: Mapping[str, str] = {
@@ -161,9 +153,9 @@ MOVED: Mapping[str, str] = {
     "repair": "memfs check --fix",
     "rollback": "memfs restore --from",
     "recover": "memfs restore --displaced",
-    "stats": "memfs status",
-    "usage": "memfs status",
-    "private": "memfs status",
+    "stats": "memfs status --storage",
+    "usage": "memfs status --storage",
+    "private": "memfs status --private",
     "feedback": "memfs agent feedback",
     "edit": "memfs update --edit",
     "new": "memfs remember --edit",
@@ -194,7 +186,7 @@ MOVED: Mapping[str, str] = {
     "backup": "memfs admin backup create",
     "cleanup": "memfs admin gc",
     "maintain": "memfs admin gc",
-    "watch": "memfs serve",
+    "watch": "memfs admin watch",
     "reindex": "memfs admin reindex",
     "erase": "memfs admin erase",
     "prune": "memfs admin prune",
@@ -281,12 +273,17 @@ def unknown(name: str, known: Iterable[str], ctx: click.Context) -> click.UsageE
     """What to say of a verb that does not exist: its new place, the nearest name, or where all are listed."""
     at_top = ctx.parent is None
     if at_top and name in MOVED:
-        return Unclear(f"'memfs {name}' is now '{MOVED[name]}'", f"see 'memfs help {MOVED[name].split(' ', 1)[1]}'")
+        return Unclear(f"'memfs {name}' is now '{MOVED[name]}'", f"see 'memfs help {_called(MOVED[name])}'")
     import difflib  # wanted only when something is wrong
 
     close = difflib.get_close_matches(name, list(known), n=1)
     hint = f"did you mean '{close[0]}'?" if close else f"'{ctx.command_path} --help' lists them"
     return click.UsageError(f"there is no verb '{name}' ({hint})", ctx)
+
+
+def _called(command: str) -> str:
+    """The verb of a command, without options and with its group."""
+    return command.removeprefix("memfs ").partition(" -")[0]
 
 
 def group(name: str, family: Family) -> click.Command:
@@ -344,7 +341,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
     expose_value=False,
     is_eager=True,
     callback=set_settings,
-    help="Use this setting for this command only; 'memfs config' lists them.",
+    help="Use this setting for this command only; 'memfs config --list' shows them.",
 )
 @click.option(
     "--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Print the version."

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from memfs.model import Problem
     from memfs.workspace import Workspace
 
+_RECENT = 500
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -219,3 +220,37 @@ def complete_types(_: click.Context, __: click.Parameter, incomplete: str) -> li
 
     offered = [name for name in OFFERED if name.startswith(incomplete)]
     return offered or [kind.name for kind in BUILT_IN if kind.name.startswith(incomplete)]
+
+
+def complete_tags(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Tags of recent memories that begin like this, the most frequent first; nothing is committed for it."""
+    from collections import Counter
+
+    from memfs.model import Query
+    from memfs.workspace import open_workspace
+
+    place, quiet = ctx.ensure_object(Invocation).workspace, {"history.commit": "manual"}
+    with suppress(MemfsError, OSError), open_workspace(place, watch=False, settings=quiet, one_shot=True) as workspace:
+        loaded = map(workspace.store.load, workspace.store.searcher.candidates(Query(limit=_RECENT)))
+        tags = Counter(tag for one in loaded if one is not None for tag in one.item.tags)
+        return [tag for tag, _ in tags.most_common() if tag.startswith(incomplete)]
+    return []
+
+
+def complete_strategies(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """The strategies of recall that begin like this."""
+    from memfs.recall.ranking import strategy_names
+
+    return [name for name in strategy_names() if name.startswith(incomplete)]
+
+
+def complete_settings(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The names of settings that begin like this; of a value, those that its setting has to choose from."""
+    from memfs.settings import SPECS  # needed while completing only
+
+    known: Iterable[str] = SPECS
+    if parameter.name == "value":
+        spec = SPECS.get(ctx.params.get("key") or "")
+        switch = spec is not None and isinstance(spec.default, bool)
+        known = ("true", "false") if switch else spec.choices if spec is not None else ()
+    return [name for name in known if name.startswith(incomplete)]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,36 +12,178 @@ import click
 
 from memfs import private
 from memfs.doors.cli.command import Invocation, verb
-from memfs.doors.cli.output import clean, count, note, print_json, print_raw, styled
+from memfs.doors.cli.output import TEXT_ONLY, Note, clean, count, styled
 from memfs.doors.cli.private import counts
 from memfs.doors.cli.team.agents_md import block_of
 from memfs.fs.own_branch import code_trees
 
 if TYPE_CHECKING:
     from memfs.doors.claude_code.settings_file import SettingsChange
-    from memfs.team.deinit import Deinit, DeinitPlan
+    from memfs.team.deinit import Deinit
     from memfs.workspace import Workspace
 
 _SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Private:
-    """Private memory of the repository: where it lies, how many items it holds, who else uses it, whether it goes."""
+class PrivateFate:
+    """Private memory of the repository.
+
+    Attributes:
+        folder: where it lies.
+        items: how many memories it holds.
+        used_by: other clones that use it, too.
+        goes: whether it is removed.
+    """
 
     folder: Path
     items: int
-    others: tuple[Path, ...]
+    used_by: tuple[Path, ...]
     goes: bool
 
+    def __str__(self) -> str:
+        return f"your private memory, {count(self.items, 'item')} in {clean(str(self.folder))}"
 
-@verb("deinit", example="memfs deinit --dry-run\nmemfs deinit\nmemfs deinit --purge")
+
+@dataclass(frozen=True, slots=True)
+class BusyProcess:
+    """A process at work in the workspace.
+
+    Attributes:
+        pid: its id.
+        name: its name.
+    """
+
+    pid: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deinitialization:
+    """What was taken out of a repository, or would be.
+
+    Attributes:
+        workspace: the workspace's folder.
+        dry_run: whether nothing was done.
+        files: of the workspace, with --purge.
+        blocks: the agents' files out of which a block of memfs is taken.
+        commits: whether memfs commits the removal of the files.
+        commit: that commit; null where there is none.
+        branches: agents' branches.
+        links: the working trees whose link to the memory's own branch goes.
+        refs: refs of memfs.
+        merge_driver: whether it is in git's configuration.
+        state: the folder with memfs's own records.
+        trusted: whether you trusted the workspace.
+        caches: caches of it.
+        clients: settings of agents' programs out of which memfs is taken.
+        losses: what nothing else holds.
+        processes: who is at work in it.
+        leaves: what stays.
+        private: your private memory of the repository; null where there is none.
+        backups: backups, which stay.
+        installed_for_all: commands that take out what you installed for all projects.
+        refused: why it would be refused without --force.
+        forced: whether it is done all the same.
+    """
+
+    workspace: Path
+    dry_run: bool
+    files: tuple[str, ...]
+    blocks: tuple[str, ...]
+    commits: bool
+    commit: str | None
+    branches: tuple[str, ...]
+    links: tuple[Path, ...]
+    refs: tuple[str, ...]
+    merge_driver: bool
+    state: Path
+    trusted: bool
+    caches: tuple[Path, ...]
+    clients: tuple[str, ...]
+    losses: tuple[str, ...]
+    processes: tuple[BusyProcess, ...]
+    leaves: tuple[str, ...]
+    private: PrivateFate | None
+    backups: tuple[str, ...]
+    installed_for_all: tuple[str, ...]
+    refused: str
+    forced: bool = field(default=False, metadata=TEXT_ONLY)
+
+    @property
+    def exit_code(self) -> int:
+        """1: a dry run says that it would be refused."""
+        return int(self.dry_run and bool(self.refused) and not self.forced)
+
+
+def _text(done: Deinitialization) -> Iterator[str | Note]:
+    root, own = styled(str(done.workspace), fg="green", bold=True), done.private
+    yield f"{'Would take' if done.dry_run else 'Took'} memfs out of {root}"
+    if done.files:
+        yield f"  {count(len(done.files), 'file')}{' in one commit' if done.commits else ''}"
+    yield from _some("the block in", done.blocks)
+    yield from _some("the branch", done.branches)
+    yield from _parts(done)
+    if own is not None and own.goes:
+        yield f"  {own}"
+    yield from _done_text(done)
+    yield "What stays:"
+    for line in (*done.leaves, *(f"the backup {path}" for path in done.backups)):
+        yield f"  {clean(line)}"
+    if own is not None and not own.goes:
+        used = f"; {own.used_by[0]} uses it, too" if own.used_by else " ('memfs deinit --private' removes it, too)"
+        yield f"  {own}{clean(used)}"
+    for command in done.installed_for_all:
+        yield f"  what you installed for all your projects ({command})"
+    if done.dry_run and done.refused:
+        yield Note(f"it would be refused now: {clean(done.refused)}")
+
+
+def _parts(done: Deinitialization) -> Iterator[str]:
+    """What goes beside the files."""
+    if done.links:
+        trees = count(len(done.links), "working tree")
+        yield f"  the place of the memory's own branch, and the link to it in {trees}"
+    if done.merge_driver:
+        yield "  the merge driver in git's configuration"
+    if done.refs:
+        yield f"  {count(len(done.refs), 'ref')} below refs/memfs/"
+    yield from _some("hooks and servers in", done.clients)
+    yield f"  {clean(str(done.state))}"
+    if done.trusted:
+        yield "  your trust in what its files enable"
+    if done.caches:
+        yield f"  {count(len(done.caches), 'cache')} in {clean(str(done.caches[0].parent))}"
+
+
+def _done_text(done: Deinitialization) -> Iterator[str | Note]:
+    """What a deinit that is no dry run left to do, and what is lost."""
+    if done.dry_run:
+        return
+    if done.commit:
+        yield f"  committed as {styled(done.commit[:12], fg='yellow')}"
+    elif done.files:
+        yield Note("the files are removed; commit that when you like")
+    if changed := [*done.blocks, *done.clients]:
+        yield Note(f"memfs commits nothing of these: {clean(', '.join(changed))}")
+    for loss in done.losses:
+        yield Note(f"lost: {clean(loss)}")
+
+
+def _some(label: str, rows: Sequence[str]) -> Iterator[str]:
+    for row in rows[:_SHOWN]:
+        yield f"  {label} {clean(row)}"
+    if len(rows) > _SHOWN:
+        yield f"  and {len(rows) - _SHOWN:,} more"
+
+
+@verb("deinit", text=_text, example="memfs deinit --dry-run\nmemfs deinit\nmemfs deinit --purge")
 @click.option("--purge", is_flag=True, help="Remove the files, too: ContextMemory/, memfs.toml, blocks in AGENTS.md.")
 @click.option("--private", "with_private", is_flag=True, help="Remove your private memory of the repository, too.")
 @click.option("--dry-run", is_flag=True, help="Only say what would go, what would stay, and what stands in the way.")
 @click.option("--force", is_flag=True, help="Go on though something is lost by it, or somebody is at work in it.")
 @click.pass_context
-def deinit(ctx: click.Context, purge: bool, with_private: bool, dry_run: bool, force: bool, as_json: bool) -> int:
+def deinit(ctx: click.Context, purge: bool, with_private: bool, dry_run: bool, force: bool) -> Deinitialization:
     """Take memfs out of a repository: merge driver, refs, branches of agents, its state, caches, and what it installed.
 
     The memory stays as files, and in git's history. With --purge the files go, too: in one commit where memfs commits,
@@ -53,6 +195,7 @@ def deinit(ctx: click.Context, purge: bool, with_private: bool, dry_run: bool, f
     """
     from memfs.team.deinit import take_out
 
+    commit, edited = None, None
     with _opened(ctx) as workspace:
         root, made = workspace.root, _deinit(ctx, workspace, purge)
         tops = code_trees(root, Path(ctx.ensure_object(Invocation).workspace or "."))
@@ -61,15 +204,35 @@ def deinit(ctx: click.Context, purge: bool, with_private: bool, dry_run: bool, f
         clients = _clients(tops, dry=True)
         if not dry_run:
             commit, edited = made.files(force)
-    if dry_run:
-        _show(planned, own, clients, backups, as_json, dry_run=True)
-        return 1 if planned.refused and not force else 0
-    _clients(tops, dry=False)
-    if own is not None and own.goes:
-        private.forget(own.folder)
-    take_out(root, keep_key=own is not None and not own.goes, purge=purge)
-    _show(planned, own, clients, backups, as_json, commit=commit, edited=edited)
-    return 0
+    if not dry_run:
+        _clients(tops, dry=False)
+        if own is not None and own.goes:
+            private.forget(own.folder)
+        take_out(root, keep_key=own is not None and not own.goes, purge=purge)
+    return Deinitialization(
+        workspace=planned.root,
+        dry_run=dry_run,
+        files=planned.files,
+        blocks=planned.blocks if edited is None else tuple(edited),
+        commits=planned.commits,
+        commit=commit,
+        branches=planned.branches,
+        links=planned.links,
+        refs=planned.refs,
+        merge_driver=planned.driver,
+        state=planned.state,
+        trusted=planned.trusted,
+        caches=planned.caches,
+        clients=tuple(str(one.path) for one in clients),
+        losses=planned.losses,
+        processes=tuple(BusyProcess(number, name) for number, name in planned.processes),
+        leaves=planned.leaves,
+        private=own,
+        backups=tuple(backups),
+        installed_for_all=tuple(_installed_for_all(planned.root)),
+        refused=planned.refused,
+        forced=force,
+    )
 
 
 def _opened(ctx: click.Context) -> Workspace:
@@ -104,14 +267,14 @@ def _backups(workspace: Workspace) -> list[str]:
         return []
 
 
-def _private(root: Path, asked: bool) -> _Private | None:
+def _private(root: Path, asked: bool) -> PrivateFate | None:
     """This user's private memory of the repository; what another clone uses, too, never goes."""
     project = private.project_at(root)
     folder = private.find(project)
     if folder is None:
         return None
     others = tuple(private.shared_with(project, folder))
-    return _Private(folder=folder, items=counts(folder)["items"], others=others, goes=asked and not others)
+    return PrivateFate(folder=folder, items=counts(folder)["items"], used_by=others, goes=asked and not others)
 
 
 def _clients(tops: Sequence[Path], *, dry: bool) -> list[SettingsChange]:
@@ -150,105 +313,3 @@ def _installed_for_all(root: Path) -> list[str]:
                 if mcp_clients.uninstall(name, InstallScope.USER, root, dry=True).done is not FileResult.SAME:
                     found.append(f"memfs agent uninstall {name} --user")
     return found
-
-
-# -- output ---------------------------------------------------------------------------------------------------------
-def _show(
-    planned: DeinitPlan,
-    own: _Private | None,
-    clients: Sequence[SettingsChange],
-    backups: Sequence[str],
-    as_json: bool,
-    *,
-    commit: str | None = None,
-    edited: Sequence[str] = (),
-    dry_run: bool = False,
-) -> None:
-    installed = [str(one.path) for one in clients]
-    for_all = _installed_for_all(planned.root)
-    if as_json:
-        print_json(
-            {
-                "workspace": str(planned.root),
-                "dry_run": dry_run,
-                "files": list(planned.files),
-                "blocks": list(planned.blocks if dry_run else edited),
-                "commits": planned.commits,
-                "commit": commit,
-                "branches": list(planned.branches),
-                "links": [str(top) for top in planned.links],
-                "refs": list(planned.refs),
-                "merge_driver": planned.driver,
-                "state": str(planned.state),
-                "trusted": planned.trusted,
-                "caches": [str(path) for path in planned.caches],
-                "clients": installed,
-                "losses": list(planned.losses),
-                "processes": [{"pid": number, "name": name} for number, name in planned.processes],
-                "leaves": list(planned.leaves),
-                "private": None if own is None else _private_json(own),
-                "backups": list(backups),
-                "installed_for_all": for_all,
-                "refused": planned.refused,
-            }
-        )
-        return
-    _print(planned, installed, dry_run=dry_run)
-    if own is not None and own.goes:
-        print_raw(f"  {_named(own)}")
-    if commit:
-        print_raw(f"  committed as {styled(commit[:12], fg='yellow')}")
-    elif planned.files and not dry_run:
-        note("the files are removed; commit that when you like")
-    if changed := [*edited, *installed] if not dry_run else []:
-        note(f"memfs commits nothing of these: {clean(', '.join(changed))}")
-    print_raw("What stays:")
-    for line in (*planned.leaves, *(f"the backup {path}" for path in backups)):
-        print_raw(f"  {clean(line)}")
-    if own is not None and not own.goes:
-        used = f"; {own.others[0]} uses it, too" if own.others else " ('memfs deinit --private' removes it, too)"
-        print_raw(f"  {_named(own)}{clean(used)}")
-    for command in for_all:
-        print_raw(f"  what you installed for all your projects ({command})")
-    for loss in () if dry_run else planned.losses:
-        note(f"lost: {clean(loss)}")
-    if dry_run and planned.refused:
-        note(f"it would be refused now: {clean(planned.refused)}")
-
-
-def _named(own: _Private) -> str:
-    return f"your private memory, {count(own.items, 'item')} in {clean(str(own.folder))}"
-
-
-def _private_json(own: _Private) -> dict[str, object]:
-    others = [str(place) for place in own.others]
-    return {"folder": str(own.folder), "items": own.items, "used_by": others, "goes": own.goes}
-
-
-def _print(planned: DeinitPlan, clients: Sequence[str], *, dry_run: bool) -> None:
-    print_raw(f"{'Would take' if dry_run else 'Took'} memfs out of {styled(str(planned.root), fg='green', bold=True)}")
-    if planned.files:
-        print_raw(f"  {count(len(planned.files), 'file')}{' in one commit' if planned.commits else ''}")
-    _print_rows("the block in", planned.blocks)
-    _print_rows("the branch", planned.branches)
-    if planned.links:
-        print_raw(
-            f"  the place of the memory's own branch, and the link to it in {count(len(planned.links), 'working tree')}"
-        )
-    if planned.driver:
-        print_raw("  the merge driver in git's configuration")
-    if planned.refs:
-        print_raw(f"  {count(len(planned.refs), 'ref')} below refs/memfs/")
-    _print_rows("hooks and servers in", clients)
-    print_raw(f"  {clean(str(planned.state))}")
-    if planned.trusted:
-        print_raw("  your trust in what its files enable")
-    if planned.caches:
-        print_raw(f"  {count(len(planned.caches), 'cache')} in {clean(str(planned.caches[0].parent))}")
-
-
-def _print_rows(label: str, rows: Sequence[str]) -> None:
-    for row in rows[:_SHOWN]:
-        print_raw(f"  {label} {clean(row)}")
-    if len(rows) > _SHOWN:
-        print_raw(f"  and {len(rows) - _SHOWN:,} more")

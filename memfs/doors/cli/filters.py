@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Unclear, complete_types
+from memfs.doors.cli.command import Unclear, complete_tags, complete_types
 from memfs.doors.cli.output import TEXT_ONLY, Note, clean, note, progress, time_text
 from memfs.errors import QueryInvalid, SettingInvalid
 from memfs.model import Kind, Layer, Phase, Query
@@ -28,7 +28,8 @@ _OPTIONS = (
                  help="Only this type; may be repeated: any of them."),
     click.option("--layer", "layers", multiple=True, type=click.Choice([layer.value for layer in Layer]),
                  help="Only this layer; may be repeated."),
-    click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only items with this tag; repeated: with all."),
+    click.option("--tag", "tags", multiple=True, metavar="TAG", shell_complete=complete_tags,
+                 help="Only items with this tag; repeated: with all."),
     click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only what this agent wrote."),
     click.option("--session", "sessions", multiple=True, metavar="NAME", help="Only from this session."),
     click.option("--phase", "phases", multiple=True, type=PHASE, hidden=True,

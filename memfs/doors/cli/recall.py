@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Unclear, opened, verb, wants_json
+from memfs.doors.cli.command import Unclear, complete_strategies, opened, verb, wants_json
 from memfs.doors.cli.filters import AsOf, as_of, filters, pair, past_at, query, revision_of
 from memfs.doors.cli.mounts import left_out, left_out_notes, recaller, unread_of
 from memfs.doors.cli.output import (
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 _LONGEST = 3600.0
 _MOST_TOKENS = 10_000_000
 _OPTIONS = (
-    click.option("--strategy", default="", metavar="NAME",
+    click.option("--strategy", default="", metavar="NAME", shell_complete=complete_strategies,
                  help="How to rank: default, time_weighted, learning or fading; 'recall.preset' by default."),
     click.option("--budget", type=click.IntRange(1, _MOST_TOKENS), metavar="TOKENS",
                  help="All hits together hold at most so many tokens; 'recall.max_tokens' by default."),

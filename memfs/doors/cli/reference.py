@@ -22,7 +22,7 @@ from typing import Any
 
 import click
 
-from memfs.doors.cli.app import EVERYDAY, FAMILIES, GROUPS, HIDDEN, MORE, UNMOVED, cli
+from memfs.doors.cli.app import EVERYDAY, FAMILIES, GROUPS, HIDDEN, MORE, cli
 from memfs.doors.cli.output import ATTRIBUTES
 
 _VERBS, _NOTES = "<!-- verbs -->\n", "<!-- notes -->\n"
@@ -165,9 +165,7 @@ def families() -> Iterator[tuple[str, list[tuple[str, click.Command]]]]:
     for name in GROUPS:
         inner = click.Context(_command(context, name), context, name)
         yield f"memfs {name}", [(f"{name} {verb.name}", _command(inner, verb.name)) for verb in FAMILIES[name].verbs]
-    for title, verbs in (("Special purposes", UNMOVED), ("Called by other programs", HIDDEN)):
-        if verbs:
-            yield title, [(verb.name, _command(context, verb.name)) for verb in verbs]
+    yield "Called by other programs", [(verb.name, _command(context, verb.name)) for verb in HIDDEN]
 
 
 def _command(context: click.Context, name: str) -> click.Command:

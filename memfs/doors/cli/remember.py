@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Invocation, Unclear, complete_types, opened, verb
+from memfs.doors.cli.command import Invocation, Unclear, complete_tags, complete_types, opened, verb
 from memfs.doors.cli.commit_report import SOURCE, CommitReport, land
 from memfs.doors.cli.draft import draft, text_of
 from memfs.doors.cli.filters import PHASE, known_type
@@ -137,7 +137,9 @@ def _text(done: StoredText) -> Iterator[Any]:
     help="What sort of memory, as named above; semantic by default.",
 )
 @click.option("--title", help="A short name; the id is made from it.")
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="A free word; may be repeated.")
+@click.option(
+    "--tag", "tags", multiple=True, metavar="TAG", shell_complete=complete_tags, help="A free word; may be repeated."
+)
 @click.option("--id", "id", metavar="ID", help="Name the item yourself; refused when the id is taken.")
 @click.option(
     "--context", multiple=True, metavar="KEY=VALUE", help="A circumstance to match at recall; may be repeated."

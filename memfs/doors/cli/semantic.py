@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import click
 
-from memfs.config import is_of_the_process
+from memfs.config import changed, is_of_the_process
 from memfs.config_names import SETTINGS_FILE
 from memfs.doors.cli.backup import size
 from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.commit_report import land
-from memfs.doors.cli.output import clean, count, note, print_json, print_raw, progress, styled
+from memfs.doors.cli.output import MERGE, TEXT_ONLY, Note, clean, count, progress, styled
 from memfs.errors import MemfsError, SettingInvalid
-from memfs.format import toml_text
 from memfs.model.memory_config import OFF, VECTOR_DB
 
 if TYPE_CHECKING:
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
     from memfs.recall.vector_search import VectorSearch
     from memfs.workspace import Workspace
 
-_TABLE, _MODEL = "semantic", "model"
-_KEY = f"{_TABLE}.{_MODEL}"
+_KEY = "semantic.model"
 _DEFAULT = "minilm"
 _NOTHING = "nothing is downloaded, and no text leaves this machine"
 _COST = {
@@ -35,14 +33,92 @@ _COST = {
 _SENT = "nothing is downloaded; the texts of memories and questions are sent there"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SemanticStatus:
+    """Whether a workspace is searched by meaning, and how far that is.
+
+    Attributes:
+        on: whether it is.
+        model: which model makes the vectors.
+        endpoint: the service that runs it, "" for this machine.
+        origin: where that is said: ``memfs.toml`` with the line, a variable, or the memory context.
+        overrules: the model of the memory context, where another one goes before it.
+        items, embedded, waiting: how many memories there are, have the vector of what they say now, and wait for one.
+        bytes: what the vectors weigh, in the user's cache.
+        problem: why it cannot be done, "" where it can.
+    """
+
+    on: bool = False
+    model: str = ""
+    endpoint: str = ""
+    origin: str = ""
+    overrules: str = ""
+    items: int = 0
+    embedded: int = 0
+    waiting: int = 0
+    bytes: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SemanticChange:
+    """What 'on' or 'off' did.
+
+    Attributes:
+        changed: whether memfs.toml was changed.
+        made: how many memories were embedded.
+        seconds: how long it took.
+    """
+
+    changed: bool
+    made: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class SemanticSwitch:
+    """Whether memories are searched by meaning, and what was done about it.
+
+    Attributes:
+        status: how far it is; its fields stand beside.
+        change: what was done; its fields stand beside.
+        embedded: whether memories were to be embedded.
+        waits: why the commit of the change waits.
+    """
+
+    status: SemanticStatus = field(metadata=MERGE)
+    change: SemanticChange | None = field(default=None, metadata=MERGE)
+    embedded: bool = field(default=False, metadata=TEXT_ONLY)
+    waits: str = field(default="", metadata=TEXT_ONLY)
+
+
+def _text(done: SemanticSwitch) -> Iterator[str | Note]:
+    found = done.status
+    if not found.on:
+        yield "Search by meaning is off: memories are found by their words. 'memfs semantic on' switches it on"
+    else:
+        where = f" at {clean(found.endpoint)}" if found.endpoint else ", on this machine"
+        yield f"{styled('Search by meaning is on', fg='green')}: {clean(found.model)}{where} ({clean(found.origin)})"
+        yield f"  {_how_far(found)}"
+        if not found.problem:
+            yield f"  {_SENT if found.endpoint else _COST.get(found.model, _NOTHING)}"
+        if found.overrules:
+            yield Note(f"the memory context names {found.overrules}; {found.origin} goes before it")
+    if done.embedded and done.change is not None:
+        yield f"embedded {count(done.change.made, 'memory', 'memories')} in {done.change.seconds:.1f} s"
+    if done.waits:
+        yield Note(f"the commit of {SETTINGS_FILE} waits: {done.waits}")
+
+
 @verb(
     "semantic",
+    text=_text,
     example="memfs semantic on\nmemfs semantic on --model hashing\nmemfs semantic status --json\nmemfs semantic off",
 )
 @click.argument("action", type=click.Choice(("on", "off", "status")))
 @click.option("--model", metavar="NAME", help=f"With on: the model; '{_DEFAULT}' unless one is chosen already.")
 @click.pass_context
-def semantic(ctx: click.Context, action: str, model: str | None, as_json: bool) -> None:
+def semantic(ctx: click.Context, action: str, model: str | None) -> SemanticSwitch:
     """Search by meaning as well as by words.
 
     'on' writes the model into memfs.toml ([semantic] model) and embeds every memory now; called again, it embeds what
@@ -61,21 +137,18 @@ def semantic(ctx: click.Context, action: str, model: str | None, as_json: bool) 
     with opened(ctx) as workspace:  # again: settings are read when it is opened
         made = embed(workspace, workspace.meaning.wanted()) if action == "on" else 0
         found = _status(workspace)
-    seconds = round(time.monotonic() - began, 3)
-    if as_json:
-        did = {"changed": change.changed, "made": made, "seconds": seconds} if action != "status" else {}
-        print_json({**asdict(found), **did})
-    else:
-        _print(found)
-        if action == "on":
-            print_raw(f"embedded {count(made, 'memory', 'memories')} in {seconds:.1f} s")
-    if change.reason:
-        note(f"the commit of {SETTINGS_FILE} waits: {change.reason}")
+    done = SemanticChange(change.changed, made, round(time.monotonic() - began, 3)) if action != "status" else None
+    return SemanticSwitch(found, done, action == "on", change.reason)
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What was done to the settings: whether anything was, and why its commit waits."""
+    """What was done to the settings.
+
+    Attributes:
+        changed: whether anything was.
+        reason: why its commit waits.
+    """
 
     changed: bool = False
     reason: str = ""
@@ -128,9 +201,7 @@ def _refuse_overruled(workspace: Workspace, wanted: str) -> None:
 
 def _write(workspace: Workspace, model: str, message: str) -> _Change:
     """Change ``semantic.model`` in ``memfs.toml``, "" to take it out, as a write of its own."""
-    text = toml_text.read(workspace.root)
-    changed = toml_text.with_text(text, _TABLE, _MODEL, model) if model else toml_text.without(text, _TABLE, _MODEL)
-    plan = workspace.store.plan_restore(SETTINGS_FILE, changed.encode() if changed else None)
+    plan = workspace.store.plan_restore(SETTINGS_FILE, changed(workspace.root, _KEY, model or None) or None)
     if plan is None:
         return _Change()
     workspace.store.carry_out([replace(plan, expected=plan.old_sha)], message, source="semantic")
@@ -138,46 +209,19 @@ def _write(workspace: Workspace, model: str, message: str) -> _Change:
 
 
 # -- what it says -------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SemanticStatus:
-    """Whether a workspace is searched by meaning, and how far that is.
-
-    Attributes:
-        on: whether it is.
-        model: which model makes the vectors.
-        endpoint: the service that runs it, "" for this machine.
-        origin: where that is said: ``memfs.toml`` with the line, a variable, or the memory context.
-        overrules: the model of the memory context, where another one goes before it.
-        items, embedded, waiting: how many memories there are, have the vector of what they say now, and wait for one.
-        bytes: what the vectors weigh, in the user's cache.
-        problem: why it cannot be done, "" where it can.
-    """
-
-    on: bool = False
-    model: str = ""
-    endpoint: str = ""
-    origin: str = ""
-    overrules: str = ""
-    items: int = 0
-    embedded: int = 0
-    waiting: int = 0
-    bytes: int = 0
-    problem: str = ""
-
-
-def semantic_facts(workspace: Workspace) -> dict[str, Any]:
-    """What ``memfs status`` tells of it as JSON; nothing where words alone are searched."""
+def semantic_status(workspace: Workspace) -> SemanticStatus | None:
+    """How far it is, for ``memfs status``; None where words alone are searched."""
     try:
         found = _status(workspace)
     except MemfsError as error:  # of the memory context, which holds no other verb up
         workspace.store.note_failure(error)
-        return {}
-    return {"semantic": asdict(found)} if found.on else {}
+        return None
+    return found if found.on else None
 
 
-def semantic_row(facts: Mapping[str, Any]) -> dict[str, str]:
+def semantic_row(found: SemanticStatus) -> dict[str, str]:
     """The line of ``memfs status`` about it."""
-    return {"semantic": _how_far(SemanticStatus(**facts["semantic"]))} if "semantic" in facts else {}
+    return {"semantic": _how_far(found)}
 
 
 def embed(workspace: Workspace, meaning: VectorSearch | None) -> int:
@@ -235,19 +279,6 @@ def _overruled(workspace: Workspace, config: MemoryConfig) -> str:
     asked = _context(workspace)
     other = asked.storage_type == VECTOR_DB and asked.embedding_model != config.embedding_model
     return asked.embedding_model if other else ""
-
-
-def _print(found: SemanticStatus) -> None:
-    if not found.on:
-        print_raw("Search by meaning is off: memories are found by their words. 'memfs semantic on' switches it on")
-        return
-    where = f" at {clean(found.endpoint)}" if found.endpoint else ", on this machine"
-    print_raw(f"{styled('Search by meaning is on', fg='green')}: {clean(found.model)}{where} ({clean(found.origin)})")
-    print_raw(f"  {_how_far(found)}")
-    if not found.problem:
-        print_raw(f"  {_SENT if found.endpoint else _COST.get(found.model, _NOTHING)}")
-    if found.overrules:
-        note(f"the memory context names {found.overrules}; {found.origin} goes before it")
 
 
 def _how_far(found: SemanticStatus) -> str:

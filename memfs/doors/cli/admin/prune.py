@@ -126,7 +126,7 @@ def prune(ctx: click.Context, dry_run: bool, bring_back: str, reason: str) -> Pr
     """Move weak items into the archive: those above the number kept, and those that count for next to nothing.
 
     They lie in ContextMemory/archive/pruned then, where recall does not look. One commit says what went and why;
-    'memfs rollback' and 'git revert' take it back, too. Pinned items and the conventions of people stay.
+    'memfs restore' and 'git revert' take it back, too. Pinned items and the conventions of people stay.
     """
     if dry_run and bring_back:
         raise Unclear("--dry-run and --bring-back exclude each other", "leave one out")

@@ -54,7 +54,7 @@ def _text(done: CorrectionReport) -> Iterator[str | Note]:
     for one in done.preferences:
         yield f"{styled(one.id, fg='green', bold=True)}  {one_line(one.content, 100)}"
         for other in one.contradicts:
-            yield f"  contradicts {clean(other)}: this one is told; 'memfs conflicts' settles it"
+            yield f"  contradicts {clean(other)}: this one is told; 'memfs team conflicts' settles it"
     if not done.preferences:
         yield Note("no sentence corrects or prefers: nothing was kept")
     for sentence in done.passed_over[:_PASSED_SHOWN]:

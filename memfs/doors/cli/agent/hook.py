@@ -70,7 +70,7 @@ def _states(workspace: Workspace) -> Iterator[Path]:
     yield workspace.repository.state
     folder = private_folder(workspace)
     if folder is not None:
-        with suppress(MemfsError):  # 'memfs private' says what is wrong
+        with suppress(MemfsError):  # 'memfs status --private' says what is wrong
             yield state_of(folder)
 
 

@@ -190,8 +190,8 @@ def install(ctx: click.Context, target: InstallTarget, /, into: str, server: boo
     can read the repository can read it; what quotes a person is suggested in that person's inbox instead.
 
     The rest of these settings stays as it is, to the byte; installing again brings memfs's part up to date. No
-    workspace is needed, and memfs commits none of these files. 'memfs private' shows what is kept, 'memfs agent
-    uninstall PROGRAM' turns it off.
+    workspace is needed, and memfs commits none of these files. 'memfs status --private' shows what is kept,
+    'memfs agent uninstall PROGRAM' turns it off.
     """
     if target.plugin is not None:
         from memfs.doors.claude_code import plugin
@@ -282,7 +282,7 @@ def _on_hooks(outcome: InstallResult, scope: InstallScope) -> Iterator[str]:
         yield "it works from the next session on; there /hooks lists them"
         option = "" if scope is InstallScope.PROJECT else f" --{scope.value}"
         way_back = f"'memfs agent uninstall claude-code{option}' turns it off"
-        yield f"'memfs private' shows where and what it keeps; {way_back}"
+        yield f"'memfs status --private' shows where and what it keeps; {way_back}"
 
 
 def _on_workspace(folder: Path) -> Iterator[str]:

@@ -1,0 +1,190 @@
+"""``config``: show the settings and where each value comes from, and change them in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memfs.config import changed, is_of_the_process, own_file
+from memfs.config_names import SETTINGS_FILE
+from memfs.doors.cli.command import Unclear, check_key, complete_settings, opened, verb, wants_json
+from memfs.doors.cli.commit_report import land
+from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, Note, Table, clean
+from memfs.doors.cli.trust import note_ignored
+from memfs.errors import MemfsError, SettingInvalid
+from memfs.settings import SPECS, from_text, spec_of, toml
+
+if TYPE_CHECKING:
+    from memfs.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class SettingValue:
+    """A setting.
+
+    Attributes:
+        value: what holds.
+        origin: where that is said: ``default``, a file with the line, a variable or ``argument``.
+    """
+
+    value: Any
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSetting:
+    """The setting that was asked for, or changed.
+
+    Attributes:
+        key: its name.
+        value: what holds.
+        origin: where that is said.
+        variable: the environment variable that sets it, too.
+    """
+
+    key: str
+    value: Any
+    origin: str
+    variable: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Settings.
+
+    Attributes:
+        settings: all of them by name.
+        setting: the one that was named; its fields stand beside.
+        file: the file in which it was changed.
+        all: whether defaults are shown, too.
+        waits: why the commit of the change waits.
+    """
+
+    settings: Mapping[str, SettingValue] = field(default_factory=dict, metadata=OMIT)
+    setting: NamedSetting | None = field(default=None, metadata=MERGE)
+    file: str = field(default="", metadata=OMIT)
+    all: bool = field(default=False, metadata=TEXT_ONLY)
+    waits: str = field(default="", metadata=TEXT_ONLY)
+
+
+def _text(found: Configuration) -> Iterator[Any]:
+    if (one := found.setting) is not None:
+        shown = one.value if isinstance(one.value, str) else toml(one.value)
+        yield f"{one.key} = {toml(one.value)}  ({clean(one.origin)})" if found.file else shown
+        if found.waits:
+            yield Note(f"the commit of {SETTINGS_FILE} waits: {found.waits}")
+        return
+    rows = {key: row for key, row in found.settings.items() if found.all or row.origin != "default"}
+    yield Table([(key, toml(row.value), row.origin) for key, row in rows.items()])
+    if len(rows) < len(found.settings):
+        yield Note(f"{len(found.settings) - len(rows)} settings have their default; 'memfs config --list' shows all")
+
+
+@verb(
+    "config",
+    text=_text,
+    example="memfs config --list\nmemfs config index.engine\nmemfs config index.engine sqlite\n"
+    "memfs config --user recall.limit 20\nmemfs config --unset index.engine",
+)
+@click.argument("key", required=False, metavar="[KEY]", shell_complete=complete_settings)
+@click.argument("value", required=False, metavar="[VALUE]", shell_complete=complete_settings)
+@click.option("--list", "all_", is_flag=True, help="Show all settings, also those that have their default.")
+@click.option("--user", is_flag=True, help="Change your own file, which counts in all your workspaces.")
+@click.option("--unset", is_flag=True, help="Take the setting out of the file.")
+@click.pass_context
+def config(
+    ctx: click.Context, key: str | None, value: str | None, all_: bool, user: bool, unset: bool
+) -> Configuration:
+    """Show settings, and where each value comes from; with a VALUE, or --unset, change one.
+
+    memfs.toml of the workspace is changed, or with --user your own ~/.config/memfs/config.toml; comments and all other
+    lines stay. An argument (--set) goes before a variable, that before memfs.toml, that before your own file. Lists
+    are written with commas: memfs config memory.triggered episodic,semantic
+    """
+    if unset and (key is None or value is not None):
+        raise Unclear("--unset takes the name of one setting", "memfs config --unset KEY")
+    if user and not (unset or value is not None):
+        raise Unclear("--user changes your own file", "memfs config --user KEY VALUE")
+    if key is None:
+        with opened(ctx) as workspace:
+            settings, root = workspace.settings, workspace.root
+        note_ignored(root)
+        rows = {name: SettingValue(settings.get(name), origin) for name, origin in settings.origins.items()}
+        return Configuration(rows, all=all_ or wants_json(ctx))
+    if unset or value is not None:
+        check_key(key)
+        written = None if value is None else _read(key, value)
+        return _change_own(key, written) if user else _change(ctx, key, written)
+    with opened(ctx) as workspace:
+        found, root = _named(workspace, key), workspace.root
+    note_ignored(root)
+    return Configuration(setting=found)
+
+
+def _named(workspace: Workspace, key: str) -> NamedSetting:
+    """A setting that holds.
+
+    Raises:
+        Unclear: there is none of that name.
+        MemfsError: it is not set.
+    """
+    settings = workspace.settings
+    if key not in settings.origins:
+        check_key(key)
+        raise MemfsError(f"{key} is not set", hint=f"memfs config {key} VALUE sets it")
+    return NamedSetting(key, settings.get(key), settings.origins[key], _variable(key))
+
+
+def _variable(key: str) -> str | None:
+    return SPECS[key].variable if key in SPECS else None
+
+
+def _read(key: str, written: str) -> Any:
+    """A value as it is typed.
+
+    Raises:
+        Unclear: it is none for this setting.
+    """
+    try:
+        return from_text(written, spec_of(key))
+    except SettingInvalid as error:
+        raise Unclear.of(error, key) from error
+
+
+def _change(ctx: click.Context, key: str, value: Any) -> Configuration:
+    """Change ``memfs.toml``.
+
+    Raises:
+        SettingInvalid: it was changed, but something goes before it.
+    """
+    with opened(ctx) as workspace:
+        message = f"Set {key}" if value is not None else f"Unset {key}"
+        plan = workspace.store.plan_restore(SETTINGS_FILE, changed(workspace.root, key, value) or None)
+        if plan is not None:
+            workspace.store.carry_out([replace(plan, expected=plan.old_sha)], message, source="config")
+        waits = land(workspace, None).reason
+    with opened(ctx) as workspace:  # again: settings are read when it is opened
+        note_ignored(workspace.root)
+        origin = workspace.settings.origins.get(key, "default")
+        if value is not None and is_of_the_process(origin):
+            message = f"{SETTINGS_FILE} was changed, but {origin} goes before it"
+            raise SettingInvalid(message, field=key, hint="take that away")
+        found = _named(workspace, key) if key in workspace.settings.origins else _own(key, value, origin)
+    return Configuration(setting=found, file=SETTINGS_FILE, waits=waits)
+
+
+def _change_own(key: str, value: Any) -> Configuration:
+    """Change the person's own file, for which no workspace is needed."""
+    from memfs.fs import io
+
+    path = own_file()
+    io.make_private_folder(path.parent)
+    io.write_file(path, changed(path.parent, key, value, path.name))
+    return Configuration(setting=_own(key, value, "default" if value is None else str(path)), file=str(path))
+
+
+def _own(key: str, value: Any, origin: str) -> NamedSetting:
+    return NamedSetting(key, spec_of(key).default if value is None else value, origin, _variable(key))

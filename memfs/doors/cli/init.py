@@ -1,0 +1,437 @@
+"""``init``: make a workspace, in a folder, in a repository of code, or on a branch of its own."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from memfs import private, trust
+from memfs.admin import merge_driver_setup
+from memfs.config import first_policies
+from memfs.config_names import SETTINGS_FILE
+from memfs.doors.cli.command import Invocation, verb, wants_json
+from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, clean, count, note, styled
+from memfs.doors.cli.streams import somebody_types
+from memfs.errors import MemfsError, WorkspaceNotFound
+from memfs.fs.own_branch import place_in
+from memfs.fs.workspace_location import MEMORY_FOLDER, find_workspace
+from memfs.git.layout import discover
+from memfs.git.repository import Repository
+from memfs.settings import toml
+from memfs.store.values import FlushResult
+from memfs.workspace import open_workspace
+
+if TYPE_CHECKING:
+    from memfs.admin.layout import CreateResult
+    from memfs.workspace import Workspace
+
+
+_MEANS = {
+    "interval": "memfs commits by itself what it writes and what you edit, only its own files",
+    "manual": "memory files are yours to commit with git; memfs commits only when asked ('memfs commit')",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitResult:
+    """What was made, or would be.
+
+    Attributes:
+        workspace: the folder of the workspace.
+        created: whether it was made now.
+        dry_run: whether nothing was done.
+        repository_made: whether a git repository was made for it, too, or would be.
+        files: that were written, or would be.
+        git_config: lines that would be set in git's configuration.
+        policies: the settings that were chosen.
+        adopted: files that were there already and are now in its history.
+        commit: the newest commit of it; null where there is none.
+        merge_driver: whether git was told to join memory files field by field.
+        branch: the branch of its own on which the memory is.
+        origin: the remote that had that branch already.
+        links: the working trees with a link to that memory.
+        blocked: the working trees where something else is named like it.
+        private: the private memory that is used here now, as in another clone.
+        place: how it lies in a repository of code: ``here`` among the code, ``own`` on a branch; "" for neither.
+        committed: commits that were made.
+        waits: why the commit waits.
+    """
+
+    workspace: Path
+    created: bool
+    dry_run: bool = field(default=False, metadata=OMIT)
+    repository_made: bool = False
+    files: tuple[str, ...] = ()
+    git_config: tuple[str, ...] = field(default=(), metadata=OMIT)
+    policies: Mapping[str, str] = field(default_factory=dict)
+    adopted: tuple[str, ...] = ()
+    commit: str | None = None
+    merge_driver: bool = False
+    branch: str = field(default="", metadata=OMIT)
+    origin: str = field(default="", metadata=OMIT)
+    links: tuple[Path, ...] = field(default=(), metadata=OMIT)
+    blocked: tuple[Path, ...] = field(default=(), metadata=OMIT)
+    private: Path | None = field(default=None, metadata=OMIT)
+    place: Literal["", "here", "own"] = field(default="", metadata=TEXT_ONLY)
+    committed: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
+    waits: str = field(default="", metadata=TEXT_ONLY)
+
+
+def _text(done: InitResult) -> Iterator[str | Note]:
+    if done.private is not None:
+        yield f"Sessions here use {clean(str(done.private))}"
+    elif done.branch:
+        yield from _own_text(done)
+    elif done.dry_run:
+        yield from _plan_text(done)
+    else:
+        yield from _created_text(done)
+    if done.merge_driver:
+        yield "  told git to join memory files field by field (merge.memfs in .git/config)"
+    if done.waits:
+        yield Note(f"the commit waits: {done.waits}")
+
+
+def _created_text(done: InitResult) -> Iterator[str]:
+    if not done.created:
+        yield f"{clean(str(done.workspace))} is a workspace already"
+        return
+    made = "Made a workspace in" if done.files else "Made a git repository for the workspace in"
+    yield f"{made} {styled(str(done.workspace), fg='green', bold=True)}"
+    if done.files and done.repository_made:
+        yield "  and a git repository for it"
+    for path in done.files:
+        yield f"  wrote {clean(path)}"
+    if SETTINGS_FILE in done.files:
+        yield f"  chose {clean(_chosen(done.policies))}"
+    for commit in done.committed:
+        yield f"  committed as {styled(commit[:12], fg='yellow')}"
+    if done.adopted:
+        yield f"  with {count(len(done.adopted), 'file')} that stood there already"
+    if done.place == "here":
+        yield "  it lies among the code, on its branches (--here); --own-branch gives all branches one memory"
+
+
+def _plan_text(plan: InitResult) -> Iterator[str]:
+    place = clean(str(plan.workspace))
+    yield f"Would make a workspace in {place}" if plan.files else f"{place} is a workspace already"
+    if plan.repository_made:
+        yield "  would make a git repository for it, and commit these files"
+    for path in plan.files:
+        yield f"  would write {clean(path)}"
+    for line in plan.git_config:
+        yield f"  would set in .git/config: {clean(line)}"
+    if not plan.repository_made:
+        yield "  would make no commit, branch, tag or other ref"
+    if plan.files:
+        yield f"  would choose {clean(_chosen(plan.policies))}"
+
+
+def _chosen(policies: Mapping[str, str]) -> str:
+    """The policy in one line, and what it means."""
+    commit = policies["history.commit"]
+    return ", ".join(f"{key} = {toml(value)}" for key, value in policies.items()) + f": {_MEANS[commit]}"
+
+
+def _own_text(done: InitResult) -> Iterator[str | Note]:
+    name = styled(done.branch, fg="green", bold=True)
+    new = not done.place
+    if not new:
+        yield f"The memory is on its own branch already, {name}"
+    elif done.dry_run:
+        yield f"Would {'make' if done.created else 'take up'} the branch {name}, unless a remote has it, and its memory"
+    elif done.origin:
+        yield f"Took up the memory on the branch {name} of {clean(done.origin)}"
+    else:
+        yield f"{'Made a memory on its own branch,' if done.created else 'Took up the memory on the branch'} {name}"
+    yield f"  {'would be ' if done.dry_run and new else ''}checked out at {clean(str(done.workspace))}"
+    if done.links:
+        yield f"  linked as ContextMemory in {count(len(done.links), 'working tree')}, and left out of git there"
+    if new and not done.dry_run:
+        yield "  memfs commits to this branch by itself, and to no other; 'memfs sync' shares it"
+    for top in done.blocked:
+        yield Note(f"{clean(str(top))} has something else named ContextMemory, which is no part of the memory")
+
+
+@verb("init", text=_text, example="memfs init notes\nmemfs init --dry-run\nmemfs init --own-branch\nmemfs init --user")
+@click.argument("path", required=False, metavar="[PATH]", type=click.Path(file_okay=False))
+@click.option("--user", is_flag=True, help="Make your own workspace, for what belongs to no other.")
+@click.option("--here", is_flag=True, help="In a repository of code: a folder among the code, on its branches.")
+@click.option("--own-branch", "own", is_flag=True, help="In a repository of code: one memory on a branch of its own.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask before settling in an existing git repository.")
+@click.option("--nested", is_flag=True, help="Make one within the folder of another workspace.")
+@click.option(
+    "--join-private",
+    "join",
+    metavar="[KEY]",
+    is_flag=False,
+    flag_value="",
+    help="Only let this clone use the private memory of another one, and bring along its own.",
+)
+@click.option("-n", "--dry-run", is_flag=True, help="Only say what would be done.")
+@click.pass_context
+def init(
+    ctx: click.Context,
+    path: str | None,
+    user: bool,
+    here: bool,
+    own: bool,
+    yes: bool,
+    nested: bool,
+    join: str | None,
+    dry_run: bool,
+) -> InitResult:
+    """Make a workspace at PATH (the current folder unless named), with a git repository if none is there.
+
+    It writes three small files and tells git how to join memory files field by field, in a fresh clone only the
+    latter. Inside a repository that was there before it commits nothing, then or later, unless asked. With --own-branch
+    all branches of the code share one memory, on a branch of its own, which a clone takes up again. With --user the
+    workspace lies in your data folder and has a repository of its own: agents use it where no other is found.
+
+    Your private memory of a repository is that of one clone; --join-private lets another clone of the same origin use
+    it, or the one in the folder of the name KEY.
+    """
+    if here + own + user > 1:
+        raise click.UsageError("--here, --own-branch and --user exclude each other", ctx)
+    if join is not None:
+        return _join(Path(ctx.ensure_object(Invocation).workspace or ".", path or ".").resolve(), join, yes)
+    silent = wants_json(ctx) or dry_run or user
+    if not (user or nested or here):
+        top, yes = _decide(ctx, path, own, yes, dry_run)
+        if top is not None:
+            done = _set_up(top, dry_run)
+            _ask_to_join(top, silent=silent)
+            return done
+    if dry_run:
+        if user:
+            raise click.UsageError("--dry-run is for a workspace in a folder, not for --user", ctx)
+        return _plan(_root(ctx, path, nested))
+    with _user_workspace(ctx, path) if user else _workspace(ctx, path, yes, nested) as workspace:
+        created = workspace.created
+        assert created is not None  # this is what create=True promises
+        found = _take_in(workspace, created)
+        driver = created.driver or merge_driver_setup.install(workspace.repository)
+        root = workspace.root
+    _ask_to_join(root, silent=silent)
+    made = bool(created.files) or created.repository_made
+    done = InitResult(workspace=root, created=made, adopted=found.adopted, merge_driver=driver, waits=found.reason)
+    committed = tuple(filter(None, (created.commit, *found.commits)))
+    if not made:
+        return replace(done, commit=committed[-1] if found.commits else None)
+    return replace(
+        done,
+        repository_made=created.repository_made,
+        files=created.files,
+        policies=created.policies,
+        commit=committed[-1] if committed else None,
+        place="" if created.repository_made or here or nested else "here",
+        committed=committed,
+    )
+
+
+def _join(root: Path, key: str, yes: bool) -> InitResult:
+    from memfs.doors.cli.private import join_private
+
+    project = private.project_at(root)
+    join_private(project, key, yes)
+    return InitResult(workspace=root, created=False, private=private.find(project))
+
+
+def _ask_to_join(root: Path, *, silent: bool) -> None:
+    """Ask whether a fresh clone uses the private memory of another one."""
+    from memfs.doors.cli.private import ask_to_join
+
+    if not silent:
+        ask_to_join(private.project_at(root))
+
+
+def _set_up(top: Path, dry_run: bool) -> InitResult:
+    """Give the memory of a repository a branch of its own, or complete it.
+
+    Raises:
+        MemfsError: see ``memfs.team.own_branch.set_up``.
+    """
+    from memfs.team import own_branch
+
+    done = own_branch.set_up(top, dry_run=dry_run)
+    return InitResult(
+        workspace=done.memory,
+        created=done.made,
+        dry_run=dry_run,
+        commit=done.commit or None,
+        branch=done.branch,
+        origin=done.origin,
+        links=done.links,
+        blocked=done.blocked,
+        place="own" if done.already else "",
+    )
+
+
+def _decide(ctx: click.Context, path: str | None, own: bool, yes: bool, dry_run: bool) -> tuple[Path | None, bool]:
+    """Where a memory gets a branch of its own, None where it does not; and whether anything is still to be asked."""
+    top = _own_top(ctx, path, own, dry_run)
+    if top is None and not (yes or dry_run) and (asked := _chosen_place(ctx, path)):
+        return (asked[1] if asked[0] == "own" else None), True
+    return top, yes
+
+
+def _own_top(ctx: click.Context, path: str | None, own: bool, dry_run: bool) -> Path | None:
+    """The folder of the repository whose memory is to be on its own branch, or is there already; None for neither."""
+    from memfs.team.own_branch import is_offered
+
+    if path is not None and not path.strip():
+        return None
+    root = Path(ctx.ensure_object(Invocation).workspace or ".", path or ".").resolve()
+    place = _nearest_folder(root)
+    if own:
+        return place
+    layout = discover(place)
+    if layout is None or root != layout.work_tree or (root / SETTINGS_FILE).exists():
+        return None
+    there = place_in(layout.common_dir) is not None
+    return place if there or (not (root / MEMORY_FOLDER).is_dir() and is_offered(layout, ask=not dry_run)) else None
+
+
+def _chosen_place(ctx: click.Context, path: str | None) -> tuple[str, Path] | None:
+    """Ask once where the memory of a repository of code shall lie, where that is open and there is somebody to ask.
+
+    Raises:
+        MemfsError: the answer is a repository of its own.
+    """
+    root = _root(ctx, path, nested=False)
+    layout = discover(root) if root.is_dir() and somebody_types() else None
+    if layout is None or root != layout.work_tree or (root / MEMORY_FOLDER).is_dir():
+        return None
+    note(f"{root} is a git repository already. Where shall the memory lie?")
+    note("  here   a folder among the code: reviewed with it, and each branch has its own (--here)")
+    note("  own    a branch of its own: one memory for all branches, shared by 'memfs sync' (--own-branch)")
+    note("  apart  a repository of its own, in a folder elsewhere: memfs init FOLDER")
+    note("With 'here':")
+    for line in _plan_text(_plan(root)):
+        note(line)
+    chosen = click.prompt("Which", type=click.Choice(["here", "own", "apart"]), default="here", err=True)
+    if chosen == "apart":
+        raise MemfsError("nothing was written", hint="memfs init FOLDER, outside of this repository")
+    return str(chosen), root
+
+
+def _root(ctx: click.Context, path: str | None, nested: bool) -> Path:
+    if path is not None and not path.strip():
+        raise click.UsageError("name the folder, or leave PATH out for the current one", ctx)
+    root = Path(ctx.ensure_object(Invocation).workspace or ".", path or ".").resolve()
+    _refuse_nested(root, _nearest_folder(root), nested)
+    return root
+
+
+def _workspace(ctx: click.Context, path: str | None, yes: bool, nested: bool) -> Workspace:
+    root = _root(ctx, path, nested)
+    place = _nearest_folder(root)
+    around = Repository.find(place, trusted=trust.repository)
+    if around is not None and not (root / MEMORY_FOLDER).is_dir():
+        with closing(around):
+            _refuse_beside(around, root.relative_to(place) / MEMORY_FOLDER)
+        if not yes and somebody_types():
+            _ask(around, _plan(root))
+    return open_workspace(root, create=True, watch=False)
+
+
+def _user_workspace(ctx: click.Context, path: str | None) -> Workspace:
+    from memfs.facades.open_workspaces import open_user_workspace
+
+    if path is not None or ctx.ensure_object(Invocation).workspace is not None:
+        raise click.UsageError("name a folder or say --user, not both", ctx)
+    return open_user_workspace(watch=False)
+
+
+def _take_in(workspace: Workspace, created: CreateResult) -> FlushResult:
+    """Commit what was there already, where its repository is new: else it would have no history to fall back on."""
+    if not created.repository_made:
+        return FlushResult(reason=created.reason)
+    return workspace.store.flush(adopt=True, message="Take in the memory that was here")
+
+
+def _nearest_folder(path: Path) -> Path:
+    return next(folder for folder in (path, *path.parents) if folder.is_dir())
+
+
+def _refuse_nested(root: Path, place: Path, wanted: bool) -> None:
+    """Refuse a second workspace within the first, where every verb would mean the inner one from then on.
+
+    Args:
+        place: the nearest folder that is there.
+
+    Raises:
+        MemfsError: nobody asked for it, or it would lie in the outer one's own files.
+    """
+    try:
+        outer = find_workspace(place)
+    except WorkspaceNotFound:
+        return
+    if root.is_relative_to(outer / MEMORY_FOLDER):
+        raise MemfsError(
+            "this folder belongs to the workspace around it", path=str(outer), hint="choose another folder"
+        )
+    if outer != root and not wanted:
+        hint = f"use it as it is, or make another in {shlex.quote(str(root))} with --nested"
+        raise MemfsError("there is a workspace around this folder already", path=str(outer), hint=hint)
+
+
+def _refuse_beside(around: Repository, content: Path) -> None:
+    """Refuse to begin a second history in a clone that has one with a memory, of which nothing is checked out.
+
+    Raises:
+        MemfsError: the branch here has no commit yet, and one of a remote has memory in that folder.
+    """
+    if around.head().commit is not None:
+        return
+    form = "--format=%(if)%(symref)%(then)%(else)%(objectname) %(refname:lstrip=2)%(end)"
+    listed = os.fsdecode(around.git.run("for-each-ref", form, "refs/remotes/")).splitlines()
+    for commit, _, name in (line.partition(" ") for line in filter(None, listed)):
+        if around.entry(commit, content.as_posix()) is not None:
+            raise MemfsError(
+                f"nothing is checked out in this clone, and {name} has a memory",
+                path=str(around.work_tree),
+                hint=f"git switch {shlex.quote(name.partition('/')[2])} brings it here; then memfs init",
+            )
+
+
+def _plan(root: Path) -> InitResult:
+    """Look, and write nothing: no folder is made, nor memfs's own in git's.
+
+    Raises:
+        RepoUnsupported: the repository is of a sort that memfs does not handle.
+    """
+    from memfs.admin.layout import missing
+
+    layout = discover(_nearest_folder(root))
+    policies = first_policies(layout is None)
+    named = layout is not None and merge_driver_setup.named(layout.common_dir)
+    return InitResult(
+        workspace=root,
+        created=False,
+        dry_run=True,
+        repository_made=layout is None,
+        files=tuple(missing(root, policies)),
+        git_config=() if named else merge_driver_setup.setting_lines(),
+        policies=policies,
+    )
+
+
+def _ask(around: Repository, plan: InitResult) -> None:
+    """Ask once whether memfs may settle in a repository that is there already.
+
+    Raises:
+        MemfsError: the answer is no.
+    """
+    note(f"{around.work_tree} is a git repository already.")
+    for line in _plan_text(plan):
+        note(line)
+    if not click.confirm("Go ahead?", err=True):
+        raise MemfsError("nothing was written")
