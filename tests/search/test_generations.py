@@ -22,6 +22,9 @@ from memfs.search.generations import MANIFEST, POINTER
 from memfs.search.search_index import SearchIndex
 from memfs.testing.faults import Fault, Stopped, injected
 
+WITH_KIT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "faults")}
+"""What a process of its own needs to import the tests' kit."""
+
 Opened = Callable[[], SearchIndex]
 
 
@@ -101,7 +104,7 @@ def test_a_process_killed_while_folding_loses_nothing_it_had_folded(opened: Open
     done = 0
     for delay in (0.0, 0.013, 0.031, 0.057, 0.11):
         process = subprocess.Popen(
-            [sys.executable, "-c", KILLED, str(folder), engine], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", KILLED, str(folder), engine], stdout=subprocess.PIPE, text=True, env=WITH_KIT
         )
         assert process.stdout is not None
         with process.stdout as lines:
@@ -138,7 +141,9 @@ while index.overlay_size():
 def test_processes_folding_at_once_lose_nothing(opened: Opened, folder: Path, engine: str) -> None:
     """Two processes that fold as quickly as they can both end with everything of both in the base."""
     running = [
-        subprocess.Popen([sys.executable, "-c", FOLDING, str(folder), engine, name], stderr=subprocess.PIPE)
+        subprocess.Popen(
+            [sys.executable, "-c", FOLDING, str(folder), engine, name], stderr=subprocess.PIPE, env=WITH_KIT
+        )
         for name in ("one", "two")
     ]
     for process in running:
