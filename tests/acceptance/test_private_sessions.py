@@ -18,7 +18,7 @@ from memfs.sessions.session_location import find_place
 from memfs.workspace import open_workspace
 
 Git = Callable[..., str]
-SETTINGS = {"index.engine": "memory"}
+SETTINGS = {"index.engine": "memory", "hooks.start_tokens": 1000}  # room for all, however long the path of memfs
 STREAMS = Path(__file__).parents[1] / "doors" / "streams"
 RECORDED = {"main": "monday", "feature": "recorded", "fix": "tuesday", "docs": "letta"}
 QUOTED = 24
