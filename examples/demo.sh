@@ -142,7 +142,7 @@ expect "dispatcher board lists"
 
 say "11. Is everything in order?"
 run 'memfs status'
-expect "fresh"
+expect "to commit  nothing"
 run 'memfs check'  # all but what waits until somebody trusts a copied workspace: the words of a template, a schema of its own
 expect "feedback_template.md: warning"
 expect "2 warnings"

@@ -606,7 +606,7 @@ def test_43_both_sides_edit_one_item(workspace: Workspace, git: Git) -> None:
     assert answer.partial
     (problem,) = workspace.store.problems()
     assert (problem.code, problem.line) == ("ItemSyntaxError", 1)
-    assert "git mergetool" in problem.hint
+    assert "'memfs team conflicts resolve'" in problem.hint
     (left,) = repairer(workspace).repair([path])
     assert not left.done
     assert "merge" in left.sentence

@@ -11,7 +11,7 @@ import click
 import pytest
 
 from memfs.doors.cli.app import EVERYDAY, FAMILIES, MORE, MOVED, VERBS, cli
-from memfs.doors.cli.command import Actions
+from memfs.doors.cli.actions import Actions
 
 from .conftest import Memfs
 

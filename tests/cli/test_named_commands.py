@@ -10,7 +10,7 @@ import click
 
 import memfs
 from memfs.doors.cli.app import GROUPS, VERBS, cli
-from memfs.doors.cli.command import Actions
+from memfs.doors.cli.actions import Actions
 
 PACKAGE = Path(memfs.__file__).parent
 PAGES = PACKAGE.parent / "docs"

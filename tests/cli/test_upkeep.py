@@ -166,7 +166,7 @@ def test_gc_packs_and_loses_nothing(root: Path, item: Path, memfs: Memfs) -> Non
 def test_watch_tells_of_edits_until_interrupted(root: Path, item: Path) -> None:
     """watch --json prints a line for each round of changes, and Ctrl-C ends it with 130 and no traceback."""
     environ = {**os.environ, "MEMFS_WATCH_DEBOUNCE_MS": "20", "PYTHONUNBUFFERED": "1"}
-    arguments = [sys.executable, "-m", "memfs", "-C", str(root), "watch", "--json"]
+    arguments = [sys.executable, "-m", "memfs", "-C", str(root), "admin", "watch", "--json"]
     with subprocess.Popen(
         arguments,
         stdout=subprocess.PIPE,

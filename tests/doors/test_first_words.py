@@ -60,7 +60,7 @@ def test_installing_says_how_to_look_and_how_to_stop(typed: Typed, tmp_path: Pat
     """C6: a command that works here says where what was kept lies, and the way back has the same scope."""
     said = typed("agent", "install", "claude-code", "--user")[1]
     assert (
-        "'memfs status --private' shows what it keeps; 'memfs agent uninstall claude-code --user' turns it off" in said
+        "'memfs status --private' shows where and what it keeps; 'memfs agent uninstall claude-code --user' turns it off" in said
     )
     (tmp_path / "P/memfs.toml").write_text("")
     assert "keeps; 'memfs agent uninstall claude-code' turns" in typed("agent", "install", "claude-code")[1]

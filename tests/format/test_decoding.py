@@ -55,7 +55,7 @@ def test_row_43_merge_conflict_markers_are_named_with_their_line(data: bytes, li
         decode(data)
 
     assert caught.value.message == f"merge conflict markers at line {line}"
-    assert "git mergetool" in (caught.value.hint or "")
+    assert "'memfs team conflicts resolve'" in (caught.value.hint or "")
 
 
 def test_row_43_a_memory_may_quote_conflict_markers() -> None:

@@ -204,7 +204,7 @@ def test_a_rescue_ref_that_alone_keeps_commits_is_named(code: Path, memfs: Said,
 def test_a_process_that_has_it_open_is_named(code: Path, memfs: Said) -> None:
     """A running server or watcher of the workspace is named, with its process (D2)."""
     begin(code, memfs)
-    words = [sys.executable, "-m", "memfs", "-C", str(code), "watch", "--json"]
+    words = [sys.executable, "-m", "memfs", "-C", str(code), "admin", "watch", "--json"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as watcher:
         try:
             state = next(path for path in (code / ".git/memfs").iterdir() if (path / "lock").exists())

@@ -320,7 +320,7 @@ def _rows(found: WorkspaceStatus, now: PresentState) -> dict[str, str]:
     }
     if found.all or not now.index["fresh"]:
         rows["index"] = f"{now.index['engine']}, {'fresh' if now.index['fresh'] else 'stale'}"
-    if found.all:
+    if found.all or now.watch["state"].startswith("degraded"):
         rows["watch"] = now.watch["state"]
     rows |= status_row(dict(now.trust))
     rows |= semantic_row(now.semantic) if now.semantic is not None else {}
