@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 import pytest
 
-from memfs.doors.cli.app import EVERYDAY, FAMILIES, MORE, MOVED, VERBS, cli
 from memfs.doors.cli.actions import Actions
+from memfs.doors.cli.app import EVERYDAY, FAMILIES, MORE, MOVED, VERBS, cli
 
 from .conftest import Memfs
 

@@ -109,7 +109,8 @@ def test_no_option_is_made_up(page: Read) -> None:
     """Every option the page of the command line mentions exists."""
     commands = [command for _, rows in reference.families() for _, command in rows]
     commands += [inner for command in commands for inner in getattr(command, "commands", {}).values()]
-    known = {written for command in commands for option in command.params for written in (*option.opts, *option.secondary_opts)}
+    options = [option for command in commands for option in command.params]
+    known = {written for option in options for written in (*option.opts, *option.secondary_opts)}
     known |= {written for option in cli.params for written in option.opts} | {"--help"}
     mentioned = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", page("docs/cli.md")))
     assert mentioned - known == set()

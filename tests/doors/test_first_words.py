@@ -59,9 +59,8 @@ def test_where_there_is_no_workspace_ones_own_is_named(tmp_path: Path) -> None:
 def test_installing_says_how_to_look_and_how_to_stop(typed: Typed, tmp_path: Path) -> None:
     """C6: a command that works here says where what was kept lies, and the way back has the same scope."""
     said = typed("agent", "install", "claude-code", "--user")[1]
-    assert (
-        "'memfs status --private' shows where and what it keeps; 'memfs agent uninstall claude-code --user' turns it off" in said
-    )
+    way_back = "'memfs agent uninstall claude-code --user' turns it off"
+    assert f"'memfs status --private' shows where and what it keeps; {way_back}" in said
     (tmp_path / "P/memfs.toml").write_text("")
     assert "keeps; 'memfs agent uninstall claude-code' turns" in typed("agent", "install", "claude-code")[1]
     assert "started anew; 'memfs agent uninstall cursor' takes it out" in typed("agent", "install", "cursor")[1]
