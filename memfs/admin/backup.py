@@ -229,7 +229,7 @@ def _state(state: Path) -> dict[str, bytes]:
 
 def _is_kept(path: Path) -> bool:
     """Whether a file goes into a backup: locks and what was left unfinished do not."""
-    return path.is_file() and not path.name.endswith((".tmp", ".lock", ".second"))
+    return path.is_file() and not path.name.endswith((".tmp", ".lock", ".second", ".queue"))
 
 
 def _take_uses(state: Path, stage: _Stage) -> None:

@@ -3,7 +3,8 @@
 The system releases a lock when its process dies; the text inside the file is for messages only.
 
 A lock is two files, and its holder has locked both. When somebody deletes one of them while the lock is held, the next
-process makes that one again, and waits for the other all the same.
+process makes that one again, and waits for the other all the same. A third file is the head of the queue: who has it
+locks next, so that a process that locks again as soon as it has released does not starve the others.
 """
 
 from __future__ import annotations
@@ -106,6 +107,8 @@ os.register_at_fork(after_in_child=_renew)
 
 _FIRST_WAIT = 0.0005
 _LONGEST_WAIT = 0.02
+_PATIENCE = 2.0
+"""Seconds after which a process no longer cares for the queue: its head may have been stopped."""
 
 
 class FileLock:
@@ -116,6 +119,7 @@ class FileLock:
         self.path = path
         self._home = home
         self._second = path.with_name(f".{path.name}.second")
+        self._queue = path.with_name(f".{path.name}.queue")
         self._threads = threading.Lock()
         renewed_in_child(self)
 
@@ -148,22 +152,36 @@ class FileLock:
             threads.release()
 
     def _acquire(self, deadline: float, timeout: float) -> tuple[int, int]:
-        wait = _FIRST_WAIT
-        while True:
-            first = self._tried(self.path)
-            if first >= 0:
-                try:
-                    second = self._tried(self._second)
-                except BaseException:
-                    release(first)
-                    raise
-                if second >= 0:
-                    return first, second
-                release(first)
-            if time.monotonic() >= deadline:
-                raise self._timeout(timeout)
-            time.sleep(wait * random.uniform(0.5, 1))  # noqa: S311  so that waiters do not ask in step
-            wait = min(wait * 1.5, _LONGEST_WAIT)
+        overdue = time.monotonic() + _PATIENCE
+        wait, head = _FIRST_WAIT, -1
+        try:
+            while True:
+                head = head if head >= 0 else self._tried(self._queue)
+                if head >= 0 or time.monotonic() >= overdue:
+                    both = self._tried_both()
+                    if both is not None:
+                        return both
+                if time.monotonic() >= deadline:
+                    raise self._timeout(timeout)
+                time.sleep(wait * random.uniform(0.5, 1))  # noqa: S311  so that waiters do not ask in step
+                wait = min(wait * 1.5, _LONGEST_WAIT)
+        finally:
+            if head >= 0:
+                release(head)
+
+    def _tried_both(self) -> tuple[int, int] | None:
+        first = self._tried(self.path)
+        if first < 0:
+            return None
+        try:
+            second = self._tried(self._second)
+        except BaseException:
+            release(first)
+            raise
+        if second >= 0:
+            return first, second
+        release(first)
+        return None
 
     def _tried(self, path: Path) -> int:
         """The locked file at a path, or -1 where another process has locked it."""

@@ -161,7 +161,7 @@ def test_47_a_lock_file_deleted_while_held_never_gives_two_holders(tmp_path: Pat
         process.kill()
         process.wait()
     assert can_be_had(path, 2)
-    assert sorted(os.listdir(tmp_path)) == [".lock.second", "lock"]
+    assert sorted(os.listdir(tmp_path)) == [".lock.queue", ".lock.second", "lock"]
 
 
 DELETER = """
@@ -253,6 +253,14 @@ def test_46_among_64_that_lock_without_pause_nobody_waits_forever(
     figures("64 that lock without pause", points=64, lost=0, longest_wait=round(waits[-1], 1))
     assert len(waits) == 64
     assert waits[-1] < 25  # LockTimeout comes after 30
+
+
+def test_47_a_process_stopped_at_the_head_of_the_queue_keeps_nobody_out(tmp_path: Path) -> None:
+    """A waiter that was stopped delays the others by seconds; it holds nothing that they need (faults row 47)."""
+    with (tmp_path / ".lock.queue").open("w") as head:
+        assert lock_module.locked(head.fileno())
+        with FileLock(tmp_path / "lock").hold("a turn"):
+            pass
 
 
 WRITER = """
