@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -123,7 +124,35 @@ def test_an_unknown_verb_names_the_nearest(bare: Memfs) -> None:
     """A mistyped verb is answered with the one that was probably meant."""
     ran = bare("recal", "x")
     assert ran.code == 2
-    assert ran.err == "memfs: there is no verb 'recal' (did you mean 'recall'?)\n  see 'memfs --help'\n"
+    assert ran.err == "memfs: there is no verb 'recal'\n  did you mean 'recall'?\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "hint"),
+    [
+        ("get x", "there is no verb 'get'", "did you mean 'memfs show'?"),
+        ("rm x", "there is no verb 'rm'", "did you mean 'memfs forget'?"),
+        ("gc", "there is no verb 'gc'", "did you mean 'memfs admin gc'?"),
+        ("team brunch", "there is no verb 'brunch'", "did you mean 'branch'?"),
+        ("xyzzy", "there is no verb 'xyzzy'", "'memfs --help' lists them"),
+        ("check --fx", "'memfs check' has no option '--fx'", "did you mean '--fix'?"),
+        ("list --workspac", "'memfs list' has no option '--workspac'", "see 'memfs list --help'"),
+        ("undo", "what is to be taken back?", "name --session, --agent or both; or --commit HEAD, the newest commit"),
+    ],
+)
+def test_a_wrong_word_is_answered_with_what_would_be_right(
+    bare: Memfs, arguments: str, message: str, hint: str
+) -> None:
+    """Words of other programs lead to our verbs, an option to one of the same verb, never to a hidden one."""
+    ran = bare(*arguments.split())
+    assert ran.code == 2
+    assert ran.err == f"memfs: {message}\n  {hint}\n"
+
+
+def test_json_before_the_verb_is_told_where_it_goes(bare: Memfs) -> None:
+    """``memfs --json list`` says that the option goes after the verb, in JSON."""
+    told = json.loads(bare("--json", "list").out)["error"]
+    assert told["hint"] == "it goes after the verb, as in 'memfs status --json'"
 
 
 def test_a_missing_argument_points_at_the_help(bare: Memfs) -> None:

@@ -157,9 +157,9 @@ def test_p1_the_budget_is_told(memfs: Memfs) -> None:
         (("episode", "record", "x"), "--outcome"),
         (("episode", "record", "--outcome", "failure"), "nothing to record"),
         (("episode", "record", "x", "--outcome", "failed"), "failed"),
-        (("episode", "list", "--tool", "bash"), "No such option '--tool'"),
+        (("episode", "list", "--tool", "bash"), "has no option '--tool'"),
         (("episode", "list", "words"), "unexpected extra argument (words)"),
-        (("episode", "analyze", "--outcome", "failure"), "No such option '--outcome'"),
+        (("episode", "analyze", "--outcome", "failure"), "has no option '--outcome'"),
         (("inject", "--max-tokens", "-1"), "max-tokens"),
     ],
 )

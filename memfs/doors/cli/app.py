@@ -199,6 +199,21 @@ MOVED: Mapping[str, str] = {
 }
 """Where to find what an earlier version had at the top level; one entry counts as soon as its verb is gone there."""
 
+GUESSES: Mapping[str, str] = {
+    **dict.fromkeys(("get", "cat", "view", "read"), "show"),
+    **dict.fromkeys(("find", "query", "ask"), "recall"),
+    **dict.fromkeys(("save", "put", "write"), "remember"),
+    **dict.fromkeys(("rm", "remove", "delete"), "forget"),
+    **dict.fromkeys(("push", "pull"), "sync"),
+    "ls": "list",
+    "history": "log",
+    "revert": "undo",
+    "validate": "check",
+    "set": "config",
+    "settings": "config",
+}
+"""What other programs call our verbs."""
+
 REFUSED, UNCLEAR, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 
 
@@ -274,11 +289,31 @@ def unknown(name: str, known: Iterable[str], ctx: click.Context) -> click.UsageE
     at_top = ctx.parent is None
     if at_top and name in MOVED:
         return Unclear(f"'memfs {name}' is now '{MOVED[name]}'", f"see 'memfs help {_called(MOVED[name])}'")
+    grouped = [f"{one} {verb.name}" for one, family in GROUPS.items() for verb in family.verbs if verb.name == name]
+    if at_top and (meant := [GUESSES[name]] if name in GUESSES else grouped):
+        return Unclear(f"there is no verb '{name}'", f"did you mean 'memfs {meant[0]}'?")
+    close = _close(name, known)
+    hint = f"did you mean '{close}'?" if close else f"'{ctx.command_path} --help' lists them"
+    return Unclear(f"there is no verb '{name}'", hint)
+
+
+def _close(name: str, known: Iterable[str]) -> str:
+    """The name that was probably meant, or ""."""
     import difflib  # wanted only when something is wrong
 
-    close = difflib.get_close_matches(name, list(known), n=1)
-    hint = f"did you mean '{close[0]}'?" if close else f"'{ctx.command_path} --help' lists them"
-    return click.UsageError(f"there is no verb '{name}' ({hint})", ctx)
+    return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=0.75)), "")
+
+
+def _no_option(error: click.NoSuchOption) -> Unclear:
+    """What to say of an option that a verb does not have."""
+    ctx = error.ctx
+    assert ctx is not None  # click names the verb
+    known = [option for option in ctx.command.params if isinstance(option, click.Option) and not option.hidden]
+    close = _close(error.option_name, (name for option in known for name in (*option.opts, *option.secondary_opts)))
+    hint = f"did you mean '{close}'?" if close else f"see '{ctx.command_path} --help'"
+    if ctx.parent is None and error.option_name == "--json":
+        hint = "it goes after the verb, as in 'memfs status --json'"
+    return Unclear(f"'{ctx.command_path}' has no option '{error.option_name}'", hint)
 
 
 def _called(command: str) -> str:
@@ -371,6 +406,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         write_error(error)
         return REFUSED
     except click.UsageError as error:
+        error = _no_option(error) if isinstance(error, click.NoSuchOption) else error
         where = error.ctx.command_path if error.ctx is not None else "memfs"
         message = " ".join(error.format_message().split())  # click puts each choice on a line
         hint = getattr(error, "hint", None) or f"see '{where} --help'"

@@ -120,7 +120,8 @@ def undo(
     Exit code 1: there is nothing to undo, or nothing could be taken back.
     """
     if bool(commits) == bool(session or agent):
-        raise Unclear("whose changes?", "name --session, --agent or both; or --commit")
+        hint = "name --session, --agent or both; or --commit HEAD, the newest commit"
+        raise Unclear("what is to be taken back?", hint)
     from memfs.model import Origin
     from memfs.team.undo import RevertSelection
 
