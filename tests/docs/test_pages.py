@@ -88,8 +88,8 @@ def test_every_method_people_call_is_described(owner: str, heading: str, page: R
 # -- cli.md -------------------------------------------------------------------------------------------------------
 def test_the_page_of_the_command_line_is_current(page: Read) -> None:
     """What verbs take and print stands on the page as the verbs themselves say it."""
-    text = page("docs/cli.md")
-    assert reference.page(text) == text, "run: python -m memfs.doors.cli.reference docs/cli.md"
+    for name, made in (("docs/cli.md", reference.page), ("docs/json.md", reference.json_page)):
+        assert made(page(name)) == page(name), "run: python -m memfs.doors.cli.reference docs"
 
 
 def test_notes_on_a_verb_that_is_gone_are_not_lost(page: Read) -> None:

@@ -1,6 +1,6 @@
-"""The page of the command line: what each verb takes and prints, from the verbs and their results themselves.
+"""The pages of the command line: what each verb takes and prints, from the verbs and their results themselves.
 
-``python -m memfs.doors.cli.reference docs/cli.md`` brings that page up to date. What stands above
+``python -m memfs.doors.cli.reference docs`` brings ``cli.md`` and ``json.md`` there up to date. What stands above
 ``<!-- verbs -->``, and in the section of a verb below ``<!-- notes -->``, is written by hand and stays.
 """
 
@@ -30,6 +30,7 @@ _SIMPLE: Mapping[Any, str] = {
     str: "string", bytes: "string", datetime: "string", date: "string",
     bool: "boolean", int: "integer", float: "number", type(None): "null",
 }  # fmt: skip
+_RANGE = re.compile(r"; [\d.]*<=?x<=?[\d.]*(?=\]$)|\s+\[[\d.]*<=?x<=?[\d.]*\]$")  # as click writes it
 _SHARED = {"as_json", "help", "set", "workspace"}
 Schema = dict[str, Any]
 
@@ -133,7 +134,21 @@ def attributes(kind: type) -> Mapping[str, str]:
     return {name: " ".join(text.split()) for names, text in rows for name in names.split(", ")}
 
 
-# -- the page -----------------------------------------------------------------------------------------------------
+# -- the pages ----------------------------------------------------------------------------------------------------
+def json_page(present: str) -> str:
+    """The page of what verbs print with ``--json``, with the introduction of the present one."""
+    parts = [present.partition(_VERBS)[0], _VERBS]
+    for _, rows in families():
+        for called, command in rows:
+            inner = getattr(command, "commands", {})
+            for one, name in ((command, called), *((inner[name], f"{called} {name}") for name in inner)):
+                if (result := result_of(one)) is not None:
+                    parts.append(f"\n## {name}\n\n{_described(result)}\n")
+    values = sorted(_model_values(), key=lambda kind: kind.__name__)
+    parts += [f"\n## {kind.__name__}\n\n{_described(kind)}\n" for kind in values]
+    return "".join(parts)
+
+
 def page(present: str) -> str:
     """The page as it ought to be, with what is written by hand in the present one.
 
@@ -151,9 +166,6 @@ def page(present: str) -> str:
                 parts.append(f"{_NOTES}{notes.pop(called)}")
     if notes:
         raise ValueError(f"no verb is called {', '.join(notes)}: move its notes to the section of its new name")
-    values = sorted(_model_values(), key=lambda kind: kind.__name__)
-    parts.append("## Values in JSON\n\n")
-    parts += [f"### {kind.__name__}\n\n{_described(kind)}\n\n" for kind in values]
     return "".join(parts).rstrip("\n") + "\n"
 
 
@@ -187,8 +199,8 @@ def _section(called: str, command: click.Command, level: int) -> Iterator[str]:
         yield "\n".join(["| option | what it does |", "|---|---|", *rows])
     if command.epilog:
         yield f"```sh\n{command.epilog}\n```"
-    if (result := result_of(command)) is not None:
-        yield f"JSON: {_described(result)}"
+    if result_of(command) is not None:
+        yield f"[JSON](json.md#{called.removeprefix('memfs ').replace(' ', '-')})"
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
             yield from _section(f"{called} {name}", _command(context, name), level + 1)
@@ -209,7 +221,7 @@ def _option_row(option: click.Parameter, context: click.Context) -> str:
     if option.hidden:
         return f"| `{_cell(' '.join([option.opts[-1], option.make_metavar(context)]))}` | {_cell(option.help or '')} |"
     names, text = option.get_help_record(context) or ("", "")
-    return f"| `{_cell(names)}` | {_cell(text)} |"
+    return f"| `{_cell(names)}` | {_cell(_RANGE.sub('', text))} |"
 
 
 def _described(kind: type) -> str:
@@ -293,10 +305,11 @@ def _model_values() -> set[type]:
     return found
 
 
-def main(path: str) -> None:
-    """Bring the page up to date."""
-    place = Path(path)
-    place.write_text(page(place.read_text(encoding="utf-8")), encoding="utf-8")
+def main(folder: str) -> None:
+    """Bring the pages up to date."""
+    for name, made in (("cli.md", page), ("json.md", json_page)):
+        place = Path(folder, name)
+        place.write_text(made(place.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":
