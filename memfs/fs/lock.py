@@ -152,19 +152,21 @@ class FileLock:
             threads.release()
 
     def _acquire(self, deadline: float, timeout: float) -> tuple[int, int]:
-        overdue = time.monotonic() + _PATIENCE
-        wait, head = _FIRST_WAIT, -1
+        began, head, tries = time.monotonic(), -1, 0
         try:
             while True:
                 head = head if head >= 0 else self._tried(self._queue)
-                if head >= 0 or time.monotonic() >= overdue:
+                waited = time.monotonic() - began
+                if head >= 0 or waited >= _PATIENCE:
                     both = self._tried_both()
                     if both is not None:
                         return both
                 if time.monotonic() >= deadline:
                     raise self._timeout(timeout)
-                time.sleep(wait * random.uniform(0.5, 1))  # noqa: S311  so that waiters do not ask in step
-                wait = min(wait * 1.5, _LONGEST_WAIT)
+                # Who has waited long asks often, so that its turn comes; nobody asks in step with others.
+                longest = _LONGEST_WAIT / max(waited, 1)
+                tries += 1
+                time.sleep(min(_FIRST_WAIT * tries, longest) * random.uniform(0.5, 1))  # noqa: S311
         finally:
             if head >= 0:
                 release(head)
