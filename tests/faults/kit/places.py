@@ -59,6 +59,18 @@ class Disk:
             if subprocess.run(["umount", str(self.mounted)], capture_output=True, check=False).returncode:
                 assert time.monotonic() < until, f"{self.mounted} is still in use"
                 time.sleep(0.02)
+        # A process with mounts of its own (unshare -m) may have a copy of ours: mounted again, it would still be dead.
+        while self._is_attached():
+            assert time.monotonic() < until, f"{self.image} is still mounted somewhere"
+            time.sleep(0.02)
+
+    def _is_attached(self) -> bool:
+        backing = Path("/sys/block").glob("loop*/loop/backing_file")
+        found = []
+        for one in backing:
+            with contextlib.suppress(OSError):  # detached meanwhile
+                found.append(one.read_text().strip())
+        return str(self.image) in found
 
     def leave(self) -> None:
         """Take it away even from those who still use it; it cannot be mounted again."""
