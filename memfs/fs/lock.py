@@ -109,6 +109,8 @@ _FIRST_WAIT = 0.0005
 _LONGEST_WAIT = 0.02
 _PATIENCE = 2.0
 """Seconds after which a process no longer cares for the queue: its head may have been stopped."""
+_STUCK = 30.0
+_LONGEST = 600.0
 
 
 class FileLock:
@@ -124,23 +126,23 @@ class FileLock:
         renewed_in_child(self)
 
     @contextmanager
-    def hold(self, purpose: str, timeout: float = 30.0) -> Iterator[None]:
+    def hold(self, purpose: str, timeout: float | None = None) -> Iterator[None]:
         """Hold the lock while the block runs.
 
         Args:
             purpose: what for, shown to those who wait.
-            timeout: seconds to wait.
+            timeout: seconds to wait; None for as long as others take turns, until one keeps it for 30 seconds.
 
         Raises:
             LockTimeout: naming the holder.
             StorageIO: its folder is gone, or its disk fails.
         """
-        deadline = time.monotonic() + timeout
+        began = time.monotonic()
         threads = self._threads  # a child forked meanwhile gets another one
-        if not threads.acquire(timeout=timeout):
-            raise self._timeout(timeout)
+        if not threads.acquire(timeout=_LONGEST if timeout is None else timeout):
+            raise self._timeout(began)
         try:
-            fds = self._acquire(deadline, timeout)
+            fds = self._acquire(began, timeout)
             owner = os.getpid()
             _held.update(fds)
             try:
@@ -151,20 +153,25 @@ class FileLock:
         finally:
             threads.release()
 
-    def _acquire(self, deadline: float, timeout: float) -> tuple[int, int]:
-        began, head, tries = time.monotonic(), -1, 0
+    def _acquire(self, began: float, timeout: float | None) -> tuple[int, int]:
+        now, head, tries, signed = began, -1, 0, b""
+        deadline = began + (_STUCK if timeout is None else timeout)
         try:
             while True:
                 head = head if head >= 0 else self._tried(self._queue)
-                waited = time.monotonic() - began
-                if head >= 0 or waited >= _PATIENCE:
+                if head >= 0 or now - began >= _PATIENCE:
                     both = self._tried_both()
                     if both is not None:
                         return both
-                if time.monotonic() >= deadline:
-                    raise self._timeout(timeout)
+                now = time.monotonic()
+                if now >= deadline:
+                    if timeout is not None or signed == (signed := self._signature()) or now - began > _LONGEST:
+                        raise self._timeout(began)
+                    deadline = now + _STUCK
+                elif not signed:
+                    signed = self._signature()
                 # Who has waited long asks often, so that its turn comes; nobody asks in step with others.
-                longest = _LONGEST_WAIT / max(waited, 1)
+                longest = _LONGEST_WAIT / max(now - began, 1)
                 tries += 1
                 time.sleep(min(_FIRST_WAIT * tries, longest) * random.uniform(0.5, 1))  # noqa: S311
         finally:
@@ -214,19 +221,24 @@ class FileLock:
         with suppress(StorageIO), io.operation("sign", self.path):
             os.pwrite(fd, line.ljust(256), 0)
 
+    def _signature(self) -> bytes:
+        with suppress(OSError, MemfsError):
+            return io.read_file(self.path, 4096)
+        return b""
+
     def holder(self) -> str:
         """Who signed the lock last, in words."""
         try:
-            facts = json.loads(io.read_file(self.path, 4096))
+            facts = json.loads(self._signature())
             seconds = max(0, time.time() - float(facts["since"]))
             stopped = ", which is stopped" if facts["host"] == socket.gethostname() and _stopped(facts["pid"]) else ""
             return f"pid {facts['pid']} on {facts['host']} for {seconds:.0f} s ({facts['purpose']}){stopped}"
-        except (OSError, MemfsError, ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError):
             return "an unknown process"
 
-    def _timeout(self, timeout: float) -> LockTimeout:
+    def _timeout(self, began: float) -> LockTimeout:
         return LockTimeout(
-            f"still locked after {timeout:g} s, held by {self.holder()}",
+            f"still locked after {time.monotonic() - began:.0f} s, held by {self.holder()}",
             path=str(self.path),
             hint="wait for it to finish, or stop that process; the lock is released when it ends",
         )

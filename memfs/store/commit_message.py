@@ -38,12 +38,16 @@ def describe(plans: Sequence[FilePlan]) -> str:
     return f"{verb}: {called(first)}{and_more(len(ids))}{note}"
 
 
-def gathered(sentences: Sequence[str]) -> str:
-    """The message of a commit that carries several changes, each with a sentence of its own."""
-    if len(sentences) == 1:
+def gathered(sentences: Sequence[str], message: str = "") -> str:
+    """The message of a commit that carries several changes, each with a sentence of its own.
+
+    Args:
+        message: what the person says of them; "" to name the first, and how many there are.
+    """
+    if len(sentences) == 1 and sentences[0].startswith(message):
         return sentences[0]
-    body = "\n".join(f"- {sentence}" for sentence in sentences)
-    return f"{sentences[0]}{and_more(len(sentences))}\n\n{body}"
+    rows = [f"- {sentence}" for sentence in sentences if sentence != message]
+    return "\n\n".join(filter(None, (message or f"{sentences[0]}{and_more(len(sentences))}", "\n".join(rows))))
 
 
 def of_items(verb: str, items: Iterable[MemoryItem], reason: str = "") -> str:

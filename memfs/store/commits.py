@@ -122,12 +122,12 @@ class Committer:
         done.notes.extend(self._writer.recover())
         done.notes.extend(self._people.notice_locked(thorough=True))
         adopted = self._adopt(done, include_staged, quiet_seconds, message) if adopt else ()
-        reasons = self._commit_waiting(done)
+        reasons = self._commit_waiting(done, message)
         done.notes.extend(parts.repository.signing.take_notes())
         if adopt and done.displaced:
             # While a write of theirs waited these removals were no edits of their own; now they are.
             adopted += self._adopt(done, include_staged, quiet_seconds, message)
-            reasons = self._commit_waiting(done)
+            reasons = self._commit_waiting(done, message)
         return FlushResult(
             commits=tuple(done.commits),
             adopted=adopted,
@@ -155,7 +155,7 @@ class Committer:
                 first = replace(first, item=item)
         return f"{verb} by hand: {called(first)}{and_more(len(plans))}"
 
-    def _commit_waiting(self, done: _Progress) -> list[str]:
+    def _commit_waiting(self, done: _Progress, message: str) -> list[str]:
         with self._parts.lock.hold("copy what waits"):
             operations = [self._shareable(operation) for operation in self._parts.journal.operations()]
             operations = _touching(operations, self._below) if self._below else operations
@@ -166,8 +166,9 @@ class Committer:
         for ref, chosen in by_branch.items():
             aside = removed if ref == current else {}
             try:
-                for piece in _pieces(chosen):
-                    again = self._commit([_reduced(operation, aside.keys()) for operation in piece], ref, done)
+                for piece in _pieces(chosen, message):
+                    left = [_reduced(operation, aside.keys()) for operation in piece]
+                    again = self._commit(windows(left, message), ref, done)
                     done.notes.extend(self._set_aside(self._of(aside, piece)))
                     done.notes.extend(self._settle(piece, ref, again))
             except GitBusy as error:
@@ -194,9 +195,8 @@ class Committer:
             raise HistoryUnavailable(head.damage, hint="commits wait until git's own files can be read")
         return head
 
-    def _commit(self, operations: Sequence[Operation], ref: str, done: _Progress) -> bool:
+    def _commit(self, groups: list[Group], ref: str, done: _Progress) -> bool:
         """Commit; whether some of it was committed already, perhaps by one that died before it had settled that."""
-        groups = windows(operations)
         if not groups:
             return False
         from memfs.git import commits
@@ -318,18 +318,22 @@ class Committer:
             return False
 
 
-def windows(operations: Iterable[Operation]) -> list[Group]:
-    """Cut operations, in order, into commits: no path twice, no two writers, each batch alone."""
-    return [_group(members) for members in _cut(operations)]
+def windows(operations: Iterable[Operation], message: str = "") -> list[Group]:
+    """Cut operations, in order, into commits: no path twice, no two writers, each batch alone.
+
+    What somebody commits with a ``message`` of their own stands together: only where an agent or a session differs, or
+    a path is written again, there is another commit, of the same message.
+    """
+    return [_group(members, message) for members in _cut(operations, message)]
 
 
-def _pieces(operations: Sequence[Operation]) -> list[list[Operation]]:
+def _pieces(operations: Sequence[Operation], message: str) -> list[list[Operation]]:
     """Operations in the portions that land on the branch together.
 
     All that waits, in one, would have to start over whenever somebody else moves the branch meanwhile: beside a busy
     person a long queue would never land. Cuts lie between commits.
     """
-    cut = _cut(operations)
+    cut = _cut(operations, message)
     starts = {members[0].id for members in cut[_PIECE::_PIECE]}
     pieces: list[list[Operation]] = [[]]
     for operation in operations:
@@ -339,15 +343,14 @@ def _pieces(operations: Sequence[Operation]) -> list[list[Operation]]:
     return pieces
 
 
-def _cut(operations: Iterable[Operation]) -> list[list[Operation]]:
+def _cut(operations: Iterable[Operation], message: str) -> list[list[Operation]]:
     cut: list[list[Operation]] = []
     paths: set[str] = set()
     for operation in operations:
         if not operation.changes and not operation.merges:
             continue
         touched = {change.path for change in operation.changes}
-        last = cut[-1][-1] if cut else None
-        if last is None or operation.batch or last.batch or last.writers != operation.writers or touched & paths:
+        if not cut or touched & paths or not _belong_together(cut[-1][-1], operation, message):
             cut.append([])
             paths = set()
         cut[-1].append(operation)
@@ -355,15 +358,25 @@ def _cut(operations: Iterable[Operation]) -> list[list[Operation]]:
     return cut
 
 
-def _group(operations: Sequence[Operation]) -> Group:
+def _belong_together(last: Operation, operation: Operation, message: str) -> bool:
+    if not message:
+        return not operation.batch and not last.batch and last.writers == operation.writers
+    return not operation.merges and not last.merges and _agents(last) == _agents(operation)
+
+
+def _agents(operation: Operation) -> set[tuple[object, object]]:
+    return {(fields.get("agent"), fields.get("session")) for fields in operation.writers}
+
+
+def _group(operations: Sequence[Operation], message: str) -> Group:
     from memfs.git.identity import CommitChange, Group
 
     return Group(
         changes=tuple(
             CommitChange(path=change.path, data=change.data) for operation in operations for change in operation.changes
         ),
-        message=gathered([operation.message for operation in operations]),
-        writers=tuple(_writer(fields) for fields in operations[0].writers),
+        message=gathered([operation.message for operation in operations], message),
+        writers=tuple(dict.fromkeys(_writer(fields) for operation in operations for fields in operation.writers)),
         time=datetime.fromtimestamp(operations[-1].time, UTC),
         merges=operations[0].merges,
     )

@@ -204,7 +204,7 @@ class Secondary:
             return str(error)
         return ""
 
-    def join(self, locks: contextlib.ExitStack, purpose: str, timeout: float) -> None:
+    def join(self, locks: contextlib.ExitStack, purpose: str, timeout: float | None) -> None:
         """Take its lock for as long as the stack lasts; where that fails, ``failure`` says why, and it is not used.
 
         Raises:

@@ -185,7 +185,7 @@ class FileWriter:
         return stamps
 
     @contextmanager
-    def _locked(self, purpose: str, timeout: float = 30.0) -> Iterator[StorageIO | None]:
+    def _locked(self, purpose: str, timeout: float | None = None) -> Iterator[StorageIO | None]:
         """Hold the locks of both places, as far as both can be had; yield why the workspace's own could not.
 
         With both, a process that cannot take the one still meets the others at the other.
@@ -208,7 +208,7 @@ class FileWriter:
                 self._join(parts.secondary, locks, purpose, timeout)
             yield refused
 
-    def _join(self, secondary: Secondary, locks: ExitStack, purpose: str, timeout: float) -> None:
+    def _join(self, secondary: Secondary, locks: ExitStack, purpose: str, timeout: float | None) -> None:
         known = secondary.used or str(secondary.folder) in self._away.known()
         secondary.used = known
         secondary.join(locks, purpose, timeout)

@@ -34,6 +34,28 @@ def test_commit_takes_what_waits_and_hand_edits(root: Path, item: Path, memfs: M
     assert memfs("commit").out == "Nothing to commit\n"
 
 
+def test_commit_with_a_message_is_one_commit_of_what_a_person_wrote(root: Path, memfs: Memfs) -> None:
+    """-m is the message of all that waited, with a line for each change; what an agent wrote is a commit of its own."""
+    manual = ("--set", "history.commit=manual")
+    memfs("remember", "We deploy on Fridays", *manual)
+    memfs("remember", "We use tabs", *manual)
+    memfs("remember", "It rains", "--agent", "coder", *manual)
+    (root / "notes.md").write_text("# Notes\n\nAsk Bo.\n")
+    memfs("import", str(root / "notes.md"), *manual)
+    before = git(root, "rev-parse", "HEAD").strip()
+    shown = memfs("commit", "-m", "First memories", "--json")
+    assert shown.code == 0
+    log = git(root, "log", "--reverse", "--format=%an|%s|%b", f"{before}..").strip()
+    told = [line.split("|") for line in log.replace("\n- ", " - ").splitlines() if "|" in line]
+    assert [(one[0], one[1]) for one in told] == [
+        ("Ada Person", "First memories"),
+        ("coder", "First memories"),
+        ("Ada Person", "First memories"),
+    ]
+    assert "- Remember: We deploy on Fridays - Remember: We use tabs" in log.replace("\n- ", " - ")
+    assert len(shown.json["commits"]) == 3
+
+
 def test_commit_leaves_staged_files_to_the_person(root: Path, item: Path, memfs: Memfs) -> None:
     """A path with something else staged is left alone and named; --include-staged takes it."""
     item.write_text(item.read_text().replace("two", "staged"))

@@ -325,3 +325,28 @@ def test_47_locks_are_not_kept_by_processes_started_while_held(opened: Opened) -
         kept = subprocess.run(command, capture_output=True, text=True, check=True, close_fds=False).stdout
     assert str(workspace.repository.state) not in kept
     assert lock_module._held == set()
+
+
+SIGNER = """
+import sys, time
+from pathlib import Path
+from memfs.fs.lock import FileLock
+mine = FileLock(Path(sys.argv[1]))
+with mine.hold("turns"), open(sys.argv[1], "r+b") as file:
+    print("held", flush=True)
+    for turn in range(40):
+        mine._sign(file.fileno(), f"turn {turn}")
+        time.sleep(0.1)
+"""
+
+
+def test_46_who_waits_goes_on_while_others_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A writer waits longer than for one holder while the lock goes from hand to hand (faults row 46)."""
+    monkeypatch.setattr(lock_module, "_STUCK", 3.0)
+    words = [sys.executable, "-c", SIGNER, str(tmp_path / "lock")]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as others:
+        assert others.stdout is not None
+        assert others.stdout.readline() == "held\n"
+        began = time.monotonic()
+        with FileLock(tmp_path / "lock").hold("my turn"):
+            assert time.monotonic() - began > 3

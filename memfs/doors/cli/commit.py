@@ -56,8 +56,10 @@ def _text(done: MemoryCommit) -> Iterator[str | Note]:
 def commit(ctx: click.Context, message: str, include_staged: bool, allow_secret: str) -> MemoryCommit:
     """Commit what waits: what memfs wrote, and the edits that people made by hand.
 
-    Only files of memfs are committed, whatever else is staged. Commits are signed where git's commit.gpgsign says so;
-    the repository's hooks do not run. Exit code 1 when git is busy or a commit cannot be signed: changes still wait.
+    Only files of memfs are committed, whatever else is staged. With -m that is one commit, unless agents wrote some of
+    it. Commits are signed where git's commit.gpgsign says so; the repository's hooks do not run.
+
+    Exit code 1: git is busy, or a commit cannot be signed; changes still wait.
     """
     with opened(ctx) as workspace:
         if allow_secret:
