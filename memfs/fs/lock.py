@@ -111,6 +111,8 @@ _PATIENCE = 2.0
 """Seconds after which a process no longer cares for the queue: its head may have been stopped."""
 _STUCK = 30.0
 _LONGEST = 600.0
+_AFTERLIFE = 1.0
+"""Seconds that a lock may outlive a killed holder: a child it had just forked has its files until its program runs."""
 
 
 class FileLock:
@@ -165,9 +167,13 @@ class FileLock:
                         return both
                 now = time.monotonic()
                 if now >= deadline:
-                    if timeout is not None or signed == (signed := self._signature()) or now - began > _LONGEST:
+                    if timeout is not None:
+                        if now - deadline > _AFTERLIFE or not self._outlives_holder():
+                            raise self._timeout(began)
+                    elif signed == (signed := self._signature()) or now - began > _LONGEST:
                         raise self._timeout(began)
-                    deadline = now + _STUCK
+                    else:
+                        deadline = now + _STUCK
                 elif not signed:
                     signed = self._signature()
                 # Who has waited long asks often, so that its turn comes; nobody asks in step with others.
@@ -231,10 +237,24 @@ class FileLock:
         try:
             facts = json.loads(self._signature())
             seconds = max(0, time.time() - float(facts["since"]))
-            stopped = ", which is stopped" if facts["host"] == socket.gethostname() and _stopped(facts["pid"]) else ""
+            here = facts["host"] == socket.gethostname()
+            stopped = ", which is stopped" if here and _state(facts["pid"]) in ("T", "t") else ""
             return f"pid {facts['pid']} on {facts['host']} for {seconds:.0f} s ({facts['purpose']}){stopped}"
         except (ValueError, KeyError, TypeError):
             return "an unknown process"
+
+    def _outlives_holder(self) -> bool:
+        """Whether the process that signed the lock last has ended."""
+        try:
+            facts = json.loads(self._signature())
+            if facts["host"] != socket.gethostname():
+                return False
+            os.kill(facts["pid"], 0)
+            return _state(facts["pid"]) == "Z"
+        except ProcessLookupError:
+            return True
+        except (ValueError, KeyError, TypeError, OSError, OverflowError):
+            return False
 
     def _timeout(self, began: float) -> LockTimeout:
         return LockTimeout(
@@ -268,13 +288,13 @@ def _release(fds: tuple[int, int], owner: int) -> None:
         release(fd)
 
 
-def _stopped(pid: int) -> bool:
-    """Whether a process of this machine was stopped by a signal, as far as the system tells."""
+def _state(pid: int) -> str:
+    """The letter that ``ps`` shows for a process of this machine; "" where the system does not tell."""
     try:
         with open(f"/proc/{int(pid)}/stat", encoding="ascii", errors="replace") as facts:
-            return facts.read().rpartition(")")[2].split()[0] in ("T", "t")
+            return facts.read().rpartition(")")[2].split()[0]
     except (OSError, IndexError):
-        return False
+        return ""
 
 
 class shared_property(Generic[_Value]):  # noqa: N801  named as the property that it is

@@ -31,6 +31,7 @@ HOLDER = """
 import os, sys, time
 from pathlib import Path
 from memfs.fs.lock import FileLock
+holder = os.getpid()
 with FileLock(Path(sys.argv[1])).hold("a long task"):
     if "fork" in sys.argv:
         reading, writing = os.pipe()
@@ -44,6 +45,14 @@ with FileLock(Path(sys.argv[1])).hold("a long task"):
         import subprocess
         child = subprocess.Popen(["sleep", "600"], close_fds=False)
         print("child", child.pid, flush=True)
+    if "start" in sys.argv:
+        import ctypes
+        if ctypes.CDLL(None).fork() == 0:  # as git is started: no hook of Python's runs before its program does
+            os.close(1)
+            while os.getppid() == holder:
+                time.sleep(0.01)
+            time.sleep(0.2)
+            os._exit(0)
     print("held", flush=True)
     time.sleep(600)
 """
@@ -126,6 +135,16 @@ def test_47_no_child_inherits_the_lock(tmp_path: Path, way: str) -> None:
         process.wait()
         os.kill(child, 0)  # it lives
         assert can_be_had(path, 2)
+
+
+def test_47_a_lock_that_outlives_its_killed_holder_is_not_held(tmp_path: Path) -> None:
+    """A program that was just being started has it a moment longer; even who does not wait gets it (faults row 47)."""
+    path = tmp_path / "lock"
+    with holder(path, "start") as (process, _):
+        assert not can_be_had(path, 0)
+        process.kill()
+        process.wait()
+        assert can_be_had(path, 0)
 
 
 def test_47_a_forked_child_can_take_locks_that_a_thread_of_its_parent_held(tmp_path: Path) -> None:
