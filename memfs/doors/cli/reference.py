@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import enum
+import functools
 import importlib
 import inspect
 import re
@@ -118,13 +119,18 @@ def _hints(kind: type) -> dict[str, Any]:
 
 def _evaluated(text: Any, module: types.ModuleType) -> Any:
     """An annotation's type, also where its names are imported for type checkers alone."""
+    return typing.get_type_hints(types.SimpleNamespace(__annotations__={"it": text}), dict(_names(module)))["it"]
+
+
+@functools.cache
+def _names(module: types.ModuleType) -> Mapping[str, Any]:
     names = {**vars(module)}
     for node in ast.parse(inspect.getsource(module)).body:
         for one in node.body if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test) else ():
             if isinstance(one, ast.ImportFrom) and one.module:
                 home = importlib.import_module(one.module)
                 names |= {alias.asname or alias.name: getattr(home, alias.name) for alias in one.names}
-    return typing.get_type_hints(types.SimpleNamespace(__annotations__={"it": text}), names)["it"]
+    return names
 
 
 def attributes(kind: type) -> Mapping[str, str]:
