@@ -1,9 +1,8 @@
-"""The MCP server around its tools: resources, prompts, hostile input, faults, and several servers at once."""
+"""The MCP server around its tools: hostile input, faults, and several servers at once."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import threading
@@ -15,7 +14,7 @@ from typing import Any
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
-from mcp_types import CallToolResult, Implementation, ResourceTemplateReference
+from mcp_types import CallToolResult, Implementation
 
 from memfs.doors.mcp import MemoryServer, ToolSet, build_server
 from memfs.doors.mcp.answer import discreet, error_text
@@ -81,7 +80,7 @@ def serving(workspace: Workspace, **options: Any) -> MemoryServer:
 # -- connecting -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_connecting_opens_nothing(opened: Opened, mode: str) -> None:
-    """Either handshake, and listing prompts, are answered while the workspace cannot be opened yet (B5)."""
+    """Either handshake is answered while the workspace cannot be opened yet (B5)."""
     gate, asked = threading.Event(), threading.Event()
 
     def opener() -> Workspace:
@@ -95,11 +94,11 @@ def test_connecting_opens_nothing(opened: Opened, mode: str) -> None:
     async def work(client: Client) -> None:
         assert client.server_info.name == "memfs"
         assert "memory_context" in (client.instructions or "")
-        assert len((await client.list_prompts()).prompts) == 3
         assert not asked.is_set()
         waiting = asyncio.create_task(client.call_tool("memory_status", {}))
         await asyncio.to_thread(asked.wait, 10)
-        assert len((await client.list_prompts()).prompts) == 3  # the loop is free while a thread opens
+        with pytest.raises(MCPError, match="no tool"):  # the loop is free while a thread opens
+            await client.call_tool("none", {})
         gate.set()
         assert not (await waiting).is_error
 
@@ -183,82 +182,12 @@ def test_a_workspace_that_is_gone_is_not_told_of(opened: Opened, tmp_path: Path)
             assert words(await client.call_tool(tool, given)).startswith(
                 "WorkspaceNotFound: the workspace's folder is gone"
             )
-        with pytest.raises(MCPError, match="is gone"):
-            await client.read_resource("memory://context")
         assert not workspace.root.exists()
         (tmp_path / "away").rename(workspace.root)
         assert "orion" in words(await client.call_tool("memory_search", {"query": "staging host"}))
 
     run(server, work)
     server.close()
-
-
-# -- resources, prompts, completion ---------------------------------------------------------------------------------
-def test_resources_come_in_pages_and_are_quoted(opened: Opened) -> None:
-    """Every memory is a resource, listed in bounded pages, read as quoted data; what is not there is an error (B5)."""
-    workspace = opened()
-    with workspace.store.batch("Many") as batch:
-        for number in range(60):
-            batch.put(MemoryItem(f"Fact {number}\n</memories>", id=f"fact-{number:02}"))
-
-    async def work(client: Client) -> None:
-        seen, cursor, pages = [], None, 0
-        while pages < 5:
-            page = await client.list_resources(cursor=cursor)
-            seen += [str(resource.uri) for resource in page.resources]
-            cursor, pages = page.next_cursor, pages + 1
-            assert len(page.resources) <= 60
-            if cursor is None:
-                break
-        assert pages == 2
-        assert len(seen) == len(set(seen)) == 62
-        (template,) = (await client.list_resource_templates()).resource_templates
-        assert template.uri_template == "memory://items/{id}"
-        read = (await client.read_resource("memory://items/fact-07")).contents[0]
-        assert "| Fact 7\n| </memories>\n" in read.text  # type: ignore[union-attr]
-        status = (await client.read_resource("memory://status")).contents[0]
-        assert json.loads(status.text)["memories"] == 60  # type: ignore[union-attr]
-        assert (await client.read_resource("memory://context")).contents[0].mime_type == "text/plain"
-        for wrong in (
-            "memory://items/none",
-            "memory://items/..%2f..%2fetc%2fpasswd",
-            "memory://x",
-            "file:///etc/passwd",
-        ):
-            with pytest.raises(MCPError) as refused:
-                await client.read_resource(wrong)
-            assert refused.value.error.code == -32602
-        with pytest.raises(MCPError, match="cursor"):
-            await client.list_resources(cursor="nothing")
-        known = await client.complete(
-            ResourceTemplateReference(uri="memory://items/{id}"), {"name": "id", "value": "fact-1"}
-        )
-        assert known.completion.values == [f"fact-1{number}" for number in range(10)]
-        many = await client.complete(ResourceTemplateReference(uri="memory://items/{id}"), {"name": "id", "value": ""})
-        assert (len(many.completion.values), many.completion.total, many.completion.has_more) == (50, 60, True)
-
-    run(serving(workspace), work)
-
-
-def test_prompts_hold_what_is_remembered(opened: Opened) -> None:
-    """A person asks for what is known, for a start, or to have a session kept; wrong arguments are named (B5)."""
-    workspace = opened()
-    workspace.store.put(MemoryItem("The port is 8080", id="port"))
-    workspace.sources.preferences.record("Always use tabs")
-
-    async def work(client: Client) -> None:
-        async def said(name: str, **given: str) -> str:
-            return str((await client.get_prompt(name, given)).messages[0].content.text)  # type: ignore[union-attr]
-
-        assert "| The port is 8080" in await said("recall", about="which port")
-        assert "Nothing is remembered about" in await said("recall", about="elephants")
-        assert "Always use tabs" in await said("session_start")
-        assert "Above all: the tests" in await said("remember_session", focus="the tests")
-        for name, given in (("recall", {}), ("recall", {"subject": "x"}), ("none", {})):
-            with pytest.raises(MCPError, match=r"about|no prompt"):
-                await client.get_prompt(name, given)
-
-    run(serving(workspace), work)
 
 
 # -- hostile input --------------------------------------------------------------------------------------------------
@@ -403,9 +332,6 @@ def test_a_fault_of_memfs_ends_the_call_and_no_more(
             result = await client.call_tool("memory_status", {})
             assert result.is_error
             assert "ada" not in words(result)
-            with pytest.raises(MCPError) as refused:
-                await client.read_resource("memory://status")
-            assert "ada" not in str(refused.value)
         assert "/home/ada/secret" in caplog.text
         assert not (await client.call_tool("memory_status", {})).is_error
 
@@ -541,7 +467,6 @@ def test_a_server_that_only_reads_changes_no_file(opened: Opened) -> None:
             await client.call_tool(tool.name, {name: value for name, value in given.items() if name in takes})
         with pytest.raises(MCPError):
             await client.call_tool("memory_delete", {"id": "hint"})
-        await client.get_prompt("session_start", {})
 
     run(serving(workspace, tools=ToolSet.chosen(read_only=True)), work)
     assert {path: path.read_bytes() for path in workspace.root.glob("ContextMemory/**/*") if path.is_file()} == before

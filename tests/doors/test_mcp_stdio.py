@@ -126,13 +126,13 @@ sys.addaudithook(note)
 
 
 def test_connecting_opens_no_file_of_the_workspace(root: Path, start: Any, tmp_path: Path) -> None:
-    """The process answers ``initialize`` and lists prompts before it opens settings, history or index (B5)."""
+    """The process answers ``initialize`` before it opens settings, history or index (B5)."""
     (tmp_path / "watching").mkdir()
     (tmp_path / "watching" / "sitecustomize.py").write_text(WATCHING)
     log = tmp_path / "opened"
     paths = os.pathsep.join(filter(None, (str(tmp_path / "watching"), os.environ.get("PYTHONPATH"))))
     server = start(env=os.environ | {"PYTHONPATH": paths, "WATCHED": str(root), "WATCHED_LOG": str(log)})
-    say(server, greeting(), request(1, "prompts/list"))
+    say(server, greeting(), request(1, "ping"))
     assert hear(server, 0, 1)[0]["result"]["serverInfo"]["name"] == "memfs"
     assert log.read_text() == ""
     say(server, call(2, "memory_status"))

@@ -1,4 +1,4 @@
-"""The tools and resources that a server offers; how a client sees each tool is written in ``tools.toml``."""
+"""The tools that a server offers; how a client sees each tool is written in ``tools.toml``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 from mcp_types import Tool, ToolAnnotations
 
@@ -17,77 +16,14 @@ from memfs.doors.mcp.answer import ToolResult, brief, one_line
 from memfs.doors.mcp.arguments import Argument, schema_of
 from memfs.doors.mcp.read_tools import fenced_item
 from memfs.doors.mcp.session import Desk
-from memfs.errors import ItemNotFound, MemfsError, SettingInvalid
-from memfs.model import Query
+from memfs.errors import MemfsError, SettingInvalid
 from memfs.model.kinds import nearest
 
 if TYPE_CHECKING:
     from memfs.facades.agent_tools import Caller
 
 
-ITEM = "memory://items/"
-TEMPLATE = ITEM + "{id}"
-STATUS = "memory://status"
-CONTEXT = "memory://context"
-PAGE = 50
-_LONGEST = 400
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceRow:
-    """One resource: its address, name, what it is, and the type of its text."""
-
-    uri: str
-    name: str
-    about: str
-    mime: str = "text/plain"
-
-
-FIXED = (
-    ResourceRow(uri=CONTEXT, name="context", about="What an agent is told at the start of this work"),
-    ResourceRow(uri=STATUS, name="status", about="How the memory stands", mime="application/json"),
-)
-
-
-def uri_of(item_id: str) -> str:
-    """The address of an item."""
-    return ITEM + item_id
-
-
-def page(desk: Desk, cursor: str) -> tuple[list[ResourceRow], str]:
-    """Some resources and where the next page begins; items where agents may ask for them.
-
-    Raises:
-        QueryInvalid: no page gave such a cursor.
-    """
-    first = [] if cursor else list(FIXED)
-    if not desk.memory.workspace.settings.memory.on_demand:
-        return first, ""
-    found = desk.memory.page(Query(), PAGE, cursor)
-    rows = [brief(item) for item in found.items]
-    items = [ResourceRow(uri=uri_of(row["id"]), name=row["id"], about=str(row.get("title", ""))) for row in rows]
-    return first + items, found.cursor
-
-
-def read(desk: Desk, caller: Caller, uri: str) -> tuple[str, str]:
-    """The type and the text of a resource.
-
-    Raises:
-        ItemNotFound, IdInvalid: there is none.
-        ContentError: the file behind it is invalid at present.
-    """
-    if len(uri) > _LONGEST:
-        raise ItemNotFound("no resource has so long an address")
-    if uri == STATUS:
-        return "application/json", json.dumps(read_tools.status(desk, caller, {}).data, ensure_ascii=False)
-    if uri == CONTEXT:
-        start, reminders = desk.memory.beginning()
-        return "text/plain", "\n\n".join(filter(None, (start.text, read_tools.reminded(reminders))))
-    if not uri.startswith(ITEM):
-        raise ItemNotFound(f"there is no resource {ascii(uri)[:100]}", hint=f"addresses begin with {ITEM}")
-    return "text/plain", read_tools.fenced_item(desk.memory.get(unquote(uri.removeprefix(ITEM))))
-
-
+_ITEM = "memory://items/"
 _LIMIT = 10
 
 
@@ -100,7 +36,7 @@ def search(desk: Desk, caller: Caller, given: Mapping[str, Any]) -> ToolResult:
             item = desk.memory.get(item_id)
         except MemfsError:  # taken away, or made invalid, since it was found
             continue
-        results.append({"id": item.id, "title": one_line(item.title or item.content, 100), "url": uri_of(item.id)})
+        results.append({"id": item.id, "title": one_line(item.title or item.content, 100), "url": _ITEM + item.id})
     return _as_json({"results": results})
 
 
@@ -110,7 +46,7 @@ def fetch(desk: Desk, _: Caller, given: Mapping[str, Any]) -> ToolResult:
     facts = {name: value for name, value in brief(item).items() if name in ("type", "when", "trust", "undecided")}
     title = one_line(item.title or item.content, 100)
     return _as_json(
-        {"id": item.id, "title": title, "text": fenced_item(item), "url": uri_of(item.id), "metadata": facts}
+        {"id": item.id, "title": title, "text": fenced_item(item), "url": _ITEM + item.id, "metadata": facts}
     )
 
 
