@@ -246,9 +246,10 @@ class _Look:
     def __init__(self, parts: Parts, before: datetime) -> None:
         self._repository = parts.repository
         self.survey = Survey(self._repository)
-        self.notes = self._notes()
+        out = self._repository.git.run("rev-list", "--glob=refs/notes/*", timeout=PATIENCE)
+        notes = out.decode("ascii", "replace").split()
         self._parsed = {name: parse_commit(data) for name, data in self.survey.contents(self.survey.of_kind("commit"))}
-        self._parents = {name: found.parents for name, found in self._parsed.items() if name not in self.notes}
+        self._parents = {name: found.parents for name, found in self._parsed.items() if name not in notes}
         self._times = {name: int(found.time.timestamp()) for name, found in self._parsed.items()}
         self._names = read_names(self._repository.layout)
         self.replaced: dict[str, str] = {}
@@ -298,11 +299,6 @@ class _Look:
             data = self._repository.object(name).data
             name = data.split(b"\n", 1)[0].removeprefix(b"object ").decode("ascii", "replace")
         return name
-
-    def _notes(self) -> set[str]:
-        out = self._repository.git.run("rev-list", "--glob=refs/notes/*", timeout=PATIENCE)
-        like = {commit for commit, (tree, _) in self.survey.commits.items() if tree in self.survey.notelike}
-        return like.union(out.decode("ascii", "replace").split())
 
     # -- export ---------------------------------------------------------------------------------------------------
     def export(self, target: Path) -> str:

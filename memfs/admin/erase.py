@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memfs.admin.erase_purge import EraseProof, Prover, holds, out_of_reach, purge
+from memfs.admin.erase_purge import EraseProof, Prover, out_of_reach, purge
 from memfs.admin.erase_target import EraseName, Target, TargetFinder, from_record, to_record
 from memfs.admin.history_rewrite import LOCK_WAIT, PATIENCE_AT_OPENING, HistoryRewrite
 from memfs.config_names import SETTINGS_FILE
@@ -30,8 +30,9 @@ from memfs.errors import (
 from memfs.fs import io
 from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.tree import Tree
+from memfs.git.index import IndexEntry, entries_of, staged_changes
 from memfs.git.rewrite import Rewritten, rewrite
-from memfs.git.rewrite_conditions import is_shared, refuse_damage, refuse_kind, refuse_state
+from memfs.git.rewrite_conditions import is_shared, refuse_busy, refuse_damage, refuse_kind
 from memfs.git.rewrite_survey import Survey
 from memfs.git.rewrite_text import Names, read_names
 from memfs.model import Problem
@@ -317,22 +318,30 @@ class Eraser:
             )
 
     def _refuse_state(self, target: Target) -> None:
-        waiting = {
-            self._repository.full(change.path)
-            for operation in self._parts.journal.operations()
-            for change in operation.changes
-            if not holds(change, self._parts, target)
-        }
-        refuse_state(self._repository, waiting, lambda path: target.means(path) and self._may_go(path, target))
+        """Refuse while git is at work, or where a change that a person has not committed would be lost."""
+        refuse_busy(self._repository)
+        staged = staged_changes(self._repository.git, self._repository.head_commit())
+        entries = entries_of(self._repository.git)
+        edited = [os.fsdecode(one.path) for one in entries if self._is_edited(one, one.path in staged, target)]
+        if edited:
+            raise EraseRefused(
+                f"changes are not committed: {', '.join(edited)}",
+                path=edited[0],
+                hint="commit them, or 'git restore --staged --worktree' what is not to stay",
+            )
 
-    def _may_go(self, path: bytes, target: Target) -> bool:
-        """Whether nothing is at a path, or a version that is known: a person's edit of it is not."""
-        try:
-            return object_id("blob", io.read_file(self._repository.work_tree / os.fsdecode(path))) in target.blobs
-        except FileNotFoundError:
+    def _is_edited(self, entry: IndexEntry, staged: bool, target: Target) -> bool:
+        """Whether a person's change of what goes is no version that is known, or a version lies staged elsewhere."""
+        meant = target.means(entry.path)
+        if staged and meant != (entry.blob in target.blobs):
             return True
-        except MemfsError:
+        try:
+            data = io.read_file(self._repository.work_tree / os.fsdecode(entry.path)) if meant else b""
+        except FileNotFoundError:
             return False
+        except MemfsError:
+            return True
+        return meant and object_id("blob", data) not in {entry.blob, *target.blobs}
 
     def _refuse_secondary(self) -> None:
         """Refuse where the secondary location may hold the item and cannot be looked into."""

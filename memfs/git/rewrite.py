@@ -1,4 +1,4 @@
-"""Rewrites history without some blobs or commits: every tree, commit, tag and note above them.
+"""Rewrites history without some blobs or commits: every tree, commit and tag above them.
 
 New objects are made through a function of the caller's; nothing is removed and no ref moves.
 """
@@ -12,21 +12,19 @@ from types import MappingProxyType
 
 from memfs.errors import HistoryUnavailable
 from memfs.git.ancestry import cut_off
-from memfs.git.objects import EMPTY_TREE, FOLDER, Objects, TreeEntry, add, encode_tree
-from memfs.git.refs import HEX, NULL
+from memfs.git.objects import EMPTY_TREE, Objects, add, encode_tree
+from memfs.git.refs import NULL
 from memfs.git.repository import Repository
-from memfs.git.rewrite_survey import PATIENCE, Survey
+from memfs.git.rewrite_survey import Survey
 from memfs.git.rewrite_text import (
     Traces,
     edit_commit,
     edit_tag,
     edit_tree,
-    entries,
     headers,
     is_signed,
     named_in_commit,
 )
-from memfs.git.tree import build
 
 Make = Callable[[str, bytes], str]
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -94,14 +92,11 @@ class _Rewriter:
     def run(self) -> Rewritten:
         self.gone |= self.blobs
         self._trees()
-        notes = self._notes_commits()
         touching = self._touching()
         parents = {commit: above for commit, (_, above) in self.survey.commits.items()}
-        order = [commit for commit in oldest_first(parents, parents) if commit not in self.gone]
-        for commit in order:
-            if commit not in notes:
+        for commit in oldest_first(parents, parents):
+            if commit not in self.gone:
                 self._commit(commit, commit in touching)
-        self._note_commits([commit for commit in order if commit in notes])
         self._tags()
         self.gone -= self.made
         return Rewritten(mapped=self.mapped, gone=frozenset(self.gone), commits=self.commits, unsigned=self.unsigned)
@@ -163,66 +158,6 @@ class _Rewriter:
 
     def _raw(self, name: str) -> bytes:
         return self.repository.object(name).data
-
-    # -- notes ----------------------------------------------------------------------------------------------------
-    def _notes_commits(self) -> set[str]:
-        out = self.repository.git.run("rev-list", "--glob=refs/notes/*", timeout=PATIENCE)
-        like = {commit for commit, (tree, _) in self.survey.commits.items() if tree in self.survey.notelike}
-        return like.union(out.decode("ascii", "replace").split())
-
-    def _note_commits(self, commits: list[str]) -> None:
-        """Notes are named by what they are about: they follow it to its new name."""
-        blobs: dict[str, str] = {}
-        for commit in commits:
-            tree = self.survey.commits[commit][0]
-            if tree in self.survey.inner:
-                self._note_tree(tree, blobs)
-            self._commit(commit, touching=False)
-        holding = self.survey.holding(blobs)
-        still = {found for tree, held in holding.items() if tree not in self.gone for found in held}
-        self.gone.update(set(blobs) - still)
-        self.mapped.update({old: new for old, new in blobs.items() if old not in still})
-
-    def _note_tree(self, tree: str, blobs: dict[str, str]) -> None:
-        rows = list(self._flat(tree, b""))
-        kept = [(path, mode, found) for path, mode, found in rows if found not in self.blobs]
-        new = [(self._about(path), mode, self._note(found, blobs)) for path, mode, found in kept]
-        if new != rows:
-            objects: Objects = {}
-            self.mapped[tree] = build({path: TreeEntry(mode.decode(), found) for path, mode, found in new}, objects)
-            for made in objects.values():
-                self._make(made.kind, made.data)
-            self.gone.update(self._folders(tree))
-
-    def _folders(self, tree: str) -> Iterator[str]:
-        yield tree
-        for inner in self.survey.inner.get(tree, ()):
-            yield from self._folders(inner)
-
-    def _flat(self, tree: str, above: bytes) -> Iterator[tuple[bytes, bytes, str]]:
-        for mode, name, binary in entries(self._raw(tree)):
-            if mode == FOLDER.encode() and binary.hex() in self.survey.inner:
-                yield from self._flat(binary.hex(), above + name + b"/")
-            else:
-                yield above + name, mode, binary.hex()
-
-    def _note(self, blob: str, blobs: dict[str, str]) -> str:
-        if blob in blobs:
-            return blobs[blob]
-        facts = self.survey.facts.get(blob)
-        if facts is None or facts.kind != "blob":
-            return blob
-        data = self._raw(blob)
-        plain = self.traces.redact(data)
-        if plain == data:
-            return blob
-        blobs[blob] = self._make("blob", plain)
-        return blobs[blob]
-
-    def _about(self, path: bytes) -> bytes:
-        name = path.replace(b"/", b"").decode("ascii", "replace")
-        new = self.mapped.get(name, NULL) if HEX.fullmatch(name) else NULL
-        return path if new == NULL else new.encode()
 
     # -- tags -----------------------------------------------------------------------------------------------------
     def _tags(self) -> None:

@@ -6,10 +6,9 @@ Each refusal names its reason and the way out. Only looks; nothing is changed.
 from __future__ import annotations
 
 import os
-import re
 import time
 import tomllib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -20,20 +19,15 @@ from memfs.fs import io
 from memfs.git.busy import running_git, situation
 from memfs.git.commit_object import SOURCE, parse_commit
 from memfs.git.config import read_config
-from memfs.git.index import staged_changes
-from memfs.git.objects import FILE
 from memfs.git.refs import BranchEntry, read_list
 from memfs.git.repository import Repository
 from memfs.git.rewrite_survey import PATIENCE
 from memfs.git.rewrite_swap import fsck
-from memfs.git.transaction import index_of
-from memfs.model.item import object_id
 
 CUT = "cut"
 """The source of a commit that stands for the history before it."""
 _PATIENCE = 5.0
 _PAUSE = 0.05
-_LARGEST = 1 << 31
 # What only reads, or lasts as long as an editor is open, is in nobody's way.
 _HARMLESS = frozenset(
     {"blame", "cat-file", "check-ignore", "config", "credential-cache--daemon", "describe", "diff", "for-each-ref"}
@@ -44,13 +38,6 @@ _OF_OURS = frozenset(
     {"commit-graph", "fetch", "index-pack", "pack-objects", "push", "repack", "unpack-objects", "update-index"}
     | {"update-ref"}
 )
-_ROW = re.compile(
-    rb"(.) (\d{6}) ([0-9a-f]{40}) (\d)\t([^\0]+)\0"
-    rb"  ctime: (\d+):(\d+)\n  mtime: (\d+):(\d+)\n  dev: \d+\tino: (\d+)\n"
-    rb"  uid: \d+\tgid: \d+\n  size: (\d+)\t[^\n]*\n"
-)
-_NANO = 10**9
-_SHOWN = 3
 
 
 def refuse_kind(repository: Repository) -> None:
@@ -61,29 +48,6 @@ def refuse_kind(repository: Repository) -> None:
     """
     for check in _KINDS:
         check(repository)
-
-
-def refuse_state(repository: Repository, waiting: Collection[bytes], target: Callable[[bytes], bool]) -> None:
-    """Refuse while a person is at work, or has changes that are not committed.
-
-    Args:
-        waiting: paths that memfs itself has written and not committed yet.
-        target: whether a path is one that is about to go.
-
-    Raises:
-        EraseRefused: with the way out.
-    """
-    refuse_busy(repository)
-    head = repository.head()
-    staged = [path for path in _staged(repository, head.commit) if path not in waiting and not target(path)]
-    if staged:
-        raise EraseRefused(f"changes are staged: {_named(staged)}", hint="commit them, or 'git restore --staged' them")
-    dirty = [path for path in changed_files(repository) if path not in waiting and not target(path)]
-    if dirty:
-        raise EraseRefused(
-            f"files are changed and not committed: {_named(dirty)}",
-            hint="commit them, 'git stash' or 'git restore' them",
-        )
 
 
 def refuse_damage(repository: Repository) -> bool:
@@ -103,54 +67,6 @@ def refuse_damage(repository: Repository) -> bool:
             ) from error
         return False
     return True
-
-
-def changed_files(repository: Repository) -> Iterator[bytes]:
-    """Tracked files whose content or mode is not what the person's index says. No filter of the repository's runs."""
-    out = repository.git.run("ls-files", "-t", "-s", "-z", "--debug")
-    stamp = _mtime(index_of(repository.git_dir))
-    for row in _ROW.finditer(out):
-        tag, mode, blob, _, path, *facts = row.groups()
-        if tag in (b"S", b"s") or mode in (b"160000",):
-            continue
-        numbers = [int(text) for text in facts]
-        place = repository.work_tree / os.fsdecode(path)
-        if not _vouched(place, numbers, stamp) and not _same(place, mode.decode(), blob.decode()):
-            yield path
-
-
-def _vouched(place: Path, facts: list[int], index: int) -> bool:
-    """Whether the file is the one git looked at, and was not changed in the moment of that look."""
-    try:
-        found = os.lstat(place)
-    except OSError:
-        return False
-    changed, modified = facts[0] * _NANO + facts[1], facts[2] * _NANO + facts[3]
-    known = (modified, changed, facts[4] & 0xFFFFFFFF, facts[5] & 0xFFFFFFFF)
-    now = (found.st_mtime_ns, found.st_ctime_ns, found.st_ino & 0xFFFFFFFF, found.st_size & 0xFFFFFFFF)
-    return known == now and modified < index
-
-
-def _same(place: Path, mode: str, blob: str) -> bool:
-    try:
-        if mode == "120000":
-            return object_id("blob", os.fsencode(os.readlink(place))) == blob
-        data = io.read_file(place, _LARGEST)
-        executable = bool(os.lstat(place).st_mode & 0o100)
-    except (OSError, MemfsError):
-        return False
-    return object_id("blob", data) == blob and executable == (mode != FILE)
-
-
-def _mtime(path: Path) -> int:
-    try:
-        return os.stat(path).st_mtime_ns
-    except FileNotFoundError:
-        return 0
-
-
-def _staged(repository: Repository, commit: str | None) -> list[bytes]:
-    return list(staged_changes(repository.git, commit))
 
 
 def refuse_busy(repository: Repository) -> None:
@@ -268,11 +184,6 @@ def _no_submodule(repository: Repository) -> None:
 
 
 _KINDS = (_no_other_trees, _no_foreign_objects, _whole, _not_replaced, _plain_index, _no_submodule)
-
-
-def _named(paths: list[bytes]) -> str:
-    shown = ", ".join(ascii(path)[2:-1] for path in paths[:_SHOWN])
-    return shown + (f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else "")
 
 
 def is_shared(repository: Repository) -> bool:

@@ -5,7 +5,6 @@ Finds what any commit has at given paths, and which trees hold given blobs. Chan
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,7 +18,6 @@ PATIENCE = 3600.0
 _CHUNK_BYTES = 32 << 20
 _CHUNK_COUNT = 20_000
 _FOLDERS = (b"40000", b"040000")
-_NOTELIKE = re.compile(rb"(?:\d+ (?:[0-9a-f]{2}|[0-9a-f]{38}|[0-9a-f]{40})\0.{20})++\Z", re.DOTALL)
 
 Means = Callable[[bytes], bool]
 
@@ -52,7 +50,6 @@ class Survey:
         facts: kind and size by id.
         commits: tree and parents by commit.
         inner: for each tree, the trees in it.
-        notelike: the trees whose names are all ids or parts of ids, as in the trees of notes.
     """
 
     def __init__(self, repository: Repository) -> None:
@@ -61,11 +58,8 @@ class Survey:
         self.facts = inventory(repository.git)
         self.commits = {name: named_in_commit(data) for name, data in self.contents(self.of_kind("commit"))}
         self.inner: dict[str, tuple[str, ...]] = {}
-        self.notelike: set[str] = set()
         for name, data in self.contents(self.of_kind("tree")):
             self.inner[name] = tuple(found for _, found in folders(data))
-            if _NOTELIKE.match(data):
-                self.notelike.add(name)
         self._holding: dict[frozenset[str], dict[str, set[str]]] = {}
 
     def of_kind(self, kind: str) -> list[str]:

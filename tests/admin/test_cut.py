@@ -163,6 +163,7 @@ def test_what_nobody_named_or_committed_is_kept(opened: Opened, git: Git, tmp_pa
     lost = git(root, "rev-parse", "HEAD").strip()
     write(root, git, 2086, "amended", "this took its place", "--amend")
     git(root, "notes", "add", "-m", "read this", "HEAD")
+    about = git(root, "rev-parse", "HEAD").strip()
     (root / FOLDER / "gate.yaml").write_text("content: stashed away\n")
     git(root, "stash", "-q")
     gate = root / FOLDER / "gate.yaml"
@@ -171,7 +172,7 @@ def test_what_nobody_named_or_committed_is_kept(opened: Opened, git: Git, tmp_pa
     workspace.cutter.cut(moment(2083), tmp_path / "old.bundle")
     git(root, "fsck", "--full", "--strict")
     assert "marten-2081" in git(root, "show", f":{FOLDER}/gate.yaml")
-    assert "read this" in git(root, "notes", "show", "HEAD")
+    assert "read this" in git(root, "notes", "show", about)
     assert b"this was amended away" in objects(root)
     assert "amended" in git(root, "reflog")
     assert lost not in git(root, "reflog", "--no-abbrev")

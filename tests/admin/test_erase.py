@@ -237,8 +237,8 @@ def test_a_name_that_never_was_is_not_found(opened: Opened, git: Git) -> None:
     assert not (workspace.repository.state / "erase").exists()
 
 
-def test_a_former_name_of_the_same_bytes_goes_with_its_other_versions(opened: Opened, git: Git) -> None:
-    """A person renamed the item's file: what it was under the old name is the same item."""
+def test_a_former_name_is_named_and_its_other_versions_are_erased_by_it(opened: Opened, git: Git) -> None:
+    """A person renamed the item's file: the plan names the path it had, whose own versions are another name's."""
     workspace = opened()
     put(workspace, text=SECRET.replace("7781", "7700"))
     item = put(workspace)
@@ -247,8 +247,34 @@ def test_a_former_name_of_the_same_bytes_goes_with_its_other_versions(opened: Op
     git(workspace.root, "commit", "-qm", "Rename")
     workspace.store.refresh()
     done = workspace.eraser.erase("door")
-    assert set(done.plan.paths) == {item.path, renamed}
+    assert (done.plan.paths, done.plan.copies) == ((renamed,), (item.path,))
+    assert not in_objects(workspace.root, "marten-7781")
+    workspace.eraser.erase("gate")
     assert not in_objects(workspace.root, "marten")
+
+
+def test_a_note_that_quotes_it_stays_and_is_named(opened: Opened, git: Git) -> None:
+    """Notes are a person's own, under the ids of the commits they were written about."""
+    workspace = opened()
+    put(workspace)
+    git(workspace.root, "notes", "add", "-m", f"He said: {SECRET}", "HEAD")
+    about = git(workspace.root, "rev-parse", "HEAD").strip()
+    assert workspace.eraser.plan("gate").quotes == (f"git note on {about}",)
+    assert workspace.eraser.erase("gate").proof.quotes == (f"git note on {about}",)
+
+
+def test_changes_of_other_files_stay_as_they_are(opened: Opened, git: Git) -> None:
+    """What a person has staged or edited elsewhere is neither committed nor lost."""
+    workspace = opened()
+    put(workspace)
+    notes = workspace.root / "notes.txt"
+    notes.write_text("staged\n")
+    git(workspace.root, "add", "notes.txt")
+    notes.write_text("edited\n")
+    workspace.eraser.erase("gate")
+    assert git(workspace.root, "status", "--porcelain") == "AM notes.txt\n"
+    assert git(workspace.root, "show", ":notes.txt") == "staged\n"
+    assert notes.read_text() == "edited\n"
 
 
 def test_messages_lose_a_short_name_only_where_they_are_about_the_item(opened: Opened, git: Git) -> None:
@@ -301,12 +327,8 @@ def test_a_workspace_below_the_top_is_shared(opened: Opened, git: Git, tmp_path:
     assert git(root, "status", "--porcelain") == ""
 
 
-def edited(root: Path, git: Git) -> None:
-    (root / "notes.txt").write_text("changed\n")
-
-
-def staged(root: Path, git: Git) -> None:
-    (root / "notes.txt").write_text("staged\n")
+def staged_copy(root: Path, git: Git) -> None:
+    (root / "notes.txt").write_text(SECRET)
     git(root, "add", "notes.txt")
 
 
@@ -362,8 +384,7 @@ def locked(root: Path, git: Git) -> None:
 @pytest.mark.parametrize(
     ("disturb", "reason"),
     [
-        (edited, "notes.txt"),
-        (staged, "notes.txt"),
+        (staged_copy, "notes.txt"),
         (edited_item, "gate.yaml"),
         (merging, "merge"),
         (detached, "detached"),

@@ -167,7 +167,7 @@ def _by_hand(nasty: Nasty) -> None:
         nasty.write("src/main.c", "int main(void) { return 2; }\n")
         git("stash", "-q")
     git("stash", "drop", "-q")
-    git("notes", "add", "-m", f"Seen: {SECOND}", "HEAD")
+    git("notes", "add", "-m", "Seen", "HEAD")
     git("notes", "add", "-m", "Nothing of it", "v1^{commit}")
     git("hash-object", "-w", "--stdin", data=item.read_bytes().replace(THIRD.encode(), LOOSE.encode()))
     _signed(nasty)

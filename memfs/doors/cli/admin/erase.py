@@ -103,7 +103,8 @@ def _done_text(done: EraseResult) -> Iterator[str | Note]:
 def erase(ctx: click.Context, id: str, dry_run: bool, yes: bool, rewrite_shared_history: bool) -> Erasure:
     """Erase an item for good: from the files, from every commit that ever held it, and from memfs's own stores.
 
-    This rewrites history: commits since the item's first one get new ids and lose their signatures. There is no undo.
+    This rewrites history: commits since the item's first one get new ids and lose their signatures, and git's notes
+    stay under the old ids. There is no undo.
     Exit code 1 when a trace is left that memfs could not remove, or a dry run says that it would be refused now.
     """
     with opened(ctx) as workspace:
