@@ -7,6 +7,7 @@ read.
 from __future__ import annotations
 
 import json
+import secrets
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -391,6 +392,30 @@ class StateIndex:
             sql = f"SELECT {tables.COLUMNS} FROM documents d WHERE d.id IN ({marks(part)})"  # noqa: S608
             found += self._base.ask(lambda base, s=sql, p=part: [tables.row_of(row) for row in base.execute(s, p)])  # type: ignore[misc]
         return found
+
+    # -- what iterations come to --------------------------------------------------------------------------------------
+    def entries(self, aggregate: str) -> dict[int, dict[str, Any]]:
+        """What was kept for an aggregate, by iteration; nothing of one of which a document changed since."""
+        sql = "SELECT iteration, entry FROM entries WHERE aggregate = ? AND entry != ''"
+        found = self._base.ask(lambda base: base.execute(sql, (aggregate,)).fetchall())
+        return {number: json.loads(entry) for number, entry in found}
+
+    def begin_entry(self, aggregate: str, iteration: int) -> int:
+        """Begin an entry, before its documents are looked up; the number to keep it under."""
+        maker = secrets.randbits(62)
+        row = (iteration, aggregate, maker, "")
+        self._base.change(lambda base: base.execute("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?)", row).rowcount)
+        return maker
+
+    def keep_entry(self, aggregate: str, iteration: int, maker: int, entry: Mapping[str, Any]) -> None:
+        """Keep an entry, unless a document of its iteration changed since it was begun."""
+        sql = "UPDATE entries SET entry = ? WHERE iteration = ? AND aggregate = ? AND maker = ?"
+        values = (json.dumps(entry), iteration, aggregate, maker)
+        self._base.change(lambda base: base.execute(sql, values).rowcount)
+
+    def forget_entries(self) -> None:
+        """Drop all entries."""
+        self._base.change(lambda base: base.execute("DELETE FROM entries").rowcount)
 
     # -- words --------------------------------------------------------------------------------------------------------
     def without_words(self, most: int) -> list[StateRow]:

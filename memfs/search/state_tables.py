@@ -48,6 +48,8 @@ CREATE TABLE IF NOT EXISTS measures (name TEXT NOT NULL, agent TEXT NOT NULL, mo
 CREATE INDEX IF NOT EXISTS measures_of ON measures (id);
 CREATE INDEX IF NOT EXISTS measures_in ON measures (iteration, name, agent);
 CREATE INDEX IF NOT EXISTS measures_near ON measures (name, agent, value, moment) WHERE kind = 'state_update';
+CREATE TABLE IF NOT EXISTS entries (iteration INTEGER NOT NULL, aggregate TEXT NOT NULL, maker INTEGER NOT NULL,
+  entry TEXT NOT NULL, PRIMARY KEY (iteration, aggregate)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS folders (path TEXT PRIMARY KEY, mtime INTEGER NOT NULL, ctime INTEGER NOT NULL,
   inode INTEGER NOT NULL, checked INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -113,16 +115,26 @@ def put(base: sqlite3.Connection, row: StateRow) -> None:
         if before.sha256 == row.sha256 and before.facts == facts:
             return
         clear_beside(base, key)
+    forget_entries(base, facts)
     base.executemany("INSERT OR IGNORE INTO names VALUES (?, ?, ?, ?, ?, ?)", list(_names(facts, moment, key)))
     base.executemany("INSERT OR IGNORE INTO measures VALUES (?, ?, ?, ?, ?, ?, ?)", list(_measures(facts, moment, key)))
 
 
 def take(base: sqlite3.Connection, path: str) -> None:
     """Drop a document."""
-    old = base.execute("SELECT id FROM documents WHERE path = ?", (path,)).fetchone()
+    old = base.execute("SELECT id, facts FROM documents WHERE path = ?", (path,)).fetchone()
     if old is not None:
         clear_beside(base, old[0])
+        forget_entries(base, StateFacts.from_dict(json.loads(old[1])))
         base.execute("DELETE FROM documents WHERE id = ?", (old[0],))
+
+
+def forget_entries(base: sqlite3.Connection, facts: StateFacts) -> None:
+    """Drop what was summed up of a document's iteration, and of those whose hypotheses are measured against it."""
+    base.execute("DELETE FROM entries WHERE iteration = ?", (facts.iteration,))
+    if facts.kind == "hypothesis":
+        children = "SELECT iteration FROM names WHERE role = 'parent' AND name = ?"
+        base.execute(f"DELETE FROM entries WHERE iteration IN ({children})", (storable(facts.name),))  # noqa: S608
 
 
 def clear_beside(base: sqlite3.Connection, key: int) -> None:
@@ -207,7 +219,7 @@ def storable(text: str) -> str:
 
 
 FILE = "states.sqlite"
-VERSION = 5
+VERSION = 6
 _BESIDE = ("-wal", "-shm", "-journal")
 _WAIT_SECONDS = 10.0
 _MEMORY = ":memory:"

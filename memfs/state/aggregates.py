@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from memfs.errors import ContentError, CorruptRecord, ItemNotFound
@@ -17,9 +17,7 @@ from memfs.model.kinds import nearest
 from memfs.model.state_facts import StateFacts
 from memfs.model.state_paths import AGGREGATE_NAMES, aggregate_path
 from memfs.model.state_query import StateQuery, StateRow
-from memfs.search.state_tables import storable
 from memfs.state import metrics
-from memfs.state.concurrent_documents import settled
 from memfs.state.metrics import Load, as_number, combined, mapping, short, summary
 from memfs.state.trends import patterns_of, trends_of_entries
 from memfs.store.state_files import DocumentChange
@@ -29,102 +27,13 @@ if TYPE_CHECKING:
     from memfs.store.state_files import StateFiles
 
 
-def inputs_name(documents: Iterable[tuple[str, str]], ratings: Mapping[str, float]) -> str:
-    """The name of documents, by path and digest in the order of their paths, and of ratings they are judged by."""
-    lines = [f"{path}\0{sha256}" for path, sha256 in documents]
-    lines += [f"{name}\0{rating!r}" for name, rating in sorted((storable(key), one) for key, one in ratings.items())]
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
-
-
 Entry = Mapping[str, Any]
 Fold = Callable[[Entry, int, Entry], dict[str, Any]]
 """The sum so far ({} at first), the number and entry of the next iteration; the new sum."""
 
 ROOM = 16_000
 """So many keys and values at most stand in the entries together: a file of some 200 kB."""
-VERSION = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """The entries of an aggregate by iteration, and the sum of those up to ``until``.
-
-    Attributes:
-        entries: each with its ``source``, which names what it was made from.
-        earlier: the sum of the iterations up to ``until``, of which there are ``count``; ``size`` is that of the last
-            one's entry, ``source`` is made from theirs.
-    """
-
-    entries: Mapping[int, Entry] = field(default_factory=dict)
-    earlier: Entry = field(default_factory=dict)
-    until: int = -1
-    count: int = 0
-    size: int = 0
-    source: str = ""
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Series | None:
-        """The series that a file holds; None where it is none of this version's."""
-        folded, entries = values.get("earlier", {}), values.get("iterations")
-        if values.get("version") != VERSION or not isinstance(entries, dict) or not isinstance(folded, dict):
-            return None
-        if not all(number.isdecimal() and isinstance(entry, dict) for number, entry in entries.items()):
-            return None
-        header = {name: folded.get(name) for name in ("until", "count", "size")}
-        if folded and not all(isinstance(value, int) for value in header.values()):
-            return None
-        if folded and not (isinstance(folded.get("sum"), dict) and isinstance(folded.get("source"), str)):
-            return None
-        by_number = {int(number): entry for number, entry in entries.items()}
-        if not folded:
-            return cls(by_number)
-        return cls(by_number, folded["sum"], folded["until"], folded["count"], folded["size"], folded["source"])
-
-    def to_dict(self) -> dict[str, Any]:
-        """As the file has it, without what is worked out from the entries."""
-        made: dict[str, Any] = {}
-        if self.count:
-            header = {"until": self.until, "count": self.count, "size": self.size, "source": self.source}
-            made["earlier"] = {**header, "sum": dict(self.earlier)}
-        made["iterations"] = {str(number): dict(self.entries[number]) for number in sorted(self.entries)}
-        return made
-
-    def put(self, entries: Mapping[int, Entry], fold: Fold) -> Series | None:
-        """The series with these entries, trimmed to the room; None where it must be rebuilt to be exact.
-
-        That is so where one of them lies in the sum, or where there is room again for the newest that does.
-        """
-        if any(number <= self.until for number in entries):
-            return None
-        series = Series(
-            {**self.entries, **entries}, self.earlier, self.until, self.count, self.size, self.source
-        ).trimmed(fold)
-        used = sum(size_of(entry) for entry in series.entries.values())
-        return None if series.count and used + series.size <= ROOM and series.until == self.until else series
-
-    def trimmed(self, fold: Fold) -> Series:
-        """With the oldest entries in the sum, as many as there is no room for; the newest always stays."""
-        numbers = sorted(self.entries)
-        used, kept = 0, 0
-        for number in reversed(numbers):
-            used += size_of(self.entries[number])
-            if kept and used > ROOM:
-                break
-            kept += 1
-        earlier, until, count, size, source = self.earlier, self.until, self.count, self.size, self.source
-        for number in numbers[: len(numbers) - kept]:
-            entry = self.entries[number]
-            earlier, until, count, size = fold(earlier, number, entry), number, count + 1, size_of(entry)
-            source = chained(source, number, entry)
-        left = {number: self.entries[number] for number in numbers[len(numbers) - kept :]}
-        return Series(left, earlier, until, count, size, source)
-
-    def summed(self, fold: Fold) -> Entry:
-        """The sum of all iterations."""
-        total = self.earlier
-        for number in sorted(self.entries):
-            total = fold(total, number, self.entries[number])
-        return total
+VERSION = 2
 
 
 def size_of(value: Any) -> int:
@@ -134,11 +43,6 @@ def size_of(value: Any) -> int:
     if isinstance(value, list | tuple):
         return 2 + sum(1 + size_of(inner) for inner in value)
     return 0
-
-
-def chained(source: str, number: int, entry: Entry) -> str:
-    """The source of a sum after the next iteration."""
-    return hashlib.sha256(f"{source}\0{number}\0{entry.get('source', '')}".encode()).hexdigest()[:16]
 
 
 KINDS = ("agent_output", "hypothesis", "meta_review", "system_state", "tournament_result")
@@ -226,7 +130,7 @@ def fold_agents(total: Entry, iteration: int, entry: Entry) -> dict[str, Any]:
 
 
 def fitting(agents: Mapping[str, Any]) -> dict[str, Any]:
-    """The entry of an iteration with as many agents as there is room for, the busiest first, and how many are not."""
+    """The agents that a file has room for, the busiest first, and how many are left out."""
     kept: list[str] = []
     room = _MOST_IN_ENTRY
     for name in sorted(agents, key=lambda name: (-agents[name]["outputs"], name)):
@@ -275,9 +179,6 @@ def fold_progress(total: Entry, iteration: int, entry: Entry) -> dict[str, Any]:
 
 
 _SOURCE = "aggregates"
-_PATIENCE = 2.0
-_BATCH = 50
-_HELD = 200
 _NAMES_AT_ONCE = 500
 _UNREADABLE = (ContentError, FileNotFoundError, CorruptRecord)
 
@@ -289,39 +190,35 @@ class _Sort:
     name: str
     kinds: tuple[str, ...]
     fold: Fold
-    entry: Callable[[Sequence[StateRow], metrics.Load, Mapping[str, float]], dict[str, Any]]
+    entry: Callable[[Sequence[StateRow], _Documents], dict[str, Any]]
 
 
-def _agents(rows: Sequence[StateRow], load: metrics.Load, elsewhere: Mapping[str, float]) -> dict[str, Any]:
-    return fitting(metrics.digest(rows, load, elsewhere))
+def _agents(rows: Sequence[StateRow], documents: _Documents) -> dict[str, Any]:
+    return {"agents": metrics.digest(rows, documents.load, documents.rated_before(rows))}
 
 
-def _patterns(rows: Sequence[StateRow], load: metrics.Load, _: Mapping[str, float]) -> dict[str, Any]:
+def _patterns(rows: Sequence[StateRow], documents: _Documents) -> dict[str, Any]:
     if not rows:
         return {}
-    named = [one for row in rows for one in patterns_of(load(row))]
+    named = [one for row in rows for one in patterns_of(documents.load(row))]
     return {"reviewed": True, "patterns": {one.key: {"name": one.name, "count": one.count} for one in named}}
 
 
-def _progress(rows: Sequence[StateRow], load: metrics.Load, _: Mapping[str, float]) -> dict[str, Any]:
-    return progress(rows, load)
+def _progress(rows: Sequence[StateRow], documents: _Documents) -> dict[str, Any]:
+    return progress(rows, documents.load)
 
-
-_Make = Callable[[Series | None, _Sort, "_Lookup"], Series]
-"""Makes a series out of the one on disk, if that can be used, and what is known of the documents."""
 
 _EFFECTIVENESS = _Sort("effectiveness_metrics", metrics.KINDS, fold_agents, _agents)
-_SORTS = (
-    _EFFECTIVENESS,
-    _Sort("pattern_history", ("meta_review",), fold_patterns, _patterns),
-    _Sort("research_progress", KINDS, fold_progress, _progress),
-)
+_PATTERNS = _Sort("pattern_history", ("meta_review",), fold_patterns, _patterns)
+_SORTS = (_EFFECTIVENESS, _PATTERNS, _Sort("research_progress", KINDS, fold_progress, _progress))
 _REVIEWED = tuple(sort for sort in _SORTS if "meta_review" in sort.kinds)
-_KINDS = tuple(sorted({kind for sort in _SORTS for kind in sort.kinds}))
 
 
 class Aggregates:
-    """The aggregates of one workspace. May be used from several threads."""
+    """The aggregates of one workspace. May be used from several threads.
+
+    The index of states keeps an iteration's entries until one of the documents that they come from changes.
+    """
 
     def __init__(self, files: StateFiles, reader: StateReader) -> None:
         self._files = files
@@ -343,233 +240,135 @@ class Aggregates:
             hint = "run 'memfs state aggregates --rebuild'"
             raise ItemNotFound("the aggregate was never made", path=aggregate_path(name), hint=hint) from None
 
-    def update(self, iteration: int | None = None) -> list[str]:
-        """Bring the aggregates up to date.
-
-        Args:
-            iteration: which one changed; None looks at all of them, at the cost of a look at what is known of each
-                document. One that is open, or that no aggregate has yet, is looked at in any case.
-
-        Returns:
-            The paths whose bytes changed.
+    def update(self) -> list[str]:
+        """Bring the aggregates up to date; returns the paths whose bytes changed.
 
         Raises:
             StorageIO, Conflict: nothing was changed.
         """
-        return self._store(lambda series, sort, looked: self._brought(series, sort, looked, iteration), _SORTS)
+        return self._store(_SORTS)
 
     def rebuild(self) -> list[str]:
         """Rebuild the aggregates from the documents alone, after a look at every file; as ``update``."""
         self._reader.looking.everything()
-        return self._store(lambda _, sort, looked: self._made(sort, looked), _SORTS)
+        self._reader.index.forget_entries()
+        return self._store(_SORTS)
 
     def react(self, occasion: str, facts: Mapping[str, Any]) -> None:
         """Bring up to date: all when an iteration was closed, what a review says when one was stored."""
         self._reader.parts.require_open()
         if occasion == "iteration_closed":
-            self.update(facts["iteration"])
+            self.update()
         elif occasion == "state_stored" and facts.get("kind") == "meta_review":
-            number = facts["iteration"]
-            self._store(lambda series, sort, looked: self._brought(series, sort, looked, number), _REVIEWED)
+            self._store(_REVIEWED)
 
     def behind(self) -> list[int]:
         """The iterations whose documents say something else by now than an aggregate does."""
-        looked = _Lookup(self._reader)
-        found: set[int] = set()
+        found: set[str] = set()
+        numbers = self._numbers()
         for sort in _SORTS:
-            series = self._kept(sort)[0] or Series()
-            numbers = [number for number in looked.numbers if number > series.until]
-            found.update(number for number in numbers if not self._is_current(series, sort, looked, number))
-        return sorted(found)
+            present = self._document(sort, numbers)["iterations"]
+            shown = mapping(self._kept(sort)[0].get("iterations"))
+            found.update(number for number, entry in present.items() if shown.get(number) != entry)
+        return sorted(map(int, found))
 
     def agents(self, iterations: Iterable[int]) -> dict[int, dict[str, Any]]:
-        """What each agent did in these iterations, as the documents say it now, by ``measures.key_of`` its name."""
-        looked = _Lookup(self._reader)
-        series = self._kept(_EFFECTIVENESS)[0] or Series()
-        wanted = [number for number in iterations if number in looked.statuses]
-        looked.prepare(wanted)
-        found = {}
-        for number in wanted:
-            entry = series.entries.get(number, {})
-            current = self._is_current(series, _EFFECTIVENESS, looked, number) and "left_out" not in entry
-            found[number] = dict(mapping(entry.get("agents"))) if current else self._lived(looked, number)
-        return found
+        """What each agent did in these iterations, as the documents say it now, by ``metrics.key_of`` its name."""
+        there = self._numbers()
+        entries = self._entries(_EFFECTIVENESS, [number for number in iterations if number in there])
+        return {number: entry["agents"] for number, entry in entries.items()}
 
-    # -- one entry ------------------------------------------------------------------------------------------------
-    def _lived(self, looked: _Lookup, number: int) -> dict[str, Any]:
-        rows = looked.of(number, metrics.KINDS)
-        return metrics.digest(rows, _Loader(self._reader), looked.elsewhere(number))
+    # -- entries --------------------------------------------------------------------------------------------------
+    def _numbers(self) -> list[int]:
+        return [row.number for row in self._reader.iterations()]
 
-    def _entry(self, sort: _Sort, looked: _Lookup, number: int) -> Entry:
-        loading = _Loader(self._reader)
-        elsewhere = looked.elsewhere(number) if sort is _EFFECTIVENESS else {}
-        made = sort.entry(looked.of(number, sort.kinds), loading, elsewhere)
-        if looked.is_open(number):
-            made = {"open": True, **made}
-        if loading.sure:
-            return {"source": looked.source(number, sort), **made}
-        unread = {"unreadable": loading.failed} if loading.failed else {}
-        return {"source": "", **unread, **made}  # made again next time: the same document may be readable then
+    def _entries(self, sort: _Sort, numbers: Sequence[int]) -> dict[int, Entry]:
+        """The entries of iterations, those that are not kept made from the documents."""
+        kept = self._reader.index.entries(sort.name)
+        return {number: kept[number] if number in kept else self._made(sort, number) for number in numbers}
 
-    def _is_current(self, series: Series, sort: _Sort, looked: _Lookup, number: int) -> bool:
-        entry = series.entries.get(number, {})
-        as_open = entry.get("open") is True
-        return as_open == looked.is_open(number) and entry.get("source") == looked.source(number, sort)
-
-    # -- one aggregate --------------------------------------------------------------------------------------------
-    def _brought(self, series: Series | None, sort: _Sort, looked: _Lookup, iteration: int | None) -> Series:
-        if series is None or not self._holds(series, sort, looked, iteration):
-            return self._made(sort, looked)
-        recent = [number for number in looked.numbers if number > series.until]
-        if iteration is not None:
-            recent = [
-                number
-                for number in recent
-                if number == iteration or looked.is_open(number) or "open" in series.entries.get(number, {"open": True})
-            ]
-        looked.prepare(recent)
-        stale = [number for number in recent if not self._is_current(series, sort, looked, number)]
-        looked.prepare(stale)
-        brought = series.put({number: self._entry(sort, looked, number) for number in stale}, sort.fold)
-        return brought or self._made(sort, looked)
-
-    def _holds(self, series: Series, sort: _Sort, looked: _Lookup, iteration: int | None) -> bool:
-        """Whether what the series says of iterations it does not look at again can be believed."""
-        folded = [number for number in looked.numbers if number <= series.until]
-        if any(number not in looked.statuses for number in series.entries) or len(folded) != series.count:
-            return False
-        if iteration is not None:
-            return iteration > series.until
-        chain = ""
-        for number in folded:
-            chain = chained(chain, number, {"source": looked.source(number, sort)})
-        return chain == series.source
-
-    def _made(self, sort: _Sort, looked: _Lookup) -> Series:
-        entries = {number: self._entry(sort, looked, number) for number in looked.numbers}
-        return Series(entries).trimmed(sort.fold)
+    def _made(self, sort: _Sort, number: int) -> Entry:
+        maker = self._reader.index.begin_entry(sort.name, number)
+        documents = _Documents(self._reader)
+        rows = self._reader.index.find(StateQuery(kinds=sort.kinds, iterations=(number,)))
+        entry = sort.entry(sorted(rows, key=lambda row: row.path), documents)
+        if documents.failed:  # not kept, but made again next time: they may be readable then
+            return {"unreadable": documents.failed, **entry}
+        self._reader.index.keep_entry(sort.name, number, maker, entry)
+        return entry
 
     # -- on disk --------------------------------------------------------------------------------------------------
-    def _kept(self, sort: _Sort) -> tuple[Series | None, str]:
-        """The series on disk, None where there is none that can be used, and the digest of its file."""
+    def _kept(self, sort: _Sort) -> tuple[Mapping[str, Any], str]:
+        """What is on disk, and the digest of the file; "" where there is none, "?" where it cannot be read."""
         try:
             state = self._files.read(aggregate_path(sort.name))
         except FileNotFoundError:
-            return None, ""
+            return {}, ""
         except ContentError:
-            return None, "?"
-        return Series.from_dict(state.values), state.sha256
+            return {}, "?"
+        return state.values, state.sha256
 
-    def _store(self, make: _Make, sorts: Sequence[_Sort]) -> list[str]:
-        return settled(lambda: self._stored(make, sorts), _PATIENCE)
-
-    def _stored(self, make: _Make, sorts: Sequence[_Sort]) -> list[str]:
-        looked = _Lookup(self._reader)
+    def _store(self, sorts: Sequence[_Sort]) -> list[str]:
+        numbers = self._numbers()
         changes = []
         for sort in sorts:
-            series, sha256 = self._kept(sort)
-            if not looked.numbers and not sha256:  # nothing was ever there to sum up
+            _, sha256 = self._kept(sort)
+            if not numbers and not sha256:  # nothing was ever there to sum up
                 continue
-            try:
-                values = _document(sort, make(series, sort, looked))
-            except (KeyError, TypeError, ValueError, AttributeError):  # somebody changed the file by hand
-                values = _document(sort, self._made(sort, looked))
+            values = self._document(sort, numbers)
             if hashlib.sha256(json_text.document(values).encode()).hexdigest() != sha256:
-                expected = None if sha256 == "?" else sha256
-                changes.append(DocumentChange(aggregate_path(sort.name), values, expected))
+                changes.append(DocumentChange(aggregate_path(sort.name), values))
         written = self._files.write(changes, _message(changes), source=_SOURCE) if changes else []
         return [one.path for one in written]
 
-
-class _Lookup:
-    """What is known of the documents of each iteration, asked for once."""
-
-    def __init__(self, reader: StateReader) -> None:
-        self._reader = reader
-        self.statuses = {row.number: row.status for row in reader.iterations()}
-        self.numbers = sorted(self.statuses)
-        self._rows: dict[int, list[StateRow]] = {}
-        self._ratings: dict[int, dict[str, float]] = {}
-
-    def is_open(self, number: int) -> bool:
-        """Whether more documents are expected in an iteration."""
-        return self.statuses[number] != "closed"
-
-    def prepare(self, numbers: Iterable[int]) -> None:
-        """Ask for several iterations at once."""
-        wanted = [number for number in numbers if number not in self._rows]
-        if len(wanted) > _HELD:  # what many iterations hold is asked for bit by bit, and not kept all at once
-            return
-        if wanted and len(self._rows) >= _HELD:
-            self._rows.clear()
-        for place in range(0, len(wanted), _BATCH):
-            some = wanted[place : place + _BATCH]
-            self._rows.update((number, []) for number in some)
-            for row in self._reader.rows(StateQuery(kinds=_KINDS, iterations=tuple(some))):
-                if row.facts.iteration in self._rows:
-                    self._rows[row.facts.iteration].append(row)
-
-    def of(self, number: int, kinds: Sequence[str]) -> list[StateRow]:
-        """What is known of an iteration's documents of some kinds, by path."""
-        if number not in self._rows:
-            place = self.numbers.index(number)
-            self.prepare(self.numbers[place : place + _BATCH] if self._rows else [number])
-        return sorted((row for row in self._rows[number] if row.facts.kind in kinds), key=lambda row: row.path)
-
-    def elsewhere(self, number: int) -> dict[str, float]:
-        """Ratings, by id, of parents that lie in earlier iterations, as the newest of these has them."""
-        if number not in self._ratings:
-            given = [row.facts for row in self.of(number, ("hypothesis",))]
-            here = {facts.name for facts in given}
-            parents = sorted({parent for facts in given for parent in facts.parents if parent not in here})
-            self._ratings[number] = self._rated(parents, number)
-        return self._ratings[number]
-
-    def _rated(self, names: Sequence[str], before: int) -> dict[str, float]:
-        newest: dict[str, tuple[int, float]] = {}
-        for place in range(0, len(names), _NAMES_AT_ONCE):
-            wanted = tuple(names[place : place + _NAMES_AT_ONCE])
-            for row in self._reader.rows(StateQuery(kinds=("hypothesis",), names=wanted)):
-                facts = row.facts
-                if facts.rating is None or facts.iteration is None or facts.iteration >= before:
-                    continue
-                newest[facts.name] = max(newest.get(facts.name, (-1, 0.0)), (facts.iteration, facts.rating))
-        return {name: rating for name, (_, rating) in newest.items()}
-
-    def source(self, number: int, sort: _Sort) -> str:
-        """What names the documents that an entry of an iteration is made from."""
-        documents = [(row.path, row.sha256) for row in self.of(number, sort.kinds)]
-        return inputs_name(documents, self.elsewhere(number) if sort is _EFFECTIVENESS else {})
+    def _document(self, sort: _Sort, numbers: Sequence[int]) -> dict[str, Any]:
+        """What belongs on disk: the sum of all iterations, and the newest one by one, as many as there is room for."""
+        total: Entry = {}
+        shown: dict[int, Entry] = {}
+        for number, entry in self._entries(sort, numbers).items():
+            total = sort.fold(total, number, entry)
+            shown[number] = {**entry, **fitting(entry["agents"])} if sort is _EFFECTIVENESS else entry
+        room = ROOM
+        newest: dict[int, Entry] = {}
+        for number in reversed(shown):
+            room -= size_of(shown[number])
+            if newest and room < 0:
+                break
+            newest[number] = shown[number]
+        trends = {"trends": trends_of_entries(newest)} if sort is _PATTERNS else {}
+        ordered = {str(number): dict(newest[number]) for number in reversed(newest)}
+        return {"version": VERSION, "total": dict(total), **trends, "iterations": ordered}
 
 
-class _Loader:
-    """Loads documents, and counts those that cannot be read."""
+class _Documents:
+    """Loads the documents of an entry, and counts those that cannot be read."""
 
     def __init__(self, reader: StateReader) -> None:
         self._reader = reader
         self.failed = 0
-        self.changed = False
 
-    @property
-    def sure(self) -> bool:
-        """Whether every document was read, as it was when it was looked at."""
-        return not self.failed and not self.changed
-
-    def __call__(self, row: StateRow) -> Mapping[str, Any]:
+    def load(self, row: StateRow) -> Mapping[str, Any]:
+        """A document's content; nothing where it cannot be read."""
         try:
-            values, proof = self._reader.loaded(row)
+            return self._reader.load(row)
         except _UNREADABLE:
             self.failed += 1
             return {}
-        self.changed = self.changed or proof.sha256 != row.sha256
-        return values
 
-
-def _document(sort: _Sort, series: Series) -> dict[str, Any]:
-    made: dict[str, Any] = {"version": VERSION, "total": dict(series.summed(sort.fold))}
-    if sort.name == "pattern_history":
-        made["trends"] = trends_of_entries(series.entries)
-    return made | series.to_dict()
+    def rated_before(self, rows: Sequence[StateRow]) -> dict[str, float]:
+        """Ratings, by id, of parents that lie in earlier iterations, as the newest of these has them."""
+        given = [row.facts for row in rows if row.facts.kind == "hypothesis"]
+        here = {facts.name for facts in given}
+        names = sorted({parent for facts in given for parent in facts.parents if parent not in here})
+        before = max((facts.iteration or 0 for facts in given), default=0)
+        newest: dict[str, tuple[int, float]] = {}
+        for place in range(0, len(names), _NAMES_AT_ONCE):
+            wanted = tuple(names[place : place + _NAMES_AT_ONCE])
+            for row in self._reader.index.find(StateQuery(kinds=("hypothesis",), names=wanted)):
+                facts = row.facts
+                if facts.rating is not None and facts.iteration is not None and facts.iteration < before:
+                    newest[facts.name] = max(newest.get(facts.name, (-1, 0.0)), (facts.iteration, facts.rating))
+        return {name: rating for name, (_, rating) in newest.items()}
 
 
 def _message(changes: Sequence[DocumentChange]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
@@ -34,6 +34,7 @@ from memfs.fs.atomic_replace import sha256
 from memfs.model.ids import check_id, stem_of
 from memfs.model.item import MemoryItem
 from memfs.model.state_paths import document_kind, iteration_of
+from memfs.state.aggregates import Aggregates
 from memfs.state.export import AGGREGATE, ALL_TYPES, Step
 from memfs.state.export_formats import format_of
 from memfs.state.export_record import MEMORY, ExportRecord, json_line, read_json_lines
@@ -273,16 +274,15 @@ class Importer:
         reader: StateReader,
         store: Store,
         parts: Parts,
-        after: Callable[[Sequence[int]], object] = lambda _: None,
+        aggregates: Aggregates,
     ) -> None:
-        """``after`` gets the iterations that an import touched, once it is done."""
         self._files = files
         self._reader = reader
         self._store = store
         self._parts = parts
         self._documents = DocumentImport(files, reader, parts)
         self._items = ItemImport(store, parts)
-        self._after = after
+        self._aggregates = aggregates
 
     def read(
         self,
@@ -321,15 +321,11 @@ class Importer:
             refused = self._check(way, replace, tell or (lambda _: None), skip_refused)
             done = self._store_all(way, replace, dry_run, refused)
         if done.iterations and not dry_run:
-            self._tell_others(done.iterations)
+            try:
+                self._aggregates.update()
+            except MemfsError as error:  # the documents are stored, whatever becomes of what follows from them
+                self._store.note_failure(error)
         return done
-
-    def _tell_others(self, iterations: Sequence[int]) -> None:
-        """What follows from the documents may come later: all of them are stored, whatever becomes of it."""
-        try:
-            self._after(iterations)
-        except MemfsError as error:
-            self._store.note_failure(error)
 
     # -- the file -------------------------------------------------------------------------------------------------
     @contextmanager

@@ -6,7 +6,7 @@ Archiving, pruning and checkpoints that are due run on the occasions that they r
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -216,10 +216,7 @@ class States:
         """Takes in what an export holds."""
         from memfs.state.import_documents import Importer
 
-        def sum_up(touched: Sequence[int]) -> None:
-            self.aggregates.update(touched[0] if len(touched) == 1 else None)
-
-        return Importer(self.files, self.reading, self.store, self.parts, after=sum_up)
+        return Importer(self.files, self.reading, self.store, self.parts, self.aggregates)
 
     # -- occasions and upkeep -------------------------------------------------------------------------------------
     def react(self, occasion: str, facts: Mapping[str, Any]) -> None:

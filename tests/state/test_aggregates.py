@@ -11,14 +11,11 @@ from typing import Any
 
 import pytest
 
-from kit.patience import LONG
-from memfs.errors import Conflict, ItemNotFound, StorageFull
+from memfs.errors import ItemNotFound, StorageFull
 from memfs.fs import io
 from memfs.model.insights import AGGREGATES
 from memfs.model.state_paths import AGGREGATE_NAMES, aggregate_path
 from memfs.state import aggregates as aggregates_module
-from memfs.state import aggregates as series_module
-from memfs.state.aggregates import Series, fold_agents, size_of
 from memfs.state.parts import States
 from memfs.state.trends import pattern_trends
 from memfs.workspace import Workspace, open_workspace
@@ -98,7 +95,7 @@ def test_bringing_up_to_date_gives_the_bytes_of_a_rebuild(opened: Opened) -> Non
     for number in (1, 2, 3):
         work(states, number)
     work(states, 4, review=False, close=False)
-    states.aggregates.update(4)
+    states.aggregates.update()
     grown = on_disk(workspace)
     assert states.aggregates.rebuild() == []
     assert on_disk(workspace) == grown
@@ -143,10 +140,8 @@ def test_a_change_by_hand_of_an_old_document_is_found(opened: Opened) -> None:
         b"{",
         b"[]",
         b"{}",
-        b'{"version": 1, "iterations": {"1": {"agents": 3}}}',
-        b'{"version": 99, "iterations": {}}',
-        b'{"version": 1, "iterations": {"x": {}}, "earlier": {"until": "a"}}',
-        b'{"version": 1, "iterations": {"7": {"source": "x"}}}',
+        b'{"version": 2, "iterations": {"1": {"agents": 3}}}',
+        b'{"version": 99, "iterations": 3}',
     ],
 )
 def test_a_file_that_somebody_spoilt_is_made_anew(opened: Opened, damage: bytes) -> None:
@@ -216,14 +211,15 @@ def test_a_second_handle_sees_what_the_first_summed_up(opened: Opened) -> None:
     assert one.states.aggregates.rebuild() == []
 
 
-def test_old_iterations_stand_as_a_sum(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_newest_iterations_stand_one_by_one(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file stays small however many iterations there are, and growing it still equals making it anew (S12)."""
-    monkeypatch.setattr(series_module, "ROOM", 300)
+    monkeypatch.setattr(aggregates_module, "ROOM", 300)
     workspace = opened()
     for number in range(1, 7):
         work(workspace.states, number, outputs=1 + number % 2)
     values = workspace.states.aggregates.read("effectiveness_metrics")
-    assert values["earlier"]["count"] == 6 - len(values["iterations"]) > 0
+    assert 0 < len(values["iterations"]) < 6
+    assert max(map(int, values["iterations"])) == 6
     assert values["total"]["agents"]["Scout"]["outputs"] == sum(1 + number % 2 for number in range(1, 7))
     grown = on_disk(workspace)
     assert workspace.states.aggregates.rebuild() == []
@@ -233,33 +229,24 @@ def test_old_iterations_stand_as_a_sum(opened: Opened, monkeypatch: pytest.Monke
     assert [len(analysis.points) for analysis in [workspace.states.analysis.analyze("Scout", 6)]] == [6]
 
 
-def entry(number: int, size: int = 1) -> dict[str, Any]:
-    """An entry of an iteration."""
-    agents = {f"a{place}": {"outputs": number, "cost": [1, number / 3, 0.0]} for place in range(size)}
-    return {"source": f"s{number}", "agents": agents}
+def test_an_entry_whose_documents_change_while_it_is_made_is_not_kept(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was summed up from older documents is worked out again (S12)."""
+    workspace = opened()
+    states = workspace.states
+    work(states, 1, close=False)
+    find = states.index.find
 
+    def overtaken(question: Any) -> Any:
+        rows = find(question)
+        monkeypatch.undo()
+        states.recorder.agent_output({"agent_type": "Scout", "task_id": "late", "results": {}}, iteration=1)
+        return rows
 
-@pytest.mark.parametrize("sizes", [[1] * 30, [1, 9, 1, 1, 30, 1, 2], [50, 1, 1], [1, 1, 50]])
-def test_a_series_that_grows_is_the_one_made_at_once(sizes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whichever entries are large, growing step by step gives the same series, or asks to be made anew (S12)."""
-    monkeypatch.setattr(series_module, "ROOM", 120)
-    entries = {number: entry(number, size) for number, size in enumerate(sizes)}
-    grown = Series()
-    for number, one in entries.items():
-        step = grown.put({number: one}, fold_agents)
-        whole = Series({key: entries[key] for key in range(number + 1)}).trimmed(fold_agents)
-        grown = whole if step is None else step
-        assert grown == whole
-        assert Series.from_dict({"version": 1, **json.loads(json.dumps(grown.to_dict()))}) == grown
-        assert sum(map(size_of, grown.entries.values())) <= 120 or len(grown.entries) == 1
-
-
-def test_an_entry_within_the_sum_asks_for_a_rebuild(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was folded cannot be taken out again (S12)."""
-    monkeypatch.setattr(series_module, "ROOM", 60)
-    series = Series({number: entry(number) for number in range(9)}).trimmed(fold_agents)
-    assert series.until >= 0
-    assert series.put({series.until: entry(99)}, fold_agents) is None
+    monkeypatch.setattr(states.index, "find", overtaken)
+    assert states.aggregates.agents([1])[1]["Scout"]["outputs"] == 2
+    assert states.aggregates.agents([1])[1]["Scout"]["outputs"] == 3
 
 
 def test_hand_made_trees_without_a_header_are_summed_up(opened: Opened) -> None:
@@ -289,26 +276,6 @@ def test_archived_iterations_count_the_same(opened: Opened) -> None:
     assert on_disk(workspace) == before
     assert workspace.states.analysis.analyze("Scout") == analysis
     assert pattern_trends(workspace.states.reading).iterations == (1, 2, 3)
-
-
-def test_another_process_that_was_quicker_is_no_failure(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What another wrote meanwhile is looked at again (S12)."""
-    workspace = opened()
-    work(workspace.states, 1, close=False)
-    real = workspace.states.files.write
-    refused: list[str] = []
-
-    def slow(changes: Any, message: str, **more: Any) -> Any:
-        if not refused and "/aggregates/" in changes[0].path:
-            refused.append(changes[0].path)
-            raise Conflict("changed", path=changes[0].path)
-        return real(changes, message, **more)
-
-    monkeypatch.setattr(workspace.states.files, "write", slow)
-    monkeypatch.setattr(aggregates_module, "_PATIENCE", LONG)
-    workspace.states.iterations.close(1)
-    assert refused
-    assert workspace.states.aggregates.behind() == []
 
 
 @pytest.mark.faults
