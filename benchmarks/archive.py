@@ -139,7 +139,7 @@ def measure(workspace: Workspace, iterations: int) -> None:
     began = time.perf_counter()
     sound = all(one.sound for one in archives.verify())
     _row("verify every byte", time.perf_counter() - began, "sound" if sound else "DAMAGED")
-    paths = [member.path for name in archives.stamp() for member in archives.members(name)]
+    paths = [member.path for name in archives.stamp() for member in archives.index(name).members]
     chance, taken = random.Random(1), []
     for path in chance.sample(paths, min(200, len(paths))):
         archives.forget()

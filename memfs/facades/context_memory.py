@@ -24,12 +24,12 @@ from memfs.model.state_documents import (
 
 if TYPE_CHECKING:
     from memfs.model.insights import AgentFeedback, Analysis, TrendReport
+    from memfs.model.state_query import Iteration
     from memfs.state.checkpoint_store import Checkpoint, CheckpointVerdict
     from memfs.state.export import ExportResult
     from memfs.state.export_record import Sink
     from memfs.state.hypotheses import HypothesisHistory
     from memfs.state.import_documents import ImportCounts
-    from memfs.state.iterations import Iteration
     from memfs.state.parts import States
     from memfs.state.retention import RetentionResult
     from memfs.state.search import SimilarState, StateHit

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from memfs.model.item import Stamp
 from memfs.model.state_facts import StateFacts
@@ -62,13 +64,23 @@ class StateRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IterationRow:
-    """What is known of one iteration; ``status`` is "" where it has no header."""
+class Iteration:
+    """One iteration as it is.
+
+    Attributes:
+        status: ``open`` or ``closed``.
+        opened, closed: when; None where its header does not say, and for ``closed`` while it is open.
+        statistics: what closing summed up; empty while it is open, and in a list of all.
+        counts: its documents by kind.
+        archive: the archive that holds it, "" where it lies in the tree.
+    """
 
     number: int
-    status: str = ""
+    status: str = "open"
     opened: datetime | None = None
     closed: datetime | None = None
+    statistics: Mapping[str, Any] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
     archive: str = ""
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from memfs.model.item import Stamp
 from memfs.model.state_facts import STATEFUL
-from memfs.model.state_query import IterationRow, Measure, StateQuery, StateRow
+from memfs.model.state_query import Iteration, Measure, StateQuery, StateRow
 from memfs.search import state_tables as tables
 from memfs.search.state_tables import COLUMNS, StateBase, number_of, storable
 
@@ -308,7 +308,7 @@ class StateIndex:
         return self._base.ask(lambda base: int(base.execute("SELECT count(*) FROM documents").fetchone()[0]))
 
     # -- iterations, agents, figures ----------------------------------------------------------------------------------
-    def iterations(self) -> list[IterationRow]:
+    def iterations(self) -> list[Iteration]:
         """The iterations, by number, those without a header too."""
         sql = (
             "SELECT i.iteration, d.facts, d.archive FROM (SELECT DISTINCT iteration FROM documents"

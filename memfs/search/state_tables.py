@@ -20,7 +20,7 @@ from memfs.errors import IndexUnavailable, MemfsError, NotRegularFile, StorageIO
 from memfs.fs import io
 from memfs.model.item import Stamp
 from memfs.model.state_facts import STATEFUL, StateFacts
-from memfs.model.state_query import IterationRow, Measure, StateRow
+from memfs.model.state_query import Iteration, Measure, StateRow
 
 WORD, TEXT = "word", "text"
 """What a focus says, in ``names``: each word, and all of them together."""
@@ -96,12 +96,11 @@ def measure_of(found: Sequence[Any]) -> Measure:
     )
 
 
-def iteration_of(number: int, facts: str | None, archive: str | None) -> IterationRow:
+def iteration_of(number: int, facts: str | None, archive: str | None) -> Iteration:
     """An iteration out of its header's facts."""
     header = StateFacts.from_dict(json.loads(facts)) if facts else StateFacts(path="")
-    return IterationRow(
-        number=number, status=header.status, opened=header.timestamp, closed=header.closed, archive=archive or ""
-    )
+    status = header.status or "open"
+    return Iteration(number=number, status=status, opened=header.timestamp, closed=header.closed, archive=archive or "")
 
 
 def put(base: sqlite3.Connection, row: StateRow) -> None:

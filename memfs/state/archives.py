@@ -9,13 +9,10 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TypeVar
 
 from memfs.admin.archive_file import (
     FRAME_BYTES,
@@ -23,6 +20,7 @@ from memfs.admin.archive_file import (
     INDEX_SUFFIX,
     ArchiveIndex,
     ArchiveMember,
+    Packer,
     Payload,
     archive_lock,
     damaged,
@@ -33,20 +31,26 @@ from memfs.admin.archive_file import (
     payload_path,
     verify,
 )
-from memfs.errors import ArchiveInvalid, Conflict, CorruptRecord, HistoryError, IterationInvalid, StorageIO
+from memfs.errors import (
+    ArchiveInvalid,
+    Conflict,
+    ContentError,
+    CorruptRecord,
+    HistoryError,
+    IterationInvalid,
+    StorageIO,
+)
 from memfs.fs import io
 from memfs.fs.lock import renewed_in_child
 from memfs.git.refs import at_a_tip
-from memfs.model.state_paths import ARCHIVE, document_kind, iteration_folder, iteration_of
-from memfs.state.archive_payload import ArchiveWriter, Original, digest_of, groups
-from memfs.store.parts import Parts
+from memfs.model.state_facts import describe
+from memfs.model.state_paths import ARCHIVE, document_kind, document_of_sidecar, iteration_folder, iteration_of
+from memfs.store.parts import READ_LIMIT, Parts
 from memfs.store.plan import FilePlan
 from memfs.store.state_files import StateFiles, Written
 from memfs.store.store import Store
 
-_KEPT = 4
 _MOST_MEMBERS = 20_000
-_SETTLED_NS = 2_000_000_000
 _LARGEST_KEPT = 2 * FRAME_BYTES
 _IN_MEMORY = 256 << 20
 _BRING = "bring the payload here from a backup or from where the archive was made, or fetch the whole history"
@@ -114,8 +118,7 @@ class Archives:
         renewed_in_child(self)
         self._kept: dict[str, tuple[Facts, ArchiveIndex, dict[str, ArchiveMember]]] = {}
         self._closed: dict[str, tuple[str, tuple[int, ...]]] = {}
-        self._listing: tuple[Facts | None, dict[int, tuple[str, ...]]] | None = None
-        self._frames: OrderedDict[tuple[str, str, int], bytes] = OrderedDict()
+        self._frame_kept = (("", "", 0), b"")
 
     # -- which there are ------------------------------------------------------------------------------------------
     def stamp(self) -> Mapping[str, str]:
@@ -140,10 +143,6 @@ class Archives:
 
         An archive whose index is damaged is left out: ``verify`` says what is wrong with it.
         """
-        mark = self._mark()
-        with self._guard:
-            if mark is not None and self._listing is not None and self._listing[0] == mark:
-                return self._listing[1]
         found: dict[int, tuple[str, ...]] = {}
         closed: dict[str, tuple[str, tuple[int, ...]]] = {}
         for name, stamp in self.stamp().items():
@@ -154,17 +153,8 @@ class Archives:
                 for number in numbers:
                     found[number] = (name, *found.get(number, ()))
         with self._guard:
-            self._listing, self._closed = (mark, found), closed
+            self._closed = closed
         return found
-
-    def _mark(self) -> Facts | None:
-        """What changes when an archive comes or goes; None while the folder changed too lately to tell by its times."""
-        try:
-            facts = os.stat(self._parts.tree.root / ARCHIVE, follow_symlinks=False)
-        except OSError:
-            return None
-        settled = time.time_ns() - facts.st_mtime_ns > _SETTLED_NS
-        return (0, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino) if settled else None
 
     def index(self, name: str) -> ArchiveIndex:
         """An archive's index.
@@ -175,14 +165,6 @@ class Archives:
         """
         self._parts.require_open()
         return self._entry(name)[0]
-
-    def members(self, name: str) -> Iterator[ArchiveMember]:
-        """What an archive holds, with the rows for the index of states.
-
-        Raises:
-            FileNotFoundError, ArchiveInvalid: as ``index``.
-        """
-        yield from self.index(name).members
 
     def find(self, path: str) -> Place | None:
         """The newest archive that holds a document, and where in it; None where none does."""
@@ -265,8 +247,7 @@ class Archives:
     def forget(self) -> None:
         """Let go of what is kept in memory: the next read asks the disk."""
         with self._guard:
-            self._frames.clear()
-            self._listing = None
+            self._frame_kept = (("", "", 0), b"")
 
     def _from_payload(self, index: ArchiveIndex, member: ArchiveMember) -> bytes:
         frame = index.frames[member.frame]
@@ -278,22 +259,18 @@ class Archives:
         return data
 
     def _frame(self, index: ArchiveIndex, number: int) -> bytes:
-        """What a frame decompresses to; the last few are kept, as documents of one iteration lie side by side."""
-        key = (index.name, index.sha256, number)
+        """What a frame decompresses to; the last one is kept, as documents of one iteration lie side by side."""
+        key, path = (index.name, index.sha256, number), payload_path(index.name)
         with self._guard:
-            if key in self._frames:
-                self._frames.move_to_end(key)
-                return self._frames[key]
-        path = payload_path(index.name)
+            if self._frame_kept[0] == key:
+                return self._frame_kept[1]
         with self.open_payload(index.name) as fd:
             try:
                 data = Payload(fd, index.frames, path).frame(number)(index.frames[number].raw)
             except CorruptRecord as error:
                 raise damaged(error.message, path) from None
         with self._guard:
-            self._frames[key] = data
-            while len(self._frames) > _KEPT:
-                self._frames.popitem(last=False)
+            self._frame_kept = (key, data)
         return data
 
     def _from_history(self, member: ArchiveMember, why: str) -> bytes:
@@ -394,8 +371,6 @@ SOURCE = "archive"
 _BATCH_BYTES = 32 << 20
 _BATCH_FILES = 2_000
 
-Row = TypeVar("Row")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnpackResult:
@@ -414,70 +389,16 @@ class UnpackResult:
     kept: tuple[str, ...] = ()
 
 
-class ArchiveReader:
-    """Reads archives back into the tree of one workspace; the caller holds the archive's lock."""
-
-    def __init__(self, store: Store, parts: Parts, archives: Archives) -> None:
-        self._store = store
-        self._parts = parts
-        self._archives = archives
-
-    def unpack(self, iteration: int) -> UnpackResult:
-        """Bring an archived iteration back into the tree; the archive stays, and what is in the tree stays as it is.
-
-        Raises:
-            IterationInvalid: no archive holds it.
-            ArchiveInvalid: a document of it cannot be given back; what came before it is in the tree.
-        """
-        places = self._archives.of_iteration(iteration)
-        if not places:
-            known = iterations_text(self._archives.iterations()) or "none"
-            raise IterationInvalid(f"no archive holds iteration {iteration}", hint=f"archived are: {known}")
-        self._mark(iteration)
-        kept = tuple(path for path in places if self._parts.seen.entry(path) is not None)
-        wanted = [place for path, place in places.items() if path not in kept]
-        for index, member in wanted:
-            if not document_kind(member.path):
-                self._bring_sidecar(index, member)
-        message = f"Unpack iteration {iteration}"
-        for part in batches([place for place in wanted if document_kind(place[1].path)], _weight):
-            self._bring(part, message)
-        self._store.flush(adopt=False)
-        return UnpackResult(
-            iteration=iteration, documents=len(wanted), bytes=sum(place[1].bytes for place in wanted), kept=kept
-        )
-
-    def _mark(self, iteration: int) -> None:
-        """Note in the indexes that an iteration is back: before any document is, so that none is archived again."""
-        plans = []
-        for name in self._archives.iterations().get(iteration, ()):
-            index = self._archives.index(name)
-            marked = replace(index, unpacked={**index.unpacked, iteration: self._parts.clock()})
-            plans.append(self._store.plan_restore(index_path(name), encode(marked)))
-        self._store.carry_out([plan for plan in plans if plan], f"Unpack iteration {iteration}", source=SOURCE)
-
-    def _bring(self, places: Sequence[Place], message: str) -> None:
-        plans = [self._store.plan_restore(one.path, self._archives.content(index, one)) for index, one in places]
-        self._store.carry_out([plan for plan in plans if plan and plan.before is None], message, source=SOURCE)
-
-    def _bring_sidecar(self, index: ArchiveIndex, member: ArchiveMember) -> None:
-        self._parts.tree.write_stream(member.path, self._archives.chunks(index, member))
-
-
-def _weight(place: Place) -> int:
-    return place[1].bytes
-
-
-def batches(rows: Iterable[Row], weight: Callable[[Row], int]) -> Iterator[list[Row]]:
-    """Rows in batches that memory and a commit can take."""
-    batch: list[Row] = []
+def _batches(members: Iterable[ArchiveMember]) -> Iterator[list[ArchiveMember]]:
+    """Documents in batches that memory and a commit can take."""
+    batch: list[ArchiveMember] = []
     size = 0
-    for row in rows:
-        if batch and (size + weight(row) > _BATCH_BYTES or len(batch) >= _BATCH_FILES):
+    for member in members:
+        if batch and (size + member.bytes > _BATCH_BYTES or len(batch) >= _BATCH_FILES):
             yield batch
             batch, size = [], 0
-        batch.append(row)
-        size += weight(row)
+        batch.append(member)
+        size += member.bytes
     if batch:
         yield batch
 
@@ -497,6 +418,11 @@ def iterations_text(numbers: Iterable[int]) -> str:
 
 
 _TRIES = 5
+PARTIAL = ".partial.zst"
+"""How the name of an unfinished file ends; git ignores it."""
+_MOST_BYTES = 1 << 30
+_MOST_DOCUMENTS = 20_000
+_CHUNK = 1 << 18
 
 Progress = Callable[[int, int], object]
 """Told how many of how many documents are packed."""
@@ -527,6 +453,15 @@ class ArchiveResult:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Original:
+    """A file of an iteration that is to be archived; ``closed`` says when the iteration was."""
+
+    path: str
+    size: int
+    closed: datetime
+
+
 class Archiver:
     """Packs and unpacks iterations of one workspace; one process at a time."""
 
@@ -535,8 +470,6 @@ class Archiver:
         self._parts = parts
         self._files = files
         self._archives = archives
-        self._packing = ArchiveWriter(parts, files)
-        self._unpacking = ArchiveReader(store, parts, archives)
         self._worker = 0
         self._lock = archive_lock(parts)
 
@@ -557,7 +490,7 @@ class Archiver:
     # -- into the archive -----------------------------------------------------------------------------------------
     def plan(self, closed: Mapping[int, datetime]) -> ArchiveResult:
         """What ``archive`` would do; changes nothing."""
-        files = self._packing.originals(closed)
+        files = self._originals(closed)
         return ArchiveResult(
             iterations=tuple(sorted(closed)), documents=len(files), bytes=sum(one.size for one in files)
         )  # fmt: skip
@@ -574,9 +507,9 @@ class Archiver:
             StorageIO, HistoryError, ArchiveInvalid: the originals are all still there.
         """
         with self._working("archive"):
-            self._packing.sweep()
+            self._sweep()
             self._store.flush(adopt=False)
-            files = self._packing.originals(closed)
+            files = self._originals(closed)
             held = self._held(closed)
             made, left = self._pack(files, held, level, progress)
             flushed = self._store.flush(adopt=False)
@@ -613,15 +546,15 @@ class Archiver:
         return found
 
     def _pack(
-        self, files: Sequence[Original], held: Mapping[str, Place], level: int, progress: Progress | None
+        self, files: Sequence[_Original], held: Mapping[str, Place], level: int, progress: Progress | None
     ) -> tuple[list[ArchiveIndex], dict[str, str]]:
         made: list[ArchiveIndex] = []
         left: dict[str, str] = {}
-        fresh = [one for one in files if one.path not in held or not self._packing.same(one, held[one.path][1])]
+        fresh = [one for one in files if one.path not in held or not self._same(one, held[one.path][1])]
         done = 0
-        for group in groups(fresh):
+        for group in _groups(fresh):
             name = self._free_name(f"{group[0].closed:%Y-%m}")
-            index = self._packing.pack(name, group, level, left)
+            index = self._payload(name, group, level, left)
             if index.members:
                 numbers = iterations_text(index.closed)
                 plan = self._store.plan_restore(index_path(name), encode(index))
@@ -648,17 +581,122 @@ class Archiver:
             return False
         return at_a_tip(self._parts.repository, index_path(name))
 
+    # -- payloads ---------------------------------------------------------------------------------------------------
+    def _originals(self, closed: Mapping[int, datetime]) -> list[_Original]:
+        """The files of closed iterations: documents and their sidecars; what else a person keeps there stays."""
+        found = []
+        for number, moment in sorted(closed.items(), key=lambda row: (f"{row[1]:%Y-%m}", row[0])):
+            rows = sorted(self._parts.seen.scan(iteration_folder(number)))
+            found += [
+                _Original(row.path, row.size, moment)
+                for row in rows
+                if row.regular and (document_kind(row.path) or document_of_sidecar(row.path))
+            ]
+        return found
+
+    def _same(self, file: _Original, member: ArchiveMember) -> bool:
+        """Whether a file holds what was archived."""
+        return file.size == member.bytes and _digest_of(self._chunks(file.path)) == member.sha256
+
+    def _payload(self, name: str, group: Sequence[_Original], level: int, left: dict[str, str]) -> ArchiveIndex:
+        """Write a payload, read it back, and give it its name.
+
+        Raises:
+            ArchiveInvalid: it does not read back as it was written.
+        """
+        path = payload_path(name)
+        self._parts.tree.make_folders(ARCHIVE)
+        folder = self._parts.tree.open_read(ARCHIVE)
+        temporary = f".{name}.{os.getpid()}{PARTIAL}"
+        try:
+            fd = io.open_file(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=folder)
+            try:
+                with Packer(lambda data: io.write_all(fd, data, path), level) as packer:
+                    self._fill(packer, group, left)
+                io.fsync(fd, path)
+                if wrong := verify(fd, packer.frames, packer.members, path):
+                    raise damaged(f"{next(iter(wrong.items()))} right after it was written", path)
+                if packer.members:
+                    io.rename(temporary, path.rpartition("/")[2], dir_fd=folder)
+                    io.fsync(folder, ARCHIVE)
+            finally:
+                os.close(fd)
+        finally:
+            with suppress(StorageIO):
+                io.unlink(temporary, dir_fd=folder, missing_ok=True)
+            os.close(folder)
+        return self._index(name, group, packer)
+
+    def _index(self, name: str, group: Sequence[_Original], packer: Packer) -> ArchiveIndex:
+        """What says where in the payload everything lies."""
+        packed = {iteration_of(member.path) for member in packer.members}
+        moments = {number: one.closed for one in group if (number := iteration_of(one.path)) in packed}
+        return ArchiveIndex(
+            name=name,
+            created=self._parts.clock(),
+            closed={number: moment for number, moment in moments.items() if number is not None},
+            bytes=packer.bytes,
+            sha256=packer.sha256,
+            frames=tuple(packer.frames),
+            members=tuple(packer.members),
+        )
+
+    def _fill(self, packer: Packer, group: Sequence[_Original], left: dict[str, str]) -> None:
+        for one in group:
+            try:
+                if document_kind(one.path):
+                    packer.add(one.path, *self._document(one.path))
+                else:
+                    packer.stream(one.path, one.size, self._chunks(one.path))
+            except FileNotFoundError:
+                continue
+            except (ContentError, Conflict) as error:
+                left[one.path] = error.message
+
+    def _document(self, path: str) -> tuple[bytes, Mapping[str, object]]:
+        """A document's bytes and its row for the index.
+
+        Raises:
+            ContentError: it is invalid, or damaged: it stays where it is, for its good version is found by its place.
+            Conflict: it is being written.
+        """
+        state = self._files.read(path, whole=False)
+        if state.problem:
+            raise ContentError(state.problem, path=path)
+        data = self._parts.seen.read(path, READ_LIMIT).data
+        if _digest_of([data]) != state.sha256:
+            raise Conflict("the document changed while it was archived", path=path)
+        return data, describe(path, state.values).to_dict()
+
+    def _chunks(self, path: str) -> Iterator[bytes]:
+        """A file's bytes, in pieces."""
+        if document_kind(path):
+            yield self._parts.seen.read(path, READ_LIMIT).data
+            return
+        fd = self._parts.tree.open_read(path)
+        try:
+            while data := os.read(fd, _CHUNK):
+                yield data
+        finally:
+            os.close(fd)
+
+    def _sweep(self) -> None:
+        """Remove unfinished payloads of processes that ended; the archive's lock is held."""
+        for entry in self._parts.tree.scan(ARCHIVE, hidden=True):
+            if entry.path.endswith(PARTIAL):
+                self._parts.tree.remove(entry.path)
+
     # -- out of the tree ------------------------------------------------------------------------------------------
-    def _remove(self, files: Sequence[Original], held: Mapping[str, Place], left: dict[str, str]) -> int:
+    def _remove(self, files: Sequence[_Original], held: Mapping[str, Place], left: dict[str, str]) -> int:
         """Take originals out of the tree, each only where an archive holds these very bytes."""
         certain = {one.path: held[one.path][1] for one in files if one.path in held}
         documents = [member for path, member in certain.items() if document_kind(path)]
         removed = 0
-        for part in batches(documents, lambda member: member.bytes):
+        for part in _batches(documents):
             names = iterations_text({number for one in part if (number := iteration_of(one.path)) is not None})
             removed += self._remove_batch(part, f"Take {names} out of the tree; the archive has them", left)
         for path, member in certain.items():
-            if not document_kind(path) and digest_of(self._packing.chunks(path)) == member.sha256:
+            if not document_kind(path) and _digest_of(self._chunks(path)) == member.sha256:
                 self._parts.tree.remove(path)
                 removed += 1
         for number in sorted({number for path in certain if (number := iteration_of(path)) is not None}):
@@ -695,7 +733,7 @@ class Archiver:
 
     # -- back, and for good --------------------------------------------------------------------------------------------
     def unpack(self, iteration: int) -> UnpackResult:
-        """Bring an archived iteration back into the tree; the archive stays.
+        """Bring an archived iteration back into the tree; the archive stays, and what is in the tree stays as it is.
 
         Raises:
             IterationInvalid: no archive holds it.
@@ -703,7 +741,33 @@ class Archiver:
             LockTimeout: another process is archiving.
         """
         with self._working("unpack"):
-            return self._unpacking.unpack(iteration)
+            places = self._archives.of_iteration(iteration)
+            if not places:
+                known = iterations_text(self._archives.iterations()) or "none"
+                raise IterationInvalid(f"no archive holds iteration {iteration}", hint=f"archived are: {known}")
+            self._mark(iteration)
+            kept = tuple(path for path in places if self._parts.seen.entry(path) is not None)
+            wanted = {one.path: (index, one) for path, (index, one) in places.items() if path not in kept}
+            for index, member in wanted.values():
+                if not document_kind(member.path):
+                    self._parts.tree.write_stream(member.path, self._archives.chunks(index, member))
+            for part in _batches(member for _, member in wanted.values() if document_kind(member.path)):
+                contents = ((one.path, self._archives.content(*wanted[one.path])) for one in part)
+                plans = [self._store.plan_restore(path, data) for path, data in contents]
+                made = [plan for plan in plans if plan and plan.before is None]
+                self._store.carry_out(made, f"Unpack iteration {iteration}", source=SOURCE)
+            self._store.flush(adopt=False)
+        size = sum(member.bytes for _, member in wanted.values())
+        return UnpackResult(iteration=iteration, documents=len(wanted), bytes=size, kept=kept)
+
+    def _mark(self, iteration: int) -> None:
+        """Note in the indexes that an iteration is back: before any document is, so that none is archived again."""
+        plans = []
+        for name in self._archives.iterations().get(iteration, ()):
+            index = self._archives.index(name)
+            marked = replace(index, unpacked={**index.unpacked, iteration: self._parts.clock()})
+            plans.append(self._store.plan_restore(index_path(name), encode(marked)))
+        self._store.carry_out([plan for plan in plans if plan], f"Unpack iteration {iteration}", source=SOURCE)
 
     def delete(self, name: str, reason: str) -> None:
         """Remove an archive; history keeps what it had of the documents.
@@ -720,3 +784,27 @@ class Archiver:
             entry = self._parts.tree.entry(payload_path(name))
             self._parts.tree.remove(payload_path(name))
             self._parts.gate.filled(payload_path(name), -entry.size if entry else 0)
+
+
+def _groups(files: Sequence[_Original]) -> Iterator[list[_Original]]:
+    """What goes into one archive each: files of one month, in order, up to a size."""
+    group: list[_Original] = []
+    size = 0
+    for one in files:
+        other_month = group and f"{group[0].closed:%Y-%m}" != f"{one.closed:%Y-%m}"
+        if other_month or size + one.size > _MOST_BYTES or len(group) >= _MOST_DOCUMENTS:
+            if group:
+                yield group
+            group, size = [], 0
+        group.append(one)
+        size += one.size
+    if group:
+        yield group
+
+
+def _digest_of(chunks: Iterable[bytes]) -> str:
+    """Hex digest of bytes that come in pieces."""
+    digest = hashlib.sha256()
+    for chunk in chunks:
+        digest.update(chunk)
+    return digest.hexdigest()

@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from memfs.config_names import RETENTION_POLICY
 from memfs.errors import ArchiveInvalid, Conflict, IterationInvalid, MemfsError
 from memfs.fs.tree import View
 from memfs.model import state_paths
-from memfs.model.state_query import IterationRow, StateQuery
+from memfs.model.state_query import Iteration, StateQuery
 from memfs.model.time import format_time, parse_time, time_in, utc_now
 from memfs.state.concurrent_documents import settled
 from memfs.state.metrics import sum_up
@@ -37,27 +37,6 @@ if TYPE_CHECKING:
 
 _NUMBERS = "give a number from 1 to 999,999,999,999; without one it is that after the newest there is"
 _RACY_NS = 2_000_000_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Iteration:
-    """One iteration as it is.
-
-    Attributes:
-        status: ``open`` or ``closed``.
-        opened, closed: when; None where its header does not say, and for ``closed`` while it is open.
-        statistics: what closing summed up; empty while it is open, and in a list of all.
-        counts: its documents by kind.
-        archive: the archive that holds it, "" where it lies in the tree.
-    """
-
-    number: int
-    status: str
-    opened: datetime | None = None
-    closed: datetime | None = None
-    statistics: Mapping[str, Any] = field(default_factory=dict)
-    counts: Mapping[str, int] = field(default_factory=dict)
-    archive: str = ""
 
 
 class Iterations:
@@ -176,21 +155,20 @@ class Iterations:
             IterationInvalid: there is no such iteration.
             ContentError, StorageIO: its header cannot be read.
         """
-        path = _header_path(number)
-        row = next((row for row in self._reader.iterations() if row.number == number), None)
         try:
-            header = self._reader.load(path)
+            statistics = self._reader.load(_header_path(number)).get("statistics")
         except FileNotFoundError:
-            if row is None:
-                raise self._missing(number) from None
-            header = {}
-        return self._described(row or IterationRow(number=number), header)
+            statistics = None
+        found = next((one for one in self._reader.iterations() if one.number == number), None)
+        if found is None:
+            raise self._missing(number)
+        given = statistics if isinstance(statistics, Mapping) else {}
+        return replace(found, statistics=given, counts=self._reader.index.counts((number,)))
 
     def list(self) -> builtins.list[Iteration]:
         """Every iteration by number, archived ones too, without their statistics, which ``show`` has."""
-        rows = self._reader.iterations()
         counted = self._reader.index.counts_by_iteration()
-        return [self._described(row, {}, counted.get(row.number, {})) for row in rows]
+        return [replace(one, counts=counted.get(one.number, {})) for one in self._reader.iterations()]
 
     def current(self) -> int:
         """The newest open iteration; where none is open, the one after the newest is started."""
@@ -234,21 +212,6 @@ class Iterations:
             return self._files.read(_header_path(number))
         except FileNotFoundError:
             return None
-
-    def _described(
-        self, row: IterationRow, header: Mapping[str, Any], counts: Mapping[str, int] | None = None
-    ) -> Iteration:
-        statistics = header.get("statistics")
-        counted = self._reader.index.counts((row.number,)) if counts is None else counts
-        return Iteration(
-            number=row.number,
-            status=str(header.get("status") or row.status or "open"),
-            opened=time_in(header.get("opened")) or row.opened,
-            closed=time_in(header.get("closed")) or row.closed,
-            statistics=statistics if isinstance(statistics, Mapping) else {},
-            counts=counted,
-            archive=row.archive,
-        )
 
     def _newest(self) -> int | None:
         return self._reader.latest_iteration()

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from memfs.state.record import StateRecorder
     from memfs.state.retention import Retention
     from memfs.state.retrieval import Retrieval
-    from memfs.state.threads import Threads, ThreadTidier
+    from memfs.state.threads import Threads
     from memfs.store import Store
     from memfs.store.parts import Fire, Parts
     from memfs.store.state_files import StateFiles
@@ -151,13 +151,6 @@ class States:
 
         # files of its own: what belongs to no iteration is not for the index to learn
         return Threads(StateFiles(self.store, self.parts), self.parts.clock)
-
-    @shared_property
-    def thread_tidier(self) -> ThreadTidier:
-        """Removes and copies the threads of agent graphs."""
-        from memfs.state.threads import ThreadTidier
-
-        return ThreadTidier(self.threads)
 
     # -- feedback and analysis ------------------------------------------------------------------------------------
     @shared_property

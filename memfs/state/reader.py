@@ -23,7 +23,7 @@ from memfs.fs.lock import renewed_in_child
 from memfs.model.shape import plain
 from memfs.model.state_facts import describe
 from memfs.model.state_paths import document_kind, iteration_of
-from memfs.model.state_query import IterationRow, StateQuery, StateRow
+from memfs.model.state_query import Iteration, StateQuery, StateRow
 from memfs.recall.executor import Deadline
 from memfs.search.state_index import RowSet, StateIndex
 from memfs.state.scan import FileFacts, StateScan, same
@@ -187,7 +187,7 @@ class StateReader:
                 break
         return found
 
-    def iterations(self) -> list[IterationRow]:
+    def iterations(self) -> list[Iteration]:
         """The iterations, by number, archived ones included."""
         self.catch_up()
         return self.index.iterations()

@@ -414,7 +414,7 @@ class StateScan:
     def _learn_archive(self, name: str) -> None:
         rows = []
         with suppress(CorruptRecord, FileNotFoundError):  # ``memfs admin archive verify`` says what is wrong
-            for member in self._archives.members(name):
+            for member in self._archives.index(name).members:
                 if member.facts and not self._files.exists(member.path):
                     facts = StateFacts.from_dict(member.facts)
                     rows.append(StateRow(facts=facts, sha256=member.sha256, bytes=member.bytes, archive=name))

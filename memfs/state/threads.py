@@ -1,7 +1,7 @@
 """Keep the checkpoints of agent graphs, and what their tasks write in between.
 
-A value that did not change is not written again. ``ThreadTidier`` removes and copies threads without taking away a
-value that another checkpoint needs.
+A value that did not change is not written again, and removing threads takes no value away that another checkpoint
+needs.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from itertools import chain
 
 from memfs.errors import ContentError, MemfsError, QueryInvalid, SecretDetected
@@ -57,37 +58,28 @@ class Threads:
         self._homes: OrderedDict[ThreadPlace, Homes] = OrderedDict()
 
     # -- writing ------------------------------------------------------------------------------------------------
-    def save(
-        self, made: ThreadSnapshot, changed: Collection[str], value_of: Callable[[str], Kept | None], reason: str = ""
-    ) -> None:
+    def save(self, made: ThreadSnapshot, reason: str = "") -> set[str]:
         """Keep a checkpoint; one of the same id is replaced.
 
         Args:
-            made: without channels.
-            changed: which channels have another version than in the parent.
-            value_of: the value of a channel, None where it has none; asked for those alone that must be written.
+            made: with the channels that have a value, or where an earlier checkpoint keeps it (``inherited``).
             reason: why what looks like a secret may stay in it.
+
+        Returns:
+            Those of these earlier checkpoints that were removed meanwhile: it must be saved again without them.
 
         Raises:
             SecretDetected: it holds what looks like a secret and there is no reason; with the field.
             ContentError: a name or a value that no file can hold.
             StorageIO: nothing was written.
         """
-        inherited = self._inherited(made, changed)
-        while True:
-            channels: dict[str, Kept] = {}
-            for channel in made.versions:
-                home = inherited.get(channel)
-                kept = {KEPT_IN: home} if home is not None else value_of(channel)
-                if kept is not None:
-                    channels[channel] = kept
-            whole = replace(made, channels=channels, written=format_time(self._clock()))
-            self._write(snapshot_path(whole.place), whole, _told(whole), reason)
-            lost = {home for home in set(inherited.values()) if not self._stays(made.place._replace(id=home))}
-            if not lost:
-                self._remember(whole)
-                return
-            inherited = {channel: home for channel, home in inherited.items() if home not in lost}
+        whole = replace(made, written=format_time(self._clock()))
+        self._write(snapshot_path(whole.place), whole, _told(whole), reason)
+        homes = {str(kept[KEPT_IN]) for kept in whole.channels.values() if KEPT_IN in kept}
+        lost = {home for home in homes if not self.files.stays(snapshot_path(made.place._replace(id=home)))}
+        if not lost:
+            self._remember(whole)
+        return lost
 
     def add_writes(self, added: TaskWrites, reason: str = "") -> None:
         """Keep what a task wrote. Of what it wrote before, only special writes are replaced.
@@ -129,8 +121,12 @@ class Threads:
             self.files.write([DocumentChange(path, told, expected)], message, source=SOURCE)
 
     # -- values that did not change -------------------------------------------------------------------------------
-    def _inherited(self, made: ThreadSnapshot, changed: Collection[str]) -> dict[str, str]:
-        """Which checkpoint holds a channel's value, of those channels whose value is the parent's."""
+    def inherited(self, made: ThreadSnapshot, changed: Collection[str]) -> dict[str, str]:
+        """Which checkpoint keeps a channel's value, of those channels whose value is the parent's.
+
+        Args:
+            changed: which channels have another version than in the parent.
+        """
         homes = self._homes_of(made.place._replace(id=made.parent)) if made.parent else None
         if homes is None:
             return {}
@@ -164,13 +160,10 @@ class Threads:
                 self._homes.popitem(last=False)
         return snapshot.versions, holders
 
-    def forget(self) -> None:
+    def _forget(self) -> None:
         """Forget what was noted of checkpoints that may be others now."""
         with self._guard:
             self._homes.clear()
-
-    def _stays(self, place: ThreadPlace) -> bool:
-        return self.files.stays(snapshot_path(place))
 
     # -- reading ------------------------------------------------------------------------------------------------
     def load(self, place: ThreadPlace) -> ThreadSnapshot | None:
@@ -275,6 +268,98 @@ class Threads:
                 continue
         return sorted(found, key=lambda one: (one.path, one.task))
 
+    # -- removing and copying -------------------------------------------------------------------------------------
+    def delete(self, thread: str) -> int:
+        """Remove a thread, its subgraphs and all writes included; return how many documents that were.
+
+        Raises:
+            StorageIO: nothing was removed.
+        """
+        folder = state_paths.thread_folder(named(thread, "thread_id"))
+        gone = [DocumentChange(entry.path, None) for entry in self.files.scan(folder)]
+        if gone:
+            self.files.write(gone, f"Remove {shown(thread)}", source=SOURCE, critical=True)
+            self._forget()
+        return len(gone)
+
+    def remove(self, places: Iterable[ThreadPlace]) -> None:
+        """Remove single checkpoints with their writes; those that stay keep their values.
+
+        Raises:
+            StorageIO, ContentError: nothing was removed of the thread at hand.
+        """
+        by_thread: dict[str, list[ThreadPlace]] = {}
+        for place in places:
+            by_thread.setdefault(place.thread, []).append(place)
+        for thread, gone in by_thread.items():
+            settled(partial(self._remove, thread, gone))
+            self._forget()
+
+    def copy(self, source: str, target: str) -> int:
+        """Copy a thread with all checkpoints and writes, in one batch; return how many documents that were.
+
+        Raises:
+            StorageIO, ContentError: nothing was copied.
+        """
+        folder, other = state_paths.thread_folder(named(source, "source")), named(target, "target")
+        if source == target:
+            return 0
+        changes = []
+        for entry in self.files.scan(folder):
+            values = {**self.files.read(entry.path).values, "thread": other}
+            changes.append(DocumentChange(state_paths.thread_folder(other) + entry.path[len(folder) :], values))
+        if changes:
+            self.files.write(changes, f"Copy {shown(source)} to {shown(target)}", source=SOURCE)
+            self._forget()
+        return len(changes)
+
+    def _remove(self, thread: str, gone: Collection[ThreadPlace]) -> None:
+        lost: dict[ThreadPlace, ThreadSnapshot] = {}
+        for place in gone:
+            snapshot = self.load(place)
+            if snapshot is not None:
+                lost[place] = snapshot
+        changes = [*self._removals(gone), *self._rescued(thread, lost)]
+        if changes:
+            count = len(lost)
+            message = f"Remove {count} checkpoint{'s' * (count != 1)} of {shown(thread)}"
+            self.files.write(changes, message, source=SOURCE, critical=True)
+        while late := self._rescued(thread, lost):  # written by others meanwhile, who counted on what was removed
+            self.files.write(late, f"Keep values of {shown(thread)}", source=SOURCE, critical=True)
+
+    def _removals(self, gone: Iterable[ThreadPlace]) -> list[DocumentChange]:
+        changes = []
+        for place in gone:
+            if self.files.exists(snapshot_path(place)):
+                changes.append(DocumentChange(snapshot_path(place), None))
+            folder = state_paths.writes_folder(*place)
+            changes.extend(DocumentChange(entry.path, None) for entry in self.files.scan(folder))
+        return changes
+
+    def _rescued(self, thread: str, lost: Mapping[ThreadPlace, ThreadSnapshot]) -> list[DocumentChange]:
+        """What must be written so that the checkpoints that stay keep the values of those that go."""
+        changes: list[DocumentChange] = []
+        moved: dict[tuple[ThreadPlace, str], str] = {}
+        homes = {(place.namespace, place.id) for place in lost}
+        for place in reversed(self.places(thread)) if lost else ():  # the oldest first
+            if place in lost:
+                continue
+            try:
+                state = self.files.read(snapshot_path(place))
+            except FileNotFoundError:
+                continue
+            snapshot = replace(ThreadSnapshot.from_document(state.values), place=place)
+            wanted = {
+                channel: place._replace(id=kept[KEPT_IN])
+                for channel, kept in snapshot.channels.items()
+                if (place.namespace, kept.get(KEPT_IN)) in homes
+            }
+            if wanted:
+                channels = {**snapshot.channels, **_taken_over(place, wanted, lost, moved)}
+                document = replace(snapshot, channels=channels).document()
+                changes.append(DocumentChange(snapshot_path(place), document, state.sha256))
+        return changes
+
 
 # -- paths and words ----------------------------------------------------------------------------------------------
 def named(text: str, field: str) -> str:
@@ -373,140 +458,6 @@ def _bytes_of(text: str) -> bytes:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         return b""
-
-
-Needs = Callable[[ThreadSnapshot], Collection[str]]
-"""The channels of a checkpoint whose value is made from the writes before it, back to the last one that holds it."""
-
-
-class ThreadTidier:
-    """Removes and copies the threads of one workspace. May be used by several processes at once."""
-
-    def __init__(self, threads: Threads) -> None:
-        self._threads = threads
-        self._files = threads.files
-
-    def delete(self, thread: str) -> int:
-        """Remove a thread, its subgraphs and all writes included; return how many documents that were.
-
-        Raises:
-            StorageIO: nothing was removed.
-        """
-        folder = state_paths.thread_folder(named(thread, "thread_id"))
-        gone = [DocumentChange(entry.path, None) for entry in self._files.scan(folder)]
-        if gone:
-            self._files.write(gone, f"Remove {shown(thread)}", source=SOURCE, critical=True)
-            self._threads.forget()
-        return len(gone)
-
-    def remove(self, places: Iterable[ThreadPlace]) -> None:
-        """Remove single checkpoints with their writes; those that stay keep their values.
-
-        Raises:
-            StorageIO, ContentError: nothing was removed of the thread at hand.
-        """
-        by_thread: dict[str, list[ThreadPlace]] = {}
-        for place in places:
-            by_thread.setdefault(place.thread, []).append(place)
-        for thread, gone in by_thread.items():
-            settled(lambda thread=thread, gone=gone: self._remove(thread, gone))  # type: ignore[misc]
-            self._threads.forget()
-
-    def keep_latest(self, thread: str, needs: Needs) -> None:
-        """Remove all checkpoints but the newest of each namespace, and those before it whose writes it is made from.
-
-        Raises:
-            StorageIO, ContentError: nothing was removed.
-        """
-        places = self._threads.places(thread)
-        newest: dict[str, ThreadPlace] = {}
-        for place in places:
-            newest.setdefault(place.namespace, place)
-        kept = {one for place in newest.values() for one in self._with_ancestors(place, needs)}
-        self.remove(place for place in places if place not in kept)
-
-    def copy(self, source: str, target: str) -> int:
-        """Copy a thread with all checkpoints and writes, in one batch; return how many documents that were.
-
-        Raises:
-            StorageIO, ContentError: nothing was copied.
-        """
-        folder, other = state_paths.thread_folder(named(source, "source")), named(target, "target")
-        if source == target:
-            return 0
-        changes = []
-        for entry in self._files.scan(folder):
-            values = {**self._files.read(entry.path).values, "thread": other}
-            changes.append(DocumentChange(state_paths.thread_folder(other) + entry.path[len(folder) :], values))
-        if changes:
-            self._files.write(changes, f"Copy {shown(source)} to {shown(target)}", source=SOURCE)
-            self._threads.forget()
-        return len(changes)
-
-    # -- internal -----------------------------------------------------------------------------------------------
-    def _with_ancestors(self, place: ThreadPlace, needs: Needs) -> list[ThreadPlace]:
-        """A checkpoint and those before it without which a channel could not be made again."""
-        found = [place]
-        snapshot = self._threads.load(place)
-        if snapshot is None:
-            return found
-        wanted = {channel for channel in needs(snapshot) if channel not in snapshot.channels}
-        seen = {place.id}
-        while wanted and snapshot is not None and snapshot.parent and snapshot.parent not in seen:
-            before = place._replace(id=snapshot.parent)
-            snapshot = self._threads.load(before)
-            if snapshot is not None:
-                found.append(before)
-                seen.add(before.id)
-                wanted -= snapshot.channels.keys()
-        return found
-
-    def _remove(self, thread: str, gone: Collection[ThreadPlace]) -> None:
-        lost: dict[ThreadPlace, ThreadSnapshot] = {}
-        for place in gone:
-            snapshot = self._threads.load(place)
-            if snapshot is not None:
-                lost[place] = snapshot
-        changes = [*self._removals(gone), *self._rescued(thread, lost)]
-        if changes:
-            count = len(lost)
-            message = f"Remove {count} checkpoint{'s' * (count != 1)} of {shown(thread)}"
-            self._files.write(changes, message, source=SOURCE, critical=True)
-        while late := self._rescued(thread, lost):  # written by others meanwhile, who counted on what was removed
-            self._files.write(late, f"Keep values of {shown(thread)}", source=SOURCE, critical=True)
-
-    def _removals(self, gone: Iterable[ThreadPlace]) -> list[DocumentChange]:
-        changes = []
-        for place in gone:
-            if self._files.exists(snapshot_path(place)):
-                changes.append(DocumentChange(snapshot_path(place), None))
-            folder = state_paths.writes_folder(*place)
-            changes.extend(DocumentChange(entry.path, None) for entry in self._files.scan(folder))
-        return changes
-
-    def _rescued(self, thread: str, lost: Mapping[ThreadPlace, ThreadSnapshot]) -> list[DocumentChange]:
-        """What must be written so that the checkpoints that stay keep the values of those that go."""
-        changes: list[DocumentChange] = []
-        moved: dict[tuple[ThreadPlace, str], str] = {}
-        homes = {(place.namespace, place.id) for place in lost}
-        for place in reversed(self._threads.places(thread)) if lost else ():  # the oldest first
-            if place in lost:
-                continue
-            try:
-                state = self._files.read(snapshot_path(place))
-            except FileNotFoundError:
-                continue
-            snapshot = replace(ThreadSnapshot.from_document(state.values), place=place)
-            wanted = {
-                channel: place._replace(id=kept[KEPT_IN])
-                for channel, kept in snapshot.channels.items()
-                if (place.namespace, kept.get(KEPT_IN)) in homes
-            }
-            if wanted:
-                channels = {**snapshot.channels, **_taken_over(place, wanted, lost, moved)}
-                document = replace(snapshot, channels=channels).document()
-                changes.append(DocumentChange(snapshot_path(place), document, state.sha256))
-        return changes
 
 
 def _taken_over(

@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from memfs.learning.conventions import Conventions
     from memfs.model.episode import TriggerRow
     from memfs.model.memory_config import MemoryConfig
+    from memfs.model.state_query import Iteration
     from memfs.search.embedder import Embedder, Vector
-    from memfs.state.iterations import Iteration
     from memfs.store import Store
 
 

@@ -198,18 +198,18 @@ def test_a_checkpoint_written_while_its_parent_goes_keeps_its_values(
     first = put(saver, CONFIG, kept="from the first", turn=0)
     other = MemfsSaver(saver.workspace.root)
     threads = saver.workspace.states.threads
-    inherited = threads._inherited
+    inherited = threads.inherited
 
     def late(*asked: Any) -> Any:
         found = inherited(*asked)
         other.delete_thread("t")
-        monkeypatch.setattr(threads, "_inherited", inherited)
+        monkeypatch.setattr(threads, "inherited", inherited)
         return found
 
     checkpoint = empty_checkpoint()
     checkpoint["channel_values"] = {"kept": "from the first", "turn": 1}
     checkpoint["channel_versions"] = {"kept": 1, "turn": 2}
-    monkeypatch.setattr(threads, "_inherited", late)
+    monkeypatch.setattr(threads, "inherited", late)
     second = saver.put(first, checkpoint, {"source": "loop", "step": 1}, {"turn": 2})
 
     assert values_of(saver, second) == {"kept": "from the first", "turn": 1}
@@ -281,7 +281,7 @@ def test_a_checkpoint_written_before_its_parent_goes_keeps_its_values(
         return write(*given, **more)
 
     monkeypatch.setattr(files, "write", interrupted)
-    saver.workspace.states.thread_tidier.remove([ThreadPlace("t", "", first["configurable"]["checkpoint_id"])])
+    saver.workspace.states.threads.remove([ThreadPlace("t", "", first["configurable"]["checkpoint_id"])])
     assert saver.get_tuple(first) is None
     assert values_of(saver, made[0]) == {"kept": "from the first", "turn": 1}
 

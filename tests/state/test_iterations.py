@@ -12,7 +12,7 @@ import pytest
 
 from memfs import Workspace
 from memfs.errors import IterationInvalid, MemfsError
-from memfs.model.state_query import IterationRow
+from memfs.model.state_query import Iteration
 from tests.state.rig import NOON, Rig
 
 Opened = Callable[..., Workspace]
@@ -164,7 +164,7 @@ def test_what_is_no_iteration_is_a_clear_error(rig: Rig, act: Callable[[Rig], An
 
 def test_an_archived_iteration_takes_nothing_in(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """What belongs to one is refused, and the hint says how to bring it back (S15)."""
-    row = IterationRow(number=1, status="closed", opened=NOON, archive="2026-03")
+    row = Iteration(number=1, status="closed", opened=NOON, archive="2026-03")
     monkeypatch.setattr(rig.workspace.states.reading, "iterations", lambda: [row])
 
     for act in (rig.iterations.start, rig.iterations.close):

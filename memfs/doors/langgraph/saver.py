@@ -13,6 +13,7 @@ import os
 import threading
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import wraps
 from itertools import islice
 from pathlib import Path
@@ -50,7 +51,7 @@ from memfs.errors import ContentError, MemfsError, QueryInvalid
 from memfs.facades.open_workspaces import Facade
 from memfs.format.plain import MAX_DEPTH, MAX_INT, MAX_KEY, hidden
 from memfs.fs import io
-from memfs.model.threads import Kept, TaskWrites, ThreadPlace, ThreadSnapshot, Write
+from memfs.model.threads import KEPT_IN, Kept, TaskWrites, ThreadPlace, ThreadSnapshot, Write
 from memfs.state.threads import Threads, snapshot_path
 from memfs.trust import list_path
 from memfs.workspace import Workspace
@@ -529,11 +530,18 @@ class MemfsSaver(Closable, BaseCheckpointSaver[Any]):
             ContentError, StorageIO: nothing was written.
         """
         made, values = self._snapshot(config, checkpoint, metadata), checkpoint["channel_values"]
-
-        def value_of(channel: str) -> Kept | None:
-            return self._pack(values[channel]) if channel in values else None
-
-        self._threads.save(made, new_versions.keys(), value_of, self._reason)
+        homes = self._threads.inherited(made, new_versions.keys())
+        saved = False
+        while not saved:
+            channels: dict[str, Kept] = {}
+            for channel in made.versions:
+                if channel in homes:
+                    channels[channel] = {KEPT_IN: homes[channel]}
+                elif channel in values:
+                    channels[channel] = self._pack(values[channel])
+            lost = self._threads.save(replace(made, channels=channels), self._reason)
+            homes = {channel: home for channel, home in homes.items() if home not in lost}
+            saved = not lost
         return _config(made.place, config["configurable"]["thread_id"])
 
     def put_writes(
@@ -556,7 +564,7 @@ class MemfsSaver(Closable, BaseCheckpointSaver[Any]):
     # -- removing and copying -------------------------------------------------------------------------------------
     def delete_thread(self, thread_id: str) -> None:
         """Remove a thread with its subgraphs and writes; git's history keeps it (``memfs admin erase`` does not)."""
-        self.workspace.states.thread_tidier.delete(str(thread_id))
+        self._threads.delete(str(thread_id))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Remove the checkpoints of these runs with their writes, in all threads; those that stay keep their values.
@@ -566,11 +574,11 @@ class MemfsSaver(Closable, BaseCheckpointSaver[Any]):
         wanted = {str(run) for run in run_ids}
         if wanted:
             found = [place for place in self._threads.places() if self._run_of(place) in wanted]
-            self.workspace.states.thread_tidier.remove(found)
+            self._threads.remove(found)
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy all of a thread to another name; what that has of its own stays."""
-        self.workspace.states.thread_tidier.copy(str(source_thread_id), str(target_thread_id))
+        self._threads.copy(str(source_thread_id), str(target_thread_id))
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Remove the checkpoints of these threads: all (``delete``), or all but the newest of each namespace
@@ -583,12 +591,29 @@ class MemfsSaver(Closable, BaseCheckpointSaver[Any]):
             raise QueryInvalid(
                 f"{strategy!r} is no strategy", field="strategy", hint=f"one of {', '.join(_STRATEGIES)}"
             )
-        tidier = self.workspace.states.thread_tidier
         for thread in dict.fromkeys(map(str, thread_ids)):
             if strategy == "delete":
-                tidier.delete(thread)
+                self._threads.delete(thread)
             else:
-                tidier.keep_latest(thread, self._made_from_changes)
+                self._threads.remove(self._surplus(thread))
+
+    def _surplus(self, thread: str) -> Collection[ThreadPlace]:
+        """All checkpoints but the newest of each namespace, and those before it whose writes it is made from."""
+        places = self._threads.places(thread)
+        newest = {place.namespace: place for place in reversed(places)}
+        kept = {one for place in newest.values() for one in self._needed(place)}
+        return [place for place in places if place not in kept]
+
+    def _needed(self, place: ThreadPlace) -> Iterator[ThreadPlace]:
+        """A checkpoint and those before it without which a channel could not be made again."""
+        yield place
+        snapshot = self._threads.load(place)
+        wanted = set(self._made_from_changes(snapshot)) - snapshot.channels.keys() if snapshot is not None else set()
+        for before in self._ancestors(place) if wanted else ():
+            yield before.place
+            wanted -= before.channels.keys()
+            if not wanted:
+                return
 
     def get_next_version(self, current: Any, channel: None) -> Any:
         """The version after ``current``: whole numbers, or texts where a thread came from a saver that uses those."""

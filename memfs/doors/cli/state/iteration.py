@@ -16,7 +16,7 @@ from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Table, clean, count, t
 from memfs.errors import IterationInvalid
 
 if TYPE_CHECKING:
-    from memfs.state.iterations import Iteration
+    from memfs.model.state_query import Iteration
 
 _SHOWN = (("outputs", "outputs"), ("mean_confidence", "confidence"), ("resource_consumed", "consumed"))
 
