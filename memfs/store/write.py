@@ -38,7 +38,7 @@ from memfs.store.health import Health, spills, stops_everything
 from memfs.store.index_sync import IndexSync
 from memfs.store.parts import CONTENT, Parts, below_content
 from memfs.store.plan import FilePlan, PlanOutdated, take_in
-from memfs.store.recovery import content_now, put_in_place, redo_all, set_aside
+from memfs.store.recovery import content_now, put_in_place, redo_all, set_aside, sweep
 from memfs.store.secret_gate import vet, vet_replaced
 from memfs.store.values import Storage
 
@@ -571,6 +571,9 @@ class JournaledFiles:
                 with suppress(FileChanged):
                     if plan.old_sha != plan.new_sha and content_now(self._parts.tree, plan.path) == plan.new_sha:
                         put_in_place(self._parts.tree, plan.path, plan.before, over=plan.new_sha)
+            # Only with the record is it known whose contents these are: later they would pass for a person's.
+            for folder in dict.fromkeys(plan.path.rpartition("/")[0] for plan in plans):
+                self.noticed.extend(sweep(self._parts, folder, operation))
         except MemfsError:
             return False
         with suppress(StorageIO):

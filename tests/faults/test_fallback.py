@@ -306,6 +306,27 @@ def test_27_stopped_at_any_operation_of_a_write_elsewhere(world: World) -> None:
         world.abandon()
 
 
+def test_27_a_write_taken_back_leaves_no_file_that_passes_for_a_persons(world: World) -> None:
+    """What a write that failed left under a temporary name goes before its record does (faults rows 21 and 27)."""
+    workspace = world.open()
+    path = world.root / workspace.store.put(item("kept", "first")).path
+    refused: list[str] = []
+    exchanged = False
+
+    def refuse_twice(name: str, place: str) -> None:
+        nonlocal exchanged
+        exchanged = exchanged or name == "exchange"
+        if exchanged and name == "unlink" and len(refused) < 2:
+            refused.append(place)
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with hooked(refuse_twice):
+        assert workspace.store.put(item("kept", "second")).durability == "fallback"
+    assert len(refused) == 2
+    assert os.listdir(path.parent) == [path.name]
+    assert contents(workspace) == {"kept": "second"}
+
+
 class Homeward:
     """A workspace with three writes that wait elsewhere, quick to set up again at the same place."""
 
