@@ -16,6 +16,7 @@ from pathlib import Path
 from memfs.admin import merge_driver_setup, store_builder
 from memfs.admin.archive_file import INDEX_LIMIT, INDEX_SUFFIX, ArchiveIndex, archive_lock, decode, payload_path, verify
 from memfs.admin.archive_file import damaged as damage_in
+from memfs.admin.cleanup import remove_leftovers
 from memfs.admin.format import problems as format_problems
 from memfs.admin.integrity import BEFORE, document_problems, read_documents, read_items
 from memfs.admin.integrity import EXAMINATIONS as INTEGRITY_EXAMINATIONS
@@ -434,7 +435,7 @@ class Checker:
         if dry_run:
             return told
         done = []
-        removed = _remove_leftovers(self)
+        removed = remove_leftovers(self.parts)
         done += [f"removed {removed} temporary file(s) that a killed process left"] if removed else []
         left = remove_left(self.parts)
         done += [f"removed {left} large value(s) that no document refers to"] if left else []
@@ -684,13 +685,6 @@ EXAMINATIONS: tuple[Examine, ...] = (
 
 def _checkpoints(checker: Checker) -> Iterator[Problem]:
     yield from checker.checkpoints()
-
-
-def _remove_leftovers(checker: Checker) -> int:
-    tree = checker.parts.tree
-    folders = {entry.path.rpartition("/")[0] for entry in tree.scan(CONTENT, hidden=True)}
-    with checker.parts.lock.hold("sweep"):
-        return sum(tree.sweep(folder) for folder in folders)
 
 
 def _restore_attributes(checker: Checker) -> bool:

@@ -41,8 +41,8 @@ class CleanupStep:
     error: str = ""
 
 
-Act = tuple["Callable[[Cleaner], CleanupStep]", "Callable[[Cleaner], CleanupStep]"]
-"""A look at what a step could do, and the step."""
+Act = Callable[["Cleaner", bool], CleanupStep]
+"""A step: whether it is to be done, or only said what it could do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,147 +56,105 @@ class Cleaner:
 
     def plan(self) -> list[CleanupStep]:
         """What could be done, without doing it; only what would free something."""
-        return [step for look, _ in (*STEPS, *self.more()) if (step := self._tried(look)) and step.bytes]
+        return [planned for step in self._steps() if (planned := self._tried(step, False)).bytes]
 
     def clean(self) -> list[CleanupStep]:
         """Do it, each step for itself: one that fails is reported and the others go on."""
         done = []
-        for look, do in (*STEPS, *self.more()):
-            planned = self._tried(look)
+        for step in self._steps():
+            planned = self._tried(step, False)
             if planned.error or planned.bytes:
-                done.append(planned if planned.error else self._tried(do))
+                done.append(planned if planned.error else self._tried(step, True))
         return done
 
-    def _tried(self, act: Callable[[Cleaner], CleanupStep]) -> CleanupStep:
+    def _steps(self) -> Sequence[Act]:
+        return (*STEPS, *self.more())
+
+    def _tried(self, step: Act, do: bool) -> CleanupStep:
         try:
-            return act(self)
+            return step(self, do)
         except MemfsError as error:
-            return CleanupStep(what=(act.__doc__ or "").rstrip("."), bytes=0, error=str(error))
+            return CleanupStep(what=(step.__doc__ or "").rstrip("."), bytes=0, error=str(error))
 
 
-# -- what killed processes left -----------------------------------------------------------------------------------
-def _see_leftovers(cleaner: Cleaner) -> CleanupStep:
+def remove_leftovers(parts: Parts) -> int:
+    """Remove the temporary files that killed processes left; return how many."""
+    folders = {entry.path.rpartition("/")[0] for entry in parts.tree.scan(CONTENT, hidden=True)}
+    with parts.lock.hold("sweep"):
+        return sum(parts.tree.sweep(folder) for folder in folders)
+
+
+def _leftovers(cleaner: Cleaner, do: bool) -> CleanupStep:
     """Remove temporary files that killed processes left."""
     found = [entry.size for entry in cleaner.parts.tree.scan(CONTENT, hidden=True) if _is_leftover(entry.path)]
-    return CleanupStep(what=f"remove {len(found)} temporary file(s) that killed processes left", bytes=sum(found))
-
-
-def _remove_leftovers(cleaner: Cleaner) -> CleanupStep:
-    """Remove temporary files that killed processes left."""
-    tree, size = cleaner.parts.tree, _see_leftovers(cleaner).bytes
-    folders = {entry.path.rpartition("/")[0] for entry in tree.scan(CONTENT, hidden=True) if _is_leftover(entry.path)}
-    with cleaner.parts.lock.hold("sweep"):
-        removed = sum(tree.sweep(folder) for folder in folders)
+    what = f"remove {len(found)} temporary file(s) that killed processes left"
+    if do:
+        what = f"removed {remove_leftovers(cleaner.parts)} temporary file(s) that killed processes left"
         io.sweep(cleaner.parts.repository.state)
-    return CleanupStep(what=f"removed {removed} temporary file(s) that killed processes left", bytes=size)
+    return CleanupStep(what=what, bytes=sum(found))
 
 
 def _is_leftover(path: str) -> bool:
     return is_temporary(path.rpartition("/")[2])
 
 
-# -- what is there twice ------------------------------------------------------------------------------------------
-def _redundant(cleaner: Cleaner) -> list[tuple[Path, int]]:
-    """Contents that were set aside and that HEAD holds at their place, byte for byte."""
+def _twice(cleaner: Cleaner, do: bool) -> CleanupStep:
+    """Remove contents set aside that the last commit holds."""
     folder = cleaner.parts.repository.state / FOLDER
-    found = []
+    sizes = []
     for name in sorted(os.listdir(folder)) if folder.is_dir() else []:
         with suppress(MemfsError, FileNotFoundError):
             if name.endswith(SUFFIX):
                 path, data = read_aside(folder / name)
                 if cleaner.parts.repository.head_blob(path) == blob_id(data):
-                    found.append((folder / name, len(data)))
-    return found
+                    sizes.append(len(data))
+                    if do:
+                        io.unlink(folder / name, missing_ok=True)
+    verb = "removed" if do else "remove"
+    return CleanupStep(what=f"{verb} {len(sizes)} content(s) set aside that the last commit holds", bytes=sum(sizes))
 
 
-def _see_redundant(cleaner: Cleaner) -> CleanupStep:
-    """Remove contents set aside that the last commit holds."""
-    found = _redundant(cleaner)
-    return CleanupStep(
-        what=f"remove {len(found)} content(s) set aside that the last commit holds", bytes=sum(row[1] for row in found)
-    )
-
-
-def _remove_redundant(cleaner: Cleaner) -> CleanupStep:
-    """Remove contents set aside that the last commit holds."""
-    found = _redundant(cleaner)
-    for path, _ in found:
-        io.unlink(path, missing_ok=True)
-    size = sum(row[1] for row in found)
-    return CleanupStep(what=f"removed {len(found)} content(s) set aside that the last commit holds", bytes=size)
-
-
-# -- journal, history, index --------------------------------------------------------------------------------------
-def _see_waiting(cleaner: Cleaner) -> CleanupStep:
+def _waiting(cleaner: Cleaner, do: bool) -> CleanupStep:
     """Commit what waits, so that the journal becomes short."""
+    before = _size(cleaner.parts.journal.path)
+    if do:
+        flushed = cleaner.store.flush(adopt=False)
+        what = f"committed what waited ({len(flushed.commits)} commit(s))"
+        freed = max(0, before - _size(cleaner.parts.journal.path))
+        return CleanupStep(what=what, bytes=freed, error=flushed.reason)
     allowed = cleaner.parts.policy.commit in _COMMITS_BY_ITSELF and cleaner.store.pending().count
-    return CleanupStep(
-        what="commit what waits, so that the journal becomes short", bytes=_journal(cleaner) if allowed else 0
-    )
+    return CleanupStep(what="commit what waits, so that the journal becomes short", bytes=before if allowed else 0)
 
 
-def _commit_waiting(cleaner: Cleaner) -> CleanupStep:
-    """Commit what waits, so that the journal becomes short."""
-    before = _journal(cleaner)
-    flushed = cleaner.store.flush(adopt=False)
-    freed = max(0, before - _journal(cleaner))
-    return CleanupStep(
-        what=f"committed what waited ({len(flushed.commits)} commit(s))", bytes=freed, error=flushed.reason
-    )
-
-
-def _journal(cleaner: Cleaner) -> int:
-    try:
-        return os.stat(cleaner.parts.journal.path).st_size
-    except FileNotFoundError:
-        return 0
-
-
-def _see_loose(cleaner: Cleaner) -> CleanupStep:
+def _history(cleaner: Cleaner, do: bool) -> CleanupStep:
     """Pack the history."""
+    if do:
+        with cleaner.parts.commit_lock.hold("maintenance", timeout=10):
+            done = maintenance.maintain(cleaner.parts.repository)
+        return CleanupStep(what="packed the history", bytes=max(0, done.bytes_before - done.bytes_after))
     # As maintenance by itself: a repository that memfs joined is the person's to pack.
-    ours = cleaner.parts.policy.adopt == "auto"
-    return CleanupStep(what="pack the history", bytes=_loose(cleaner) if ours else 0)
-
-
-def _pack(cleaner: Cleaner) -> CleanupStep:
-    """Pack the history."""
-    with cleaner.parts.commit_lock.hold("maintenance", timeout=10):
-        done = maintenance.maintain(cleaner.parts.repository)
-    return CleanupStep(what="packed the history", bytes=max(0, done.bytes_before - done.bytes_after))
-
-
-def _loose(cleaner: Cleaner) -> int:
     folder = cleaner.parts.repository.common_dir / "objects"
-    names = os.listdir(folder) if folder.is_dir() else []
-    return sum(weigh(folder / name) for name in names if len(name) == 2)
+    names = os.listdir(folder) if folder.is_dir() and cleaner.parts.policy.adopt == "auto" else []
+    return CleanupStep(what="pack the history", bytes=sum(weigh(folder / name) for name in names if len(name) == 2))
 
 
-def _see_index(cleaner: Cleaner) -> CleanupStep:
+def _index(cleaner: Cleaner, do: bool) -> CleanupStep:
     """Fold the index."""
-    overlay = cleaner.parts.index.overlay_size()
-    return CleanupStep(what="fold the index", bytes=weigh(cleaner.parts.index.folder) if overlay else 0)
+    index = cleaner.parts.index
+    before = weigh(index.folder)
+    if do:
+        cleaner.store.fold()
+        return CleanupStep(what="folded the index", bytes=max(0, before - weigh(index.folder)))
+    return CleanupStep(what="fold the index", bytes=before if index.overlay_size() else 0)
 
 
-def _fold(cleaner: Cleaner) -> CleanupStep:
-    """Fold the index."""
-    before = weigh(cleaner.parts.index.folder)
-    cleaner.store.fold()
-    return CleanupStep(what="folded the index", bytes=max(0, before - weigh(cleaner.parts.index.folder)))
-
-
-# -- backups ------------------------------------------------------------------------------------------------------
-def _see_surplus(cleaner: Cleaner) -> CleanupStep:
+def _backups(cleaner: Cleaner, do: bool) -> CleanupStep:
     """Remove backups beyond the number that is kept."""
     found = cleaner.backups.surplus()
-    return CleanupStep(what=f"remove {len(found)} backup(s) beyond the number kept", bytes=sum(map(_size, found)))
-
-
-def _remove_surplus(cleaner: Cleaner) -> CleanupStep:
-    """Remove backups beyond the number that is kept."""
-    size = _see_surplus(cleaner).bytes
-    removed = cleaner.backups.prune()
-    return CleanupStep(what=f"removed {len(removed)} backup(s) beyond the number kept", bytes=size)
+    size, verb = sum(map(_size, found)), "remove"
+    if do:
+        found, verb = cleaner.backups.prune(), "removed"
+    return CleanupStep(what=f"{verb} {len(found)} backup(s) beyond the number kept", bytes=size)
 
 
 def _size(path: Path) -> int:
@@ -206,11 +164,4 @@ def _size(path: Path) -> int:
         return 0
 
 
-STEPS: tuple[Act, ...] = (
-    (_see_leftovers, _remove_leftovers),
-    (_see_redundant, _remove_redundant),
-    (_see_waiting, _commit_waiting),
-    (_see_loose, _pack),
-    (_see_index, _fold),
-    (_see_surplus, _remove_surplus),
-)
+STEPS: tuple[Act, ...] = (_leftovers, _twice, _waiting, _history, _index, _backups)

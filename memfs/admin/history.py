@@ -13,8 +13,7 @@ from memfs.config_names import SETTINGS_FILE
 from memfs.errors import Conflict, HistoryUnavailable, ItemNotFound
 from memfs.fs.lock import FileLock
 from memfs.git import log, maintenance
-from memfs.git.blame import BlameLine, blame
-from memfs.git.log import Revision
+from memfs.git.log import BlameLine, Revision, blame
 from memfs.git.maintenance import MaintenanceResult
 from memfs.git.quarantine import of_checkout, require_clean
 from memfs.git.repository import Repository

@@ -15,9 +15,9 @@ from memfs.admin.backup_file import verify
 from memfs.errors import IndexUnavailable, MemfsError, StorageIO
 from memfs.format.codec import schema_of
 from memfs.fs.atomic_replace import sha256
-from memfs.fs.bit_rot import corrupt, rotten
 from memfs.fs.journal import Journal
-from memfs.git import fsck
+from memfs.fs.tree import corrupt, rotten
+from memfs.git import maintenance
 from memfs.model import Problem, Stamp
 from memfs.model.problem import WARNING
 from memfs.model.state_paths import ITERATIONS
@@ -176,20 +176,20 @@ def _index(checker: Checker) -> Iterator[Problem]:
         )
 
 
-def examine_objects(parts: Parts) -> list[fsck.FsckFinding]:
+def examine_objects(parts: Parts) -> list[maintenance.FsckFinding]:
     """What git finds wrong; asked again where it finds something, while nobody packs or commits meanwhile.
 
     Raises:
         GitFailed, LockTimeout: nobody can tell.
     """
-    found = fsck.examine(parts.repository)
+    found = maintenance.examine(parts.repository)
     if not any(finding.serious for finding in found):
         return found
     with parts.commit_lock.hold("check", timeout=60):
-        return fsck.examine(parts.repository)
+        return maintenance.examine(parts.repository)
 
 
-def advice(finding: fsck.FsckFinding) -> str:
+def advice(finding: maintenance.FsckFinding) -> str:
     """What a person can do about damage that memfs cannot put right."""
     if finding.object:
         return "where nothing here holds it, fetch it from a clone, or restore a backup"

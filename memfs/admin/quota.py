@@ -24,7 +24,6 @@ from memfs.admin.usage_by_area import (
     TOTAL,
     AreaUsage,
     area_of,
-    free_bytes,
     weigh,
     weigh_commit,
     weigh_files,
@@ -35,6 +34,7 @@ from memfs.config_names import SYSTEM_CONFIG
 from memfs.errors import MemfsError, QuotaExceeded, StorageIO
 from memfs.fs import io
 from memfs.model.problem import Problem
+from memfs.store.health import free_bytes
 from memfs.store.parts import Fire, Gate, Parts
 from memfs.store.plan import FilePlan
 

@@ -19,7 +19,7 @@ from memfs.format.codec import schema_of
 from memfs.fs import io, journal
 from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.journal import Journal
-from memfs.git import fsck, log
+from memfs.git import log, maintenance
 from memfs.model import Problem
 from memfs.model.ids import stem_of
 from memfs.model.time import utc_now
@@ -240,7 +240,7 @@ class Repairer:
         found = integrity.examine_objects(self._parts) if deep else self._of_head()
         serious = [finding for finding in found if finding.serious]
         wanted = {finding.object for finding in serious if finding.object}
-        known = fsck.known_objects(repository, wanted, self._contents()) if wanted else {}
+        known = maintenance.known_objects(repository, wanted, self._contents()) if wanted else {}
         for finding in serious:
             if finding.object not in known:
                 sentence = f"{finding.message}: {integrity.advice(finding)}"
@@ -250,7 +250,7 @@ class Repairer:
             repair = Repair(path="", what="object", sentence=sentence, source="the files")
             yield _Step(repair, partial(self._put_object_back, finding.object))
 
-    def _of_head(self) -> list[fsck.FsckFinding]:
+    def _of_head(self) -> list[maintenance.FsckFinding]:
         """What a plain check sees: contents of the present memory that git cannot give."""
         repository = self._parts.repository
         found = []
@@ -260,14 +260,14 @@ class Repairer:
                 try:
                     repository.blob(blob)
                 except HistoryError:
-                    found.append(fsck.lost(blob))
+                    found.append(maintenance.lost(blob))
         return found
 
     def _put_object_back(self, name: str) -> None:
         path = self._parts.repository.common_dir / "objects" / name[:2] / name[2:]
         with suppress(FileNotFoundError):
             self._copy_aside(io.read_file(path), f"object-{name[:12]}")
-        if not fsck.put_back(self._parts.repository, {name}, self._contents()):
+        if not maintenance.put_back(self._parts.repository, {name}, self._contents()):
             raise HistoryError("git still cannot read it", hint="run 'git fsck --full'")
 
     def _contents(self) -> Iterator[bytes]:

@@ -27,7 +27,6 @@ from memfs.admin.backup_file import (
     untakable,
     verify,
 )
-from memfs.admin.usage_by_area import free_bytes
 from memfs.config_names import SETTINGS_FILE
 from memfs.errors import BackupInvalid, Conflict, HistoryError, MemfsError
 from memfs.fs import io
@@ -36,6 +35,7 @@ from memfs.git.bundle import RepositorySnapshot, fill_index, read_bundle
 from memfs.git.refs import HEX
 from memfs.git.repository import Repository
 from memfs.learning.inbox import FILE as INBOX
+from memfs.store.health import free_bytes
 from memfs.store.parts import CONTENT
 
 _STATE_NAMES = frozenset({"journal", "usage.db", INBOX, FALLBACK})

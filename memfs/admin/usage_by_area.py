@@ -15,7 +15,7 @@ from memfs.fs import io
 from memfs.git import objects
 from memfs.model.state_paths import document_of_sidecar
 from memfs.store import Store
-from memfs.store.health import BALLAST, BALLAST_BYTES
+from memfs.store.health import BALLAST, BALLAST_BYTES, free_bytes
 from memfs.store.parts import CONTENT, Parts, below_content
 from memfs.store.plan import FilePlan
 
@@ -168,15 +168,6 @@ def weigh(folder: Path) -> int:
             except OSError as error:
                 raise io.storage_error(error, "weigh", os.path.join(place, name)) from error
     return total
-
-
-def free_bytes(folder: Path) -> int | None:
-    """How much this user may still write on a folder's file system, None where the system does not tell."""
-    try:
-        facts = os.statvfs(folder)
-    except OSError:
-        return None
-    return facts.f_bavail * facts.f_frsize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ Reads, writes and scans below one root without ever following a link.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -14,9 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from memfs.errors import MemfsError, NotRegularFile, PathEscape, StorageIO, WorkspaceClosed
+from memfs.errors import CorruptItem, MemfsError, NotRegularFile, PathEscape, StorageIO, WorkspaceClosed
 from memfs.fs import io
 from memfs.fs.atomic_replace import content_of, discard, is_fresh, is_temporary, put, take_away, write_fresh
+from memfs.fs.io import file_system
 from memfs.fs.scan import LAST_NS, ScanEntry, entry_of, reason_of, scan_below
 from memfs.fs.workspace_location import check_path
 from memfs.model.item import Stamp, object_id
@@ -409,3 +411,40 @@ def _named(path: str) -> Iterator[None]:
 def _stamp(facts: os.stat_result, data: bytes) -> Stamp:
     times = (min(facts.st_mtime_ns, LAST_NS), min(facts.st_ctime_ns, LAST_NS))
     return Stamp(facts.st_size, *times, facts.st_ino, blob_id(data), time.time_ns())
+
+
+_HONEST = frozenset(
+    {"bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "jfs", "nilfs2", "overlay", "ramfs", "tmpfs", "xfs", "zfs"}
+)
+"""File systems whose times of change come from the kernel that we ask, and cannot be set by programs."""
+
+
+def rotten(stamp: Stamp, content: Content, root: Path) -> bool:
+    """Whether content differs from what was stamped although every fact about the file is the same.
+
+    Args:
+        stamp: what was known of the file.
+        content: what it holds now, with its facts.
+        root: a folder on the same file system.
+    """
+    now = content.stamp
+    if stamp.blob == now.blob or stamp.racy or stamp[:4] != now[:4]:
+        return False
+    return tells_edits(root)
+
+
+def tells_edits(root: Path) -> bool:
+    """Whether on this file system every edit leaves a trace in the facts about the file."""
+    kind = file_system(str(root))
+    if not kind and sys.platform == "darwin":
+        return not str(root).startswith("/Volumes/")
+    return kind in _HONEST
+
+
+def corrupt(path: str, stamp: Stamp, content: Content) -> CorruptItem:
+    """The error that names what was expected and what was found, by git's ids of both."""
+    return CorruptItem(
+        f"the disk changed bytes that nobody wrote: expected {stamp.blob}, found {content.stamp.blob}",
+        path=path,
+        hint="'memfs check --fix' brings back what was written; if the change is yours, 'touch' the file to keep it",
+    )

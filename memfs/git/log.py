@@ -1,19 +1,20 @@
-"""Reads history: the log, ``diff`` and ``show`` of memory files, and the content of the working files.
+"""Reads history: the log, ``diff``, ``show`` and ``blame`` of memory files, and the content of the working files.
 
-Patches are made by memfs itself: no colour, pager, conversion or external program of the repository takes part.
+Patches are made by memfs itself, and lines traced by it: no colour, pager, conversion, ignored commit or external
+program of the repository takes part.
 """
 
 from __future__ import annotations
 
 import difflib
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from memfs.config_names import SETTINGS_FILE
-from memfs.errors import HistoryUnavailable, ItemTooLarge, NotRegularFile
-from memfs.fs import io
+from memfs.errors import HistoryUnavailable, ItemTooLarge, NotRegularFile, PathEscape
+from memfs.fs.tree import Tree
 from memfs.git.commit_object import parse_commit
 from memfs.git.objects import FILE, FOLDER, REGULAR
 from memfs.git.refs import HEX
@@ -127,48 +128,18 @@ LARGEST = 1 << 26
 
 def working_files(repository: Repository, paths: tuple[str, ...]) -> dict[str, bytes]:
     """The content of every regular file at or below some workspace paths."""
-    top = os.open(repository.workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    tree = Tree(repository.workspace)
+    found: dict[str, bytes] = {}
     try:
-        return dict(found for path in paths for found in _below(top, path))
+        for path in paths:
+            entry = tree.entry(path)
+            for one in [entry] if entry is not None and entry.regular else tree.scan(path, hidden=True):
+                with suppress(FileNotFoundError, NotRegularFile, PathEscape, ItemTooLarge):
+                    if one.regular:
+                        found[one.path] = tree.read(one.path, LARGEST).data
     finally:
-        os.close(top)
-
-
-def _below(top: int, path: str) -> Iterator[tuple[str, bytes]]:
-    *folders, name = path.split("/")
-    fd = os.dup(top)
-    try:
-        for folder in folders:
-            inner = io.open_file(folder, os.O_RDONLY | os.O_DIRECTORY, dir_fd=fd)
-            os.close(fd)
-            fd = inner
-        content = _read(fd, name, path)
-        if content is not None:
-            yield path, content
-            return
-        for folder, _, names, folder_fd in os.fwalk(name, dir_fd=fd, follow_symlinks=False):
-            where = path + folder.removeprefix(name)
-            for entry in sorted(names):
-                content = _read(folder_fd, entry, f"{where}/{entry}")
-                if content is not None:
-                    yield f"{where}/{entry}", content
-    except (FileNotFoundError, NotRegularFile):
-        return
-    finally:
-        os.close(fd)
-
-
-def _read(folder: int, name: str, path: str) -> bytes | None:
-    try:
-        fd = io.open_file(name, os.O_RDONLY | os.O_NONBLOCK, dir_fd=folder)
-    except (FileNotFoundError, NotRegularFile):
-        return None
-    try:
-        return io.read_regular(fd, path, LARGEST)
-    except (NotRegularFile, ItemTooLarge):
-        return None
-    finally:
-        os.close(fd)
+        tree.close()
+    return found
 
 
 OWN_PATHS = ("ContextMemory", SETTINGS_FILE)
@@ -340,3 +311,85 @@ def _changed(repository: Repository, commits: Sequence[str]) -> dict[str, tuple[
         if path is not None:
             current.append(path)
     return {name: tuple(paths) for name, paths in changed.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlameLine:
+    """One line of a file and the commit it comes from; ``line`` counts from 1."""
+
+    line: int
+    text: str
+    revision: Revision
+
+
+def blame(repository: Repository, path: str, revision: str = "HEAD") -> list[BlameLine]:
+    """Each line of a file at a revision with the commit that it comes from.
+
+    Raises:
+        HistoryUnavailable: the revision does not exist or has no such file.
+        PathEscape: no file of the workspace can have that path.
+    """
+    commit = repository.resolve(revision)
+    data = repository.read(commit, path)
+    if data is None:
+        raise HistoryUnavailable(f"it is not in {revision}", path=path, hint="see memfs log for when it was")
+    lines = _byte_lines(data)
+    found = _origins(repository, path, commit, lines)
+    known = {one.commit: one for one in revisions(repository, sorted(set(found.values())))}
+    return [
+        BlameLine(line=at + 1, text=line.decode("utf-8", "replace"), revision=known[found[at]])
+        for at, line in enumerate(lines)
+    ]
+
+
+def _origins(repository: Repository, path: str, commit: str, lines: list[bytes]) -> dict[int, str]:
+    """The commit of each line: a commit keeps what none of its parents has."""
+    history = line_of(repository, [path], commit)
+    start = next(iter(history), commit)
+    waiting: dict[str, dict[int, int]] = {start: {at: at for at in range(len(lines))}}
+    found: dict[int, str] = {}
+    for one, parents in history.items():
+        held = waiting.pop(one, {})
+        for parent in parents:
+            if held:
+                passed = _passed(repository, path, one, parent, held)
+                waiting.setdefault(parent, {}).update((there, final) for there, final in passed.values())
+                held = {here: final for here, final in held.items() if here not in passed}
+        found |= dict.fromkeys(held.values(), one)
+    return found
+
+
+def _passed(
+    repository: Repository, path: str, child: str, parent: str, held: Mapping[int, int]
+) -> dict[int, tuple[int, int]]:
+    """Which of a child's lines its parent has: position in the child to position in the parent and in the result."""
+    new, old = _content(repository, child, path), _content(repository, parent, path)
+    if len(new) * len(old) > _MOST_COMPARED:
+        blocks = [(at, at, 1) for at, (one, two) in enumerate(zip(old, new, strict=False)) if one == two]
+    else:
+        matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+        blocks = [(block.a, block.b, block.size) for block in matcher.get_matching_blocks()]
+    return {
+        here: (there, held[here])
+        for old_at, new_at, size in blocks
+        for there, here in zip(range(old_at, old_at + size), range(new_at, new_at + size), strict=True)
+        if here in held
+    }
+
+
+def line_of(repository: Repository, paths: Iterable[str], commit: str) -> dict[str, list[str]]:
+    """The commits that changed one of some paths, children before parents, each with the nearest such parents."""
+    names = b"".join(one_line(repository.full(path)) + b"\n" for path in paths)
+    request = f"{commit}\n--\n".encode() + names
+    out = repository.git.run("rev-list", "--topo-order", "--parents", "--stdin", data=request)
+    words = (line.split() for line in out.decode().splitlines())
+    return {first: parents for first, *parents in words}
+
+
+def _content(repository: Repository, commit: str, path: str) -> list[bytes]:
+    return _byte_lines(repository.read(commit, path) or b"")
+
+
+def _byte_lines(data: bytes) -> list[bytes]:
+    lines = data.split(b"\n")
+    return lines if lines[-1] else lines[:-1]

@@ -8,24 +8,25 @@ from __future__ import annotations
 import os
 import time
 import tomllib
-from collections.abc import Collection
-from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
 from memfs.config_names import SETTINGS_FILE
-from memfs.errors import EraseRefused, GitFailed, MemfsError
+from memfs.errors import EraseRefused, GitFailed
 from memfs.fs import io
 from memfs.git.busy import running_git, situation
 from memfs.git.commit_object import SOURCE, parse_commit
 from memfs.git.config import read_config
-from memfs.git.refs import BranchEntry, read_list
 from memfs.git.repository import Repository
 from memfs.git.rewrite_survey import PATIENCE
 from memfs.git.rewrite_swap import fsck
 
 CUT = "cut"
 """The source of a commit that stands for the history before it."""
+_WAY_OUT = (
+    "'memfs team branch drop' those of agents, where need be after 'memfs team branch merge'; "
+    "'git worktree remove' the others, or 'git worktree prune' those gone"
+)
 _PATIENCE = 5.0
 _PAUSE = 0.05
 # What only reads, or lasts as long as an editor is open, is in nobody's way.
@@ -110,26 +111,13 @@ def _no_other_trees(repository: Repository) -> None:
     if repository.git_dir != repository.common_dir:
         raise EraseRefused(
             "this is a linked working tree, and others use the same history",
-            hint=f"run it in the main working tree; before, {_way_out(repository, others)}",
+            hint=f"run it in the main working tree; before, {_WAY_OUT}",
         )
     if others:
         raise EraseRefused(
             f"other working trees use this history: {', '.join(others)}",
-            hint=_way_out(repository, others),
+            hint=_WAY_OUT,
         )
-
-
-def _way_out(repository: Repository, trees: Collection[str]) -> str:
-    """How to be rid of other working trees: memfs's own have caches and a state that git knows nothing of."""
-    given: dict[str, BranchEntry] = {}
-    with suppress(MemfsError):  # a list that cannot be read says nothing of any of them
-        given = read_list(repository.common_dir)
-    rows = {row.git_dir.rpartition("/")[2]: row for row in given.values() if row.git_dir}
-    drops = [f"'memfs team branch drop {rows[name].name}'" for name in trees if name in rows]
-    steps = [f"{' and '.join(drops)}, where need be after 'memfs team branch merge'"] if drops else []
-    if len(drops) < len(trees):
-        steps.append(f"'git worktree remove' {'the others' if drops else 'them'}, or 'git worktree prune' those gone")
-    return "; ".join(steps)
 
 
 def _no_foreign_objects(repository: Repository) -> None:

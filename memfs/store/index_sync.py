@@ -14,10 +14,9 @@ from datetime import UTC, datetime
 from memfs.errors import ContentError, CorruptItem, DuplicateId, IdInvalid, MemfsError, NotRegularFile, StorageIO
 from memfs.format.codec import Codec
 from memfs.format.secrets import refuse_file
-from memfs.fs.bit_rot import corrupt, rotten
 from memfs.fs.lock import renewed_in_child
 from memfs.fs.scan import ScanEntry
-from memfs.fs.tree import Content, View, blob_id
+from memfs.fs.tree import Content, View, blob_id, corrupt, rotten
 from memfs.git.repository import Repository
 from memfs.model import KindTable, MemoryItem, Problem, Query, Stamp
 from memfs.model.ids import check_id, stem_of

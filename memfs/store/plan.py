@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, PathEscape, SchemaInvalid
 from memfs.format.secrets import allowed, refuse_new
 from memfs.fs.atomic_replace import sha256
-from memfs.fs.bit_rot import corrupt, rotten
-from memfs.fs.tree import Content
+from memfs.fs.tree import Content, corrupt, rotten
 from memfs.fs.workspace_location import is_own
 from memfs.model import MemoryItem, Stamp
 from memfs.model.ids import check_id, new_id

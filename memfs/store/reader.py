@@ -11,18 +11,14 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
 
-from memfs.errors import MemfsError, StorageIO
+from memfs.errors import StorageIO
 from memfs.format.codec import Codec
-from memfs.fs.bit_rot import corrupt, rotten
-from memfs.fs.tree import Content, Tree, View
+from memfs.fs.tree import Tree, View
 from memfs.model import Candidate, Freshness, KindTable, MemoryItem, Problem, Query
-from memfs.model.kinds import ITEM_LIMIT
-from memfs.model.time import from_timestamp_ns
 from memfs.search.search_index import SearchIndex
-from memfs.store.change_detector import ChangeDetector
 from memfs.store.index_sync import IndexSync, SyncResult
-from memfs.store.searcher import Searcher, in_types
-from memfs.store.store import ItemDecoder
+from memfs.store.searcher import ChangeDetector, Searcher, in_types
+from memfs.store.store import ItemReader
 from memfs.store.values import FileWatcher, FlushResult, LoadedItem
 
 
@@ -144,7 +140,7 @@ class MountedStore:
         self.index_sync = IndexSync(tree, codec, kinds, index, None)
         self._detector = ChangeDetector(self.index_sync)
         self.searcher = Searcher(self, self._detector)
-        self._decoder = ItemDecoder()
+        self._reader = ItemReader(self)
         self._failures: list[Problem] = []
         self._closed = False
 
@@ -165,7 +161,7 @@ class MountedStore:
             self.follow()
             path = self.index_sync.locate(item_id)
         try:
-            return self._decode(path, self._content(path)) if path else None
+            return self._reader.read(path) if path else None
         except FileNotFoundError:
             return None
 
@@ -175,14 +171,7 @@ class MountedStore:
         """
         if self.index_sync.rejected(candidate.path):
             return None
-        try:
-            content = self._content(candidate.path)
-            stamp = self.index_sync.stamp_of(candidate.path)
-            if stamp is None or stamp.blob != content.stamp.blob:
-                return None
-            return LoadedItem(item=self._decode(candidate.path, content), stale=False)
-        except (FileNotFoundError, MemfsError):
-            return None
+        return self._reader.load(candidate, self.index_sync)
 
     def unread(self, query: Query) -> list[str]:
         """The item files a query could concern that cannot be read as they are now; ``problems`` says why."""
@@ -196,19 +185,6 @@ class MountedStore:
     def problems(self) -> list[Problem]:
         """What is wrong with its files, and with reading them."""
         return [*self.index_sync.problems(), *self._failures]
-
-    def _content(self, path: str) -> Content:
-        content = self.tree.read(path, ITEM_LIMIT)
-        known = self.index.stamps().get(path)
-        if known is not None and rotten(known[1], content, self.tree.root):
-            raise corrupt(path, known[1], content)
-        return content
-
-    def _decode(self, path: str, content: Content) -> MemoryItem:
-        def decode() -> MemoryItem:
-            return self.codec.read(content.data, path, from_timestamp_ns(content.stamp.mtime_ns))
-
-        return self._decoder.item(path, content.stamp, decode, checked=True)
 
     # -- keeping in step --------------------------------------------------------------------------------------------
     def watch_with(self, make_watcher: Callable[[], FileWatcher]) -> None:

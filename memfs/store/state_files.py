@@ -16,10 +16,9 @@ from memfs.errors import Conflict, ContentError, HistoryError, ItemTooLarge, Mem
 from memfs.format.codec import schema_of
 from memfs.format.plain import plain
 from memfs.fs.atomic_replace import sha256
-from memfs.fs.bit_rot import corrupt, rotten
 from memfs.fs.lock import renewed_in_child
 from memfs.fs.scan import ScanEntry
-from memfs.fs.tree import Content, blob_id
+from memfs.fs.tree import Content, blob_id, corrupt, rotten
 from memfs.model import Problem, Stamp
 from memfs.model.state_paths import STATE_FOLDERS, document_kind
 from memfs.store import sidecars

@@ -16,33 +16,31 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from memfs.errors import Conflict, CorruptItem, MemfsError, QuotaExceeded, StorageIO
 from memfs.fs import io
-from memfs.fs.bit_rot import corrupt, rotten
 from memfs.fs.lock import renewed_in_child
 from memfs.fs.operation import FileChange, Operation
-from memfs.fs.tree import Content, blob_id
+from memfs.fs.tree import Content, Tree, View, blob_id, corrupt, rotten
 from memfs.model import Candidate, Freshness, MemoryItem, Problem, Query, Stamp
 from memfs.model.ids import stem_of
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.time import from_timestamp_ns
-from memfs.store.change_detector import ChangeDetector
 from memfs.store.commit_message import because, describe
-from memfs.store.commits import CommitTimer
+from memfs.store.commits import CommitTimer, PersonCommits
 from memfs.store.hand_edits import HandEdits
 from memfs.store.index_sync import IndexSync, Progress, SyncResult
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
-from memfs.store.person_commits import PersonCommits
 from memfs.store.plan import FilePlan, Planner, PlanOutdated
 from memfs.store.recovery import FOLDER
-from memfs.store.searcher import Searcher, find, in_types
-from memfs.store.secret_gate import sentence
+from memfs.store.searcher import ChangeDetector, Searcher, find, in_types
 from memfs.store.values import Batch, FileWatcher, FlushResult, LoadedItem, PendingCommit, Storage
-from memfs.store.write import FileWriter, signatures_of
+from memfs.store.write import FileWriter, sentence, signatures_of
 
 if TYPE_CHECKING:
+    from memfs.format.codec import Codec
+    from memfs.search.search_index import SearchIndex
     from memfs.store.commits import Committer
 
 
@@ -114,42 +112,47 @@ def _apart(item: MemoryItem) -> MemoryItem:
     return copy
 
 
+class ReaderParts(Protocol):
+    """What items are read by; see ``memfs.store.parts.Parts`` for each."""
+
+    @property
+    def seen(self) -> View: ...
+
+    @property
+    def tree(self) -> Tree: ...
+
+    @property
+    def index(self) -> SearchIndex: ...
+
+    @property
+    def codec(self) -> Codec: ...
+
+
 class ItemReader:
     """Reads items of one workspace.
 
     Text comes from a file that was looked at, never from the index.
     """
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: ReaderParts) -> None:
         self._parts = parts
         self._known = ItemDecoder()
 
     def read(self, path: str) -> MemoryItem:
-        """See ``Store.read``."""
-        content = self._parts.seen.read(path, ITEM_LIMIT)
-        self.refuse_rot(path, content)
-        return self._decoded(path, content)
+        """The item in a file.
 
-    def refuse_rot(self, path: str, content: Content) -> None:
-        """Raise ``CorruptItem`` where the disk changed bytes that nobody wrote."""
+        Raises:
+            FileNotFoundError, PathEscape.
+            ContentError: it is invalid; as ``CorruptItem``, the disk changed it.
+        """
+        content = self._parts.seen.read(path, ITEM_LIMIT)
         known = self._parts.index.stamps().get(path)
         if known is not None and rotten(known[1], content, self._parts.tree.root):
             raise corrupt(path, known[1], content)
-
-    def _decoded(self, path: str, content: Content, checked: bool = False) -> MemoryItem:
-        def decode() -> MemoryItem:
-            modified = from_timestamp_ns(content.stamp.mtime_ns)
-            return self._parts.codec.read(content.data, path, modified, checked=checked)
-
-        return self._known.item(path, content.stamp, decode, checked=not checked)
+        return self._decoded(path, content)
 
     def load(self, candidate: Candidate, index_sync: IndexSync) -> LoadedItem | None:
-        """See ``Store.load``."""
-        if index_sync.damaged(candidate.path):
-            return None
-        if index_sync.rejected(candidate.path):
-            item = self.last_good_item(candidate.path, index_sync)
-            return LoadedItem(item=item, stale=True) if item else None
+        """The item behind a candidate; None where its file is no longer what was found."""
         try:
             content = self._parts.seen.read(candidate.path, ITEM_LIMIT)
             stamp = index_sync.stamp_of(candidate.path)
@@ -159,20 +162,12 @@ class ItemReader:
         except (FileNotFoundError, MemfsError):
             return None
 
-    def last_good_item(self, path: str, index_sync: IndexSync) -> MemoryItem | None:
-        """The last good version of an item whose file is invalid; None where there is none, or the disk changed it."""
-        if index_sync.damaged(path) or not index_sync.rejected(path):
-            return None
-        fresh = self._parts.index.item(stem_of(path))
-        if fresh is not None and fresh.path == path:
-            return fresh
-        stamp = index_sync.stamp_of(path)
-        try:
-            data = self._parts.repository.blob(stamp.blob) if stamp else index_sync.last_good(path)
-            written = from_timestamp_ns(stamp.mtime_ns) if stamp else self._parts.clock()
-            return self._parts.codec.read(data, path, written) if data else None
-        except MemfsError:
-            return None
+    def _decoded(self, path: str, content: Content, checked: bool = False) -> MemoryItem:
+        def decode() -> MemoryItem:
+            modified = from_timestamp_ns(content.stamp.mtime_ns)
+            return self._parts.codec.read(content.data, path, modified, checked=checked)
+
+        return self._known.item(path, content.stamp, decode, checked=not checked)
 
 
 _FILE = "head"
@@ -486,7 +481,22 @@ class Store:
         """The last good version of an item whose file is invalid at present, None where there is none."""
         self._parts.require_open()
         self.refresh([path])
-        return self._item_reader.last_good_item(path, self.index_sync)
+        return self._last_good(path)
+
+    def _last_good(self, path: str) -> MemoryItem | None:
+        """None also where the disk changed it."""
+        if self.index_sync.damaged(path) or not self.index_sync.rejected(path):
+            return None
+        fresh = self._parts.index.item(stem_of(path))
+        if fresh is not None and fresh.path == path:
+            return fresh
+        stamp = self.index_sync.stamp_of(path)
+        try:
+            data = self._parts.repository.blob(stamp.blob) if stamp else self.index_sync.last_good(path)
+            written = from_timestamp_ns(stamp.mtime_ns) if stamp else self._parts.clock()
+            return self._parts.codec.read(data, path, written) if data else None
+        except MemfsError:
+            return None
 
     def locate(self, item_id: str) -> str:
         """The path of the file that holds the id, "" when none does."""
@@ -499,6 +509,9 @@ class Store:
 
     def load(self, candidate: Candidate) -> LoadedItem | None:
         """The item behind a candidate as its file has it now; None when the file is no longer what was found."""
+        if self.index_sync.rejected(candidate.path):
+            item = self._last_good(candidate.path)
+            return LoadedItem(item=item, stale=True) if item else None
         return self._item_reader.load(candidate, self.index_sync)
 
     def select(self, query: Query) -> list[MemoryItem]:

@@ -21,9 +21,8 @@ from memfs.format.merge_conflicts import tells_of, value_at
 from memfs.format.plain import DOCUMENT_PARTS, canonical
 from memfs.format.render import parse
 from memfs.fs.operation import FileChange, Operation
-from memfs.git.blame import line_of
 from memfs.git.commit_object import AGENT, SESSION, SOURCE, trailer_value
-from memfs.git.log import Revision, revisions
+from memfs.git.log import Revision, line_of, revisions
 from memfs.git.objects import REGULAR
 from memfs.model.ids import stem_of
 from memfs.model.item import MemoryItem, RecordedConflict

@@ -86,15 +86,15 @@ def test_a_step_that_fails_is_told_and_the_others_go_on(opened: Open, monkeypatc
     """One step's error is its own."""
     workspace = opened()
 
-    def fail(cleaner: cleanup.Cleaner) -> cleanup.CleanupStep:
+    def fail(cleaner: cleanup.Cleaner, do: bool) -> cleanup.CleanupStep:
         """Try something."""
         raise StorageIO("the disk is gone")
 
-    def work(cleaner: cleanup.Cleaner) -> cleanup.CleanupStep:
+    def work(cleaner: cleanup.Cleaner, do: bool) -> cleanup.CleanupStep:
         """Work."""
         return cleanup.CleanupStep(what="worked", bytes=5)
 
-    monkeypatch.setattr(cleanup, "STEPS", ((fail, fail), (work, work)))
+    monkeypatch.setattr(cleanup, "STEPS", (fail, work))
     assert [(step.what, step.error) for step in workspace.cleaner.clean()] == [
         ("Try something", "the disk is gone"),
         ("worked", ""),

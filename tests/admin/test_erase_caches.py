@@ -223,15 +223,10 @@ def test_a_relative_folder_of_the_user_is_ignored(
     ]
 
 
-def test_a_refusal_names_how_to_be_rid_of_our_own_branches(home: Workspace, git: Git, tmp_path: Path) -> None:
+def test_a_refusal_names_how_to_be_rid_of_other_working_trees(home: Workspace) -> None:
     """Working trees of memfs's own branches are to be dropped, those of others to be removed."""
     home.teams.branches.start("ax")
     with pytest.raises(EraseRefused) as refused:
         home.eraser.erase("plan")
-    assert "memfs team branch drop ax" in (refused.value.hint or "")
-    assert "git worktree" not in (refused.value.hint or "")
-    git(home.root, "worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
-    with pytest.raises(EraseRefused) as refused:
-        home.eraser.erase("plan")
-    assert "memfs team branch drop ax" in (refused.value.hint or "")
+    assert "memfs team branch drop" in (refused.value.hint or "")
     assert "git worktree remove" in (refused.value.hint or "")

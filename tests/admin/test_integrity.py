@@ -28,7 +28,7 @@ TEXT = "The cat sleeps on the roof of the barn."
 @pytest.fixture(autouse=True)
 def on_a_disk_that_tells_edits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the tests run on, its times of change are the kernel's."""
-    monkeypatch.setattr("memfs.fs.bit_rot.file_system", lambda _: "ext4")
+    monkeypatch.setattr("memfs.fs.tree.file_system", lambda _: "ext4")
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def test_where_times_cannot_be_relied_on_nothing_is_called_rot(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """On a network file system other machines change files behind cached facts: that is an edit."""
-    monkeypatch.setattr("memfs.fs.bit_rot.file_system", lambda _: kind)
+    monkeypatch.setattr("memfs.fs.tree.file_system", lambda _: kind)
     monkeypatch.setattr("sys.platform", "linux")
     path = path_of(workspace)
     rot(workspace, path, data=(workspace.root / path).read_bytes().replace(b"cat", b"cow"))
@@ -691,5 +691,5 @@ def test_what_cannot_be_examined_is_not_called_whole(workspace: Workspace, monke
     def failing(_: object) -> object:
         raise GitFailed("git did not answer within 30 seconds")
 
-    monkeypatch.setattr("memfs.git.fsck.examine", failing)
+    monkeypatch.setattr("memfs.git.maintenance.examine", failing)
     assert [problem.severity for problem in workspace.checker.check(integrity=True)] == ["unknown"]

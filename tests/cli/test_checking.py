@@ -15,7 +15,7 @@ from .conftest import Memfs
 @pytest.fixture
 def damaged(root: Path, memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> str:
     """The path of one of two items, in which the disk turned a bit over."""
-    monkeypatch.setattr("memfs.fs.bit_rot.file_system", lambda _: "ext4")
+    monkeypatch.setattr("memfs.fs.tree.file_system", lambda _: "ext4")
     memfs("remember", "the dog sleeps", "--id", "dog")
     path = str(memfs("remember", "the cat sleeps", "--id", "cat", "--json").json["path"])
     with open_workspace(root, watch=False) as workspace:

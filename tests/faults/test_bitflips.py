@@ -45,7 +45,7 @@ TEXTS = {
 @pytest.fixture(autouse=True)
 def on_a_disk_that_tells_edits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the tests run on, its times of change are the kernel's."""
-    monkeypatch.setattr("memfs.fs.bit_rot.file_system", lambda _: "ext4")
+    monkeypatch.setattr("memfs.fs.tree.file_system", lambda _: "ext4")
 
 
 def opened(root: Path, engine: str = "memory") -> Workspace:
@@ -135,7 +135,7 @@ def test_28_items(root: Path, scale: Scale, figures: Figures) -> None:
 
 def test_28_items_the_check_catches_a_memfs_that_does_not_compare(root: Path) -> None:
     """Without the comparison with the stamp, the same check fails."""
-    never = mock.patch("memfs.fs.bit_rot.tells_edits", return_value=False)
+    never = mock.patch("memfs.fs.tree.tells_edits", return_value=False)
     with never, pytest.raises((AssertionError, pytest.fail.Exception)):
         flip_items(root, 30, random.Random(1))
 

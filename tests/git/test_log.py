@@ -11,9 +11,8 @@ import pytest
 from memfs.admin.check import attribute_conflicts
 from memfs.errors import HistoryUnavailable
 from memfs.git import maintenance
-from memfs.git.blame import blame
 from memfs.git.identity import CommitWriter, Group
-from memfs.git.log import diff, differences, log, show
+from memfs.git.log import blame, diff, differences, log, show
 from memfs.git.maintenance import due, maintain
 
 ITEM = "ContextMemory/memories/semantic/2026-11/use-postgres-7h2k9q.yaml"

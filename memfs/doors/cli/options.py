@@ -55,7 +55,7 @@ def allow_in(workspace: Workspace, paths: Collection[str], reason: str) -> None:
     if not reason:
         return
     from memfs.format.secrets import check_reason
-    from memfs.store.secret_gate import allow_in_file
+    from memfs.store.write import allow_in_file
 
     check_reason(reason)
     for path in paths:

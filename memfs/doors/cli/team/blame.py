@@ -14,7 +14,7 @@ from memfs.doors.cli.options import named
 from memfs.doors.cli.output import OMIT, clean, one_line, readable, styled, width
 
 if TYPE_CHECKING:
-    from memfs.git.blame import BlameLine
+    from memfs.git.log import BlameLine
     from memfs.team.blame import LearnedFrom
 
 _SHORT = 10
