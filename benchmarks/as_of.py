@@ -77,19 +77,9 @@ def _measure(workspace: Workspace, asked: list[Query], folder: Path, engine: str
     last = Travel(workspace.repository, workspace.settings)
     _print("the same from another process", _seconds(ask(last, f"HEAD~{_COMMITS - 2}")))
     last.close()
-    forget_trees(workspace)
-    bare = Travel(workspace.repository, workspace.settings)
-    _print("no index of any revision left, all files met before", _seconds(ask(bare, "HEAD~3")))
-    bare.close()
     _print(
         f"fresh checkout, index ({engine}) and question", _seconds(lambda: _fresh(workspace, folder, asked[0], engine))
     )
-
-
-def forget_trees(workspace: Workspace) -> None:
-    """Take away the kept indexes, not what was read of files."""
-    for path in past_folder(workspace.repository.common_dir).glob("*.tree"):
-        path.unlink()
 
 
 def _fresh(workspace: Workspace, folder: Path, query: Query, engine: str) -> None:

@@ -702,11 +702,6 @@ def _problem(answer: SourceAnswer) -> Problem:
     )
 
 
-def introduction_of(delivery: Delivery) -> str:
-    """What precedes the marks of a delivery."""
-    return _INTRODUCTIONS[delivery]
-
-
 def frame_cost(introduction: str) -> int:
     """What introduction and marks take, and the line that says how much is missing."""
     return count_tokens(introduction + _MARKS) + cost_of(MISSING.format(1_000))

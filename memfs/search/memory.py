@@ -22,7 +22,7 @@ class MemoryIndex:
 
     def __init__(self, folder: Path | None = None) -> None:  # noqa: ARG002 (every engine is made for a folder)
         self._rows: dict[str, IndexRow] = {}
-        self._terms: dict[str, tuple[dict[str, float], int]] = {}
+        self._terms: dict[str, tuple[Mapping[str, float], int]] = {}
         self._postings: dict[str, dict[str, float]] = {}
         self._places: dict[Place, list[str]] = {}
         self._length = 0
@@ -40,15 +40,18 @@ class MemoryIndex:
 
     def add(self, items: Iterable[MemoryItem]) -> None:
         for item in items:
-            self._forget(item.id)
-            weights, length = analyzer.weighted_terms(item)
-            row = self._rows[item.id] = row_of(item)
-            if row.sequence is not None:
-                self._places.setdefault((row.session, row.sequence), []).append(item.id)
-            self._terms[item.id] = (weights, length)
-            self._length += length
-            for term, weight in weights.items():
-                self._postings.setdefault(term, {})[item.id] = weight
+            self.take(row_of(item), *analyzer.weighted_terms(item))
+
+    def take(self, row: IndexRow, weights: Mapping[str, float], length: int) -> None:
+        """Add or replace an item of which is known what a search needs: each term's weight, and how many it has."""
+        self._forget(row.id)
+        self._rows[row.id] = row
+        if row.sequence is not None:
+            self._places.setdefault((row.session, row.sequence), []).append(row.id)
+        self._terms[row.id] = (weights, length)
+        self._length += length
+        for term, weight in weights.items():
+            self._postings.setdefault(term, {})[row.id] = weight
 
     def remove(self, ids: Iterable[str]) -> None:
         for key in ids:
@@ -123,7 +126,7 @@ class MemoryIndex:
             frequencies={term: len(self._postings.get(term, ())) for term in terms},
         )
 
-    def terms(self, beginning: str) -> Iterable[str]:
+    def terms(self, beginning: str) -> Collection[str]:
         self._catch_up()
         return [term for term in self._postings if term.startswith(beginning)]
 

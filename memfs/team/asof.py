@@ -40,7 +40,7 @@ from memfs.recall.vector_search import Together, VectorSearch
 from memfs.search import analyzer
 from memfs.search.cache_folders import past_folder
 from memfs.search.documents import micros
-from memfs.search.revision_index import DocumentCache, TreeShelf
+from memfs.search.revision_index import DocumentCache
 from memfs.search.vectors import Near, VectorRow, VectorStore
 from memfs.settings import RecallSettings, Settings
 from memfs.store.parts import below_content
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from memfs.store import Store
 
 
-_OPEN = 8
+_OPEN = 3
 _MOUNTS = "mounted workspaces were not asked: each has a history of its own"
 
 
@@ -68,7 +68,7 @@ class Past:
     Attributes:
         commit: the revision, all 40 digits; "" where no commit has it yet.
         tree: the id of what ``ContextMemory`` was there; equal trees give equal answers when asked at equal times.
-            "" where there was none.
+            "" where there was none, or no commit has it yet.
         time: when the commit was made; also what counts as the present, unless ``at`` says otherwise.
         now: what counts as the present.
         store: lists, finds and loads its items (``memfs.store.reader.Readable`` and ``Browsable``).
@@ -192,7 +192,7 @@ class Travel:
         """
         with self._turn:
             past = self._opened(PastFiles(self._repository, "", now, files), now, now, None)
-            self._keep((past.tree, now), past)
+            self._keep(("", now), past)
         return past
 
     def _keep(self, key: tuple[str, datetime], past: Past) -> None:
@@ -211,7 +211,7 @@ class Travel:
             raise
         codec = Codec(schemas, kinds, self._settings.security.allow_invisible)
         reading = RevisionItems(files, codec, kinds, self._documents, now)
-        store = PastStore(files, reading, kinds, partial(self._built, files, reading, now, progress), lambda: now)
+        store = PastStore(files, reading, kinds, partial(self._built, reading, now, progress), lambda: now)
         helpers = Helpers(relevance=lambda: self._relevance, meaning=partial(self._meaning, store))
         recall = Recaller(store, settings.preset, lambda: now, kinds, helpers=helpers)
         return Past(
@@ -227,17 +227,12 @@ class Travel:
             tell=partial(self._notes, store),
         )
 
-    def _built(self, files: PastFiles, reading: RevisionItems, now: datetime, progress: Progress | None) -> Built:
+    def _built(self, reading: RevisionItems, now: datetime, progress: Progress | None) -> Built:
         with self._turn:
-            documents = partial(reading.documents, progress=progress)
-            return built(self._shelf, files.tree, reading.candidates(), documents, micros(now))
+            files = reading.candidates()
+            return built(reading.documents(files, progress), files, micros(now))
 
     # -- what is shared by all revisions ----------------------------------------------------------------------------
-    @cached_property
-    def _made_by(self) -> str:
-        """Names the rules by which files are read."""
-        return f"{__version__} {analyzer.identity()} {self._settings.security.allow_invisible}"
-
     @cached_property
     def _folder(self) -> Path | None:
         with suppress(MemfsError, OSError):
@@ -246,11 +241,8 @@ class Travel:
 
     @cached_property
     def _documents(self) -> DocumentCache:
-        return DocumentCache(self._folder, self._made_by)
-
-    @cached_property
-    def _shelf(self) -> TreeShelf:
-        return TreeShelf(self._folder, self._made_by)
+        rules = f"{__version__} {analyzer.identity()} {self._settings.security.allow_invisible}"
+        return DocumentCache(self._folder, rules)
 
     @cached_property
     def _relevance(self) -> Relevance:

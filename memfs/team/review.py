@@ -28,18 +28,14 @@ from memfs.team.review_findings import (
     file_findings,
     history_findings,
     item_findings,
-    loaded,
-    memory_of,
     neighbour_findings,
     shallow,
 )
 from memfs.team.review_report import (
     FieldChange,
     ItemChange,
-    LoadedText,
     Report,
     ReviewFinding,
-    finding,
     in_order,
     of_error,
 )
@@ -180,8 +176,10 @@ class Reviews:
             try:
                 pasts = self._past(before, after.time), self._past(after, after.time)
                 found += neighbour_findings(before, after, items, pasts[1].store)
-                report, asked = self._asked(report, (before, after), pasts)
-                found += asked
+                then = pasts[0].recall if before.commit and before.files else None
+                answered = tuple(compare(questions_of(after), then, pasts[1].recall))
+                report = replace(report, questions=answered)
+                found += question_findings(answered)
             except (MemfsError, OSError) as error:
                 found.append(not_asked(error))
         return replace(report, findings=in_order(found))
@@ -200,26 +198,6 @@ class Reviews:
         if side.commit is None:
             return self._travel.staged(side.files, now=now)
         return self._travel.at(side.commit, now=now, quarantined=True)
-
-    def _asked(
-        self, report: Report, sides: tuple[Side, Side], pasts: tuple[Past, Past]
-    ) -> tuple[Report, list[ReviewFinding]]:
-        """The report with what agents are told before and after, and what is wrong with that."""
-        memories = [memory_of(side, self._settings) for side in sides]
-        was, is_now = map(loaded, pasts, memories)
-        budget = memories[1].automatic_tokens
-        then = pasts[0].recall if sides[0].commit and sides[0].files else None
-        answered = tuple(compare(questions_of(sides[1]), then, pasts[1].recall))
-        found = [*_over_budget(was, is_now, budget), *question_findings(answered)]
-        return replace(report, loaded_before=was, loaded_after=is_now, budget=budget, questions=answered), found
-
-
-def _over_budget(was: LoadedText, is_now: LoadedText, budget: int) -> list[ReviewFinding]:
-    """That more of what is always loaded has no room than before."""
-    if is_now.left_out <= was.left_out:
-        return []
-    message = f"{is_now.left_out} of what is always loaded has no room in {budget} tokens"
-    return [finding("OverBudget", message, hint="shorten or retire some, or raise memory.automatic_tokens")]
 
 
 def index_of_hook() -> Path | None:

@@ -1,4 +1,4 @@
-"""What is wrong, or worth a look, in a change of memory: in files, items, neighbours, commits and the loaded text.
+"""What is wrong, or worth a look, in a change of memory: in files, items, neighbours and commits.
 
 Every finding has a stable code and a severity. Only git's objects are read.
 """
@@ -8,13 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING
 
-from memfs.config import elsewhere
 from memfs.config_names import SETTINGS_FILE
-from memfs.context.builtin_sources import ConventionsMemory, PreferencesMemory
-from memfs.context.deliver import Room, SourceReply, choose, frame_cost, introduction_of
-from memfs.context.plugin import ContextSelection, Delivery
 from memfs.errors import HistoryUnavailable, ItemSyntaxError, ItemTooLarge, MemfsError, SettingInvalid
 from memfs.format import text_guard, toml_text
 from memfs.format.codec import remarks, schema_of
@@ -34,19 +29,15 @@ from memfs.git.repository import Repository
 from memfs.git.tree_diff import changed_paths
 from memfs.intake.neighbours import Neighbourhood, Neighbours, NeighbourSource, is_momentary, may_meet
 from memfs.learning.conflicts import covers, holds, in_order, record_of
-from memfs.learning.preferences import KIND as PREFERENCE
-from memfs.learning.preferences import Preference, preferences_in_order
-from memfs.model import MemoryItem, Query
-from memfs.model.episode import StateSnapshot
+from memfs.model import MemoryItem
 from memfs.model.ids import stem_of
 from memfs.model.item import BY_TRUST, VOUCHED
 from memfs.model.problem import ERROR, WARNING
 from memfs.model.state_paths import SIDECAR_SUFFIX, document_kind
 from memfs.recall.conflict_notes import CONTRADICTS, OVER
-from memfs.recall.fence import enclosed
-from memfs.recall.tokens import count_tokens, gist
+from memfs.recall.tokens import gist
 from memfs.resources import template_text
-from memfs.settings import MOUNTS, SPECS, MemorySettings, Settings
+from memfs.settings import MOUNTS, SPECS
 from memfs.store.parts import CONTENT, READ_LIMIT
 from memfs.store.values import is_own_file
 from memfs.team.injection import Instruction, instructions
@@ -56,16 +47,12 @@ from memfs.team.review_report import (
     NOTE,
     REMOVED,
     ItemChange,
-    LoadedText,
     ReviewFinding,
     finding,
     of_error,
     of_problem,
 )
 from memfs.team.review_sides import Side
-
-if TYPE_CHECKING:
-    from memfs.team.asof import Past
 
 _MOST_IN_FILE = 5
 _SHOWN = 80
@@ -499,72 +486,3 @@ def _agents(commit: ParsedCommit) -> set[str]:
 def _is_among(item: MemoryItem, agents: set[str]) -> bool:
     mine = agent_person(item.origin.agent)
     return any(agent_person(name) == mine for name in agents)
-
-
-LASTING = ("preferences", "conventions")
-"""The sources that tell the same at every start; what a session or a round of work left behind changes by itself."""
-
-
-def memory_of(side: Side, here: Settings) -> MemorySettings:
-    """What is loaded at every start, and how much of it, by a side's own ``memfs.toml``.
-
-    Args:
-        here: the settings that hold in this process: its own arguments take precedence; and they count for a file
-            that cannot be read, which is found with all others.
-    """
-    try:
-        return elsewhere((side.data(SETTINGS_FILE) or b"").decode("utf-8-sig"), here).memory
-    except (SettingInvalid, UnicodeDecodeError):
-        return here.memory
-
-
-def loaded(past: Past, memory: MemorySettings) -> LoadedText:
-    """What is loaded at every start, as far as the files decide it.
-
-    Args:
-        memory: which sources are asked, what each may tell, and the budget.
-    """
-    said = [SourceReply(source=name, selection=_vouched(_selected(past, name, memory))) for name in _asked(memory)]
-    every = choose(said, lambda _: False, Room(tokens=None))
-    introduction = introduction_of(Delivery.AUTOMATIC)
-    budget = memory.automatic_tokens or None
-    room = Room(tokens=budget, once=frame_cost(introduction))
-    told = choose(every, lambda _: False, room)
-    text = enclosed([line for one in every for line in one.lines()], introduction)
-    return LoadedText(
-        tokens=count_tokens(text),
-        entries={entry.id: entry.text for one in every for entry in one.selection.entries},
-        left_out=sum(one.left_out for one in told),
-    )
-
-
-def _asked(memory: MemorySettings) -> list[str]:
-    return [name for name in memory.automatic if name in LASTING]
-
-
-def _selected(past: Past, name: str, memory: MemorySettings) -> ContextSelection:
-    source: ConventionsMemory | PreferencesMemory = PreferencesMemory(_Preferences(past))
-    if name == "conventions":
-        source = ConventionsMemory(past.conventions)
-    source.configure({**memory.sources.get(name, {})})
-    return source.select(StateSnapshot())
-
-
-def _vouched(selection: ContextSelection) -> ContextSelection:
-    return ContextSelection(
-        heading=selection.heading, entries=tuple(one for one in selection.entries if one.trust in VOUCHED)
-    )
-
-
-class _Preferences:
-    """What people wish, of one side."""
-
-    def __init__(self, past: Past) -> None:
-        self._past = past
-
-    def get_relevant(self, context: str, *, limit: int) -> list[Preference]:  # noqa: ARG002  (the source's own words)
-        store = self._past.store
-        found = (store.load(one) for one in store.searcher.every(Query(types=frozenset({PREFERENCE}))))
-        items = {one.item.id: one.item for one in found if one is not None}
-        rows = preferences_in_order(items.values(), self._past.now)
-        return [Preference.of(items[row.id]) for row in rows[:limit]]

@@ -104,21 +104,6 @@ class ReviewedDocument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedText:
-    """What an agent gets at every start, on one side.
-
-    Attributes:
-        tokens: what all of it takes, an estimate.
-        entries: what is loaded, by the item's id.
-        left_out: how many entries have no room in the budget.
-    """
-
-    tokens: int = 0
-    entries: Mapping[str, str] = field(default_factory=dict)
-    left_out: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AnsweredQuestion:
     """How the answer to a pinned question changes.
 
@@ -153,8 +138,6 @@ class Report:
         prefix: the workspace's folder below the top of its repository, "" where that is the same.
         items, conventions, documents: what changed.
         findings: what a reviewer should know, the worst first.
-        loaded_before, loaded_after: what is always loaded.
-        budget: how many tokens that may take, 0 for no bound.
         questions: the pinned questions.
         commits: how many commits the change consists of.
     """
@@ -167,9 +150,6 @@ class Report:
     conventions: tuple[ConventionChange, ...] = ()
     documents: tuple[ReviewedDocument, ...] = ()
     findings: tuple[ReviewFinding, ...] = ()
-    loaded_before: LoadedText = LoadedText()
-    loaded_after: LoadedText = LoadedText()
-    budget: int = 0
     questions: tuple[AnsweredQuestion, ...] = ()
     commits: int = 0
 
@@ -211,7 +191,6 @@ CODES: Mapping[str, tuple[str, str]] = {
     "NotCompared": (NOTE, "the change has more memories than are compared with the others"),
     "NotLookedInto": (WARNING, "a packed or binary file, of which nobody sees what it holds"),
     "OriginMismatch": (WARNING, "a memory names another agent than the commit that brings it"),
-    "OverBudget": (WARNING, "what is always loaded has no room in its budget any more"),
     "PinnedRemoved": (WARNING, "a pinned memory goes"),
     "PossibleSecret": (NOTE, "a long word without any order may be a key or password"),
     "ReferenceUnknown": (WARNING, "a memory names another one that is not there"),

@@ -214,27 +214,6 @@ def _document(one: ReviewedDocument) -> str:
     return "\n".join([f"- {one.what}: {code(_cut(one.path, _LONGEST_PATH))}", *_told(one.fields[:20])])
 
 
-def _budget(report: Report) -> str:
-    was, is_now = report.loaded_before, report.loaded_after
-    if (was.entries, was.left_out) == (is_now.entries, is_now.left_out):
-        return ""
-    bound = f" of {report.budget:,}" if report.budget else ""
-    rows = [f"{was.tokens:,} → {is_now.tokens:,}{bound} tokens ({is_now.tokens - was.tokens:+,}).", ""]
-    rows += [
-        f"- comes: {code(name)} {code(_cut(text, _LONGEST_VALUE))}" for name, text in _only(is_now.entries, was.entries)
-    ]
-    rows += [f"- goes: {code(name)}" for name, _ in _only(was.entries, is_now.entries)]
-    both = [name for name, text in is_now.entries.items() if name in was.entries and was.entries[name] != text]
-    rows += [f"- changes: {code(name)}" for name in both]
-    if is_now.left_out:
-        rows.append(f"- {is_now.left_out} without room")
-    return "\n".join(["### What agents are told at every start", "", *rows, ""])
-
-
-def _only(entries: Any, others: Any) -> list[tuple[str, str]]:
-    return [(name, text) for name, text in entries.items() if name not in others]
-
-
 def _questions(report: Report) -> str:
     told = [_answered(one) for one in report.questions if one.differs or one.missing]
     same = len(report.questions) - len(told)
@@ -272,7 +251,6 @@ _SECTIONS: tuple[Callable[[Report], str], ...] = (
     _conventions,
     _items,
     _documents,
-    _budget,
 )
 
 

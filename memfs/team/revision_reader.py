@@ -1,12 +1,11 @@
 """Read the files and items of a revision, or of the next commit, as if they were in a folder.
 
 Links are left out, and times are those that a checkout at that moment would give. ``PastStore`` is the store of one
-revision; its index is built once for each tree.
+revision; its index is made with the first question.
 """
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,13 +23,12 @@ from memfs.fs.tree import Content
 from memfs.git.objects import FOLDER, REGULAR, TreeEntry
 from memfs.git.process import contents, sizes
 from memfs.git.repository import Repository
-from memfs.git.tree import TreeEditor, split
 from memfs.model import BUILT_IN, Candidate, Freshness, KindTable, MemoryItem, Problem, Query
 from memfs.model.ids import stem_of
 from memfs.model.item import Stamp
 from memfs.model.kinds import ITEM_LIMIT
-from memfs.search.documents import IndexDocument, Unfit, document_of, micros
-from memfs.search.revision_index import DocumentCache, IndexShare, TreeIndex, TreePart, TreeShelf
+from memfs.search.documents import IndexDocument, IndexRow, Unfit, document_of, micros
+from memfs.search.revision_index import DocumentCache, TreeIndex
 from memfs.store.index_sync import SyncResult
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content
 from memfs.store.searcher import Searcher, in_types, not_found, path_of
@@ -67,7 +65,8 @@ class PastFiles:
         self.commit = commit
         self._time = micros(moment) * 1000
         self._staged = None if staged is None else _regular(staged)
-        self.tree = self._tree()
+        top = None if staged is not None else repository.entry(commit, CONTENT)
+        self.tree = top.id if top is not None and top.mode == FOLDER else ""
 
     @cached_property
     def blobs(self) -> Mapping[str, str]:
@@ -120,15 +119,6 @@ class PastFiles:
             pass
         return {path: found[blob] for path in paths if (blob := self.blobs[path]) in found}
 
-    def _tree(self) -> str:
-        """The id of ``ContextMemory``; of staged files the one that it would get, as far as those are plain files."""
-        if self._staged is None:
-            found = self._repository.entry(self.commit, CONTENT)
-            return found.id if found is not None and found.mode == FOLDER else ""
-        inside = {os.fsencode(path.removeprefix(f"{CONTENT}/")): blob for path, blob in self.blobs.items()}
-        editor = TreeEditor(self._repository.read_tree, {})
-        return editor.apply(None, {split(name): blob for name, blob in inside.items()}) or ""
-
     def _content(self, path: str, data: bytes, limit: int) -> Content:
         if len(data) > limit:
             raise ItemTooLarge(f"{len(data)} bytes, limit {limit}", path=path, hint="split it into several")
@@ -180,7 +170,7 @@ class RevisionItems:
         self._built_in = frozenset(kind.name for kind in BUILT_IN)
 
     def candidates(self) -> dict[str, str]:
-        """Path to mark of every file that should hold an item: by its mark a file is known again in any revision."""
+        """Path to mark of every file that should hold an item: content id and what else decides, in any revision."""
         folders = tuple({f"{CONTENT}/{kind.folder.split('/')[0]}/" for kind in self._kinds})
         endings: dict[str, str] = {}
         found = {}
@@ -267,102 +257,35 @@ def problems_of(left: Mapping[str, Unfit]) -> Iterator[Problem]:
         yield Problem(path=path, code=one.code, message=one.message, line=one.line, hint=one.hint)
 
 
-Documents = Callable[[Mapping[str, str]], Mapping[str, IndexDocument | Unfit]]
-
-
 @dataclass(frozen=True, slots=True)
 class Built:
-    """The index of a tree, and by path what is wrong with the files that are not in it."""
+    """The index of a revision, and by path what is wrong with the files that are not in it."""
 
     index: TreeIndex
     left: Mapping[str, Unfit]
 
 
-@dataclass(frozen=True, slots=True)
-class _Claim:
-    """A file that claims an id: the oldest gets it, of equally old ones the first by path."""
-
-    since: int
-    path: str
-    number: int | None = None
-
-    def before(self, other: _Claim) -> bool:
-        return (self.since, self.path) < (other.since, other.path)
-
-
-def built(shelf: TreeShelf, tree: str, files: Mapping[str, str], documents: Documents, moment: int) -> Built:
-    """The index of a tree.
+def built(found: Mapping[str, IndexDocument | Unfit], files: Mapping[str, str], moment: int) -> Built:
+    """The index of a revision; of files that claim one id the oldest gets it, of equally old ones the first by path.
 
     Args:
-        shelf: keeps what was made before.
-        tree: its id.
-        files: path to mark of every file that should hold an item.
-        documents: gives what a search needs of files.
+        found: what a search needs of each file.
+        files: path to mark of each.
         moment: the time of items whose files name none, in microseconds.
     """
-    part = shelf.exact(tree) or shelf.near(files, moment)
-    if part is not None:
-        return _over(part, files, documents, moment)
-    fit, left = _sorted(documents(files), moment)
-    owners, twins = _owners(_Claim(one.since, path) for path, one in fit.items())
-    part = _part(fit, files, [claim.path for claim in owners.values()], moment)
-    shelf.keep(tree, part)
-    return Built(TreeIndex([IndexShare(part)]), {**left, **twins})
+    left = {path: one for path, one in found.items() if isinstance(one, Unfit)}
+    fit = [one.at(moment) for one in found.values() if isinstance(one, IndexDocument)]
+    owners: dict[str, IndexDocument] = {}
+    for one in sorted(fit, key=lambda one: (one.since, one.row.path)):
+        owner = owners.setdefault(one.row.id.casefold(), one)
+        if owner is not one:
+            left[one.row.path] = _twin(one.row, owner.row)
+    return Built(TreeIndex((one, files[one.row.path].partition(" ")[0]) for one in owners.values()), left)
 
 
-def _over(part: TreePart, files: Mapping[str, str], documents: Documents, moment: int) -> Built:
-    """The index of a tree over the part of another, or of the same one at another time."""
-    paths = part.columns.paths
-    kept = set(part.numbers_in(files, moment))
-    held = {paths[number] for number in kept}
-    fit, left = _sorted(documents({path: mark for path, mark in files.items() if path not in held}), moment)
-    claims = [_Claim(one.since, path) for path, one in fit.items()]
-    rivals = _rivals(part, kept, claims)
-    owners, twins = _owners([*rivals, *claims])
-    kept -= {claim.number for claim in rivals} - {claim.number for claim in owners.values()}
-    shares = [IndexShare(part, frozenset(range(len(part))) - kept)]
-    fresh = [claim.path for claim in owners.values() if claim.number is None]
-    if fresh:
-        shares.append(IndexShare(_part(fit, files, fresh, moment)))
-    return Built(TreeIndex(shares), {**left, **twins})
-
-
-def _rivals(part: TreePart, kept: Collection[int], claims: Iterable[_Claim]) -> list[_Claim]:
-    """The claims of a part's documents that others contest: among themselves no two claim one id."""
-    contested = {stem_of(claim.path).casefold() for claim in claims}
-    numbers = [number for key in contested if (number := part.owners.get(key)) in kept and number is not None]
-    return [_Claim(part.since[number], part.columns.paths[number], number) for number in numbers]
-
-
-def _sorted(
-    found: Mapping[str, IndexDocument | Unfit], moment: int
-) -> tuple[dict[str, IndexDocument], dict[str, Unfit]]:
-    fit = {path: one.at(moment) for path, one in found.items() if isinstance(one, IndexDocument)}
-    return fit, {path: one for path, one in found.items() if isinstance(one, Unfit)}
-
-
-def _part(fit: Mapping[str, IndexDocument], files: Mapping[str, str], paths: Iterable[str], moment: int) -> TreePart:
-    order = sorted(paths)
-    return TreePart.of([fit[path] for path in order], [files[path] for path in order], moment)
-
-
-def _owners(claims: Iterable[_Claim]) -> tuple[dict[str, _Claim], dict[str, Unfit]]:
-    """Who has each id, compared without case, and what is wrong with the others."""
-    owners: dict[str, _Claim] = {}
-    losers: list[_Claim] = []
-    for claim in claims:
-        key = stem_of(claim.path).casefold()
-        known = owners.get(key)
-        if known is None or claim.before(known):
-            owners[key] = claim
-        if known is not None:
-            losers.append(known if owners[key] is claim else claim)
-    return owners, {claim.path: _twin(claim, owners[stem_of(claim.path).casefold()]) for claim in losers}
-
-
-def _twin(claim: _Claim, owner: _Claim) -> Unfit:
-    error = DuplicateId(f"the id {stem_of(claim.path)!r} belongs to {owner.path}", hint="rename this file")
-    return unfit(error, claim.path)
+def _twin(row: IndexRow, owner: IndexRow) -> Unfit:
+    error = DuplicateId(f"the id {row.id!r} belongs to {owner.path}", hint="rename this file")
+    return unfit(error, row.path)
 
 
 class PastStore:

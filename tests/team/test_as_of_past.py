@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -24,11 +22,9 @@ from memfs.errors import (
 )
 from memfs.fs import io
 from memfs.git import quarantine
-from memfs.model import MemoryItem, Origin, Query
+from memfs.model import MemoryItem, Query
 from memfs.search.cache_folders import PAST, WHOSE, folder_named
-from memfs.search.documents import document_of
 from memfs.search.generations import LOCK
-from memfs.search.revision_index import KEPT, DocumentCache
 from memfs.team.asof import Past, Travel
 from memfs.team.revision_reader import RevisionItems
 from memfs.workspace import Workspace
@@ -310,72 +306,6 @@ def test_only_files_not_met_before_are_read(opened: Opened, monkeypatch: pytest.
     assert found == []
 
 
-def test_the_index_of_a_revision_is_the_same_whether_made_anew_or_from_anothers(opened: Opened) -> None:
-    """Every number that a score is made of is that of the items that count."""
-    workspace = opened()
-    first = put(workspace, "a", "postgres pool timeout retry")
-    put(workspace, "b", "postgres deploy")
-    put(workspace, "a", "kubernetes rollback")
-    third = put(workspace, "c", "postgres pool", origin=_talk())
-    there = workspace.teams.past.at(first)
-    asked(there, "postgres")
-    derived = workspace.teams.past.at(third, now=THEN)
-    found = (
-        asked(derived, "postgres pool timeuot"),
-        asked(derived, "kubernetes timeout"),
-        derived.store.searcher.has_conversations(),
-    )
-    workspace.teams.past.close()
-    for path in past_folder(workspace).glob("*.tree"):
-        path.unlink()
-    anew = Travel(workspace.repository, workspace.settings).at(third, now=THEN)
-    assert (
-        asked(anew, "postgres pool timeuot"),
-        asked(anew, "kubernetes timeout"),
-        anew.store.searcher.has_conversations(),
-    ) == found
-    assert not there.store.searcher.has_conversations()
-
-
-def _talk() -> object:
-    return Origin(session="s", sequence=1)
-
-
-def test_the_last_four_trees_are_kept(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those asked last stay on disk, one file each; the others go."""
-    monkeypatch.setattr("memfs.search.revision_index._FEW", 0)
-    workspace = opened()
-    commits = [put(workspace, f"n{number}", f"postgres {number}") for number in range(KEPT + 3)]
-    past_folder(workspace).mkdir(parents=True)
-    for name, age in ((".old.tree.1.tmp", 9_000), (".young.tree.2.tmp", 0)):  # of processes that were killed, or write
-        (past_folder(workspace) / name).write_bytes(b"half")
-        os.utime(past_folder(workspace) / name, (time.time() - age, time.time() - age))
-    for name in commits:
-        asked(workspace.teams.past.at(name), "postgres")
-    kept = sorted(past_folder(workspace).glob("*.tree"))
-    assert len(kept) == KEPT
-    assert [path.name for path in past_folder(workspace).glob(".*")] == [".young.tree.2.tmp"]
-    travel = Travel(workspace.repository, workspace.settings)
-    asked(travel.at(commits[-1]), "postgres")
-    assert sorted(past_folder(workspace).glob("*.tree")) == kept
-
-
-def test_the_cache_of_documents_is_bounded(opened: Opened, tmp_path: Path) -> None:
-    """Beyond its bound the oldest half goes."""
-    cache = DocumentCache(tmp_path, "rules", most_bytes=20_000)
-    item = MemoryItem("postgres " * 40, id="x", path="ContextMemory/memories/semantic/x.yaml", timestamp=THEN)
-    document = document_of(item, 1, timed=True)
-    rows = {f"p/{number}.yaml": f"{number:040x}" for number in range(200)}
-    for path, blob in rows.items():
-        cache.keep([(path, blob, document)])
-    found = cache.found(rows)
-    assert 20 < len(found) < 150
-    assert "p/199.yaml" in found
-    assert "p/0.yaml" not in found
-    assert DocumentCache(tmp_path, "other rules").found(rows) == {}
-    cache.close()
-
-
 def test_files_that_hold_no_item_are_sifted_by_one_question(
     opened: Opened, git: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -431,8 +361,6 @@ def test_a_row_of_the_cache_that_was_changed_is_not_believed(opened: Opened) -> 
     head = put(workspace, "b", "postgres deploy")
     wanted = asked(workspace.teams.past.at(head), "postgres pool")
     workspace.teams.past.close()
-    for path in past_folder(workspace).glob("*.tree"):
-        path.unlink()
     with closing(sqlite3.connect(past_folder(workspace) / "documents.sqlite")) as base, base:
         base.execute("UPDATE documents SET line = replace(line, 'postgr', 'mysqlq')")
     travel = Travel(workspace.repository, workspace.settings)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from changes import ADA, BELOW, CODER, Team, codes
 
-from memfs.config import load
 from memfs.errors import HistoryUnavailable
 from memfs.format.codec import Codec
 from memfs.model import MemoryItem
@@ -18,7 +17,6 @@ from memfs.team.review_text import markdown
 
 KEY = "AKIA" + "Q3EGRIWXV5TLPO2Z"
 PRUNED = "ContextMemory/archive/pruned/semantic"
-LOADED = 'automatic = ["preferences", "conventions", "recent_session"]\n'
 
 
 @pytest.fixture
@@ -141,42 +139,8 @@ def test_conventions_are_told_by_their_standing(team: Team) -> None:
     assert (change.owner, change.scope) == ("ada", ("docs/**",))
 
 
-def test_what_is_always_loaded_is_told_and_bounded(team: Team) -> None:
-    """The tokens told at every start are compared, and a budget that is too small is a finding (B4)."""
-    team.write("memfs.toml", f"[memory]\n{LOADED}")
-    team.commit()
-    team.branch()
-    for number in range(6):
-        text = f"Rule {number}: name the {number}th module after the one noun it owns."
-        team.item(f"convention/rule-{number}", text, status="accepted")
-    team.item("preference/short", "Answer in one sentence.")
-    team.item("preference/agents", "Answer at length.", trust="agent")
-    team.commit()
-    report = team.review()
-    assert report.loaded_before.tokens == 0
-    assert len(report.loaded_after.entries) == 7
-    assert report.loaded_after.tokens > 100
-    assert report.loaded_after.left_out == 0
-    tight = load(team.root, {"memory.automatic_tokens": 200})
-    assert ("OverBudget", "warning") in codes(team.review(settings=tight))
-
-
-def test_each_side_is_loaded_by_its_own_settings(team: Team) -> None:
-    """A change that loads more at every start, or leaves it less room, is told whatever is checked out here (B4)."""
-    team.item("convention/naming", "Name each module after the one noun it owns.", status="accepted")
-    team.item("preference/short", "Answer in one sentence.")
-    team.write("memfs.toml", "[memory]\nautomatic_tokens = 300\n")
-    team.commit()
-    team.branch()
-    team.write("memfs.toml", f"[memory]\n{LOADED}automatic_tokens = 20\n")
-    team.commit()
-    team.git("switch", "--quiet", "main")
-    report = team.review("main..work", load(team.root))
-    assert (set(report.loaded_before.entries), report.loaded_before.left_out) == ({"short"}, 0)
-    assert set(report.loaded_after.entries) == {"short", "naming"}
-    assert (report.budget, report.loaded_after.left_out) == (20, 2)
-    assert "2 without room" in markdown(report)
-    assert ("OverBudget", "warning") in codes(report)
+def test_settings_that_cannot_be_read_leave_the_memory_unasked(team: Team) -> None:
+    """What is staged is read by its own settings (B4)."""
     team.write("memfs.toml", "[memory\n")
     team.git("add", "--all")
     assert ("NotAsked", "warning") in codes(team.reviews().staged())

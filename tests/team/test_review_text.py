@@ -14,7 +14,6 @@ from memfs.team.review_report import (
     ConventionChange,
     FieldChange,
     ItemChange,
-    LoadedText,
     Report,
     ReviewedDocument,
     ReviewFinding,
@@ -57,8 +56,6 @@ def report_of(text: str) -> Report:
         findings=(
             ReviewFinding(severity="error", code="X", message=text, path=text, line=3, id=text, other=text, hint=text),
         ),
-        loaded_before=LoadedText(tokens=1, entries={"x": "y"}),
-        loaded_after=LoadedText(tokens=2, entries={text: text}, left_out=1),
         questions=(AnsweredQuestion(ask=text, before=(text,), after=("x",), missing=(text,)),),
     )
 
