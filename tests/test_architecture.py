@@ -58,9 +58,8 @@ CATCHERS = {
     "memfs.search.whoosh",
     "memfs.recall.executor",
     "memfs.recall.embeddings",
-    "memfs.recall.review",
-    "memfs.context.isolation",
-    "memfs.context.plugin_failures",
+    "memfs.recall.foreign",
+    "memfs.context.plugins",
     "memfs.store.commits",
     "memfs.watch",
 }

@@ -37,9 +37,8 @@ from memfs.recall.tokens import count_tokens, gist, whole
 from memfs.store.access_log import not_handed_out
 
 if TYPE_CHECKING:
-    from memfs.context.isolation import SourceAnswer
     from memfs.context.parts import Sources
-    from memfs.context.plugins import Plugins
+    from memfs.context.plugins import Plugins, SourceAnswer
     from memfs.recall.recaller import Recaller
     from memfs.settings import MemorySettings
 

@@ -1,4 +1,4 @@
-"""Find, load and configure the sources that the settings name.
+"""Find, load, configure and ask the sources that the settings name.
 
 Nothing is imported unless it is named in settings that this user trusts. A source that cannot be used is reported
 with a remedy and left out; the others work.
@@ -10,36 +10,166 @@ import importlib
 import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from memfs.config_names import SETTINGS_FILE
-from memfs.context.isolation import LoadedSource, SourceAnswer, SourceGuard
-from memfs.context.plugin import Delivery, ItemSource
-from memfs.context.plugin_failures import FILE as FAILURES
-from memfs.context.plugin_failures import Busy, FailureBook, Late, PluginFailure, error_line
+from memfs.context.plugin import ContextSelection, Delivery, ItemSource, MemoryPlugin
 from memfs.errors import MemfsError, SettingInvalid
 from memfs.fs.lock import renewed_in_child
 from memfs.model.episode import StateSnapshot
 from memfs.model.kinds import nearest
 from memfs.model.problem import WARNING, Problem
-from memfs.search.cache_folders import index_folder
+from memfs.recall.foreign import ForeignCode, ForeignFailure, error_line, late
 from memfs.settings import BUILT_IN_SOURCES, MOUNTS, MemorySettings, Settings
 from memfs.trust import standing
 
 ENTRY_POINTS = "memfs.context"
+MOST_LETTERS = 100_000
+"""Longer contexts of others are refused: nobody reads them, and taking them apart would cost everybody time."""
 _NAME_LETTERS = 100
 
 
-class PluginRefused(Exception):
-    """A source that is not used; carries what to do."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedSource:
+    """A source that can be asked.
 
-    def __init__(self, reason: str, hint: str) -> None:
-        super().__init__(reason)
-        self.hint = hint
+    Attributes:
+        name: what reports and settings call it.
+        delivery: the delivery it serves.
+        plugin: the source itself.
+        built_in: whether it is one of ours: an ``ItemSource``, asked directly.
+        where: where it was found, in words.
+        setting: the setting that names it, "" for one that was added in Python.
+    """
+
+    name: str
+    delivery: Delivery
+    plugin: MemoryPlugin | ItemSource
+    built_in: bool = False
+    where: str = ""
+    setting: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceAnswer:
+    """What one source said when it was asked.
+
+    Attributes:
+        source: who.
+        selection: what a built-in source selected; None for one from others.
+        text: what a source from others said, as it said it; "" for nothing.
+        failure: why there is no answer, in one line; "" where there is one.
+    """
+
+    source: LoadedSource
+    selection: ContextSelection | None = None
+    text: str = ""
+    failure: str = ""
+
+
+# -- asking -------------------------------------------------------------------------------------------------------
+def ask(sources: Sequence[LoadedSource], state: StateSnapshot, code: ForeignCode) -> list[SourceAnswer]:
+    """What each source says of a situation, in their order; all those of others are asked at once.
+
+    Never fails, and takes the time of the built-in sources and at most that of ``code`` for all of the others.
+    """
+    works = {
+        source.name: partial(_context_of, source.plugin, _own(state), code.seconds)
+        for source in sources
+        if not source.built_in
+    }
+    said = code.call_all(works)
+    return [_direct(source, state) if source.built_in else _answer(source, said[source.name]) for source in sources]
+
+
+def _own(state: StateSnapshot) -> StateSnapshot:
+    """A situation that a source may do with as it likes: no other one, and no agent, sees what becomes of it."""
+    try:
+        facts = deepcopy(dict(state.circumstances))
+    except Exception:  # noqa: BLE001  facts that only the agent can make: they are handed on as they are
+        facts = dict(state.circumstances)
+    return replace(state, circumstances=facts)
+
+
+def _direct(source: LoadedSource, state: StateSnapshot) -> SourceAnswer:
+    """The answer of a source of ours; one that fails is left out like any other."""
+    try:
+        selection = source.plugin.select(state)  # type: ignore[union-attr]  # a built-in one is an ItemSource
+    except Exception as error:  # noqa: BLE001  reported: an agent goes on without this source
+        return SourceAnswer(source=source, failure=error_line(error))
+    return SourceAnswer(source=source, selection=selection)
+
+
+def _answer(source: LoadedSource, found: str | ForeignFailure) -> SourceAnswer:
+    if isinstance(found, ForeignFailure):
+        return SourceAnswer(source=source, failure=found.reason)
+    return SourceAnswer(source=source, text=found)
+
+
+def _context_of(plugin: MemoryPlugin, state: StateSnapshot, seconds: float) -> str:
+    """What a source of others says, checked in its own thread.
+
+    Raises:
+        ForeignFailure: it is no text, too long, no text that can be written, or comes too late.
+    """
+    import asyncio  # takes long, and only sources of others need it
+
+    async def asked() -> object:
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(_Daemons())
+        loop.set_exception_handler(lambda *_: None)  # what nobody awaits has no say in the answer
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                found: object = plugin.get_context(state)
+                return await found if inspect.isawaitable(found) else found
+        except TimeoutError:
+            if limit.expired():
+                raise late(seconds) from None
+            raise
+
+    found = asyncio.run(asked())
+    if found is None:
+        return ""
+    if not isinstance(found, str):
+        raise ForeignFailure(f"it gave {type(found).__name__[:60]} and not a text")
+    text = str.__str__(found)  # a text of its own making could do anything when it is looked at
+    if len(text) > MOST_LETTERS:
+        raise ForeignFailure(f"it gave {len(text):,} letters; {MOST_LETTERS:,} are taken")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ForeignFailure("it gave half characters, which no file or prompt can hold") from None
+    return text if text.strip() else ""
+
+
+class _Daemons(ThreadPoolExecutor):
+    """Gives each piece of work a daemon thread: a pool's are waited for when the process ends."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Run a function in a thread."""
+        future: Future[Any] = Future()
+
+        def run() -> None:
+            try:
+                value = fn(*args, **kwargs)
+            except BaseException as error:  # noqa: BLE001  it is handed to the caller that awaits it
+                future.set_exception(error)
+            else:
+                future.set_result(value)
+
+        threading.Thread(target=run, daemon=True).start()
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Nothing waits for the threads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +186,14 @@ def offers() -> list[Offer]:
     """The sources that installed packages offer as entry points; none of them is imported.
 
     Raises:
-        Refused: what some package says of itself cannot be read.
+        ForeignFailure: what some package says of itself cannot be read.
     """
     from importlib.metadata import entry_points  # most workspaces name built-in sources only
 
     try:
         points = entry_points(group=ENTRY_POINTS)
     except (ValueError, TypeError, LookupError, AttributeError, OSError) as error:  # what damaged metadata lead to
-        raise PluginRefused(
+        raise ForeignFailure(
             f"the list of installed packages is damaged: {error_line(error)}", "run 'pip check'"
         ) from error
     found = []
@@ -82,7 +212,7 @@ def offered(name: str) -> Offer:
     """What a name means.
 
     Raises:
-        Refused: nothing, several things, or nobody can tell.
+        ForeignFailure: nothing, several things, or nobody can tell.
     """
     if ":" in name:
         return Offer(name, name, "")
@@ -90,11 +220,11 @@ def offered(name: str) -> Offer:
     meant = list(dict.fromkeys(offer for offer in known if offer.name == name))
     if len(meant) > 1:
         packages = " and ".join(offer.package for offer in meant)
-        raise PluginRefused(f"{packages} both offer it", "name it as module:attribute")
+        raise ForeignFailure(f"{packages} both offer it", "name it as module:attribute")
     if not meant:
         names = [*BUILT_IN_SOURCES, *(offer.name for offer in known)]
         hint = nearest(name, names) or "install its package, or name it as module:attribute"
-        raise PluginRefused("no installed package offers it", hint)
+        raise ForeignFailure("no installed package offers it", hint)
     return meant[0]
 
 
@@ -103,7 +233,7 @@ def made(offer: Offer, table: Mapping[str, Any], setting: str) -> LoadedSource:
     """A source, imported, made and configured.
 
     Raises:
-        Failed: it cannot be, with why.
+        ForeignFailure: it cannot be, with why.
     """
     module, _, path = offer.value.partition(":")
     try:
@@ -111,7 +241,7 @@ def made(offer: Offer, table: Mapping[str, Any], setting: str) -> LoadedSource:
     except ImportError as error:
         missing = isinstance(error, ModuleNotFoundError)
         hint = "install it, or put the folder it lies in on PYTHONPATH" if missing else ""
-        raise PluginFailure(f"it cannot be imported: {error_line(error)}", hint) from error
+        raise ForeignFailure(f"it cannot be imported: {error_line(error)}", hint) from error
     for attribute in path.partition("[")[0].strip().split(".") if path else ():
         found = getattr(found, attribute)
     plugin = found() if isinstance(found, type) or not hasattr(found, "get_context") else found
@@ -124,16 +254,16 @@ def shape(plugin: Any) -> tuple[str, Delivery]:
     """The name and the layer of a source.
 
     Raises:
-        Failed: it is no source.
+        ForeignFailure: it is no source.
     """
     name, layer = plugin.name, plugin.layer
     if not isinstance(name, str) or not name.strip() or len(name) > _NAME_LETTERS or not name.isprintable():
-        raise PluginFailure(f"its name must be one line of at most {_NAME_LETTERS} letters")
+        raise ForeignFailure(f"its name must be one line of at most {_NAME_LETTERS} letters")
     if not isinstance(layer, str) or layer not in list(Delivery):
-        raise PluginFailure(f"its layer is {ascii(layer)[:40]}; the layers are {', '.join(Delivery)}")
+        raise ForeignFailure(f"its layer is {ascii(layer)[:40]}; the layers are {', '.join(Delivery)}")
     for method in ("get_context", "configure"):
         if not callable(getattr(plugin, method, None)):
-            raise PluginFailure(f"it has no method {method}")
+            raise ForeignFailure(f"it has no method {method}")
     return str.__str__(name), Delivery(str.__str__(layer))
 
 
@@ -141,17 +271,17 @@ def configure(plugin: Any, table: Mapping[str, Any]) -> None:
     """Hand a source its table.
 
     Raises:
-        Failed: it refuses it.
+        ForeignFailure: it refuses it.
     """
     try:
         given = plugin.configure(deepcopy(dict(table)))
     except SettingInvalid as error:
-        raise PluginFailure(f"its settings are refused: {error.sentence}") from error
+        raise ForeignFailure(f"its settings are refused: {error.sentence}") from error
     except (ValueError, TypeError) as error:
-        raise PluginFailure(f"its settings are refused: {error_line(error)}") from error
+        raise ForeignFailure(f"its settings are refused: {error_line(error)}") from error
     if inspect.iscoroutine(given):  # whatever it would refuse nobody would hear of
         given.close()
-        raise PluginFailure("its method configure is asynchronous, and must not be")
+        raise ForeignFailure("its method configure is asynchronous, and must not be")
 
 
 LISTS: Mapping[Delivery, str] = {
@@ -187,19 +317,19 @@ class Plugins:
         self,
         settings: MemorySettings,
         makers: Makers,
-        guard: SourceGuard,
+        code: ForeignCode,
         untrusted: Callable[[], list[Problem]] = list,
     ) -> None:
         """Take what the sources are made of.
 
         Args:
             makers: what makes each built-in source.
-            guard: through whom those of others are called.
+            code: calls those of others.
             untrusted: gives what is named by files that this user does not trust.
         """
         self._settings = settings
         self._makers = makers
-        self.guard = guard
+        self.code = code
         self._untrusted = untrusted
         self._lock = threading.RLock()
         renewed_in_child(self)
@@ -207,23 +337,15 @@ class Plugins:
         self._unusable: dict[Delivery, tuple[PluginUnusable, ...]] = {}
         self._added: dict[str, LoadedSource] = {}
         self._ready: dict[str, LoadedSource] = {}
-        self._patient = False
 
     @property
     def memory(self) -> MemorySettings:
         """The settings that hold."""
         return self._settings
 
-    def copy(self, *, patient: bool = False) -> Plugins:
-        """The same sources for a user of their own, who may add to them and configure them without touching these.
-
-        Args:
-            patient: whether those are loaded too that are paused because they failed.
-        """
-        guard = SourceGuard(self.guard.seconds, self.guard.book)
-        copied = Plugins(self._settings, self._makers, guard, self._untrusted)
-        copied._patient = patient
-        return copied
+    def copy(self) -> Plugins:
+        """The same sources for a user of their own, who may add to them and configure them without touching these."""
+        return Plugins(self._settings, self._makers, ForeignCode(self.code.seconds), self._untrusted)
 
     # -- asking ---------------------------------------------------------------------------------------------------
     def of(self, delivery: Delivery) -> tuple[LoadedSource, ...]:
@@ -241,11 +363,11 @@ class Plugins:
             return self._loaded[delivery]
 
     def ask(self, delivery: Delivery, state: StateSnapshot) -> list[SourceAnswer]:
-        """What the sources of a delivery say of a situation (``Guard.ask``)."""
-        return self.guard.ask(self.of(delivery), state)
+        """What the sources of a delivery say of a situation, as ``ask``."""
+        return ask(self.of(delivery), state, self.code)
 
     def problems(self, load: bool = False) -> list[Problem]:
-        """The named sources that are left out, for want of trust or because they cannot be loaded or are paused.
+        """The named sources that are left out, for want of trust or because they cannot be loaded.
 
         Args:
             load: whether every delivery is loaded first, to know of each.
@@ -253,14 +375,7 @@ class Plugins:
         for delivery in Delivery if load else ():
             self.of(delivery)
         with self._lock:
-            found = self._untrusted() + [one.problem for rows in self._unusable.values() for one in rows]
-            foreign = [one for rows in self._loaded.values() for one in rows if not one.built_in]
-        for source in foreign:
-            if reason := self.guard.book.paused(source.name):
-                hint = "memfs admin plugins check"
-                message = f"the source {source.name!r} is left out: {reason}"
-                found.append(Problem(path="", code="SourceFailing", message=message, hint=hint, severity=WARNING))
-        return found
+            return self._untrusted() + [one.problem for rows in self._unusable.values() for one in rows]
 
     def unusable(self) -> tuple[PluginUnusable, ...]:
         """The named sources that are left out, of the deliveries asked for so far."""
@@ -279,12 +394,12 @@ class Plugins:
             SettingInvalid: it is no source, a source has its name, or it refuses its table.
         """
         try:
-            name, delivery = self.guard.call("added", partial(shape, plugin))
+            name, delivery = self.code.call("added", partial(shape, plugin))
             with self._lock:
                 self._refuse_taken(name)
                 table = self._settings.sources.get(name, {}) if config is None else config
-            self.guard.call(name, partial(configure, plugin, table))
-        except (PluginFailure, Late) as error:
+            self.code.call(name, partial(configure, plugin, table))
+        except ForeignFailure as error:
             hint = "a source has name, layer, get_context and configure; see docs/plugins.md"
             if isinstance(plugin, type):
                 hint = "it is a class: make a source of it first, as in add_plugin(MySource())"
@@ -304,8 +419,7 @@ class Plugins:
             SettingInvalid: an added source refuses its table; the others follow all the same.
         """
         with self._lock:
-            if settings.source_seconds != self._settings.source_seconds:
-                self.guard.seconds = settings.source_seconds
+            self.code.seconds = settings.source_seconds
             self._settings = settings
             self._ready = {}  # what is loading still belongs to the settings before
             self._loaded.clear()
@@ -315,8 +429,8 @@ class Plugins:
             if source.name in settings.sources:
                 try:
                     table = settings.sources[source.name]
-                    self.guard.call(source.name, partial(configure, source.plugin, table))
-                except (PluginFailure, Late) as error:
+                    self.code.call(source.name, partial(configure, source.plugin, table))
+                except ForeignFailure as error:
                     hint = f"correct what is given for {source.name!r}"
                     raise SettingInvalid(str(error), field=f"memory.{source.name}", hint=hint) from error
 
@@ -355,23 +469,19 @@ class Plugins:
                 source = self._built_in(name, delivery, setting) if name in BUILT_IN_SOURCES else _usable(ready[name])
                 _require_layer(source.delivery, delivery)
                 if not source.built_in and source.name in taken | found.keys():
-                    raise PluginRefused(f"there is another source {source.name!r}", "give it a name of its own")
-            except (PluginRefused, PluginFailure, Late) as error:
-                again = again or isinstance(error, Late)
-                told = getattr(error, "hint", "")
-                hint = told or f"mend it, or take it out of {setting}; 'memfs admin plugins check' asks it again"
-                left_out.append(PluginUnusable(name, delivery, setting, str(error), hint))
+                    raise ForeignFailure(f"there is another source {source.name!r}", "give it a name of its own")
+            except ForeignFailure as error:
+                again = again or error.late
+                hint = error.hint or f"mend it, or take it out of {setting}; 'memfs admin plugins check' asks it again"
+                left_out.append(PluginUnusable(name, delivery, setting, error.reason, hint))
                 continue
             found[source.name] = source
         own = [source for source in self._added.values() if source.delivery is delivery]
         return (*found.values(), *own), tuple(left_out), again
 
-    def _foreign(self, names: Sequence[str], setting: str) -> dict[str, LoadedSource | Exception]:
-        """The sources of others by the name in the settings, or why there is none; all are loaded at once, each once.
-
-        One that hangs while it is loaded is paused like one that hangs while it is asked.
-        """
-        found: dict[str, LoadedSource | Exception] = {}
+    def _foreign(self, names: Sequence[str], setting: str) -> dict[str, LoadedSource | ForeignFailure]:
+        """The sources of others by the name in the settings, or why there is none; each is loaded once, all at once."""
+        found: dict[str, LoadedSource | ForeignFailure] = {}
         works: dict[str, Callable[[], LoadedSource]] = {}
         for name in names:
             if name in BUILT_IN_SOURCES:
@@ -381,21 +491,12 @@ class Plugins:
                 continue
             try:
                 offer = offered(name)
-                if not self._patient and (reason := self.guard.book.paused(name)):
-                    raise PluginRefused(reason, "run 'memfs admin plugins check' to try it now")
-            except PluginRefused as error:
+            except ForeignFailure as error:
                 found[name] = error
                 continue
-            works[name] = partial(
-                _keep, self._ready, name, partial(made, offer, self._settings.sources.get(name, {}), setting)
-            )
-        for name, outcome in self.guard.call_all(works).items():
-            found[name] = outcome
-            if isinstance(outcome, Late) and not isinstance(outcome, Busy):
-                self.guard.book.failed(name, str(outcome))
-            elif isinstance(outcome, LoadedSource) and name != outcome.name:
-                self.guard.book.worked(name)  # what it says from here on is counted by its own name
-        return found
+            make = partial(made, offer, self._settings.sources.get(name, {}), setting)
+            works[name] = partial(_keep, self._ready, name, make)
+        return found | self.code.call_all(works)
 
     def _built_in(self, name: str, delivery: Delivery, setting: str) -> LoadedSource:
         layer = Delivery(BUILT_IN_SOURCES[name])
@@ -404,21 +505,17 @@ class Plugins:
             plugin = self._makers[name]()
             plugin.configure(self._settings.sources[name])
         except MemfsError as error:
-            raise PluginRefused(error.sentence, error.hint or "see 'memfs check'") from error
+            raise ForeignFailure(error.sentence, error.hint or "see 'memfs check'") from error
         return LoadedSource(name=name, delivery=layer, plugin=plugin, built_in=True, where="built in", setting=setting)
 
 
 def plugins_of(root: Path, settings: Settings, makers: Makers) -> Plugins:
     """The sources of the workspace at ``root``."""
-    try:
-        book = FailureBook(index_folder(root) / FAILURES)
-    except (MemfsError, OSError):  # the cache belongs to somebody else: this process counts alone
-        book = FailureBook()
 
     def untrusted() -> list[Problem]:
         return standing(root).problems("memory.", f"{MOUNTS}.")
 
-    return Plugins(settings.memory, makers, SourceGuard(settings.memory.source_seconds, book), untrusted)
+    return Plugins(settings.memory, makers, ForeignCode(settings.memory.source_seconds), untrusted)
 
 
 def _keep(ready: dict[str, LoadedSource], name: str, make: Callable[[], LoadedSource]) -> LoadedSource:
@@ -427,12 +524,12 @@ def _keep(ready: dict[str, LoadedSource], name: str, make: Callable[[], LoadedSo
     return ready[name]
 
 
-def _usable(found: LoadedSource | Exception) -> LoadedSource:
-    if isinstance(found, Exception):
+def _usable(found: LoadedSource | ForeignFailure) -> LoadedSource:
+    if isinstance(found, ForeignFailure):
         raise found
     return found
 
 
 def _require_layer(layer: Delivery, delivery: Delivery) -> None:
     if layer is not delivery:
-        raise PluginRefused(f"its layer is {layer.value}", f"name it in memory.{LISTS[layer]}")
+        raise ForeignFailure(f"its layer is {layer.value}", f"name it in memory.{LISTS[layer]}")

@@ -1,6 +1,6 @@
 """List every source, built in, installed or named, and examine those that are enabled.
 
-Listing imports no plugin. Examining loads each enabled source and asks it once, also one that is paused.
+Listing imports no plugin. Examining loads each enabled source and asks it once.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from memfs.context.isolation import LoadedSource
 from memfs.context.plugin import Delivery
-from memfs.context.plugins import LISTS, Offer, PluginRefused, Plugins, PluginUnusable, offers, where
+from memfs.context.plugins import LISTS, LoadedSource, Offer, Plugins, PluginUnusable, ask, offers, where
 from memfs.model.episode import StateSnapshot
+from memfs.recall.foreign import ForeignFailure
 from memfs.settings import BUILT_IN_SOURCES, SPECS, Settings
 from memfs.trust import standing
 
@@ -68,9 +68,6 @@ class SourceCheck:
         letters: how long its answer was.
         failure: what is wrong with it, "" for nothing.
         hint: what to do.
-        failures: how often it failed on this machine.
-        in_a_row: how often since it last answered.
-        paused: why it is not asked at present, "" where it is.
     """
 
     name: str
@@ -80,9 +77,6 @@ class SourceCheck:
     letters: int = 0
     failure: str = ""
     hint: str = ""
-    failures: int = 0
-    in_a_row: int = 0
-    paused: str = ""
 
 
 # -- listing ------------------------------------------------------------------------------------------------------
@@ -128,7 +122,7 @@ def _place(name: str) -> str:
 def _offers() -> list[Offer]:
     try:
         return offers()
-    except PluginRefused:  # 'admin plugins check' says so of each source that is named
+    except ForeignFailure:  # 'admin plugins check' says so of each source that is named
         return []
 
 
@@ -145,8 +139,8 @@ def _untrusted(root: Path) -> Iterator[SourceRow]:
 
 # -- examining ----------------------------------------------------------------------------------------------------
 def examined(plugins: Plugins) -> list[SourceCheck]:
-    """Each enabled source, loaded and asked once; also one that is paused, which an answer sets free."""
-    plugins = plugins.copy(patient=True)
+    """Each enabled source, loaded and asked once."""
+    plugins = plugins.copy()
     found: list[SourceCheck] = []
     for delivery in Delivery:
         began = time.monotonic()
@@ -154,30 +148,26 @@ def examined(plugins: Plugins) -> list[SourceCheck]:
         loading = time.monotonic() - began
         broken = [one for one in plugins.unusable() if one.delivery is delivery]
         found += [_asked(plugins, source) for source in sources]
-        found += [_left_out(plugins, one, loading) for one in broken]
+        found += [_left_out(one, loading) for one in broken]
     return found
 
 
 def _asked(plugins: Plugins, source: LoadedSource) -> SourceCheck:
-    (answer,) = plugins.guard.ask([source], PROBE, paused=True)
+    began = time.monotonic()
+    (answer,) = ask([source], PROBE, plugins.code)
     said = str(answer.selection) if answer.selection is not None else answer.text
-    failures = plugins.guard.book.of(source.name)
     return SourceCheck(
         name=source.name,
         layer=source.delivery.value,
         where=source.where,
-        seconds=answer.seconds,
+        seconds=time.monotonic() - began,
         letters=len(said),
         failure=answer.failure,
         hint=f"mend it, or take it out of {source.setting}" if answer.failure else "",
-        failures=failures.total,
-        in_a_row=failures.in_a_row,
-        paused=plugins.guard.book.paused(source.name),
     )
 
 
-def _left_out(plugins: Plugins, one: PluginUnusable, seconds: float) -> SourceCheck:
-    failures = plugins.guard.book.of(one.name)
+def _left_out(one: PluginUnusable, seconds: float) -> SourceCheck:
     return SourceCheck(
         name=one.name,
         layer=one.delivery.value,
@@ -185,6 +175,4 @@ def _left_out(plugins: Plugins, one: PluginUnusable, seconds: float) -> SourceCh
         seconds=seconds,
         failure=one.reason,
         hint=one.hint,
-        failures=failures.total,
-        in_a_row=failures.in_a_row,
     )

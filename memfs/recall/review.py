@@ -6,18 +6,16 @@ They run in parallel within a time limit. A reviewer that fails, is late or give
 from __future__ import annotations
 
 import math
-import queue
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from memfs.errors import SettingInvalid
-from memfs.fs.lock import renewed_in_child
 from memfs.model import MemoryItem
+from memfs.recall.foreign import REASON_LETTERS, ForeignCode, ForeignFailure
 from memfs.recall.reviewers import (
     RELEVANCE_SCALE,
     STORAGE_SCALE,
@@ -37,11 +35,6 @@ if TYPE_CHECKING:
 
 # They neither wait nor fail: threads of their own would take longer than they do.
 _IMMEDIATE = frozenset({Analyzer, PatternsReviewer, KnowledgeArchaeologist})
-_Reply = tuple[str, object, str]
-"""A name, its answer, and why there is none."""
-_MOST_LATE = 8
-"""So many questions one reviewer may still be busy with; until one is answered it is left out."""
-_REASON_LETTERS = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +66,7 @@ class Review:
         """
         self._reviewers = tuple(reviewers)
         self._seconds = seconds
-        self._guard = threading.Lock()
-        renewed_in_child(self)
-        self._busy: Counter[str] = Counter()
+        self._code = ForeignCode(seconds)
         self._immediate = frozenset(one.name for one in self._reviewers if type(one) in _IMMEDIATE)
         twice = [name for name, count in Counter(one.name for one in self._reviewers).items() if count > 1]
         if twice:
@@ -151,72 +142,16 @@ class Review:
         means = tuple(sum(row) / len(row) for row in zip(*scores.values(), strict=True)) if scores else ()
         return RelevanceResult(scores=means or (0.0,) * len(items), by_reviewer=scores, absent=absent)
 
-    # -- asking at once -----------------------------------------------------------------------------------------------
     def _ask(
         self, questions: Mapping[str, Callable[[], object]], seconds: float
     ) -> tuple[dict[str, Any], dict[str, str]]:
         """The answers by name in the order of the questions, and why there is none of the others."""
-        deadline = time.monotonic() + seconds
-        replies: queue.SimpleQueue[_Reply] = queue.SimpleQueue()
-        absent: dict[str, str] = {}
-        waiting: set[str] = set()
-        immediate = []
-        for name, question in questions.items():
-            work = partial(self._answer, name, question, replies)
-            if name in self._immediate:
-                immediate.append(work)
-            elif not self._begin(name, work):
-                absent[name] = "it is still busy with earlier questions"
-                continue
-            waiting.add(name)
-        for work in immediate:
-            work()
-        answers: dict[str, Any] = {}
-        for name, answer, failure in _heard(replies, waiting, deadline):
-            if failure:
-                absent[name] = failure
-            else:
-                answers[name] = answer
-        absent |= dict.fromkeys(waiting, f"it gave no answer within {seconds:g} s")
-        return {name: answers[name] for name in questions if name in answers}, absent
-
-    def _begin(self, name: str, work: Callable[[], None]) -> bool:
-        """Start a thread for a reviewer, unless too many wait for it already.
-
-        The thread is a daemon and no pool's: what hangs must keep neither the caller nor the process.
-        """
-        with self._guard:
-            if self._busy[name] >= _MOST_LATE:
-                return False
-            self._busy[name] += 1
-
-        def ask() -> None:
-            try:
-                work()
-            finally:
-                with self._guard:
-                    self._busy[name] -= 1
-
-        threading.Thread(target=ask, name=f"memfs-review-{name}", daemon=True).start()
-        return True
-
-    @staticmethod
-    def _answer(name: str, question: Callable[[], object], replies: queue.SimpleQueue[_Reply]) -> None:
-        try:
-            replies.put((name, question(), ""))
-        except Exception as error:  # noqa: BLE001  foreign code, reported; see tests/test_architecture.py
-            replies.put((name, None, _line(f"it failed: {type(error).__name__}: {error}")))
-
-
-def _heard(replies: queue.SimpleQueue[_Reply], waiting: set[str], deadline: float) -> Iterator[_Reply]:
-    """What the waiting ones have reported by a time; one that has reported waits no more."""
-    while waiting:
-        try:
-            one = replies.get(timeout=max(deadline - time.monotonic(), 0.0))
-        except queue.Empty:
-            return
-        waiting.discard(one[0])
-        yield one
+        begun = {name: question for name, question in questions.items() if name not in self._immediate}
+        found = self._code.call_all(begun, seconds)
+        for name in questions.keys() - begun.keys():
+            found[name] = questions[name]()
+        absent = {name: answer.reason for name, answer in found.items() if isinstance(answer, ForeignFailure)}
+        return {name: found[name] for name in questions if name not in absent}, absent
 
 
 def _one_by_one(reviewer: RelevanceReviewer, items: Sequence[MemoryItem], query: str) -> list[Score]:
@@ -253,4 +188,4 @@ def _scores(answers: object, wanted: int) -> tuple[float, ...] | str:
 
 
 def _line(text: str) -> str:
-    return " ".join(text.split())[:_REASON_LETTERS]
+    return " ".join(text.split())[:REASON_LETTERS]

@@ -21,8 +21,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from memfs.context.isolation import MOST_LETTERS
 from memfs.context.plugin import Delivery, MemoryPlugin
+from memfs.context.plugins import MOST_LETTERS
 from memfs.errors import SettingInvalid
 from memfs.model.episode import StateSnapshot
 

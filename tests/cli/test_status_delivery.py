@@ -6,10 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memfs.context.plugin_failures import FILE as FAILURES
-from memfs.context.plugin_failures import FailureBook
 from memfs.doors.cli import status
-from memfs.search.cache_folders import index_folder
 from tests.cli.conftest import Memfs
 
 
@@ -23,20 +20,6 @@ def test_p5_status_names_the_sources_of_each_delivery(memfs: Memfs) -> None:
     assert row(memfs, "delivery") == "automatic preferences; triggered episodic, semantic; on demand recall"
     changed = memfs("status", "--all", "--set", "memory.triggered=", "--set", "memory.on_demand=false").out
     assert "automatic preferences; triggered nothing; on demand nothing" in changed
-
-
-def test_p2_status_names_sources_that_fail_or_are_paused(memfs: Memfs, root: Path) -> None:
-    """A source of others that gives no answer is not found out about by its silence alone (P2)."""
-    book = FailureBook(index_folder(root) / FAILURES)
-    for _ in range(3):
-        book.failed("sprint:Source", "KeyError")
-    book.failed("tracker:Source", "KeyError")
-
-    asked = ("--set", "memory.triggered=episodic,sprint:Source,tracker:Source")
-    found = memfs("status", "--json", *asked).json["delivery"]
-    assert set(found["paused"]) == {"sprint:Source"}
-    assert found["failing"] == {"tracker:Source": 1}
-    assert "paused: sprint:Source; failing: tracker:Source (memfs admin plugins check)" in memfs("status", *asked).out
 
 
 def test_p7_status_counts_what_waits_for_a_decision(memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 import memfs
-from kit.patience import LONG, until
+from kit.patience import LONG
 from memfs import MemoryItem, MemoryLayer, MemoryPlugin, Outcome, PreferenceStore, StateSnapshot, Workspace
-from memfs.context import isolation
 from memfs.context.deliver import bullet, said_by
-from memfs.context.isolation import LoadedSource, SourceAnswer, SourceGuard
 from memfs.context.plugin import ContextEntry, ContextSelection, Delivery
-from memfs.context.plugin_failures import FailureBook
+from memfs.context.plugins import LoadedSource, SourceAnswer, ask
 from memfs.context.source_status import examined
 from memfs.errors import SettingInvalid
+from memfs.recall import foreign
+from memfs.recall.foreign import ForeignCode
 from memfs.recall.tokens import count_tokens
 
 Opened = Callable[..., Workspace]
@@ -180,24 +180,6 @@ def test_a_report_is_whole_without_asking_first(opened: Opened) -> None:
     assert "'nosuchpackage' is left out" in problem.message
 
 
-def test_doctor_tries_what_is_paused(opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A source that hung while it was loaded is left alone, until somebody looks whether it was mended (P2)."""
-    (tmp_path / "mended_source.py").write_text(
-        "class Mended:\n    name, layer = 'mended', 'triggered'\n    def configure(self, config): pass\n"
-        "    async def get_context(self, state): return 'works'\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    name = "mended_source:Mended"
-    plugins = opened(memory__triggered=[name]).sources.plugins
-    for _ in range(3):
-        plugins.guard.book.failed(name, "it gave no answer")
-
-    assert "paused" in plugins.problems(load=True)[0].message
-    found = {one.name: one.failure for one in examined(plugins)}
-    assert found["mended"] == ""
-    assert plugins.guard.book.paused(name) == ""
-
-
 def test_a_failure_is_reported_until_the_source_answers(layer: MemoryLayer) -> None:
     """What is over is no problem any more (P2)."""
     source = Says("Open: fix the login", "triggered")
@@ -278,8 +260,8 @@ def test_a_run_of_blanks_hides_nothing() -> None:
 
 def test_a_source_is_asked_so_many_times_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many agents ask, a source that is slow takes no more threads than that (P2)."""
-    monkeypatch.setattr(isolation, "_MOST_BUSY", 2)
-    guard, let_go, inside = SourceGuard(LONG, FailureBook()), threading.Event(), threading.Semaphore(0)
+    monkeypatch.setattr(foreign, "_MOST_BUSY", 2)
+    code, let_go, inside = ForeignCode(LONG), threading.Event(), threading.Semaphore(0)
 
     class Slow(Says):
         async def get_context(self, state: StateSnapshot) -> str | None:
@@ -288,16 +270,15 @@ def test_a_source_is_asked_so_many_times_at_once(monkeypatch: pytest.MonkeyPatch
             return "answer"
 
     source = LoadedSource(name="slow", delivery=Delivery.TRIGGERED, plugin=Slow())
-    askers = [threading.Thread(target=guard.ask, args=([source], STATE)) for _ in range(2)]
+    askers = [threading.Thread(target=ask, args=([source], STATE, code)) for _ in range(2)]
     for asker in askers:
         asker.start()
     assert inside.acquire(timeout=LONG)
     assert inside.acquire(timeout=LONG)
-    (third,) = guard.ask([source], STATE)
+    (third,) = ask([source], STATE, code)
     let_go.set()
     for asker in askers:
         asker.join()
 
     assert third.failure == "it is still busy with earlier questions"
-    # an answer counts before its thread is at its end
-    assert until(lambda: guard.ask([source], STATE)[0].text == "answer")
+    assert ask([source], STATE, code)[0].text == "answer"

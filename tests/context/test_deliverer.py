@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from memfs.context.deliver import bullet, said_by, unquoted
-from memfs.context.isolation import LoadedSource, SourceAnswer
 from memfs.context.plugin import ContextEntry, ContextSelection, Delivery
+from memfs.context.plugins import LoadedSource, SourceAnswer
 from memfs.learning.triggers import WarningHistory
 from memfs.model.episode import StateSnapshot
 from memfs.recall.fence import enclosed

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from kit.patience import LONG, hear_out, until
-from memfs.context.isolation import MOST_LETTERS, LoadedSource, SourceGuard
 from memfs.context.plugin import ContextEntry, ContextSelection, Delivery
-from memfs.context.plugin_failures import FailureBook, Late, PluginFailure
+from memfs.context.plugins import MOST_LETTERS, LoadedSource, ask
 from memfs.model.episode import StateSnapshot
+from memfs.recall.foreign import ForeignCode, ForeignFailure
 
 STATE = StateSnapshot.create(files=["a.py"], context="change a.py", circumstances={"branch": "main"})
 LIMIT = 0.15
@@ -115,9 +115,8 @@ def held() -> Iterator[threading.Event]:
 )
 def test_a_source_that_fails_is_left_out_and_named(act: Callable[[StateSnapshot], Any], failure: str) -> None:
     """Errors of any sort, exits and what is no text break no other source (P2)."""
-    answers = SourceGuard(LONG).ask(
-        [loaded(Source("bad", act)), loaded(Source("good")), loaded(Own(), built_in=True)], STATE
-    )
+    sources = [loaded(Source("bad", act)), loaded(Source("good")), loaded(Own(), built_in=True)]
+    answers = ask(sources, STATE, ForeignCode(LONG))
     assert [(one.source.name, one.failure) for one in answers] == [("bad", failure), ("good", ""), ("own", "")]
     assert answers[0].text == ""
     assert answers[1].text == "its context"
@@ -127,13 +126,13 @@ def test_a_source_that_fails_is_left_out_and_named(act: Callable[[StateSnapshot]
 @pytest.mark.parametrize("given", [None, "", "  \n"])
 def test_nothing_is_nothing(given: str | None) -> None:
     """A source may have nothing to say."""
-    (answer,) = SourceGuard(LONG).ask([loaded(Source(act=lambda _: given))], STATE)
+    (answer,) = ask([loaded(Source(act=lambda _: given))], STATE, ForeignCode(LONG))
     assert (answer.text, answer.failure) == ("", "")
 
 
 def test_a_text_of_its_own_making_is_taken_as_plain_text() -> None:
     """A subclass of str runs none of its methods here."""
-    (answer,) = SourceGuard(LONG).ask([loaded(Source(act=lambda _: Posing("said")))], STATE)
+    (answer,) = ask([loaded(Source(act=lambda _: Posing("said")))], STATE, ForeignCode(LONG))
     assert (answer.text, type(answer.text)) == ("said", str)
 
 
@@ -144,7 +143,7 @@ def test_a_method_that_is_not_async_is_understood() -> None:
         def get_context(self, state: StateSnapshot) -> Any:  # type: ignore[override]
             return "at once"
 
-    (answer,) = SourceGuard(LONG).ask([loaded(Plain())], STATE)
+    (answer,) = ask([loaded(Plain())], STATE, ForeignCode(LONG))
     assert (answer.text, answer.failure) == ("at once", "")
 
 
@@ -152,7 +151,7 @@ def test_all_that_hang_together_cost_the_limit_once(held: threading.Event, monke
     """Sources are asked at once; what hangs costs the caller at most the limit, and the others are heard (P2)."""
     hanging = [loaded(Source(f"slow{number}", lambda _: held.wait(30))) for number in range(4)]
     limits = hear_out(monkeypatch, *(one.name for one in hanging))
-    answers = SourceGuard(LIMIT).ask([*hanging, loaded(Source("quick"))], STATE)
+    answers = ask([*hanging, loaded(Source("quick"))], STATE, ForeignCode(LIMIT))
     assert [limit <= LIMIT for limit in limits] == [True]
     assert [one.failure for one in answers[:4]] == ["it gave no answer within 0.15 s"] * 4
     assert answers[4].text == "its context"
@@ -160,24 +159,24 @@ def test_all_that_hang_together_cost_the_limit_once(held: threading.Event, monke
 
 def test_what_hangs_is_not_asked_again_before_it_ended(held: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
     """One thread hangs, however often an agent asks; once it ended the source is asked again."""
-    guard, asked = SourceGuard(LIMIT), []
+    code, asked = ForeignCode(LIMIT), []
     source = loaded(Source(act=lambda _: asked.append(1) or (held.wait(30) and "said")))
     with monkeypatch.context() as patched:
         hear_out(patched, source.name)
-        guard.ask([source], STATE)
+        ask([source], STATE, code)
     assert until(lambda: asked)
-    (answer,) = guard.ask([source], STATE)
+    (answer,) = ask([source], STATE, code)
     assert answer.failure == "it is still busy with earlier questions"
     assert len(asked) == 1
     held.set()
-    guard.seconds = LONG
-    assert until(lambda: guard.ask([source], STATE)[0].text == "said")
+    code.seconds = LONG
+    assert until(lambda: ask([source], STATE, code)[0].text == "said")
 
 
 def test_what_awaits_for_ever_is_ended() -> None:
     """A source that waits in its event loop is cancelled, so that no thread stays behind."""
     before = threading.active_count()
-    (answer,) = SourceGuard(LIMIT).ask([loaded(Source(act=lambda _: asyncio.sleep(30)))], STATE)
+    (answer,) = ask([loaded(Source(act=lambda _: asyncio.sleep(30)))], STATE, ForeignCode(LIMIT))
     assert answer.failure == "it gave no answer within 0.15 s"
     assert until(lambda: threading.active_count() <= before)
 
@@ -190,7 +189,7 @@ def test_what_a_source_leaves_running_holds_up_nobody(held: threading.Event) -> 
         asyncio.get_running_loop().create_task(asyncio.sleep(30))
         return "said"
 
-    (answer,) = SourceGuard(29.0).ask([loaded(Source(act=lambda _: act()))], STATE)
+    (answer,) = ask([loaded(Source(act=lambda _: act()))], STATE, ForeignCode(29.0))
     assert (answer.text, answer.failure) == ("said", "")
 
 
@@ -199,8 +198,9 @@ def test_a_process_ends_whatever_hangs() -> None:
     program = (
         "import asyncio, time\n"
         "from memfs.model.episode import StateSnapshot\n"
-        "from memfs.context.isolation import LoadedSource, SourceGuard\n"
         "from memfs.context.plugin import Delivery\n"
+        "from memfs.context.plugins import LoadedSource, ask\n"
+        "from memfs.recall.foreign import ForeignCode\n"
         "class Hanging:\n"
         "    name, layer = 'hanging', 'triggered'\n"
         "    async def get_context(self, state):\n"
@@ -211,7 +211,7 @@ def test_a_process_ends_whatever_hangs() -> None:
         "        time.sleep(60)\n"
         "made = [Hanging(), Stuck()]\n"
         "sources = [LoadedSource(name=one.name, delivery=Delivery.TRIGGERED, plugin=one) for one in made]\n"
-        "print([answer.failure for answer in SourceGuard(0.1).ask(sources, StateSnapshot())])\n"
+        "print([answer.failure for answer in ask(sources, StateSnapshot(), ForeignCode(0.1))])\n"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -221,7 +221,7 @@ def test_a_process_ends_whatever_hangs() -> None:
 def test_built_in_sources_are_asked_directly() -> None:
     """They need no thread, and one that fails is left out like any other."""
     own, broken = Own(), Own("broken", OSError("disk"))
-    first, second = SourceGuard(LONG).ask([loaded(own, built_in=True), loaded(broken, built_in=True)], STATE)
+    first, second = ask([loaded(own, built_in=True), loaded(broken, built_in=True)], STATE, ForeignCode(LONG))
     assert own.threads == [threading.current_thread().name]
     assert first.selection is not None
     assert (second.selection, second.failure) == (None, "OSError: disk")
@@ -238,7 +238,7 @@ def test_a_source_gets_a_situation_of_its_own() -> None:
     lock = threading.Lock()  # what cannot be copied is handed on as it is
     for facts in ({"branch": "main", "ci": {"runs": [1]}}, {"branch": "main", "ci": {"runs": []}, "lock": lock}):
         state = StateSnapshot.create(context="change a.py", circumstances=facts)
-        (answer,) = SourceGuard(LONG).ask([loaded(Source(act=act))], state)
+        (answer,) = ask([loaded(Source(act=act))], state, ForeignCode(LONG))
         assert answer.text == "done"
         assert state.circumstances["branch"] == "main"
         assert state.circumstances["ci"]["runs"] == ([7] if "lock" in facts else [1])
@@ -254,72 +254,52 @@ def test_a_source_may_be_asked_from_a_thread_beside_an_event_loop() -> None:
     source = loaded(Source(act=lambda _: act()))
 
     async def run() -> str:
-        (answer,) = await asyncio.to_thread(SourceGuard(LONG).ask, [source], STATE)
+        (answer,) = await asyncio.to_thread(ask, [source], STATE, ForeignCode(LONG))
         return answer.text
 
-    assert asyncio.run(run()) == "in memfs-source-foreign"
+    assert asyncio.run(run()) == "in memfs-foreign-foreign"
 
 
 def test_without_a_further_thread_a_source_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine at its limits loses the source's context, and nothing else."""
-    guard = SourceGuard(LONG)
+    code = ForeignCode(LONG)
 
     def start(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", start)
-        (answer,) = guard.ask([loaded(Source())], STATE)
-        with pytest.raises(Late, match="can't start new thread"):
-            guard.call("one", lambda: 7)
+        (answer,) = ask([loaded(Source())], STATE, code)
+        with pytest.raises(ForeignFailure, match="can't start new thread"):
+            code.call("one", lambda: 7)
     assert answer.failure == "RuntimeError: can't start new thread"
-    assert guard.ask([loaded(Source())], STATE)[0].text == "its context"
+    assert ask([loaded(Source())], STATE, code)[0].text == "its context"
 
 
 def test_many_agents_may_ask_at_once(held: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Threads that ask at the same time get whole answers, whatever some sources do; counts stay right."""
+    """Threads that ask at the same time get whole answers, whatever some sources do."""
     hanging = loaded(Source("hanging", lambda _: held.wait(30)))
     sources = [loaded(Source("bad", raising(SystemExit()))), loaded(Source("good")), hanging]
-    guard = SourceGuard(0.5, FailureBook(now=lambda: 0.0))
+    code = ForeignCode(0.5)
     hear_out(monkeypatch, "hanging")
     with ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(lambda _: guard.ask(sources, STATE), range(40)))
+        answers = list(pool.map(lambda _: ask(sources, STATE, code), range(40)))
     for bad, good, late in answers:
-        assert bad.failure == "SystemExit" or "paused" in bad.failure
+        assert bad.failure == "SystemExit"
         assert (good.text, good.failure) == ("its context", "")
         assert late.failure
-    assert guard.book.of("bad").in_a_row == guard.book.of("bad").total >= 3
-
-
-def test_after_three_failures_in_a_row_a_source_is_paused_and_tried_again() -> None:
-    """A source that keeps failing is left alone for a while, then has another chance (P2)."""
-    now, asked = [1000.0], []
-    guard = SourceGuard(LONG, FailureBook(now=lambda: now[0]))
-    outcome: list[Callable[[StateSnapshot], Any]] = [raising(RuntimeError("down"))]
-    source = loaded(Source(act=lambda state: asked.append(1) or outcome[0](state)))
-    for _ in range(3):
-        guard.ask([source], STATE)
-    (answer,) = guard.ask([source], STATE)
-    assert answer.failure == "it is paused for 60 s after 3 failures in a row, the last: RuntimeError: down"
-    assert len(asked) == 3
-    (answer,) = guard.ask([source], STATE, paused=True)
-    assert answer.failure == "RuntimeError: down"
-    now[0] += 121
-    outcome[0] = lambda _: "back"
-    (answer,) = guard.ask([source], STATE)
-    assert answer.text == "back"
-    assert guard.book.of("foreign").in_a_row == 0
-    assert guard.book.of("foreign").total == 4
 
 
 def test_any_call_of_foreign_code_has_its_limit(held: threading.Event) -> None:
     """``configure`` and properties are foreign code too."""
-    guard = SourceGuard(LONG)
-    assert guard.call("one", lambda: 7) == 7
-    with pytest.raises(PluginFailure, match="ZeroDivisionError"):
-        guard.call("one", lambda: 1 // 0)
-    with pytest.raises(Late, match=r"within 0\.05 s"):
-        guard.call("one", lambda: held.wait(30), seconds=0.05)
-    with pytest.raises(Late, match="still busy"):
-        guard.call("one", lambda: 7)
-    assert guard.call("another", lambda: 7) == 7
+    code = ForeignCode(LONG)
+    assert code.call("one", lambda: 7) == 7
+    with pytest.raises(ForeignFailure, match="ZeroDivisionError"):
+        code.call("one", lambda: 1 // 0)
+    code.seconds = 0.05
+    with pytest.raises(ForeignFailure, match=r"within 0\.05 s"):
+        code.call("one", lambda: held.wait(30))
+    code.seconds = LONG
+    with pytest.raises(ForeignFailure, match="still busy"):
+        code.call("one", lambda: 7)
+    assert code.call("another", lambda: 7) == 7

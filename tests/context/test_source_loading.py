@@ -17,13 +17,12 @@ import pytest
 from kit.patience import LONG, hear_out, until
 from memfs import MemoryLayer, trust
 from memfs.config import load, with_memory
-from memfs.context.isolation import SourceGuard
 from memfs.context.plugin import ContextEntry, ContextSelection, Delivery
-from memfs.context.plugin_failures import FailureBook
 from memfs.context.plugins import Makers, Plugins, plugins_of
 from memfs.context.source_status import listed
 from memfs.errors import MemfsError, SettingInvalid
 from memfs.model.episode import StateSnapshot
+from memfs.recall.foreign import ForeignCode
 from memfs.settings import BUILT_IN_SOURCES, Settings
 
 STATE = StateSnapshot.create(files=["a.py"], context="change a.py")
@@ -134,7 +133,7 @@ def plugins() -> Make:
 
     def make(seconds: float = LONG, **memory: Any) -> Plugins:
         settings = with_memory(Settings(), memory)
-        return Plugins(settings.memory, MAKERS, SourceGuard(seconds))
+        return Plugins(settings.memory, MAKERS, ForeignCode(seconds))
 
     return make
 
@@ -235,7 +234,7 @@ def test_one_that_loads_slowly_costs_the_limit_and_comes_later(plugins: Make, mo
     assert list(said(found)) == ["semantic"]
     assert reasons(found) == [("Slow", "it gave no answer within 0.1 s")]
     go.set()
-    found.guard.seconds = LONG
+    found.code.seconds = LONG
     assert until(lambda: list(said(found)) == ["slow", "semantic"])
     assert found.problems() == []
 
@@ -310,7 +309,7 @@ def test_what_loads_slowly_for_other_settings_is_not_taken(plugins: Make, module
     assert said(found) == {}
     found.configure(with_memory(Settings(), {"triggered": [name], name: {"depth": 2}}).memory)
     go.set()
-    found.guard.seconds = LONG
+    found.code.seconds = LONG
     assert until(lambda: said(found))
     assert said(found)["slow"].endswith("{'depth': 2}")
 
@@ -321,7 +320,7 @@ def test_a_built_in_source_that_cannot_be_made_breaks_no_other() -> None:
     def broken() -> Own:
         raise MemfsError("the index is gone", hint="memfs admin reindex")
 
-    found = Plugins(Settings().memory, {**MAKERS, "episodic": broken}, SourceGuard(LONG))
+    found = Plugins(Settings().memory, {**MAKERS, "episodic": broken}, ForeignCode(LONG))
     assert list(said(found)) == ["semantic"]
     assert [problem.hint for problem in found.problems()] == ["memfs admin reindex"]
 
@@ -331,22 +330,6 @@ def test_a_built_in_source_in_the_wrong_list_is_named(plugins: Make) -> None:
     found = plugins(triggered=["preferences"])
     assert said(found) == {}
     assert [one.hint for one in found.unusable()] == ["name it in memory.automatic"]
-
-
-def test_what_hangs_while_it_is_loaded_is_paused(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that lives for one question waits three times for a source that hangs, and then no more (P2)."""
-    book, name = FailureBook(), f"{module}:Hanging"
-    memory = with_memory(Settings(), {"triggered": [name, "semantic"]}).memory
-    limits = hear_out(monkeypatch, name)
-    for _ in range(3):
-        Plugins(memory, MAKERS, SourceGuard(0.05, book)).of(Delivery.TRIGGERED)
-    later = Plugins(memory, MAKERS, SourceGuard(0.05, book))
-    assert list(said(later)) == ["semantic"]
-    assert limits == [0.05] * 3
-    assert "paused for 60 s after 3 failures" in later.problems()[0].message
-    patient = later.copy(patient=True)
-    patient.of(Delivery.TRIGGERED)
-    assert patient.unusable()[0].reason == "it gave no answer within 0.05 s"
 
 
 # -- adding and configuring ---------------------------------------------------------------------------------------

@@ -33,8 +33,8 @@ from memfs import (
     StateSnapshot,
     Workspace,
 )
-from memfs.context import isolation
 from memfs.context.plugin import MemoryPlugin
+from memfs.recall import foreign
 from memfs.recall.tokens import count_tokens
 
 AUTH = StateSnapshot.create(files=["src/auth.py"], context="edit the token check")
@@ -386,13 +386,13 @@ def test_p2_a_source_that_hangs_costs_its_limit_and_no_more(
     remembers(layer, "x", "preference")
     asyncio.run(layer.record_outcome(AUTH, EDIT, Outcome.FAILURE, BROKE))
     limits, went_on = hear_out(monkeypatch, "sprint"), threading.Event()
-    hear = isolation.wait
+    hear = foreign.wait
 
-    def wait(calls: Sequence[isolation.ForeignCall], seconds: float) -> None:
+    def wait(calls: Sequence[foreign.ForeignCall], seconds: float) -> None:
         assert went_on.wait(LONG)  # it never does where asking holds up the loop
         hear(calls, seconds)
 
-    monkeypatch.setattr(isolation, "wait", wait)
+    monkeypatch.setattr(foreign, "wait", wait)
 
     async def loop() -> list[str]:
         asking = asyncio.ensure_future(layer.check_triggers(AUTH))

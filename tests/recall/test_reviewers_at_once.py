@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from kit.patience import LONG, hear_first
+from kit.patience import LONG, hear_out, until
 from memfs.errors import SettingInvalid
 from memfs.model import MemoryItem
 from memfs.recall.review import Review
@@ -87,35 +87,32 @@ def test_one_that_fails_is_left_out_and_named() -> None:
     """A reviewer's error breaks nothing and is told (C3)."""
     verdict = Review([Judge("a", lambda: Score(7)), Judge("b", raising(RuntimeError("no\nnetwork")))]).storage(ITEM)
     assert (verdict.consensus_score, verdict.agent_scores) == (7.0, {"a": 7.0})
-    assert verdict.absent == {"b": "it failed: RuntimeError: no network"}
+    assert verdict.absent == {"b": "RuntimeError: no network"}
 
 
 def test_one_that_is_late_is_left_out_and_named(never: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
     """The answer comes within the limit, without the late one (C3)."""
-    hear_first(monkeypatch, 1)
+    hear_out(monkeypatch, "slow")
     verdict = Review([Judge("slow", never.wait), Judge("a", lambda: Score(7))], seconds=0.1).storage(ITEM)
     assert verdict.agent_scores == {"a": 7.0}
     assert verdict.absent == {"slow": "it gave no answer within 0.1 s"}
 
 
 def test_one_that_hangs_is_not_asked_for_ever(never: threading.Event) -> None:
-    """After eight questions without an answer no more threads wait for it."""
+    """After a question without an answer no more threads wait for it."""
     review = Review([Judge("stuck", never.wait)], seconds=0.001)
     before = threading.active_count()
-    for _ in range(8):
-        assert "no answer within" in review.storage(ITEM).absent["stuck"]
+    assert "no answer within" in review.storage(ITEM).absent["stuck"]
     assert review.storage(ITEM).absent == {"stuck": "it is still busy with earlier questions"}
-    assert threading.active_count() <= before + 8
+    assert threading.active_count() <= before + 1
 
 
 def test_one_that_answers_late_is_asked_again(never: threading.Event) -> None:
     """A slow one gets its next chance when it is done."""
-    review = Review([Judge("slow", lambda: never.wait() and Score(9))], seconds=0.001)
-    for _ in range(9):
-        review.storage(ITEM)
+    review = Review([Judge("slow", lambda: never.wait() and Score(9))], seconds=0.5)
+    assert review.storage(ITEM).agent_scores == {}
     never.set()
-    fast = Review([Judge("slow", lambda: Score(9))], seconds=LONG)
-    assert fast.storage(ITEM).agent_scores == {"slow": 9.0}
+    assert until(lambda: review.storage(ITEM).agent_scores == {"slow": 9.0})
 
 
 @pytest.mark.parametrize(

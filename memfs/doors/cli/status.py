@@ -36,7 +36,6 @@ from memfs.doors.cli.summary import knowledge_facts, knowledge_rows, states_fact
 from memfs.doors.cli.team.conflicts import merges_facts, merges_row
 from memfs.doors.cli.trust import status_facts, status_row
 from memfs.model import Problem
-from memfs.settings import BUILT_IN_SOURCES
 from memfs.watch import watch_facts
 
 if TYPE_CHECKING:
@@ -55,22 +54,12 @@ def delivery_facts(workspace: Workspace, items: int) -> dict[str, Any]:
         items: how many items there are.
     """
     memory = workspace.settings.memory
-    foreign = [
-        name
-        for name in dict.fromkeys((*memory.automatic, *memory.triggered, *memory.on_demand_sources))
-        if name not in BUILT_IN_SOURCES
-    ]
-    book = workspace.sources.plugins.guard.book if foreign else None  # most workspaces are spared what it imports
-    paused = {name: why for name in foreign if book is not None and (why := book.paused(name))}
-    row = {name: book.of(name).in_a_row for name in foreign if book is not None and name not in paused}
     return {
         "delivery": {
             "automatic": list(memory.automatic),
             "triggered": list(memory.triggered),
             "on_demand": memory.on_demand,
             "on_demand_sources": list(memory.on_demand_sources),
-            "paused": paused,
-            "failing": {name: times for name, times in row.items() if times},
             "conflicts": len(workspace.conflicts.list()) if items <= _FEW_ITEMS else None,
         }
     }
@@ -82,9 +71,6 @@ def delivery_row(facts: Mapping[str, Any]) -> dict[str, str]:
     asked = ", ".join(["recall", *found["on_demand_sources"]]) if found["on_demand"] else "nothing"
     told = [f"{name} {', '.join(found[name]) or 'nothing'}" for name in ("automatic", "triggered")]
     told.append(f"on demand {asked}")
-    failing = [f"{state}: {', '.join(found[state])}" for state in ("paused", "failing") if found[state]]
-    if failing:
-        told.append(f"{'; '.join(failing)} (memfs admin plugins check)")
     if found["conflicts"]:
         told.append(f"{count(found['conflicts'], 'conflict')} to decide (memfs team conflicts)")
     return {"delivery": "; ".join(told)}
@@ -324,7 +310,7 @@ def _rows(found: WorkspaceStatus, now: PresentState) -> dict[str, str]:
         rows["watch"] = now.watch["state"]
     rows |= status_row(dict(now.trust))
     rows |= semantic_row(now.semantic) if now.semantic is not None else {}
-    if found.all or any(now.delivery[name] for name in ("paused", "failing", "conflicts")):
+    if found.all or now.delivery["conflicts"]:
         rows |= delivery_row(states)
     rows |= hooks_row(states)
     rows |= mounts_row({"mounts": now.mounts or {}})

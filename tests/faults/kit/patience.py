@@ -6,19 +6,14 @@ program with so much time that only what hangs is ever ended.
 
 from __future__ import annotations
 
-import queue
 import sys
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import wait as wait_for
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from memfs.context import isolation
-from memfs.context.isolation import ForeignCall
-from memfs.recall import review
+from memfs.recall import foreign
+from memfs.recall.foreign import ForeignCall
 
 LONG = 60.0
 """So many seconds are nowhere needed: what takes them hangs."""
@@ -51,7 +46,7 @@ def until(condition: Callable[[], object], seconds: float = LONG) -> bool:
 
 
 def hear_out(patch: pytest.MonkeyPatch, *hanging: str) -> list[float]:
-    """Let foreign sources answer whenever they like, but for those that hang, which are late at once.
+    """Let sources and reviewers answer whenever they like, but for those that hang, which are late at once.
 
     Returns:
         The limits for which callers would have waited, one for each time that they waited.
@@ -60,21 +55,8 @@ def hear_out(patch: pytest.MonkeyPatch, *hanging: str) -> list[float]:
 
     def wait(calls: Sequence[ForeignCall], seconds: float) -> None:
         limits.append(seconds)
-        awaited = [call.future for call in calls if call.future and call.name not in hanging]
-        assert not wait_for(awaited, LONG).not_done
+        for call in calls:
+            assert call.name in hanging or call.done.wait(LONG)
 
-    patch.setattr(isolation, "wait", wait)
+    patch.setattr(foreign, "wait", wait)
     return limits
-
-
-def hear_first(patch: pytest.MonkeyPatch, count: int) -> None:
-    """Let so many reviewers answer whenever they like; for the others the limit holds."""
-
-    class Told(queue.SimpleQueue[Any]):
-        heard = 0
-
-        def get(self, block: bool = True, timeout: float | None = None) -> Any:
-            self.heard += 1
-            return super().get(block, LONG if self.heard <= count else timeout)
-
-    patch.setattr(review, "queue", SimpleNamespace(SimpleQueue=Told, Empty=queue.Empty))

@@ -99,9 +99,8 @@ def _check_text(report: SourceReport) -> Iterator[str | Note]:
         said = f"said {count(one.letters, 'letter')}" if one.letters else "had nothing to say"
         told = clean(one.failure) if one.failure else f"{said} in {one.seconds * 1000:.0f} ms"
         yield f"{mark}  {styled(clean(one.name), bold=True)} ({one.layer}, {clean(one.where)}): {told}"
-        if one.failures:
-            yield f"    failed {count(one.failures, 'time')} on this machine, {one.in_a_row} in a row"
-        yield from (f"    {clean(remark)}" for remark in (one.paused, one.hint) if remark)
+        if one.hint:
+            yield f"    {clean(one.hint)}"
     if broken := sum(not one.works for one in report.sources):
         verb = "does" if broken == 1 else "do"
         yield Note(f"{count(broken, 'source')} of {len(report.sources)} {verb} not work")
@@ -110,7 +109,7 @@ def _check_text(report: SourceReport) -> Iterator[str | Note]:
 @verb("check", text=_check_text, example="memfs admin plugins check")
 @click.pass_context
 def check(ctx: click.Context) -> SourceReport:
-    """Load each source that is enabled, also one that is paused, ask it once, and say what is wrong with it.
+    """Load each source that is enabled, ask it once, and say what is wrong with it.
 
     Exit code 1: one of them does not work.
     """
