@@ -116,9 +116,7 @@ class Sources:
         """Takes conventions to other workspaces, and in from them."""
         from memfs.learning.convention_exchange import ConventionExchange
 
-        return ConventionExchange(
-            self.store, self.parts, self.conventions, lambda path: self.states().files.revision_of(path)
-        )
+        return ConventionExchange(self.store, self.parts, self.conventions)
 
     @shared_property
     def mounts(self) -> Mounts:

@@ -20,6 +20,7 @@ from memfs.intake.neighbours import Neighbourhood, Neighbours
 from memfs.model import MemoryItem, Query
 from memfs.model.ids import slug
 from memfs.model.item import VOUCHED, Link
+from memfs.model.kinds import CONVENTION
 from memfs.recall.similarity import normalised
 from memfs.recall.tokens import gist
 from memfs.store import Store
@@ -247,6 +248,7 @@ class _ImportBatch:
             expires=ours.expires,
             origin=ours.origin,
             trust=ours.trust,
+            status=_status(ours, existing),
             links=_united(existing.links, self._links(one)),
             metadata={**existing.metadata, **_metadata(one), FROM: facts},
         )
@@ -257,7 +259,8 @@ class _ImportBatch:
         """What becomes of an arrival that is here as it is there: a person may stand behind it who did not before."""
         if one.item.trust not in VOUCHED or existing.trust in VOUCHED:
             return ImportResult(arrival=one, became=Became.SAME, id=existing.id)
-        batch.put(existing.replace(trust=one.item.trust), existing.sha256)
+        vouched = existing.replace(trust=one.item.trust, status=_status(one.item, existing))
+        batch.put(vouched, existing.sha256)
         return ImportResult(arrival=one, became=Became.UPDATED, id=existing.id)
 
     def _links(self, one: Arrival) -> tuple[Link, ...]:
@@ -309,13 +312,19 @@ def _metadata(one: Arrival) -> dict[str, Any]:
     return {key: value for key, value in one.item.metadata.items() if key != ALLOWED}
 
 
+def _status(ours: MemoryItem, existing: MemoryItem) -> str:
+    """The status after another import: to a convention of other words nobody has agreed yet."""
+    return ours.status if ours.type == CONVENTION else existing.status
+
+
 def _united(one: Iterable[Link], other: Iterable[Link]) -> tuple[Link, ...]:
     return tuple(dict.fromkeys((*one, *other)))
 
 
 def _digest(item: MemoryItem) -> str:
-    """What an item says, in few letters; what feedback, links and reviews change does not count."""
-    return _short(canonical([item.memory_type, item.title, item.content, list(item.tags), dict(item.data)]))
+    """What an item says, in few letters; what feedback, links, reviews and decisions change does not count."""
+    data = {name: value for name, value in item.data.items() if (item.type, name) != (CONVENTION, "accepted")}
+    return _short(canonical([item.memory_type, item.title, item.content, list(item.tags), data]))
 
 
 def _short(text: str) -> str:

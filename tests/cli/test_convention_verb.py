@@ -91,22 +91,22 @@ def test_a_team_decides_and_shares(memfs: Memfs, bare: Memfs, accepted: Path, ro
     other = tmp_path / "other"
     assert bare("init", str(other)).code == 0
     tried = bare("-C", str(other), "team", "convention", "import", str(file), "--dry-run")
-    assert "Would import from W: 2 new" in tried.out
+    assert "Would import: 2 stored" in tried.out
     done = bare("-C", str(other), "team", "convention", "import", str(file))
-    assert "Imported from W: 2 new" in done.out
+    assert "Imported: 2 stored" in done.out
     assert "'memfs team convention accept ID'" in done.err
-    assert "Imported from W: 2 same" in bare("-C", str(other), "team", "convention", "import", str(file)).out
-    assert "Import 2 conventions from W" in git(other, "log", "-1", "--format=%s")
+    assert "Imported: 2 same" in bare("-C", str(other), "team", "convention", "import", str(file)).out
+    assert "Import conventions of W" in git(other, "log", "-1", "--format=%s")
     from_input = bare("-C", str(other), "team", "convention", "import", "-", "--json", stdin=printed)
-    assert from_input.json["conventions"][0]["outcome"] == "same"
+    assert from_input.json["conventions"][0]["became"] == "same"
     accepted.write_text(TIMES.format(status="accepted").replace("hold UTC", "hold UTC, always"))
     mine = other / "ContextMemory" / "conventions" / "times-utc.yaml"
     mine.write_text(mine.read_text().replace("hold UTC", "hold local time"))
     memfs("team", "convention", "export", str(file), "--replace")
-    refused = bare("-C", str(other), "team", "convention", "import", str(file))
-    assert (refused.code, "changed both here and in W" in refused.err) == (1, True)
-    assert "1 conflict" in bare("-C", str(other), "team", "convention", "import", str(file), "--dry-run").out
-    assert "2 updated" in bare("-C", str(other), "team", "convention", "import", str(file), "--take", "--accepted").out
+    kept = bare("-C", str(other), "team", "convention", "import", str(file))
+    assert "times-utc was edited here, and differs from the source" in kept.out
+    assert "always" not in mine.read_text()
+    assert "1 updated" in bare("-C", str(other), "team", "convention", "import", str(file), "--replace").out
     assert "always" in mine.read_text()
 
 

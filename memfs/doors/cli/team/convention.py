@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from memfs.errors import StorageIO
 from memfs.model.item import VOUCHED
 
 if TYPE_CHECKING:
-    from memfs.learning.convention_exchange import ConventionExchange, Import
+    from memfs.intake.import_service import ImportResult
     from memfs.learning.conventions import Convention
     from memfs.workspace import Workspace
 
@@ -30,11 +31,6 @@ _status = click.option(
     "--status", "statuses", multiple=True, type=click.Choice(_STATUSES), help="Only these; may be repeated."
 )
 _reason = click.option("--reason", metavar="TEXT", default="", help="Why, for the commit.")
-
-
-def _name(function: Callable[..., Any]) -> Callable[..., Any]:
-    text = "What other workspaces call this one; its folder's name by default."
-    return click.option("--name", metavar="NAME", default="", help=text)(function)
 
 
 # -- list ---------------------------------------------------------------------------------------------------------
@@ -244,14 +240,12 @@ class ConventionExport:
     Attributes:
         file: the file.
         workspace: what they call this one.
-        revision: the commit that the conventions are of; null where they are of several.
         conventions: their ids.
         bytes: how long the file is.
     """
 
     file: str
     workspace: str
-    revision: str | None
     conventions: tuple[str, ...]
     bytes: int
 
@@ -261,16 +255,13 @@ def _export_text(done: ConventionExport) -> Iterator[str]:
     yield f"{styled('Exported', fg='green')} {number} of {clean(done.workspace)} to {clean(done.file)}"
 
 
-def _exchange(workspace: Workspace, name: str) -> ConventionExchange:
-    sharing = workspace.sources.sharing
-    return sharing.named(name) if name else sharing
-
-
 @verb("export", text=_export_text, example="memfs team convention export team-conventions.yaml")
 @click.argument("file", metavar="FILE")
 @_status
 @click.option("--id", "ids", multiple=True, metavar="ID", help="This one instead; may be repeated.")
-@_name
+@click.option(
+    "--name", metavar="NAME", default="", help="What other workspaces call this one; its folder's name by default."
+)
 @click.option("--replace", is_flag=True, help="Write over a file that is there.")
 @click.pass_context
 def _export(
@@ -283,8 +274,8 @@ def _export(
 
     with opened(ctx) as workspace:
         workspace.repository.require_readable()
-        sharing = _exchange(workspace, name)
-        shared = sharing.export(statuses or ("accepted",), ids)
+        sharing = workspace.sources.sharing
+        shared = sharing.export(statuses or ("accepted",), ids, name)
         data = sharing.encode(shared, file)
         if file == "-":
             sys.stdout.buffer.write(data)
@@ -293,7 +284,7 @@ def _export(
         with out_file(workspace.root, Path(file), replace) as target:
             target.write(data)
     found = tuple(one.id for one in shared.conventions)
-    return ConventionExport(file, shared.workspace, shared.revision or None, found, len(data))
+    return ConventionExport(file, shared.workspace, found, len(data))
 
 
 # -- import -------------------------------------------------------------------------------------------------------
@@ -302,16 +293,25 @@ class ImportedConvention:
     """What became of a convention of the file.
 
     Attributes:
-        id: its id here; of one that does not come in, its id there.
+        id: its id here; "" of one that does not come in.
         there: its id in the workspace it comes from.
-        outcome: `new`, `updated`, `same`, `kept`, `conflict` or `retired`.
+        became: `stored`, `updated`, `same`, `repeated`, `kept` or `refused`.
         reason: why.
+        near: ids of memories that say nearly the same.
+        contradicts: ids of memories that say otherwise.
     """
 
     id: str
     there: str
-    outcome: str
+    became: str
     reason: str
+    near: tuple[str, ...]
+    contradicts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, one: ImportResult) -> ImportedConvention:
+        """What an import made of one."""
+        return cls(one.id, one.arrival.key, one.became.value, one.reason, one.near, one.contradicts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,61 +319,52 @@ class ConventionIntake:
     """What an import did, or would do.
 
     Attributes:
-        workspace: where the file comes from.
-        revision: the commit there; null where it names none.
         dry_run: whether nothing was written.
         conventions: what became of each.
-        done: all of it.
         notes: what else is to be told.
     """
 
-    workspace: str
-    revision: str | None
     dry_run: bool
     conventions: tuple[ImportedConvention, ...]
-    done: Import = field(metadata=TEXT_ONLY)
     notes: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
 
+    @property
+    def exit_code(self) -> int:
+        """1 where something was refused."""
+        return int(any(one.became == "refused" for one in self.conventions))
 
-def _import_text(intake: ConventionIntake) -> Iterator[str | Table | Note]:
-    done = intake.done
-    yield Table([(f"  {one.outcome}", one.id, one.reason) for one in done.taken if one.outcome != "same"])
-    counts = {word: len(done.of(word)) for word in ("new", "updated", "kept", "conflict", "retired", "same")}
-    told = ", ".join(f"{number} {word}" for word, number in counts.items() if number) or "nothing"
-    yield f"{'Would import' if done.dry_run else 'Imported'} from {clean(done.workspace)}: {told}"
-    if not done.dry_run and any(one.item is not None and one.item.status == "proposed" for one in done.taken):
-        yield Note("what came in is proposed; 'memfs team convention accept ID' makes it one of yours")
-    yield from map(Note, intake.notes)
+
+def _import_text(done: ConventionIntake) -> Iterator[str | Table | Note]:
+    yield Table(
+        [(f"  {one.became}", one.id or one.there, one.reason) for one in done.conventions if one.became != "same"]
+    )
+    counts = Counter(one.became for one in done.conventions)
+    told = ", ".join(f"{number} {word}" for word, number in counts.items()) or "nothing"
+    yield f"{'Would import' if done.dry_run else 'Imported'}: {told}"
+    yield from map(Note, done.notes)
 
 
 @verb("import", text=_import_text, example="memfs team convention import ../platform/team-conventions.yaml --dry-run")
 @click.argument("file", metavar="FILE")
-@_name
 @click.option("--accepted", is_flag=True, help="What they accepted is accepted here, too.")
-@click.option("--keep", "chosen", flag_value="keep", help="Where both sides changed one, ours stays.")
-@click.option("--take", "chosen", flag_value="take", help="Where both sides changed one, theirs replaces ours.")
+@click.option("--replace", is_flag=True, help="Where both sides changed one, theirs replaces ours.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @click.pass_context
-def _import(
-    ctx: click.Context, file: str, name: str, accepted: bool, chosen: str | None, dry_run: bool
-) -> ConventionIntake:
+def _import(ctx: click.Context, file: str, accepted: bool, replace: bool, dry_run: bool) -> ConventionIntake:
     """Take in a file that another workspace exported, as one commit.
 
-    What is new comes in as 'proposed', what nobody changed here is updated, and where both sides changed one, nothing
-    is imported without --keep or --take. Importing again changes nothing.
+    What is new comes in as 'proposed', what nobody changed here is updated, and where both sides changed one, ours
+    stays without --replace. Importing again changes nothing.
+
+    Exit code 1: something was refused.
     """
     with opened(ctx) as workspace:
-        done = _exchange(workspace, name).take_in(
-            _read(file),
-            "standard input" if file == "-" else file,
-            accepted=accepted,
-            on_conflict=chosen or "",
-            dry_run=dry_run,
-            source=SOURCE,
-        )
+        name = "standard input" if file == "-" else file
+        done = workspace.sources.sharing.take_in(_read(file), name, accepted=accepted, replace=replace, dry_run=dry_run)
         notes = () if dry_run else _waits(workspace)
-    rows = tuple(ImportedConvention(one.id, one.there, one.outcome, one.reason) for one in done.taken)
-    return ConventionIntake(done.workspace, done.revision or None, done.dry_run, rows, done, notes)
+        if not accepted and any(one.became in ("stored", "updated") for one in done):
+            notes = ("what comes in is proposed; 'memfs team convention accept ID' makes it one of yours", *notes)
+    return ConventionIntake(dry_run, tuple(map(ImportedConvention.of, done)), notes)
 
 
 def _read(file: str) -> bytes:
