@@ -12,9 +12,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from memfs.errors import ContentError, MemfsError, NotRegularFile
-from memfs.fs import shared_file
-from memfs.git.config import parse_config, read_config, with_section
+from memfs.errors import NotRegularFile
+from memfs.git.config import read_config
 from memfs.git.repository import Repository
 from memfs.model import Problem
 from memfs.model.problem import WARNING
@@ -23,7 +22,8 @@ DRIVER = "memfs"
 SUFFIXES = ("yaml", "yml", "json")
 _COMMAND = "memfs"
 _NAME = "joins memory files field by field"
-_SETTING = f"merge.{DRIVER}.driver"
+_SECTION = f"merge.{DRIVER}"
+_SETTING = f"{_SECTION}.driver"
 _ANSWERED = 2  # the driver answers 0 or 1; anything above comes of a program that is not there, or knows no such verb
 
 
@@ -43,24 +43,30 @@ def command() -> str:
 def install(repository: Repository) -> bool:
     """Name the driver in the repository's own configuration; False where that is so already.
 
-    Every other byte of the file stays, even while others write it.
-
     Raises:
-        ContentError: the file cannot be read as git's configuration.
         NotRegularFile: a link leads out of the repository.
-        Conflict, StorageIO: it is not to be written.
+        GitFailed: git cannot read the file, or somebody else writes it.
     """
-    return _rewrite(repository, {"name": _NAME, "driver": command()})
+    place, wanted = _place(repository), {f"{_SECTION}.name": _NAME, _SETTING: command()}
+    known = read_config(place)
+    missing = {name: value for name, value in wanted.items() if known.get(name) != value}
+    for name, value in missing.items():
+        repository.git.run("config", "--file", str(place), "--replace-all", name, value)
+    return bool(missing)
 
 
 def uninstall(repository: Repository) -> bool:
     """Take the driver out of the configuration; False where it was not there. Raises what ``install`` raises."""
-    return _rewrite(repository, {})
+    place = _place(repository)
+    if not any(name.startswith(f"{_SECTION}.") for name in read_config(place)):
+        return False
+    repository.git.run("config", "--file", str(place), "--remove-section", _SECTION)
+    return True
 
 
 def setting_lines() -> tuple[str, ...]:
     """What ``install`` writes, as git's configuration names it."""
-    return f"merge.{DRIVER}.name = {_NAME}", f"{_SETTING} = {command()}"
+    return f"{_SECTION}.name = {_NAME}", f"{_SETTING} = {command()}"
 
 
 def named(common_dir: Path) -> bool:
@@ -100,38 +106,9 @@ def asks_for_driver(attributes: bytes) -> bool:
     return any(word.lstrip(b"-!").partition(b"=")[0] == b"merge" for word in words)
 
 
-def _rewrite(repository: Repository, values: dict[str, str]) -> bool:
-    def change(before: bytes | None, place: Path) -> tuple[bytes | None, bool]:
-        try:
-            text = (before or b"").decode("utf-8", "surrogateescape")
-            after = with_section(text, "merge", DRIVER, values)
-            _prove(text, after, values)
-        except MemfsError as error:
-            raise error.located(str(place)) from None
-        return after.encode("utf-8", "surrogateescape") if after != text else before, after != text
-
-    return shared_file.rewrite(lambda: _place(repository), change)
-
-
 def _place(repository: Repository) -> Path:
     """The configuration that all working trees share."""
     place = Path(os.path.realpath(repository.common_dir / "config"))
     if place.parent != Path(os.path.realpath(repository.common_dir)):
         raise NotRegularFile("git's configuration is a link to elsewhere", path=str(place), hint="replace it by a file")
     return place
-
-
-def _prove(before: str, after: str, values: dict[str, str]) -> None:
-    """Nothing else may have changed; git's own words are not read otherwise than git reads them.
-
-    Raises:
-        ContentError: it would have.
-    """
-    start = f"merge.{DRIVER}."
-    others = {key: value for key, value in parse_config(before).items() if not key.startswith(start)}
-    wanted = others | {start + key: value for key, value in values.items()}
-    found = parse_config(after)
-    if {key: found.get(key) for key in wanted} != wanted or (not values and found != wanted):
-        raise ContentError(
-            "memfs cannot write its section without changing others", hint=f"set {_SETTING} with git config"
-        )

@@ -146,12 +146,13 @@ _GITPYTHON_PROGRAM = "GIT_PYTHON_GIT_EXECUTABLE"
 TIMEOUT = 30.0
 _OWN_SCOPES = frozenset({"system", "global", "command"})
 
-# Each verb with the argument without which it could run something of the repository's, or write where it should not.
+# Each verb with the arguments one of which it needs, or it could run something of the repository's, or write where it
+# should not.
 VERBS: Mapping[str, str] = {
     "cat-file": "",
     "check-attr": "--stdin",
     "commit-graph": "",
-    "config": "--get-regexp",
+    "config": "--get-regexp --file",
     "diff-index": "--cached",
     "diff-tree": "--no-ext-diff",
     "fetch": "--no-tags",
@@ -333,8 +334,10 @@ def check(command: Sequence[str]) -> None:
         # git takes any unambiguous beginning of a long option
         if name.startswith("--") and len(name) > 4 and any(option.startswith(name) for option in FORBIDDEN):
             raise GitFailed(f"memfs does not pass '{name}' to git", hint="see memfs.git.process.FORBIDDEN")
-    if VERBS[verb] and VERBS[verb] not in arguments:
-        raise GitFailed(f"memfs runs 'git {verb}' only with {VERBS[verb]}", hint="see memfs.git.process.VERBS")
+    if VERBS[verb] and not any(one in arguments for one in VERBS[verb].split()):
+        raise GitFailed(
+            f"memfs runs 'git {verb}' only with {VERBS[verb].replace(' ', ' or ')}", hint="see memfs.git.process.VERBS"
+        )
 
 
 def start(
