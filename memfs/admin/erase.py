@@ -30,7 +30,7 @@ from memfs.errors import (
 from memfs.fs import io
 from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.tree import Tree
-from memfs.git.index import IndexEntry, entries_of, staged_changes
+from memfs.git.process import IndexEntry, entries_of, staged_changes
 from memfs.git.rewrite import Rewritten, rewrite
 from memfs.git.rewrite_conditions import is_shared, refuse_busy, refuse_damage, refuse_kind
 from memfs.git.rewrite_survey import Survey

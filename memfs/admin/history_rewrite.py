@@ -20,7 +20,7 @@ from memfs.fs.journal import Journal
 from memfs.fs.lock import FileLock
 from memfs.git.busy import ERASE_FOLDER, ERASE_RECORD
 from memfs.git.commits import recover
-from memfs.git.index import entries_of
+from memfs.git.process import entries_of
 from memfs.git.refs import NULL
 from memfs.git.remote import LOCK
 from memfs.git.rewrite import Rewritten

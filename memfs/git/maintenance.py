@@ -16,9 +16,8 @@ from pathlib import Path
 from memfs.errors import HistoryError, MemfsError
 from memfs.fs import io
 from memfs.git import objects
-from memfs.git.index import entries_of
 from memfs.git.objects import Object, Objects, TreeEntry
-from memfs.git.process import finish
+from memfs.git.process import entries_of, finish
 from memfs.git.repository import Repository
 from memfs.git.tree import build
 from memfs.model.item import object_id

@@ -2,7 +2,7 @@
 
 Verbs outside a closed list and dangerous arguments are refused; folder, environment and time limit are always set.
 GitPython's ``Repo`` and ``Git`` are subclassed so that their calls pass the same check. No child outlives its lock
-unnoticed.
+unnoticed. Also asks git for the contents of many blobs, and what an index has staged or leaves out.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import subprocess
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -24,7 +25,8 @@ from memfs.errors import GitBusy, GitFailed, HistoryUnavailable, WorkspaceClosed
 from memfs.fs import io
 from memfs.fs.lock import locked_within, renewed_in_child
 from memfs.git.layout import Layout
-from memfs.git.objects import Object
+from memfs.git.objects import EMPTY_TREE, Object
+from memfs.git.refs import NULL
 from memfs.model.item import object_id
 
 if TYPE_CHECKING:
@@ -168,7 +170,7 @@ VERBS: Mapping[str, str] = {
     "push": "--no-verify",
     "repack": "-d",
     "rev-list": "",
-    "update-index": "--index-info",
+    "update-index": "--index-info --skip-worktree",
     "update-ref": "--stdin",
     "version": "",
     "worktree": "--no-checkout",
@@ -599,3 +601,58 @@ def _forget_in_child() -> None:
 
 
 os.register_at_fork(after_in_child=_forget_in_child)
+
+
+@dataclass(frozen=True, slots=True)
+class StagedEntry:
+    """What an index holds for a path: mode and blob; None when it holds nothing, "" for both sides of a conflict."""
+
+    mode: str
+    blob: str | None
+
+
+def staged_changes(
+    git: GitCommands, commit: str | None, index: Path | None = None, *, planned: bool = True
+) -> Mapping[bytes, StagedEntry]:
+    """The paths whose index entry differs from a commit (None: from nothing), in the person's index or another file.
+
+    Args:
+        planned: those that are only going to be added (``git add -N``), too; no commit takes them.
+    """
+    variables = {"GIT_INDEX_FILE": str(index)} if index else {}
+    against = commit or EMPTY_TREE
+    options: tuple[str, ...] = ("--cached", "--raw", "-z", "--no-abbrev", "--no-renames")
+    options += () if planned else ("--ita-invisible-in-index",)
+    out = git.run("diff-index", *options, against, "--", variables=variables)
+    fields = out.split(b"\0")[:-1]
+    changes = {}
+    for facts, path in zip(fields[::2], fields[1::2], strict=True):
+        _, mode, _, blob, status = facts.decode().split(" ")
+        changes[path] = StagedEntry(mode, "" if status == "U" else None if blob == NULL else blob)
+    return changes
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """A row of an index: path below the top of the working tree, mode, blob, and 0 but where a merge is unfinished."""
+
+    path: bytes
+    mode: str
+    blob: str
+    stage: int
+
+
+def entries_of(git: GitCommands) -> list[IndexEntry]:
+    """Everything that the person's index names."""
+    rows = []
+    for row in git.run("ls-files", "-t", "-s", "-z", "--full-name").split(b"\0")[:-1]:
+        facts, _, path = row.partition(b"\t")
+        _, mode, blob, stage = facts.decode("ascii").split(" ")
+        rows.append(IndexEntry(path, mode, blob, int(stage)))
+    return rows
+
+
+def left_out(git: GitCommands) -> frozenset[bytes]:
+    """The paths that git leaves out of the working tree by the person's wish (sparse checkout, skip-worktree)."""
+    out = git.run("ls-files", "-t", "-z", "--cached", "--full-name")
+    return frozenset(row[2:] for row in out.split(b"\0") if row.startswith(b"S "))

@@ -17,7 +17,7 @@ from memfs.git import objects
 from memfs.git.busy import Obstacle, obstacle
 from memfs.git.layout import Layout, Trusted, discover, require_own_folder, require_owner, state_folder
 from memfs.git.objects import Object, Tree, TreeEntry
-from memfs.git.process import GitCommands
+from memfs.git.process import GitCommands, StagedEntry, left_out, staged_changes
 from memfs.git.quarantine import QuarantinedBranch, listed, require_readable, require_unmixed
 from memfs.git.refs import HEX, Head, Refs
 from memfs.model.item import object_id
@@ -26,7 +26,6 @@ from memfs.model.time import parse_until, parse_when, utc_now
 if TYPE_CHECKING:
     from memfs.git.commit_object import ParsedCommit
     from memfs.git.identity import Identity
-    from memfs.git.index import StagedEntry
     from memfs.git.signing import Signing
 
 _LONGEST = 250
@@ -412,7 +411,6 @@ class Repository:
 
     def left_out(self, paths: Iterable[str]) -> set[str]:
         """Those of the paths that git keeps out of the working tree by the person's wish (sparse checkout)."""
-        from memfs.git.index import left_out
 
         absent = left_out(self.git)
         return {path for path in paths if self.full(path) in absent}
@@ -428,8 +426,6 @@ class Repository:
         """
         kept = self._staged
         if kept is None or kept[0] != (facts, commit):
-            from memfs.git.index import staged_changes
-
             kept = self._staged = ((facts, commit), staged_changes(self.git, commit, index))
         return kept[1]
 

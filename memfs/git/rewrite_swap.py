@@ -17,8 +17,8 @@ from memfs.errors import EraseRefused, GitBusy, GitFailed
 from memfs.fs import io
 from memfs.git import objects
 from memfs.git.busy import ERASE_FOLDER, lock_reason
-from memfs.git.index import entries_of
 from memfs.git.objects import SUBMODULE, Object
+from memfs.git.process import entries_of
 from memfs.git.quarantine import renew
 from memfs.git.refs import NULL
 from memfs.git.repository import Facts, Repository, facts_of

@@ -19,8 +19,8 @@ from memfs.errors import ContentError, MemfsError, SchemaRefForbidden, SettingIn
 from memfs.format.codec import PRUNED, Codec
 from memfs.format.schema import Schemas
 from memfs.git import process, tree
-from memfs.git.index import staged_changes
 from memfs.git.objects import FOLDER, REGULAR, TreeEntry
+from memfs.git.process import staged_changes
 from memfs.git.repository import Repository
 from memfs.model import KindTable, MemoryItem
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, is_item

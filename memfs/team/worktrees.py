@@ -13,12 +13,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from memfs.errors import BranchRefused, HistoryUnavailable, MemfsError, NotRegularFile, PathEscape, StorageIO
+from memfs.errors import (
+    BranchRefused,
+    HistoryUnavailable,
+    MemfsError,
+    NotRegularFile,
+    PathEscape,
+    RepoUnsupported,
+    StorageIO,
+)
 from memfs.fs import io
 from memfs.fs.atomic_replace import is_temporary
 from memfs.fs.tree import Tree
 from memfs.fs.workspace_location import is_own
-from memfs.git.index import encode_index
 from memfs.git.layout import Layout, discover, read_small, state_folder
 from memfs.git.objects import EXECUTABLE, REGULAR, TreeEntry
 from memfs.git.process import contents, sizes, tether
@@ -68,8 +75,10 @@ def lay_out(repository: Repository, folder: Path, ref: str, commit: str) -> Layo
     if layout is None:
         raise BranchRefused("git made no working tree", path=str(folder), hint="run git worktree list")
     entries = dict(_entries(repository, commit))
+    for path in entries:
+        require_path(path)
     laid = _lay_files(repository, folder, entries)
-    io.write_file(layout.git_dir / "index", encode_index(entries.items(), laid), mode=0o644)
+    _write_index(repository, layout, entries, laid)
     if is_locked(layout) == _BEGUN:
         io.unlink(layout.git_dir / "locked")
     io.sync_everything(str(folder))
@@ -177,9 +186,27 @@ def _is_here(repository: Repository, path: str | None) -> bool:
         return False
 
 
-def _lay_files(
-    repository: Repository, folder: Path, entries: Mapping[bytes, TreeEntry]
-) -> Mapping[bytes, os.stat_result]:
+def _write_index(repository: Repository, layout: Layout, entries: Mapping[bytes, TreeEntry], laid: set[bytes]) -> None:
+    """An index that holds these paths; those that were not laid out are marked as meant to be missing."""
+    index = layout.git_dir / "index"
+    io.unlink(index, missing_ok=True)
+    place = {"GIT_INDEX_FILE": str(index)}
+    rows = b"".join(b"%s %s\t%s\0" % (one.mode.encode(), one.id.encode(), path) for path, one in entries.items())
+    repository.git.run("update-index", "-z", "--index-info", data=rows, variables=place)
+    skipped = b"".join(path + b"\0" for path in entries if path not in laid)
+    repository.git.run("update-index", "-z", "--skip-worktree", "--stdin", data=skipped, variables=place)
+
+
+def require_path(path: bytes) -> None:
+    """Refuse what git itself would not take into an index: it may lay that out later without asking again."""
+    for part in path.split(b"/"):
+        plain = part.lower().rstrip(b". ").replace(b"\xe2\x80\x8c", b"").replace(b"\xe2\x80\x8d", b"")
+        if part in (b"", b".", b"..") or plain in (b".git", b"git~1") or plain.startswith(b".git:"):
+            shown = ascii(path)[2:-1]
+            raise RepoUnsupported("a commit names a file inside a git folder", path=shown, hint="run git fsck")
+
+
+def _lay_files(repository: Repository, folder: Path, entries: Mapping[bytes, TreeEntry]) -> set[bytes]:
     wanted = {path: entry for path, entry in entries.items() if _is_memory(repository, path, entry)}
     tree = Tree(folder)
     try:
@@ -192,8 +219,10 @@ def _lay_files(
                 tree.write(os.fsdecode(path), data, durable=False)
     finally:
         tree.close()
-    top = os.fsencode(folder)
-    return {path: _facts(os.path.join(top, path), entry.mode == EXECUTABLE) for path, entry in wanted.items()}
+    for path, entry in wanted.items():
+        if entry.mode == EXECUTABLE:
+            io.chmod(str(folder / os.fsdecode(path)), 0o755)
+    return set(wanted)
 
 
 def _contents(repository: Repository, blobs: Mapping[bytes, str]) -> Iterator[tuple[bytes, bytes]]:
@@ -214,13 +243,6 @@ def _sweep(tree: Tree, entries: Iterable[bytes]) -> None:
     """Remove what a writer that was killed left half-written."""
     for parent in {path.rpartition(b"/")[0] for path in entries}:
         tree.sweep(os.fsdecode(parent))
-
-
-def _facts(path: bytes, executable: bool) -> os.stat_result:
-    name = os.fsdecode(path)
-    if executable:
-        io.chmod(name, 0o755)
-    return io.facts(name)
 
 
 def _blob_now(tree: Tree, path: bytes) -> str:

@@ -18,9 +18,7 @@ from memfs.doors.cli.app import run
 from memfs.errors import BranchRefused, Conflict, CorruptRecord, LockTimeout, MemfsError, RepoUnsupported
 from memfs.format.codec import Codec
 from memfs.fs import io
-from memfs.git.index import encode_index
 from memfs.git.layout import Layout
-from memfs.git.objects import TreeEntry
 from memfs.model import MemoryItem, Origin
 from memfs.team import worktrees
 from memfs.team.branches import Branch, Branches
@@ -636,4 +634,4 @@ def test_an_index_names_nothing_in_a_git_folder() -> None:
     """A tree made by hand cannot have git lay a hook out later (row 41)."""
     for path in (b".git/hooks/x", b"a/.GIT/config", b"git~1/x", b"a/../b", b"a//b", b".git. /x", b".g\xe2\x80\x8cit/x"):
         with pytest.raises(RepoUnsupported, match="inside a git folder"):
-            encode_index([(path, TreeEntry("100644", "0" * 40))], {})
+            worktrees.require_path(path)
