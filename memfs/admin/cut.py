@@ -21,14 +21,20 @@ from memfs.errors import EraseRefused, LockTimeout, MemfsError
 from memfs.fs import io
 from memfs.fs.own_branch import place_in
 from memfs.git.bundle import RepositorySnapshot, write_bundle
-from memfs.git.commit_object import EXPORT, ParsedCommit, compose, encode_commit, parse_commit, trailer_value
-from memfs.git.identity import CommitWriter
+from memfs.git.commit_object import (
+    EXPORT,
+    CommitWriter,
+    ParsedCommit,
+    compose,
+    encode_commit,
+    parse_commit,
+    trailer_value,
+)
 from memfs.git.quarantine import renew
 from memfs.git.refs import HEADS, HEX, NULL
 from memfs.git.repository import Repository
-from memfs.git.rewrite import Rewritten, above, cut_point, rewrite
+from memfs.git.rewrite import PATIENCE, Rewritten, Survey, above, cut_point, rewrite
 from memfs.git.rewrite_conditions import CUT, is_shared, refuse_busy, refuse_damage, refuse_kind
-from memfs.git.rewrite_survey import PATIENCE, Survey
 from memfs.git.rewrite_swap import Before, Successor, staged
 from memfs.git.rewrite_text import Traces, edit_logs, read_names
 from memfs.model import Problem

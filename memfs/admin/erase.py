@@ -31,9 +31,8 @@ from memfs.fs import io
 from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.tree import Tree
 from memfs.git.process import IndexEntry, entries_of, staged_changes
-from memfs.git.rewrite import Rewritten, rewrite
+from memfs.git.rewrite import Rewritten, Survey, rewrite
 from memfs.git.rewrite_conditions import is_shared, refuse_busy, refuse_damage, refuse_kind
-from memfs.git.rewrite_survey import Survey
 from memfs.git.rewrite_text import Names, read_names
 from memfs.model import Problem
 from memfs.model.item import object_id

@@ -35,7 +35,7 @@ from memfs.fs.tree import Tree
 from memfs.git.busy import ERASE_FOLDER
 from memfs.git.commit_object import EXPORT
 from memfs.git.layout import discover
-from memfs.git.rewrite_survey import Survey
+from memfs.git.rewrite import Survey
 from memfs.git.rewrite_text import edit_commit, edit_tag
 from memfs.learning.inbox import FILE as INBOX
 from memfs.learning.inbox import erased

@@ -15,7 +15,7 @@ from typing import Any
 from memfs.errors import MemfsError
 from memfs.fs.operation import FileChange
 from memfs.git.refs import HEX
-from memfs.git.rewrite_survey import Survey, Versions
+from memfs.git.rewrite import Survey, Versions
 from memfs.git.rewrite_text import Traces
 from memfs.model.ids import stem_of
 from memfs.model.state_paths import document_kind

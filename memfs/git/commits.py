@@ -17,8 +17,7 @@ from memfs.git import objects
 from memfs.git import tree as trees
 from memfs.git.ancestry import beyond, holds_commit, is_ancestor
 from memfs.git.busy import holder_of
-from memfs.git.commit_object import compose, encode_commit, parse_commit
-from memfs.git.identity import CommitResult, Group, Identity, author
+from memfs.git.commit_object import CommitResult, Group, Identity, author, compose, encode_commit, parse_commit
 from memfs.git.objects import Objects, TreeEntry
 from memfs.git.process import wait_for_children
 from memfs.git.refs import HEADS, HEX, Head, require_branch

@@ -24,8 +24,7 @@ from memfs.model.item import object_id
 from memfs.model.time import parse_until, parse_when, utc_now
 
 if TYPE_CHECKING:
-    from memfs.git.commit_object import ParsedCommit
-    from memfs.git.identity import Identity
+    from memfs.git.commit_object import Identity, ParsedCommit
     from memfs.git.signing import Signing
 
 _LONGEST = 250
@@ -245,7 +244,7 @@ class Repository:
         )
         kept = self._identity
         if kept is None or kept[0] != key:
-            from memfs.git.identity import identity
+            from memfs.git.commit_object import identity
 
             kept = self._identity = (key, identity(os.environ, dict(self.git.settings(_PERSON))))
         return kept[1]
@@ -411,7 +410,6 @@ class Repository:
 
     def left_out(self, paths: Iterable[str]) -> set[str]:
         """Those of the paths that git keeps out of the working tree by the person's wish (sparse checkout)."""
-
         absent = left_out(self.git)
         return {path for path in paths if self.full(path) in absent}
 

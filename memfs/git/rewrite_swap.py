@@ -22,7 +22,7 @@ from memfs.git.process import entries_of
 from memfs.git.quarantine import renew
 from memfs.git.refs import NULL
 from memfs.git.repository import Facts, Repository, facts_of
-from memfs.git.rewrite_survey import PATIENCE, inventory
+from memfs.git.rewrite import PATIENCE, inventory
 from memfs.git.rewrite_text import Names, Traces, changed_loose, edit_logs, packed_text, read_names, turn
 from memfs.git.transaction import index_of, lock_of
 from memfs.model.item import object_id

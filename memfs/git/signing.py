@@ -26,8 +26,7 @@ from memfs.errors import MemfsError, SigningFailed
 from memfs.fs import io
 from memfs.fs.lock import renewed_in_child
 from memfs.git import process as environment
-from memfs.git.commit_object import with_signature
-from memfs.git.identity import CommitWriter, sanitised, sole_agent
+from memfs.git.commit_object import CommitWriter, sanitised, sole_agent, with_signature
 from memfs.model.problem import WARNING, Problem
 
 if TYPE_CHECKING:

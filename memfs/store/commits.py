@@ -40,7 +40,7 @@ from memfs.store.values import FlushResult
 from memfs.store.write import FileWriter, allowed_reasons
 
 if TYPE_CHECKING:
-    from memfs.git.identity import CommitWriter, Group
+    from memfs.git.commit_object import CommitWriter, Group
 
 _PIECE = 40
 _DETACHED = "HEAD"
@@ -367,7 +367,7 @@ def _agents(operation: Operation) -> set[tuple[object, object]]:
 
 
 def _group(operations: Sequence[Operation], message: str) -> Group:
-    from memfs.git.identity import CommitChange, Group
+    from memfs.git.commit_object import CommitChange, Group
 
     return Group(
         changes=tuple(
@@ -381,7 +381,7 @@ def _group(operations: Sequence[Operation], message: str) -> Group:
 
 
 def _writer(fields: dict[str, object]) -> CommitWriter:
-    from memfs.git.identity import CommitWriter
+    from memfs.git.commit_object import CommitWriter
 
     return CommitWriter(
         agent=str(fields.get("agent") or ""),

@@ -24,8 +24,8 @@ from memfs.fs.own_branch import BRANCH
 from memfs.fs.tree import Tree
 from memfs.fs.workspace_location import MEMORY_FOLDER, is_own
 from memfs.git.ancestry import is_ancestor
+from memfs.git.commit_object import CommitChange, CommitWriter, Group
 from memfs.git.commits import build, store
-from memfs.git.identity import CommitChange, CommitWriter, Group
 from memfs.git.refs import read_list
 from memfs.git.repository import Repository
 from memfs.git.rewrite import extract

@@ -21,9 +21,9 @@ from memfs.fs import io, own_branch, shared_file
 from memfs.fs.lock import FileLock
 from memfs.fs.own_branch import BRANCH
 from memfs.fs.workspace_location import MEMORY_FOLDER
+from memfs.git.commit_object import CommitChange, CommitWriter, Group
 from memfs.git.commits import build, store
 from memfs.git.config import read_config
-from memfs.git.identity import CommitChange, CommitWriter, Group
 from memfs.git.layout import Layout, discover
 from memfs.git.process import wait_for_children
 from memfs.git.refs import HEADS, Refs

@@ -23,7 +23,7 @@ from memfs.format.secrets import ALLOWED, SecretFinding, find, find_likely, foun
 from memfs.format.text_guard import shown
 from memfs.git.ancestry import beyond, cut_off
 from memfs.git.commit_object import AGENT, ParsedCommit
-from memfs.git.identity import agent as agent_person
+from memfs.git.commit_object import agent as agent_person
 from memfs.git.objects import REGULAR
 from memfs.git.repository import Repository
 from memfs.git.tree_diff import changed_paths

@@ -17,8 +17,7 @@ from pathlib import Path
 from memfs.errors import HistoryUnavailable, MemfsError, SigningFailed
 from memfs.fs import io
 from memfs.git.ancestry import beyond, merge_bases
-from memfs.git.commit_object import AGENT, SESSION, ParsedCommit, parse_commit, reads_one_way, without_signature
-from memfs.git.identity import Person
+from memfs.git.commit_object import AGENT, SESSION, ParsedCommit, Person, parse_commit, reads_one_way, without_signature
 from memfs.git.log import OWN_PATHS
 from memfs.git.objects import FOLDER, TreeEntry
 from memfs.git.repository import Repository

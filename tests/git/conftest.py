@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from memfs.fs import io
+from memfs.git.commit_object import CommitChange, CommitWriter, Group
 from memfs.git.commits import commit
-from memfs.git.identity import CommitChange, CommitWriter, Group
 from memfs.git.repository import Repository
 
 MAIN = "refs/heads/main"

@@ -15,8 +15,8 @@ from memfs.errors import GitBusy, HistoryError, HistoryUnavailable, PathEscape
 from memfs.fs import io
 from memfs.git import commits, transaction
 from memfs.git.busy import running_git
+from memfs.git.commit_object import CommitChange, CommitWriter, Group
 from memfs.git.commits import commit, recover
-from memfs.git.identity import CommitChange, CommitWriter, Group
 from memfs.git.log import blame, diff, log, show
 from memfs.git.maintenance import maintain
 from memfs.git.repository import Repository

@@ -18,8 +18,8 @@ from memfs.fs import io
 from memfs.git import busy, transaction, unmerged
 from memfs.git import busy as processes
 from memfs.git import process as tether
+from memfs.git.commit_object import CommitChange
 from memfs.git.commits import commit, recover
-from memfs.git.identity import CommitChange
 from memfs.git.repository import Repository
 from memfs.git.transaction import unfinished
 

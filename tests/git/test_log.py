@@ -11,7 +11,7 @@ import pytest
 from memfs.admin.check import attribute_conflicts
 from memfs.errors import HistoryUnavailable
 from memfs.git import maintenance
-from memfs.git.identity import CommitWriter, Group
+from memfs.git.commit_object import CommitWriter, Group
 from memfs.git.log import blame, diff, differences, log, show
 from memfs.git.maintenance import due, maintain
 

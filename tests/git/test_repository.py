@@ -15,9 +15,8 @@ from memfs.errors import GitBusy, HistoryUnavailable, MemfsError, PathEscape, Re
 from memfs.fs import io
 from memfs.git import layout, objects
 from memfs.git import repository as repository_module
-from memfs.git.commit_object import parse_commit
+from memfs.git.commit_object import CommitChange, parse_commit
 from memfs.git.commits import commit
-from memfs.git.identity import CommitChange
 from memfs.git.log import blame, diff, log, show
 from memfs.git.refs import Head
 from memfs.git.repository import Repository

@@ -13,9 +13,18 @@ import pytest
 from memfs.errors import StorageIO
 from memfs.fs import io
 from memfs.git import tree
-from memfs.git.commit_object import compose, encode_commit, parse_commit
+from memfs.git.commit_object import (
+    MEMFS,
+    CommitWriter,
+    Person,
+    agent,
+    compose,
+    encode_commit,
+    identity,
+    parse_commit,
+    sanitised,
+)
 from memfs.git.config import parse_config, truth
-from memfs.git.identity import MEMFS, CommitWriter, Person, agent, identity, sanitised
 from memfs.git.objects import EMPTY_TREE, Object, add, encode_tree, pack, parse_tree, read_loose, write_loose
 from memfs.git.repository import parse_moment
 from memfs.git.tree import TreeEditor

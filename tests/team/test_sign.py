@@ -12,8 +12,7 @@ import pytest
 from memfs.doors.cli.app import run
 from memfs.errors import HistoryUnavailable, SigningFailed
 from memfs.git import signing as sshsig
-from memfs.git.commit_object import with_signature, without_signature
-from memfs.git.identity import sanitised
+from memfs.git.commit_object import sanitised, with_signature, without_signature
 from memfs.model import MemoryItem, Origin
 from memfs.team.verify import CommitCheck, SignatureVerdict
 from memfs.workspace import Workspace
