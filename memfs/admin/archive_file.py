@@ -10,12 +10,9 @@ import hashlib
 import json
 import os
 import re
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from memfs.errors import ArchiveInvalid, CorruptRecord
@@ -35,7 +32,6 @@ FRAME_BYTES = 4 << 20
 """How much goes into one frame: more would be a little smaller, and slower to read one document of."""
 
 _CHUNK = 1 << 18
-_THREADS = 2
 _HINT = "restore the archive's payload from a backup or another copy"
 
 
@@ -71,14 +67,12 @@ class ArchiveMember:
 
 # -- writing ------------------------------------------------------------------------------------------------------
 class Packer:
-    """Writes a payload; to be used in a ``with`` statement, at whose end it is complete."""
+    """Writes a payload, which is complete after ``finish``."""
 
-    def __init__(self, write: Callable[[bytes], object], level: int) -> None:
-        """``write`` takes the payload's bytes in order; ``level`` is zstd's, 1 (quick) to 19 (small)."""
-        self._write = write
+    def __init__(self, fd: int, path: str, level: int) -> None:
+        """``fd`` takes the bytes, ``path`` names it in errors; ``level`` is zstd's, 1 (quick) to 19 (small)."""
+        self._fd, self._path = fd, path
         self._level = level
-        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="memfs-archive")
-        self._waiting: deque[tuple[Future[bytes], int]] = deque()
         self._raw: list[bytes] = []
         self._size = 0
         self._digest = hashlib.sha256()
@@ -96,7 +90,7 @@ class Packer:
         head = header(path, len(data))
         if self._size and self._size + len(head) + len(data) > FRAME_BYTES:
             self._end_frame()
-        place = (len(self.frames) + len(self._waiting), self._size + len(head))
+        place = (len(self.frames), self._size + len(head))
         self._take(head + data + padding(len(data)))
         digest, blob = hashlib.sha256(data).hexdigest(), object_id("blob", data)
         self._note(path, len(data), digest, blob, place, facts or {})
@@ -108,7 +102,6 @@ class Packer:
             ArchiveInvalid: it had another size; the payload is of no use then.
         """
         self._end_frame()
-        self._drain(0)
         start, writer = self.bytes, zstd.open_writer(self._put, self._level)
         tar = TarWriter(writer.write)
         digest, whole = tar.add(path, chunks, size)
@@ -119,19 +112,10 @@ class Packer:
         self._note(path, size, digest, "", (len(self.frames), len(header(path, size))), {})
         self.frames.append(frame)
 
-    def __enter__(self) -> Packer:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            if kind is None:
-                self._take(END)
-                self._end_frame()
-                self._drain(0)
-        finally:
-            self._pool.shutdown(cancel_futures=True)
+    def finish(self) -> None:
+        """Write what is left, and the end."""
+        self._take(END)
+        self._end_frame()
 
     def _take(self, data: bytes) -> None:
         self._raw.append(data)
@@ -149,20 +133,14 @@ class Packer:
         if not self._size:
             return
         raw, self._raw, self._size = b"".join(self._raw), [], 0
-        self._waiting.append((self._pool.submit(zstd.compress, raw, self._level), len(raw)))
-        self._drain(_THREADS)
-
-    def _drain(self, left: int) -> None:
-        while len(self._waiting) > left:
-            future, raw = self._waiting.popleft()
-            packed, start = future.result(), self.bytes
-            self._put(packed)
-            self.frames.append(Frame(offset=start, packed=len(packed), raw=raw))
+        start = self.bytes
+        self._put(zstd.compress(raw, self._level))
+        self.frames.append(Frame(offset=start, packed=self.bytes - start, raw=len(raw)))
 
     def _put(self, data: bytes) -> None:
         self._digest.update(data)
         self.bytes += len(data)
-        self._write(data)
+        io.write_all(self._fd, data, self._path)
 
 
 # -- reading ------------------------------------------------------------------------------------------------------

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from memfs.model.state_query import Iteration
     from memfs.state.checkpoint_store import Checkpoint, CheckpointVerdict
     from memfs.state.export import ExportResult
-    from memfs.state.export_record import Sink
-    from memfs.state.hypotheses import HypothesisHistory
+    from memfs.state.export_formats import Sink
     from memfs.state.import_documents import ImportCounts
     from memfs.state.parts import States
     from memfs.state.retention import RetentionResult
     from memfs.state.search import SimilarState, StateHit
+    from memfs.state.trends import HypothesisHistory
 
 Moment = datetime | str
 Mapped = Mapping[str, Any]
@@ -176,7 +176,7 @@ class ContextMemory(Facade):
 
     def hypothesis_history(self, hypothesis_id: str) -> HypothesisHistory:
         """How a hypothesis came about, how it changed, and what came of it: ancestors, versions, descendants."""
-        from memfs.state.hypotheses import hypothesis_history
+        from memfs.state.trends import hypothesis_history
 
         return hypothesis_history(self._states.reading, hypothesis_id)
 
@@ -329,8 +329,9 @@ class ContextMemory(Facade):
         """
         from memfs.state.export import Filters
 
-        chosen = Filters.of(types=types, agents=agents, iterations=iterations, since=since, until=until)
-        return self._states.exporter.export(target, format, chosen, replace=replace)
+        times = {"since": since, "until": until}
+        given: dict[str, Any] = {"types": types, "agents": agents, "iterations": iterations, **times}
+        return self._states.exporter.export(target, format, Filters(**given), replace=replace)
 
     def import_from(
         self,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from memfs.errors import QueryInvalid
 from memfs.model.item import Stamp
 from memfs.model.state_facts import StateFacts
 
@@ -95,3 +96,36 @@ class Measure:
     timestamp: datetime | None = None
     kind: str = ""
     path: str = ""
+
+
+def names_of(value: Any, name: str) -> tuple[str, ...]:
+    """The names that a caller gives: one or several, each once.
+
+    Args:
+        name: the argument's.
+
+    Raises:
+        QueryInvalid: naming the argument.
+    """
+    listed = [value] if isinstance(value, str) else _listed(value, name)
+    for one in listed:
+        if not isinstance(one, str) or not one:
+            raise QueryInvalid(f"{one!r} is not a name", field=name, hint="give names, each a text")
+    return tuple(dict.fromkeys(listed))
+
+
+def numbers_of(value: Any) -> tuple[int, ...]:
+    """The numbers of iterations that a caller gives, as ``names_of``, in order."""
+    listed = [value] if isinstance(value, int) else _listed(value, "iterations")
+    for one in listed:
+        if isinstance(one, bool) or not isinstance(one, int) or not 0 <= one < 10**12:
+            raise QueryInvalid(f"{one!r} is not the number of an iteration", field="iterations", hint="give numbers")
+    return tuple(sorted(set(listed)))
+
+
+def _listed(value: Any, name: str) -> list[Any]:
+    if value is None:
+        return []
+    if isinstance(value, Iterable) and not isinstance(value, bytes | Mapping | str):
+        return list(value)
+    raise QueryInvalid(f"{value!r} is no list", field=name, hint="give a list")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from memfs.config import read_system_config
@@ -134,14 +134,9 @@ def suggested(analysis: Analysis, peers: Sequence[float]) -> tuple[float, tuple[
 def _reasons(analysis: Analysis, peers: Sequence[float]) -> Iterator[Reason]:
     yield from _improvement(analysis, peers)
     yield from _diversity(analysis)
-    turns = {"rising": _SMALL, "falling": -_SMALL}
-    confidence = analysis.confidence.direction
-    if confidence in turns:
-        yield turns[confidence], f"its confidence is {confidence}{_course(analysis.confidence.slope)}"
-    cost = analysis.cost.direction
-    if cost in turns:
-        share = -_STEP if cost == "rising" and analysis.improvement.direction != "rising" else -turns[cost]
-        yield share, f"what it consumes is {cost}{_course(analysis.cost.slope)}"
+    yield from _turn("its confidence", analysis.confidence, _SMALL)
+    dear = analysis.cost.direction == "rising" and analysis.improvement.direction != "rising"
+    yield from _turn("what it consumes", analysis.cost, -_STEP if dear else -_SMALL)
     rates = [(one.success_rate, one.uses) for one in analysis.strategies if one.success_rate is not None]
     if rates:
         rate = sum(rate * uses for rate, uses in rates) / sum(uses for _, uses in rates)
@@ -165,10 +160,7 @@ def _improvement(analysis: Analysis, peers: Sequence[float]) -> Iterator[Reason]
         yield round((rate - 0.5) * 2 * _LEVEL, 3), f"{rate * 100:.0f} % of its hypotheses are rated above their parents"
     else:
         yield (_STEP if rate > 0 else -_STEP if rate < 0 else 0.0), f"its improvement rate is {rate:.3g}"
-    turns = {"rising": _STEP, "falling": -_STEP}
-    if analysis.improvement.direction in turns:
-        slope = _course(analysis.improvement.slope)
-        yield turns[analysis.improvement.direction], f"its improvement rate is {analysis.improvement.direction}{slope}"
+    yield from _turn("its improvement rate", analysis.improvement, _STEP)
 
 
 def _diversity(analysis: Analysis) -> Iterator[Reason]:
@@ -176,17 +168,14 @@ def _diversity(analysis: Analysis) -> Iterator[Reason]:
         return
     if 0 <= analysis.diversity < _ALIKE:
         yield -_STEP, f"its outputs are much alike: diversity {analysis.diversity:.2f}"
-    turns = {"rising": _SMALL, "falling": -_SMALL}
-    if analysis.diversity_course.direction in turns:
-        slope = _course(analysis.diversity_course.slope)
-        yield (
-            turns[analysis.diversity_course.direction],
-            f"its diversity is {analysis.diversity_course.direction}{slope}",
-        )
+    yield from _turn("its diversity", analysis.diversity_course, _SMALL)
 
 
-def _course(slope: float) -> str:
-    return f" by {slope:+.3g} an iteration"
+def _turn(what: str, course: Course, share: float) -> Iterator[Reason]:
+    """What a course says that rises or falls: ``share`` is for rising."""
+    if course.direction in ("rising", "falling"):
+        sign = 1 if course.direction == "rising" else -1
+        yield sign * share, f"{what} is {course.direction} by {course.slope:+.3g} an iteration"
 
 
 MOST_ITERATIONS = 10_000
@@ -225,20 +214,18 @@ class AgentAnalyst:
         name = self._named(agent, everybody)
         analysis = self._analysis(name, numbers, everybody)
         weight, source = self._weight(name)
-        values = {"current_weight": weight, "weight_source": source}
-        analysis = Analysis.from_dict({**analysis, **values})
+        analysis = replace(analysis, current_weight=weight, weight_source=source)
         peers = _peers(name, analysis.improvement_basis, everybody)
         weight, reasons = suggested(analysis, peers)
-        return Analysis.from_dict({**analysis, "suggested_weight": weight, "reasons": reasons})
+        return replace(analysis, suggested_weight=weight, reasons=reasons)
 
     def _analysis(self, name: str, numbers: Sequence[int], everybody: Mapping[int, Mapping[str, Any]]) -> Analysis:
-        entries = {as_number: mapping(everybody.get(as_number, {}).get(key_of(name))) for as_number in numbers}
+        entries = {number: mapping(everybody.get(number, {}).get(key_of(name))) for number in numbers}
         improvement, improvement_basis = _agent_improvement(entries)
         diversity, diversity_basis = _agent_diversity(entries)
         versions = self._feedback.versions(name, numbers)
         points = tuple(
-            _point(as_number, entries[as_number], improvement, diversity, versions.get(as_number, ""))
-            for as_number in numbers
+            _point(number, entries[number], improvement, diversity, versions.get(number, "")) for number in numbers
         )
         strategies, basis = strategies_in(entries.values())
         courses = {

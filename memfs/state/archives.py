@@ -611,8 +611,9 @@ class Archiver:
         try:
             fd = io.open_file(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=folder)
             try:
-                with Packer(lambda data: io.write_all(fd, data, path), level) as packer:
-                    self._fill(packer, group, left)
+                packer = Packer(fd, path, level)
+                self._fill(packer, group, left)
+                packer.finish()
                 io.fsync(fd, path)
                 if wrong := verify(fd, packer.frames, packer.members, path):
                     raise damaged(f"{next(iter(wrong.items()))} right after it was written", path)

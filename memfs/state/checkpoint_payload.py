@@ -14,7 +14,7 @@ import secrets
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,12 +28,12 @@ from memfs.fs.scan import ScanEntry
 from memfs.fs.tar import Read, TarMember, TreePacker, members
 from memfs.fs.workspace_location import is_own
 from memfs.model.state_paths import AGGREGATES, ITERATIONS, PAYLOAD, document_kind, iteration_of
-from memfs.model.time import parse_time
+from memfs.model.time import format_time, parse_time
 from memfs.state.recovery_points import (
     MEMBER,
     TASKS,
     Points,
-    UpdatePart,
+    ResumePoint,
     at,
     finished,
     is_small,
@@ -204,51 +204,39 @@ def reason_of(error: CheckpointInvalid) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ArchivedWork:
-    """The documents that archives hold, and the iterations that they had closed."""
+    """What archives hold.
 
-    paths: frozenset[str] = field(default_factory=frozenset)
-    closed: frozenset[int] = field(default_factory=frozenset)
+    Attributes:
+        stamp: changes when they do.
+        paths: of their documents.
+        closed: the iterations that they had closed.
+        said: what was said last of each part of ``checkpoint_data`` in their updates.
+    """
 
+    stamp: Mapping[str, str]
+    paths: frozenset[str]
+    closed: frozenset[int]
+    said: Mapping[tuple[str, ...], ResumePoint]
 
-def archived_work(archives: Archives | None) -> ArchivedWork:
-    """What archives hold at present; one whose index is damaged is left out: verifying archives names it."""
-    paths: set[str] = set()
-    closed: set[int] = set()
-    for name in archives.stamp() if archives is not None else ():
-        with suppress(CorruptRecord, FileNotFoundError):
-            index = archives.index(name)  # type: ignore[union-attr]  # there is a name
-            paths.update(one.path for one in index.members if document_kind(one.path))
-            closed.update(index.closed)
-    return ArchivedWork(frozenset(paths), frozenset(closed))
-
-
-def archived_update(archives: Archives | None, work: ArchivedWork) -> Mapping[str, Any]:
-    """The latest state update in archives; empty where there is none that can be read whole."""
-    return _update(archives, newest_update(work.paths))
-
-
-def archived_data(archives: Archives | None, work: ArchivedWork) -> dict[tuple[str, ...], UpdatePart]:
-    """What was said last of each part of ``checkpoint_data`` in the iterations that were archived."""
-    return latest_of(one for path in updates_in(work.paths) for one in said_in(path, _update(archives, path)))
-
-
-@dataclass(frozen=True, slots=True)
-class ArchivedCheckpoint:
-    """What archives hold, and what their updates say of ``checkpoint_data``."""
-
-    work: ArchivedWork
-    said: Mapping[tuple[str, ...], UpdatePart]
-
-    @staticmethod
-    def of(archives: Archives | None) -> ArchivedCheckpoint:
+    @classmethod
+    def of(cls, archives: Archives) -> ArchivedWork:
         """As things are at present."""
-        work = archived_work(archives)
-        return ArchivedCheckpoint(work, archived_data(archives, work))
+        stamp, paths = archives.stamp(), archived_paths(archives)
+        said = latest_of(one for path in updates_in(paths) for one in said_in(path, _update(archives, path)))
+        return cls(stamp, paths, frozenset(archives.iterations()), said)
 
 
-def _update(archives: Archives | None, path: str) -> Mapping[str, Any]:
-    if not path or archives is None:
-        return {}
+def archived_paths(archives: Archives) -> frozenset[str]:
+    """The documents in archives; one whose index is damaged is left out: verifying archives names it."""
+    paths: set[str] = set()
+    for name in archives.stamp():
+        with suppress(CorruptRecord, FileNotFoundError):
+            paths.update(one.path for one in archives.index(name).members if document_kind(one.path))
+    return frozenset(paths)
+
+
+def _update(archives: Archives, path: str) -> Mapping[str, Any]:
+    """A state update in an archive; empty where it cannot be read whole."""
     with suppress(ContentError, CorruptRecord, FileNotFoundError, UnicodeDecodeError):
         data = archives.read(path)
         if not holds_reference(data):
@@ -264,25 +252,10 @@ _CHUNK = 1 << 18
 _GATHERED = 1 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackResult:
-    """What was packed; see ``CheckpointManifest`` for the fields."""
-
-    created: datetime
-    iteration: int | None
-    files: int
-    bytes: int
-    unpacked: int
-    payload_bytes: int
-    payload_sha256: str
-    revision: str
-    left_out: tuple[str, ...]
-
-
 def pack(
-    store: Store, parts: Parts, target: Path, update: Mapping[str, Any] | None, archives: Archives | None = None
-) -> PackResult:
-    """Write the state as it is at one moment into a new file, durable on return.
+    store: Store, parts: Parts, target: Path, update: Mapping[str, Any] | None, archives: Archives
+) -> CheckpointManifest:
+    """Write the state as it is at one moment into a new file, durable on return; its manifest has no id yet.
 
     Args:
         update: the state update whose ``checkpoint_data`` counts; None for the latest in the state.
@@ -297,11 +270,13 @@ def pack(
         with parts.tree.holding_folders():
             for entry in _entries(parts, packer.left_out):
                 packer.add(entry.path)
-        archived = ArchivedCheckpoint.of(archives)  # before the writers wait: what is unchanged is not read again
+        archived = ArchivedWork.of(archives)  # before the writers wait: what is unchanged is not read again
         with store.standing_still("checkpoint"), parts.tree.holding_folders():
             created = parts.clock()
             packer.left_out.clear()
             packer.catch_up(_entries(parts, packer.left_out))
+            if archives.stamp() != archived.stamp:
+                archived = ArchivedWork.of(archives)
             summary = _summary(parts, packer, update, archives, archived)
             revision = _revision(parts)
         packer.finish(summary)
@@ -310,8 +285,9 @@ def pack(
     finally:
         os.close(fd)
     files = packer.files
-    return PackResult(
-        created=created,
+    return CheckpointManifest(
+        id="",
+        created=format_time(created),
         iteration=max((number for path in files if (number := iteration_of(path)) is not None), default=None),
         files=len(files),
         bytes=sum(size for size, _ in files.values()),
@@ -347,27 +323,26 @@ def _summary(
     parts: Parts,
     packer: _Packer,
     update: Mapping[str, Any] | None,
-    archives: Archives | None,
-    archived: ArchivedCheckpoint,
+    archives: Archives,
+    archived: ArchivedWork,
 ) -> dict[str, Any]:
-    paths, work = packer.files, archived_work(archives)
+    paths = packer.files
     latest = newest_update(paths)
     chosen: dict[str, Any] = {"values": update} if update is not None else {}
     if update is None and latest:
         data = parts.seen.read(latest, READ_LIMIT).data
         chosen = {"path": latest, **({"values": _object(data)} if is_small(data) else {})}
-    elif update is None and (found := archived_update(archives, work)):
+    elif update is None and (latest := newest_update(archived.paths)) and (found := _update(archives, latest)):
         chosen = {"values": found}
-    told = archived.said if archived.work == work else archived_data(archives, work)
-    said = latest_of((*told.values(), *packer.points.latest(paths.keys()).values()))
+    said = latest_of((*archived.said.values(), *packer.points.latest(paths.keys()).values()))
     said |= {one.field: one for one in said_in("", update or {})}
     return packer.points.summary(
         paths.keys(), chosen, said.values(), _finished(parts, said.get(TASKS), paths), _configuration(parts),
-        work.paths, work.closed,
+        archived.paths, archived.closed,
     )  # fmt: skip
 
 
-def _finished(parts: Parts, said: UpdatePart | None, paths: Iterable[str]) -> list[int]:
+def _finished(parts: Parts, said: ResumePoint | None, paths: Iterable[str]) -> list[int]:
     """Which tasks in flight had their final output after the update that names them; a given one names them now."""
     moment = moment_of(said.path) if said is not None else None
     if said is None or moment is None:
@@ -494,14 +469,17 @@ _LINE = re.compile(r"([0-9a-f]{64})  ([^\n]+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProofResult:
-    """A payload that verified whole.
+class ProvedCheckpoint:
+    """A checkpoint that verified whole.
 
     Attributes:
+        payload, manifest: where its bytes lie, and what it says of itself.
         sums: of each document, its sha256 (raw).
-        summary: what ``recover`` tells (``checkpoint_points.Points.summary``).
+        summary: what ``recover`` tells (``recovery_points.Points.summary``).
     """
 
+    payload: Path
+    manifest: CheckpointManifest
     sums: Mapping[str, bytes]
     summary: Mapping[str, Any]
 
@@ -516,7 +494,7 @@ def opened_members(payload: Path, manifest: CheckpointManifest) -> Iterator[Iter
     fd = _opened(payload, manifest)
     try:
         source = _Source(fd, payload, manifest)
-        unpacked = _BoundedReader(zstd.reader(source.read, manifest.unpacked, payload.name), manifest)
+        unpacked = _LargeReads(zstd.reader(source.read, manifest.unpacked, payload.name))
         try:
             yield members(unpacked.read)
         except CorruptRecord as error:
@@ -528,7 +506,7 @@ def opened_members(payload: Path, manifest: CheckpointManifest) -> Iterator[Iter
         os.close(fd)
 
 
-def prove(payload: Path, manifest: CheckpointManifest) -> ProofResult:
+def prove(payload: Path, manifest: CheckpointManifest) -> ProvedCheckpoint:
     """Read a whole payload: its bytes, every document in it, and their names are what they should be.
 
     Raises:
@@ -550,19 +528,18 @@ def prove(payload: Path, manifest: CheckpointManifest) -> ProofResult:
     wrong = next((path for path, digest in sums.items() if found.get(path) != digest), "")
     if wrong or len(sums) != manifest.files:
         raise invalid(manifest.id, f"the document {wrong!a} in it is damaged" if wrong else "documents are missing")
-    return ProofResult(sums=sums, summary=_payload_summary(special.get(MEMBER, b""), manifest))
+    summary = _payload_summary(special.get(MEMBER, b""), manifest)
+    return ProvedCheckpoint(payload=payload, manifest=manifest, sums=sums, summary=summary)
 
 
-def fetch(
-    payload: Path, manifest: CheckpointManifest, proved: ProofResult, names: Collection[str], limit: int
-) -> dict[str, bytes]:
+def fetch(proved: ProvedCheckpoint, names: Collection[str], limit: int) -> dict[str, bytes]:
     """The bytes of a few documents.
 
     Raises:
         CheckpointInvalid: one is not in it.
     """
     found: dict[str, bytes] = {}
-    with opened_members(payload, manifest) as archive:
+    with opened_members(proved.payload, proved.manifest) as archive:
         for member in archive:
             if member.name in names:
                 data = member.data(limit)
@@ -570,18 +547,18 @@ def fetch(
                     found[member.name] = data
     for name in names:
         if name not in found:
-            raise invalid(manifest.id, f"the document {name!a} is missing")
+            raise invalid(proved.manifest.id, f"the document {name!a} is missing")
     return found
 
 
-def filled(payload: Path, manifest: CheckpointManifest, proved: ProofResult, value: Any, path: str) -> Any:
+def filled(proved: ProvedCheckpoint, value: Any, path: str) -> Any:
     """A value of a document, with what lies in sidecars put in its place."""
     folder = path.rpartition("/")[0]
     wanted = {f"{folder}/{reference['file']}": reference for reference in _references(value)}
     if not wanted:
         return value
-    data = fetch(payload, manifest, proved, wanted.keys(), SIDECAR_LIMIT)
-    texts = {name.rpartition("/")[2]: _sidecar(manifest, name, data[name], wanted[name]) for name in wanted}
+    data = fetch(proved, wanted.keys(), SIDECAR_LIMIT)
+    texts = {name.rpartition("/")[2]: _sidecar(proved.manifest, name, data[name], wanted[name]) for name in wanted}
     return _replaced(value, texts)
 
 
@@ -656,12 +633,11 @@ class _Source:
             raise invalid(self._manifest.id, "its payload is damaged: the sum of its bytes is another")
 
 
-class _BoundedReader:
+class _LargeReads:
     """Unpacked bytes, in larger pieces than a header: the archive is read in many small steps."""
 
-    def __init__(self, read: Read, manifest: CheckpointManifest) -> None:
+    def __init__(self, read: Read) -> None:
         self._read = read
-        self._manifest = manifest
         self._piece = memoryview(b"")
 
     def read(self, size: int) -> bytes:

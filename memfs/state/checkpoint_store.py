@@ -21,7 +21,7 @@ from memfs.model import Problem
 from memfs.model.state_paths import CHECKPOINTS, MANIFEST, PAYLOAD, manifest_path, payload_path
 from memfs.state.checkpoint_payload import (
     CheckpointManifest,
-    ProofResult,
+    ProvedCheckpoint,
     decode,
     invalid,
     is_id,
@@ -234,21 +234,9 @@ class Shelf:
     def look(self, checkpoint: str) -> Checkpoint:
         """One of them; one whose manifest is damaged names the problem."""
         try:
-            return self.described(self._manifest(checkpoint))
+            return self.described(self.manifest(checkpoint))
         except CheckpointInvalid as error:
             return Checkpoint(id=checkpoint, timestamp=minute_of(checkpoint), present=False, problem=reason_of(error))
-
-    def _manifest(self, checkpoint: str) -> CheckpointManifest:
-        try:
-            return decode(self._seen.read(manifest_path(checkpoint), READ_LIMIT).data, checkpoint)
-        except FileNotFoundError:
-            names = self.ids()
-            hint = f"the newest is {names[0]}" if names else "'memfs state checkpoint create' makes one"
-            raise CheckpointInvalid(f"there is no checkpoint {checkpoint!r}", hint=hint) from None
-        except CheckpointInvalid:
-            raise
-        except MemfsError as error:
-            raise invalid(checkpoint, f"its manifest cannot be read: {error.message}") from error
 
     def described(self, manifest: CheckpointManifest) -> Checkpoint:
         """The checkpoint of a manifest."""
@@ -264,7 +252,7 @@ class Shelf:
     def verdict(self, checkpoint: str) -> CheckpointVerdict:
         """Read a whole checkpoint and say whether it can be relied on."""
         try:
-            manifest, _ = self.proved(checkpoint)
+            manifest = self.proved(checkpoint).manifest
         except CheckpointInvalid as error:
             return CheckpointVerdict(id=checkpoint, good=False, reason=reason_of(error))
         return CheckpointVerdict(id=checkpoint, good=True, files=manifest.files, bytes=manifest.bytes)
@@ -279,14 +267,13 @@ class Shelf:
             except CheckpointInvalid as error:
                 yield Problem.of(error, manifest_path(checkpoint))
 
-    def proved(self, checkpoint: str) -> tuple[CheckpointManifest, ProofResult]:
+    def proved(self, checkpoint: str) -> ProvedCheckpoint:
         """A checkpoint that verifies whole.
 
         Raises:
             CheckpointInvalid: it does not, or is not there.
         """
-        manifest = self.manifest(checkpoint)
-        return manifest, prove(self.payload(checkpoint), manifest)
+        return prove(self._places.payload(checkpoint), self.manifest(checkpoint))
 
     def manifest(self, checkpoint: str) -> CheckpointManifest:
         """Its manifest.
@@ -299,12 +286,17 @@ class Shelf:
                 f"{checkpoint!a} is no checkpoint's id",
                 hint="ids look like ckpt_20260301_1000: 'memfs state checkpoint list'",
             )
-        return self._manifest(checkpoint)
+        try:
+            return decode(self._seen.read(manifest_path(checkpoint), READ_LIMIT).data, checkpoint)
+        except FileNotFoundError:
+            names = self.ids()
+            hint = f"the newest is {names[0]}" if names else "'memfs state checkpoint create' makes one"
+            raise CheckpointInvalid(f"there is no checkpoint {checkpoint!r}", hint=hint) from None
+        except CheckpointInvalid:
+            raise
+        except MemfsError as error:
+            raise invalid(checkpoint, f"its manifest cannot be read: {error.message}") from error
 
     def exists(self, checkpoint: str) -> bool:
         """Whether there is one of that id, sound or not."""
         return is_id(checkpoint) and self._seen.entry(manifest_path(checkpoint)) is not None
-
-    def payload(self, checkpoint: str) -> Path:
-        """Where its payload lies."""
-        return self._places.payload(checkpoint)

@@ -7,7 +7,7 @@ pruning keeps at least one that does.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -32,18 +32,15 @@ from memfs.model.state_paths import (
     ITERATIONS,
     PAYLOAD,
     STATE_FOLDERS,
-    document_kind,
-    iteration_of,
     manifest_path,
     payload_path,
-    system_state_path,
 )
-from memfs.model.time import format_time
+from memfs.model.state_query import StateQuery
 from memfs.recall.executor import Background
 from memfs.state.checkpoint_payload import (
     CheckpointManifest,
-    ProofResult,
-    archived_work,
+    ProvedCheckpoint,
+    archived_paths,
     encode,
     is_id,
     next_id,
@@ -53,13 +50,14 @@ from memfs.state.checkpoint_payload import (
 )
 from memfs.state.checkpoint_store import BUILDING, Checkpoint, CheckpointVerdict, PayloadFolders, Shelf
 from memfs.state.recovery import Restorer, recovered, told_at
-from memfs.state.recovery_points import finished, moment_of, newest_update
+from memfs.state.recovery_points import finished
 from memfs.store import Store
 from memfs.store.health import spills
-from memfs.store.parts import CONTENT, READ_LIMIT, Parts
+from memfs.store.parts import READ_LIMIT, Parts
 
 if TYPE_CHECKING:
     from memfs.state.archives import Archives
+    from memfs.state.reader import StateReader
 
 
 _COUNT = "outputs-since-checkpoint"
@@ -87,76 +85,6 @@ class CheckpointStatus:
     update_late: float = 0.0
 
 
-class CheckpointTriggers:
-    """Decides when a checkpoint of one workspace is due."""
-
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._tally = SharedCounter(parts.repository.state / _COUNT)
-        self._seen: ScanEntry | None = None
-        self._settings = SystemConfig()
-
-    # -- settings -------------------------------------------------------------------------------------------------
-    def settings(self) -> SystemConfig:
-        """``system_config`` as it is now; while it is invalid the last good one counts."""
-        with suppress(MemfsError, FileNotFoundError):
-            entry = self._parts.seen.entry(SYSTEM_CONFIG)
-            if entry != self._seen:
-                self._settings = read_system_config(self._parts.seen, self._parts.codec)
-                self._seen = entry
-        return self._settings
-
-    # -- counting -------------------------------------------------------------------------------------------------
-    def count_output(self) -> None:
-        """Note one more output. A count that cannot be kept costs a later checkpoint, never an output."""
-        if self.settings().checkpoint_tasks:
-            self._tally.add()
-
-    def outputs(self) -> int:
-        """How many there were since the last checkpoint."""
-        return self._tally.count()
-
-    def forget_outputs(self, number: int) -> None:
-        """Take those off that the newest checkpoint has."""
-        self._tally.take_off(number)
-
-    # -- what is due ----------------------------------------------------------------------------------------------
-    def due(self, last: datetime | None) -> str:
-        """Why a checkpoint is due, "" where none is.
-
-        Args:
-            last: when the newest was made.
-        """
-        tasks, minutes = self.settings().checkpoint_tasks, self.settings().checkpoint_minutes
-        if tasks and self.outputs() >= tasks:
-            return "tasks"
-        if minutes and (last is None or self._parts.clock() - last >= timedelta(minutes=minutes)):
-            return "interval"
-        return ""
-
-    def update_late(self) -> float:
-        """Seconds since the last state update of the newest iteration, 0 where it is closed or none is missed."""
-        entries = [entry.path for entry in self._parts.seen.scan(f"{CONTENT}/iterations") if entry.regular]
-        numbers = [number for path in entries if (number := iteration_of(path)) is not None]
-        if not numbers or not self._is_open(max(numbers)):
-            return 0.0
-        newest = newest_update(path for path in entries if document_kind(path) == "state_update")
-        moment = moment_of(newest)
-        if moment is None:
-            return 0.0
-        age = (self._parts.clock() - moment).total_seconds()
-        interval = self.settings().update_interval
-        return age if age > _LATE * interval else 0.0
-
-    def _is_open(self, number: int) -> bool:
-        path = system_state_path(number)
-        try:
-            data = self._parts.seen.read(path, READ_LIMIT).data
-            return bool(self._parts.codec.read_document(data, path, "system_state").get("status") != "closed")
-        except (FileNotFoundError, MemfsError):
-            return False
-
-
 _AREA = "checkpoints"
 _PATIENCE = 600.0
 _AT_CLOSE = 600.0
@@ -165,29 +93,19 @@ _AT_CLOSE = 600.0
 class Checkpoints:
     """The checkpoints of one workspace. May be used from several threads and processes."""
 
-    def __init__(
-        self,
-        store: Store,
-        parts: Parts,
-        archived: Callable[[str], bool] = lambda _: False,
-        archives: Archives | None = None,
-    ) -> None:
-        """Begin with what is there.
-
-        Args:
-            archived: whether a document lies in an archive: a restore leaves that one there.
-            archives: what they hold belongs to the work that is done.
-        """
+    def __init__(self, store: Store, parts: Parts, reader: StateReader, archives: Archives) -> None:
+        """``archives``: what they hold belongs to the work that is done, and a restore leaves it there."""
         self._store = store
         self._parts = parts
-        self._archived = archived
+        self._reader = reader
         self._archives = archives
         self._places = PayloadFolders(parts)
         self._folder = self._places.home
         self._lock = self._places.lock
         self._given = parts.repository.state / "checkpoint.last"
         self._shelf = Shelf(parts.seen, self._places)
-        self._triggers = CheckpointTriggers(parts)
+        self._outputs = SharedCounter(parts.repository.state / _COUNT)
+        self._settings: tuple[ScanEntry | None, SystemConfig] = (None, SystemConfig())
         self._last: tuple[int, datetime | None] = (-1, None)
         self._background: Background[str] = Background(
             "memfs-checkpoints", lambda _: self.tend(), store.note_failure, quiet_seconds=0
@@ -249,15 +167,11 @@ class Checkpoints:
         self._sweep(folder)
         building = folder / BUILDING
         io.mkdir(building)
-        counted, chosen, pressed = self._triggers.outputs(), "", False
+        counted, chosen, pressed = self._outputs.count(), "", False
         try:
             packed = pack(self._store, self._parts, building / PAYLOAD, update, self._archives)
-            chosen = self._free_id(folder, packed.created)
-            manifest = CheckpointManifest(
-                id=chosen, created=format_time(packed.created), reason=reason, iteration=packed.iteration,
-                files=packed.files, bytes=packed.bytes, unpacked=packed.unpacked, revision=packed.revision,
-                payload_bytes=packed.payload_bytes, payload_sha256=packed.payload_sha256, left_out=packed.left_out,
-            )  # fmt: skip
+            chosen = self._free_id(folder, packed.timestamp)
+            manifest = replace(packed, id=chosen, reason=reason)
             prove(building / PAYLOAD, manifest)
             pressed = home and self._pressed(manifest)
             self._settle(building, folder / chosen, manifest)
@@ -270,7 +184,7 @@ class Checkpoints:
         with suppress(MemfsError):  # it is made: what cannot be done now is done after the next one
             if home:
                 self._parts.gate.filled(payload_path(manifest.id), manifest.payload_bytes)
-            self._triggers.forget_outputs(counted)
+            self._outputs.take_off(counted)
             self._prune(manifest.id, pressed=pressed)
         return self._shelf.described(manifest)
 
@@ -421,27 +335,21 @@ class Checkpoints:
             CheckpointInvalid: there is none that can be used, or the one named cannot.
             Conflict, StorageIO: the documents could not be brought back.
         """
-        manifest, proved, rejected = self._chosen(checkpoint_id)
-        state = recovered(self._shelf.payload(manifest.id), manifest, proved, components, rejected)
-        state = self._without_completed(state, proved, manifest)
+        proved, rejected = self._chosen(checkpoint_id)
+        state = self._without_completed(recovered(proved, components, rejected), proved)
         if not restore:
             return state
-        restorer = Restorer(
-            store=self._store, parts=self._parts, payload=self._shelf.payload(manifest.id), manifest=manifest,
-            proved=proved, archived=self._archived,
-        )  # fmt: skip
+        restorer = Restorer(store=self._store, parts=self._parts, proved=proved, archives=self._archives)
         paths = restorer.differing(components) if dry_run else restorer.restore(components)
         named = {"would_restore" if dry_run else "restored": paths}
         return replace(state, data_integrity={**state.data_integrity, **named})
 
-    def _without_completed(
-        self, state: RecoveryState, proved: ProofResult, manifest: CheckpointManifest
-    ) -> RecoveryState:
+    def _without_completed(self, state: RecoveryState, proved: ProvedCheckpoint) -> RecoveryState:
         """The same without the tasks that have their final output since the checkpoint was taken."""
         later = [entry.path for entry in self._parts.seen.scan(ITERATIONS) if entry.path not in proved.sums]
         done = set(finished(state.active_tasks, later, self._document))
-        archived = archived_work(self._archives).paths - proved.sums.keys()  # some were in archives before it
-        done.update(finished(state.active_tasks, archived, self._document, after=told_at(proved, manifest)))
+        archived = archived_paths(self._archives) - proved.sums.keys()  # some were in archives before it
+        done.update(finished(state.active_tasks, archived, self._document, after=told_at(proved)))
         if not done:
             return state
         tasks = list(enumerate(state.active_tasks))
@@ -453,15 +361,13 @@ class Checkpoints:
         try:
             return self._parts.seen.read(path, READ_LIMIT).data
         except FileNotFoundError:
-            if self._archives is None:
-                raise
             return self._archives.read(path)
 
-    def _chosen(self, checkpoint: str | None) -> tuple[CheckpointManifest, ProofResult, dict[str, str]]:
+    def _chosen(self, checkpoint: str | None) -> tuple[ProvedCheckpoint, dict[str, str]]:
         rejected: dict[str, str] = {}
         for one in self._shelf.ids() if checkpoint is None else [checkpoint]:
             try:
-                return (*self._shelf.proved(one), rejected)
+                return self._shelf.proved(one), rejected
             except CheckpointInvalid as error:
                 if checkpoint is not None and self._shelf.exists(one):
                     raise self._with_newest_good(error, one) from error
@@ -532,7 +438,7 @@ class Checkpoints:
         plan = self._store.plan_restore(manifest_path(checkpoint), None)
         if plan is not None:
             self._store.carry_out([plan], f"Remove checkpoint {checkpoint}", source="checkpoint")
-        payload, weight = self._shelf.payload(checkpoint), self._places.size(checkpoint) or 0
+        payload, weight = self._places.payload(checkpoint), self._places.size(checkpoint) or 0
         io.unlink(payload, missing_ok=True)
         if payload.is_relative_to(self._folder):
             self._parts.gate.filled(payload_path(checkpoint), -weight)
@@ -559,16 +465,42 @@ class Checkpoints:
     def stored(self, facts: Mapping[str, Any]) -> None:
         """Take note of a write: a checkpoint that is due with it is made in the background."""
         self._parts.require_open()
-        if facts.get("kind") == "agent_output":
-            self._triggers.count_output()
+        if facts.get("kind") == "agent_output" and self._config().checkpoint_tasks:
+            self._outputs.add()
         if self.due():
             self._background.add("checkpoint", "checkpoint")
 
     def due(self) -> str:
         """Why a checkpoint is due: ``interval``, ``tasks``, or ""."""
         self._parts.require_open()
-        config = self._triggers.settings()
-        return self._triggers.due(self._newest()) if config.checkpoint_minutes or config.checkpoint_tasks else ""
+        tasks, minutes = self._config().checkpoint_tasks, self._config().checkpoint_minutes
+        if tasks and self._outputs.count() >= tasks:
+            return "tasks"
+        if minutes:
+            last = self._newest()
+            if last is None or self._parts.clock() - last >= timedelta(minutes=minutes):
+                return "interval"
+        return ""
+
+    def _config(self) -> SystemConfig:
+        """``system_config`` as it is now; while it is invalid the last good one counts."""
+        with suppress(MemfsError, FileNotFoundError):
+            entry = self._parts.seen.entry(SYSTEM_CONFIG)
+            if entry != self._settings[0]:
+                self._settings = (entry, read_system_config(self._parts.seen, self._parts.codec))
+        return self._settings[1]
+
+    def _update_late(self) -> float:
+        """Seconds since the last state update, where the newest iteration is open and one is missed; else 0."""
+        if not (self._parts.tree.root / ITERATIONS).is_dir():
+            return 0.0
+        number = self._reader.open_iteration()
+        newest = self._reader.index.find(StateQuery(kinds=("state_update",), newest=True, limit=1))
+        moment = newest[0].facts.timestamp if newest else None
+        if number is None or number != self._reader.index.newest_iteration() or moment is None:
+            return 0.0
+        age = (self._parts.clock() - moment).total_seconds()
+        return age if age > _LATE * self._config().update_interval else 0.0
 
     def _newest(self) -> datetime | None:
         try:
@@ -590,7 +522,7 @@ class Checkpoints:
             count=len(found),
             damaged=sum(bool(one.problem) for one in found),
             due=self.due(),
-            update_late=self._triggers.update_late(),
+            update_late=self._update_late(),
         )
 
     def close(self) -> None:

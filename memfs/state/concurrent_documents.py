@@ -31,7 +31,6 @@ from memfs.model.state_paths import conflict_path, document_kind, iteration_of
 from memfs.model.state_query import StateQuery
 from memfs.model.time import format_time, time_in
 from memfs.resources import schema_text
-from memfs.state.scan import Glance
 from memfs.store.state_files import DocumentChange, State, Written
 
 if TYPE_CHECKING:
@@ -78,12 +77,12 @@ _PATHS = {HYPOTHESIS: state_paths.hypothesis_path, RESULT: state_paths.tournamen
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentResult:
-    """One document as it was stored: ``written`` is None where it was so already (``state``)."""
+    """One document as it was stored, or was already where it is not ``new``."""
 
     iteration: int
     path: str
-    state: State | None = None
-    written: Written | None = None
+    content: State | Written
+    new: bool = True
     conflicts: tuple[str, ...] = ()
 
 
@@ -104,7 +103,6 @@ class SharedDocuments:
     ) -> None:
         self._files = files
         self._reader = reader
-        self._glance = Glance(reader)
         self._iterations = iterations
         self._clock = clock
         self._turn = threading.Lock()
@@ -152,14 +150,14 @@ class SharedDocuments:
         stamp = {"timestamp": format_time(now)} if unstamped else {}
         values = {**merged.values, **stamp}
         if here is not None and equal({**here.values, **stamp}, values):
-            return DocumentResult(iteration=number, path=path, state=here)
+            return DocumentResult(iteration=number, path=path, content=here, new=False)
         records = _records(number, path, stored, merged, now) if stored else []
         changes = [DocumentChange(path, values, here.sha256 if here else ""), *records]
         if here is not None and state_paths.document_kind(path) == HYPOTHESIS:
             changes.append(self._version(number, values["id"], here))
         written = self._files.write(changes, _sentence(path, merged), alone=bool(records))
         fields = tuple(clash.field for clash in merged.conflicts)
-        return DocumentResult(iteration=number, path=path, written=written[0], conflicts=fields)
+        return DocumentResult(iteration=number, path=path, content=written[0], conflicts=fields)
 
     def _version(self, number: int, name: str, given_way: State) -> DocumentChange:
         """What keeps the displaced version, under its own time."""
@@ -175,7 +173,7 @@ class SharedDocuments:
         return _StoredDocument(values=here.values, sha256=here.sha256, here=here)
 
     def _earlier(self, kind: str, name: str, number: int) -> _StoredDocument | None:
-        for row in self._glance.rows(StateQuery(kinds=(kind,), names=(name,), newest=True, limit=_LOOKED_AT)):
+        for row in self._reader.recent(StateQuery(kinds=(kind,), names=(name,), newest=True, limit=_LOOKED_AT)):
             if row.facts.iteration is not None and row.facts.iteration < number:
                 try:
                     values = self._reader.load(row)

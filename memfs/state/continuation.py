@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -18,10 +17,9 @@ from memfs.format.field_merge import equal
 from memfs.model import state_paths
 from memfs.model.shape import plain
 from memfs.model.state_query import StateQuery
-from memfs.model.time import format_time, given_time, parse_time, utc_now
+from memfs.model.time import format_time, given_time, parse_time
 from memfs.state.concurrent_documents import settled
 from memfs.state.recovery_points import is_final
-from memfs.state.scan import Glance
 from memfs.store.parts import Parts
 from memfs.store.state_files import DocumentChange, State
 
@@ -43,26 +41,11 @@ class Continuations:
     resume it changes nothing, so that a crash right after loses nothing.
     """
 
-    def __init__(
-        self,
-        files: StateFiles,
-        reader: StateReader,
-        iterations: Iterations,
-        clock: Callable[[], datetime] = utc_now,
-        hours: Callable[[], float] = lambda: EXPIRES_HOURS,
-    ) -> None:
-        """Keep states in the iterations of a workspace.
-
-        Args:
-            clock: says when a token expires.
-            hours: after how many hours it does by default; 0 means never.
-        """
+    def __init__(self, files: StateFiles, reader: StateReader, iterations: Iterations, parts: Parts) -> None:
         self._files = files
         self._reader = reader
-        self._glance = Glance(reader)
         self._iterations = iterations
-        self._clock = clock
-        self._hours = hours
+        self._parts = parts
 
     def save(self, agent: str, task: str, state: Any, expires: datetime | timedelta | str | None = None) -> str:
         """Keep an agent's state within a task, in the current iteration.
@@ -111,7 +94,7 @@ class Continuations:
         for name, value in (("agent", agent), ("task_id", task)):
             if not isinstance(value, str) or not value:
                 raise SchemaInvalid("a state belongs to an agent's task", field=name, hint="give a name")
-        now = self._clock()
+        now = self._parts.clock()
         token = f"ct-{iteration}-{secrets.token_hex(16)}"
         values = {
             "token": token,
@@ -187,7 +170,7 @@ class Continuations:
                 hint="resume the token that storing the newer state returned",
             )
         expires = values.get("expires")
-        if expires and parse_time(expires) <= self._clock():
+        if expires and parse_time(expires) <= self._parts.clock():
             raise TokenInvalid(
                 f"continuation token {token} expired on {expires}",
                 hint="begin the task anew; continuation.expires_hours in system_config says how long tokens last",
@@ -197,7 +180,7 @@ class Continuations:
         """The newest states of an agent's task that lie in the tree; what came before was superseded by them."""
         question = StateQuery(kinds=("continuation",), agents=(agent,), tasks=(task,), newest=True, limit=_LOOKED_AT)
         kept = []
-        for row in self._glance.rows(question):
+        for row in self._reader.recent(question):
             try:
                 if not row.archive:
                     kept.append(self._files.read(row.path))
@@ -208,7 +191,7 @@ class Continuations:
     def _end(self, expires: datetime | timedelta | str | None, now: datetime) -> str | None:
         try:
             if expires is None:
-                hours = self._hours()
+                hours = expires_hours(self._parts)
                 return format_time(now + timedelta(hours=hours)) if hours > 0 else None
             return format_time(now + expires if isinstance(expires, timedelta) else given_time(expires))
         except (ValueError, OverflowError, TypeError, AttributeError):

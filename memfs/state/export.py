@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from memfs.errors import Conflict, ContentError, MemfsError, QueryInvalid
 from memfs.format import item_fields
@@ -23,9 +23,18 @@ from memfs.model.item import MemoryItem
 from memfs.model.kinds import ITEM_LIMIT, nearest
 from memfs.model.query import moment
 from memfs.model.state_paths import AGGREGATE_NAMES, aggregate_path, document_kind, iteration_of
-from memfs.model.state_query import StateQuery, StateRow
-from memfs.state import export_formats
-from memfs.state.export_record import MEMORY, ExportRecord, Sink, TableColumns, flat
+from memfs.model.state_query import StateQuery, StateRow, names_of, numbers_of
+from memfs.state.export_formats import (
+    MEMORY,
+    ExportRecord,
+    Sink,
+    TableColumns,
+    flat,
+    format_of,
+    known_format,
+    pyarrow,
+    writer,
+)
 from memfs.state.reader import StateReader
 from memfs.store import Store
 from memfs.store.parts import CONTENT, Parts
@@ -141,48 +150,15 @@ class Filters:
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        put(self, "types", tuple(_checked_type(name) for name in _listed("types", self.types)))
-        put(self, "agents", tuple(_listed("agents", self.agents)))
-        put(self, "iterations", tuple(_numbers(self.iterations)))
+        put(self, "types", tuple(map(_checked_type, names_of(self.types, "types"))))
+        put(self, "agents", names_of(self.agents, "agents"))
+        put(self, "iterations", numbers_of(self.iterations))
         for name in ("since", "until"):
             put(self, name, moment(name, getattr(self, name), end=name == "until"))
-
-    @classmethod
-    def of(
-        cls,
-        *,
-        types: Iterable[str] = (),
-        agents: Iterable[str] = (),
-        iterations: Iterable[int] = (),
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-    ) -> Filters:
-        """The filters of what a caller gives: one text or number, or several, and points in time as people write them.
-
-        Raises:
-            QueryInvalid: as the class.
-        """
-        given: dict[str, Any] = {"types": types, "agents": agents, "iterations": iterations}
-        return cls(**given, since=moment("since", since), until=moment("until", until, end=True))
 
     def wants(self, kind: str) -> bool:
         """Whether documents of a type are to be exported."""
         return kind in (self.types or TYPES)
-
-
-def _listed(name: str, given: object) -> list[str]:
-    values: list[Any] = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
-    for value in values:
-        if not isinstance(value, str) or not value:
-            raise QueryInvalid(f"{value!r} is no name", field=name, hint="give one or several texts")
-    return values
-
-
-def _numbers(given: object) -> Iterator[int]:
-    for number in given if isinstance(given, Iterable) and not isinstance(given, str) else [given]:
-        if not isinstance(number, int) or isinstance(number, bool):
-            raise QueryInvalid(f"{number!r} is no iteration", field="iterations", hint="give whole numbers")
-        yield number
 
 
 def _checked_type(name: str) -> str:
@@ -234,22 +210,36 @@ class Exporter:
             ExtraMissing: the format needs a package that is not installed.
             OSError, StorageIO: as the sink raises it; what it got until then is no whole export.
         """
-        export_formats.require(export_formats.known_format(format))
-        asked = _Pass(self, filters or Filters(), step, passes=1 + export_formats.needs_columns(format))
-        columns = TableColumns()
-        if export_formats.needs_columns(format):
-            for record in asked.records():
+        chosen, columns = filters or Filters(), TableColumns()
+        if known_format(format) == "parquet":
+            pyarrow()
+        passes = 1 if format == "jsonl" else 2
+        total = passes * self._count(chosen) if step else 0
+        done = 0
+        missing: dict[str, str] = {}
+
+        def records() -> Iterator[ExportRecord]:
+            nonlocal done
+            missing.clear()
+            for record in self._records(chosen, missing):
+                done += 1
+                if step is not None:
+                    step(min(done, total), total)
+                if record is not None:
+                    yield record
+
+        if passes == 2:
+            for record in records():
                 columns.learn(flat(record.document))
         counted = _ExportCount(sink)
-        out = export_formats.writer(format, counted, columns)
+        out = writer(format, counted, columns)
         counts: Counter[str] = Counter()
-        asked.missing.clear()
         with counted:
-            for record in asked.records():
+            for record in records():
                 out.write(record)
                 counts[record.type] += 1
             out.close()
-        return ExportResult(counts=dict(counts), bytes=counted.bytes, missing=tuple(asked.missing.values()))
+        return ExportResult(counts=dict(counts), bytes=counted.bytes, missing=tuple(missing.values()))
 
     def export(
         self,
@@ -274,10 +264,40 @@ class Exporter:
             return self.write(target, format or "jsonl", filters, step)
         place = Path(target).absolute()
         with out_file(self._parts.tree.root, place, replace) as out:
-            return self.write(out, format or export_formats.format_of(place.name) or "jsonl", filters, step)
+            return self.write(out, format or format_of(place.name) or "jsonl", filters, step)
 
     # -- which ----------------------------------------------------------------------------------------------------
-    def rows(self, filters: Filters) -> Iterator[StateRow]:
+    def _count(self, filters: Filters) -> int:
+        return sum(1 for _ in self._rows(filters)) + len(self._items(filters))
+
+    def _records(self, filters: Filters, missing: dict[str, str]) -> Iterator[ExportRecord | None]:
+        """A record for each document that may pass, None for one that does not, or has gone meanwhile.
+
+        Args:
+            missing: gets a sentence for each document that cannot be read, by path.
+        """
+        for row in self._rows(filters):
+            yield self._tried(missing, row.path, partial(self._document, row))
+        for path in self._aggregates(filters):
+            yield self._tried(missing, path, partial(self._aggregate, path))
+        if filters.wants(MEMORY) and not filters.iterations:
+            for path in self._items(filters):
+                yield self._tried(missing, path, partial(self._item, path, filters))
+            for path in self._store.index_sync.rejected_items():
+                missing[path] = f"{path} cannot be read as it is now; 'memfs check' says why"
+
+    def _tried(
+        self, missing: dict[str, str], path: str, read: Callable[[], ExportRecord | None]
+    ) -> ExportRecord | None:
+        try:
+            return read()
+        except FileNotFoundError:
+            return None
+        except MemfsError as error:
+            missing[path] = str(error.located(path))
+            return None
+
+    def _rows(self, filters: Filters) -> Iterator[StateRow]:
         """What is known of the documents that pass, iteration by iteration."""
         kinds = tuple(kind for kind in TYPES if filters.wants(kind))
         if kinds:
@@ -285,55 +305,35 @@ class Exporter:
                 if not filters.iterations or known.number in filters.iterations:
                     yield from self._reader.rows(_question(filters, kinds, (known.number,)))
 
-    def aggregates(self, filters: Filters) -> list[str]:
+    def _aggregates(self, filters: Filters) -> list[str]:
         """The paths of the aggregates that pass: they are of all iterations and agents, and of no time."""
         narrowed = filters.iterations or filters.agents or filters.since or filters.until
         if narrowed or not filters.wants(AGGREGATE):
             return []
         return [path for name in AGGREGATE_NAMES if self._reader.files.exists(path := aggregate_path(name))]
 
-    def items(self, filters: Filters) -> list[str]:
+    def _items(self, filters: Filters) -> list[str]:
         """The paths of the memories that may pass."""
         if not filters.wants(MEMORY) or filters.iterations:
             return []
         self._store.follow()
         return sorted(self._parts.index.stamps())
 
-    def unreadable_items(self, filters: Filters) -> list[str]:
-        """Memories whose files are invalid at present."""
-        if not filters.wants(MEMORY) or filters.iterations:
-            return []
-        return self._store.index_sync.rejected_items()
-
     # -- what -----------------------------------------------------------------------------------------------------
-    def document(self, row: StateRow) -> ExportRecord | None:
-        """The record of a document; None where it has gone meanwhile."""
-        try:
+    def _document(self, row: StateRow) -> ExportRecord:
+        with suppress(FileNotFoundError):
             return _record(row.path, self._reader.files.read(row.path, known=row.stamp))
-        except FileNotFoundError:
-            pass
-        try:
-            values, proof = self._reader.loaded(row)
-        except FileNotFoundError:
-            return None
+        values, proof = self._reader.loaded(row)
         return ExportRecord(
             path=row.path, type=row.facts.kind, iteration=row.facts.iteration, sha256=proof.sha256, document=values
         )
 
-    def aggregate(self, path: str) -> ExportRecord | None:
-        """The record of an aggregate; None where it has gone meanwhile."""
-        try:
-            return _record(path, self._reader.files.read(path))
-        except FileNotFoundError:
-            return None
+    def _aggregate(self, path: str) -> ExportRecord:
+        return _record(path, self._reader.files.read(path))
 
-    def item(self, path: str, filters: Filters) -> ExportRecord | None:
-        """The record of a memory; None where it does not pass, or has gone meanwhile."""
+    def _item(self, path: str, filters: Filters) -> ExportRecord | None:
         for _ in range(_TRIES):
-            try:
-                item, data = self._store.read(path), self._parts.seen.read(path, ITEM_LIMIT).data
-            except FileNotFoundError:
-                return None
+            item, data = self._store.read(path), self._parts.seen.read(path, ITEM_LIMIT).data
             if sha256(data) == item.sha256:
                 return record_of_item(item, data.decode()) if _passes(item, filters) else None
         raise ContentError("the file keeps changing while it is read", path=path, hint="export it again")
@@ -364,43 +364,6 @@ def _passes(item: MemoryItem, filters: Filters) -> bool:
     if at is None:
         return filters.since is None and filters.until is None
     return (filters.since is None or filters.since <= at) and (filters.until is None or at <= filters.until)
-
-
-class _Pass:
-    """Goes over the records once or twice, and remembers what could not be read."""
-
-    def __init__(self, exporter: Exporter, filters: Filters, step: Step | None, passes: int) -> None:
-        self._exporter = exporter
-        self._filters = filters
-        self._step = step
-        self._total = passes * self._count() if step else 0
-        self._done = 0
-        self.missing: dict[str, str] = {}
-
-    def _count(self) -> int:
-        return sum(1 for _ in self._exporter.rows(self._filters)) + len(self._exporter.items(self._filters))
-
-    def records(self) -> Iterator[ExportRecord]:
-        for row in self._exporter.rows(self._filters):
-            yield from self._tried(row.path, lambda row=row: self._exporter.document(row))  # type: ignore[misc]
-        for path in self._exporter.aggregates(self._filters):
-            yield from self._tried(path, lambda path=path: self._exporter.aggregate(path))  # type: ignore[misc]
-        for path in self._exporter.items(self._filters):
-            yield from self._tried(path, lambda path=path: self._exporter.item(path, self._filters))  # type: ignore[misc]
-        for path in self._exporter.unreadable_items(self._filters):
-            self.missing[path] = f"{path} cannot be read as it is now; 'memfs check' says why"
-
-    def _tried(self, path: str, read: Callable[[], ExportRecord | None]) -> Iterator[ExportRecord]:
-        try:
-            record = read()
-        except MemfsError as error:
-            self.missing[path] = str(error.located(path))
-            record = None
-        self._done += 1
-        if self._step is not None:
-            self._step(min(self._done, self._total), self._total)
-        if record is not None:
-            yield record
 
 
 class _ExportCount:

@@ -1,7 +1,7 @@
-"""The formats of exports: JSON Lines, CSV and Parquet, chosen by name or by a file's ending.
+"""The formats of exports: JSON Lines, CSV and Parquet, and one document as they have it.
 
-CSV and Parquet have one row per document and a column per dotted name. Memory is bounded however many documents there
-are.
+A record that is written as JSON Lines and read again is the same document. CSV and Parquet have one row per document
+and a column per dotted name. Memory is bounded however many documents there are.
 """
 
 from __future__ import annotations
@@ -9,25 +9,363 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
-from typing import Any
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, BinaryIO, NoReturn, Protocol
 
-from memfs.errors import ExtraMissing, QueryInvalid
-from memfs.model.kinds import nearest
-from memfs.state.export_record import (
-    DOCUMENT,
-    FIXED,
-    REST,
-    TEXT,
-    ExportRecord,
-    JsonLines,
-    RecordWriter,
-    Sink,
-    TableColumns,
-    cell,
-    fitting,
-    flat,
+from memfs.errors import (
+    ContentError,
+    DuplicateKey,
+    ExtraMissing,
+    ItemSyntaxError,
+    ItemTooDeep,
+    ItemTooLarge,
+    QueryInvalid,
 )
+from memfs.model.kinds import nearest
+
+MOST_COLUMNS = 1_000
+FIXED = ("path", "type", "iteration", "sha256")
+"""What precedes each row: where the document lies, what it is, and the digest of its file."""
+REST = "more"
+"""The last column of a CSV file: JSON of the values whose names have no column."""
+TEXT = "text"
+DOCUMENT = "document"
+RESERVED = frozenset({*FIXED, REST, TEXT, DOCUMENT})
+
+_MOMENT = re.compile(r"[0-9]{4}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?Z")
+_CONSTANTS = frozenset({"null", "true", "false"})
+_QUOTED_START = '"[{=+-@\t\r\n '  # JSON's own, what a spreadsheet runs as a formula, and blanks that some readers drop
+_SEGMENT_START = "=+-@"
+_DEEPEST = 64
+
+
+# -- names --------------------------------------------------------------------------------------------------------
+def column_name(path: Iterable[str]) -> str:
+    """The column of a value that lies under these keys: joined by dots; a dot or backslash in a key has a backslash
+    before it, and so has a name that is one of ``RESERVED`` or would begin a formula.
+    """
+    name = ".".join(key.replace("\\", "\\\\").replace(".", "\\.") for key in path)
+    return "\\" + name if name in RESERVED or name.startswith(tuple(_SEGMENT_START)) else name
+
+
+# -- rows ---------------------------------------------------------------------------------------------------------
+def flat(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a document by column; lists, and mappings without keys, are values."""
+    return dict(_leaves(document, ()))
+
+
+def _leaves(mapping: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    for key, value in mapping.items():
+        inner = (*path, key)
+        if isinstance(value, Mapping) and value and len(inner) < _DEEPEST:
+            yield from _leaves(value, inner)
+        else:
+            yield column_name(inner), value
+
+
+# -- cells --------------------------------------------------------------------------------------------------------
+def cell(value: Any) -> str:
+    """A value as a CSV cell: text as it is unless it would be read as something else; that, and all others, as JSON."""
+    if isinstance(value, str) and not _misread(value):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _misread(text: str) -> bool:
+    """Whether a text has to be in quotes: empty, a number to some reader, a constant, JSON, a formula."""
+    if not text or text[0] in _QUOTED_START or text[-1].isspace() or text.lower() in _CONSTANTS or "\0" in text:
+        return True
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+# -- which columns ------------------------------------------------------------------------------------------------
+class TableColumns:
+    """The columns that documents need, and the sort of value each holds.
+
+    Each document's keys stand in the order in which it has them, as far as documents agree on one.
+    ``sorts`` maps a name to ``int``, ``float``, ``bool``, ``moment``, ``text``, or ``json`` where values differ.
+    """
+
+    def __init__(self, most: int = MOST_COLUMNS) -> None:
+        self._names: list[str] = []
+        self._sorts: dict[str, str] = {}
+        self._most = most
+
+    def learn(self, row: Mapping[str, Any]) -> None:
+        """Look at a flat document."""
+        if len(self._names) < self._most and not row.keys() <= self._sorts.keys():
+            self._join(list(row))
+        for name, value in row.items():
+            if (known := self._sorts.get(name)) is not None:
+                self._sorts[name] = _joined(known, _sort(value))
+
+    def _join(self, names: list[str]) -> None:
+        """Put new names behind the one they follow, or before the first known one."""
+        at = min((self._names.index(name) for name in names if name in self._sorts), default=len(self._names))
+        for name in names:
+            if name in self._sorts:
+                at = self._names.index(name) + 1
+            elif len(self._names) < self._most:
+                self._names.insert(at, name)
+                self._sorts[name] = ""
+                at += 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """In their order."""
+        return tuple(self._names)
+
+    @property
+    def sorts(self) -> dict[str, str]:
+        """The sort of each column's values; text where there is none."""
+        return {name: self._sorts[name] or "text" for name in self._names}
+
+
+def _sort(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int):
+        return "int"
+    if isinstance(value, float):
+        return "float"
+    if isinstance(value, str):
+        return "moment" if _MOMENT.fullmatch(value) else "text"
+    return "" if value is None else "json"
+
+
+def _joined(known: str, found: str) -> str:
+    if not known or not found or known == found:
+        return known or found
+    for wider, both in (("float", {"int", "float"}), ("text", {"moment", "text"})):
+        if {known, found} == both:
+            return wider
+    return "json"
+
+
+def fitting(value: Any, sort: str) -> Any:
+    """A value for a typed column; None where the column cannot hold it, though JSON columns hold everything."""
+    if value is None:
+        return None
+    if sort == "json":
+        return json.dumps(value, ensure_ascii=False)
+    if sort == "moment":
+        return _moment(value)
+    found = _sort(value)
+    if sort == "float" and found in ("int", "float"):
+        return float(value) if math.isfinite(value) else None
+    if sort == "text" and isinstance(value, str):
+        return value
+    return value if found == sort else None
+
+
+def _moment(value: Any) -> datetime | None:
+    try:
+        return datetime.fromisoformat(value) if isinstance(value, str) and _MOMENT.fullmatch(value) else None
+    except ValueError:
+        return None
+
+
+MEMORY = "memory"
+"""The type of records that hold an item."""
+LONGEST = 1 << 28
+"""Bytes of the largest record."""
+_KEYS = frozenset({*FIXED, DOCUMENT, TEXT})
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_HINT = "write one object per line, as 'memfs export' does"
+_PATHLESS = "'memfs state store' takes documents without a path"
+
+
+class Sink(Protocol):
+    """What an export is written to: an open binary file, or anything that takes bytes."""
+
+    def write(self, data: bytes, /) -> object:
+        """Take the next bytes."""
+
+
+class RecordWriter(Protocol):
+    """What writes records in one format."""
+
+    def write(self, record: ExportRecord) -> None:
+        """Write the next record."""
+
+    def close(self) -> None:
+        """Write what belongs at the end; the sink stays open."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportRecord:
+    """One document as an export has it.
+
+    Attributes:
+        path: below the workspace.
+        type: as ``memfs.model.state_paths.document_kind`` names it, or ``memory``.
+        iteration: the iteration it belongs to, None for none.
+        sha256: of its file.
+        document: what it says.
+        text: the file's very text, for a memory, whose comments and format are part of it.
+        place: where an import found it: a line or row, from 1.
+    """
+
+    path: str
+    type: str
+    iteration: int | None
+    sha256: str
+    document: Mapping[str, Any]
+    text: str = ""
+    place: int | None = None
+
+    def fixed(self) -> dict[str, Any]:
+        """The values of the columns in front."""
+        return {name: getattr(self, name) for name in FIXED}
+
+
+# -- JSON Lines ---------------------------------------------------------------------------------------------------
+def json_line(record: ExportRecord) -> bytes:
+    """A record as one line."""
+    told = {**record.fixed(), DOCUMENT: record.document} | ({TEXT: record.text} if record.text else {})
+    return _text_of(told).encode() + b"\n"
+
+
+def _text_of(value: Any) -> str:
+    """JSON with characters as they are, but for what UTF-8 cannot hold and what some readers take for a line's end."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return re.sub("[\ud800-\udfff\u0085\u2028\u2029]", lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+class JsonLines:
+    """Writes records as JSON Lines."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+
+    def write(self, record: ExportRecord) -> None:
+        """Write one line."""
+        self._sink.write(json_line(record))
+
+    def close(self) -> None:
+        """Nothing belongs at the end."""
+
+
+def read_json_lines(source: BinaryIO) -> Iterator[ExportRecord]:
+    """The records of JSON Lines; blank lines are passed over.
+
+    Raises:
+        ContentError: a line is no record; ``line`` says which.
+    """
+    number = 0
+    while line := source.readline(LONGEST + 1):
+        number += 1
+        if len(line) > LONGEST:
+            raise ItemTooLarge(f"a line of more than {LONGEST:,} bytes", line=number, hint=_HINT)
+        if text := decoded(line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line, number).strip():
+            yield record_of(load(text, number), number)
+
+
+def decoded(data: bytes, number: int) -> str:
+    """UTF-8 bytes as text.
+
+    Raises:
+        ItemSyntaxError: naming the line.
+    """
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise ItemSyntaxError("not UTF-8 text", line=number, hint="save it as UTF-8") from error
+
+
+def load(text: str, number: int) -> Any:
+    """The value of a JSON text, read strictly.
+
+    Raises:
+        ItemSyntaxError, DuplicateKey, ItemTooDeep: naming the line.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_no_constant)
+    except RecursionError as error:
+        raise ItemTooDeep("nested too deeply", line=number, hint="flatten it") from error
+    except json.JSONDecodeError as error:
+        hint = f"{_HINT}; what another memory keeps needs its name: --from"
+        raise ItemSyntaxError(f"not JSON: {error.msg}", line=number, column=error.colno, hint=hint) from error
+    except ValueError as error:  # a number of thousands of digits
+        raise ItemSyntaxError("a number is too long", line=number, hint="put it in quotes") from error
+    except ContentError as error:
+        error.line = number
+        raise
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        (name, _), *_ = Counter(name for name, _ in pairs).most_common(1)
+        raise DuplicateKey(f"the key {name!r} stands here twice", hint="keep one")
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ItemSyntaxError(f"{name} is not JSON", hint="write a finite number")
+
+
+# -- reading a record ---------------------------------------------------------------------------------------------
+def record_of(value: Any, place: int) -> ExportRecord:
+    """The record that a mapping describes.
+
+    Raises:
+        ItemSyntaxError: it describes none; ``line`` is its place.
+    """
+    if not isinstance(value, dict):
+        raise ItemSyntaxError("not a JSON object", line=place, hint=_HINT)
+    for key in value:
+        if key not in _KEYS:
+            raise ItemSyntaxError("a record has no such key", line=place, field=str(key), hint=_HINT)
+    for key, fits, expected in _FITTING:
+        if not fits(value.get(key)):
+            hint = f"{_HINT}; {_PATHLESS}" if key == "path" and key not in value else _HINT
+            raise ItemSyntaxError(f"expected {expected}", line=place, field=key, hint=hint)
+    return ExportRecord(
+        path=value["path"],
+        type=value["type"],
+        iteration=value.get("iteration"),
+        sha256=value.get("sha256") or "",
+        document=value[DOCUMENT],
+        text=value.get(TEXT) or "",
+        place=place,
+    )
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, int) and not isinstance(value, bool))
+
+
+def _is_digest(value: Any) -> bool:
+    return value in (None, "") or (isinstance(value, str) and _SHA256.fullmatch(value) is not None)
+
+
+def _is_text(value: Any) -> bool:
+    return value is None or isinstance(value, str)
+
+
+_FITTING: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
+    ("path", _is_name, "a path below the workspace"),
+    ("type", _is_name, "the type of the document"),
+    ("iteration", _is_number, "a whole number"),
+    ("sha256", _is_digest, "64 hexadecimal digits"),
+    (DOCUMENT, lambda value: isinstance(value, dict), "the document's keys and values"),
+    (TEXT, _is_text, "text"),
+)
+
 
 FORMATS = ("jsonl", "csv", "parquet")
 _ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet"}
@@ -50,11 +388,6 @@ def format_of(file: str) -> str:
     return next((found for ending, found in _ENDINGS.items() if file.lower().endswith(ending)), "")
 
 
-def needs_columns(form: str) -> bool:
-    """Whether the columns must be known before the first record is written."""
-    return form != "jsonl"
-
-
 def writer(form: str, sink: Sink, columns: TableColumns) -> RecordWriter:
     """What writes records to a sink.
 
@@ -63,20 +396,7 @@ def writer(form: str, sink: Sink, columns: TableColumns) -> RecordWriter:
     """
     if form == "jsonl":
         return JsonLines(sink)
-    if form == "csv":
-        return CsvRows(sink, columns)
-
-    return ParquetRows(sink, columns)
-
-
-def require(form: str) -> None:
-    """See to it that a format can be written here.
-
-    Raises:
-        ExtraMissing: it needs a package that is not installed.
-    """
-    if form == "parquet":
-        require_extra()
+    return CsvRows(sink, columns) if form == "csv" else ParquetRows(sink, columns)
 
 
 # -- CSV ----------------------------------------------------------------------------------------------------------
@@ -115,24 +435,20 @@ _GROUP_BYTES = 16 << 20
 _FRONT = (*FIXED, DOCUMENT, TEXT)
 
 
-def require_extra() -> None:
-    """See to it that pyarrow is there.
+def pyarrow() -> Any:
+    """The package that Parquet needs.
 
     Raises:
         ExtraMissing: the hint says what to install.
     """
-    _pyarrow()
-
-
-def _pyarrow() -> Any:
     try:
-        import pyarrow
+        import pyarrow as package
         import pyarrow.parquet  # large, and an extra
     except ImportError as error:
         raise ExtraMissing(
             "Parquet needs the package pyarrow", field="format", hint="pip install 'gitmemfs[parquet]', or use csv"
         ) from error
-    return pyarrow
+    return package
 
 
 # -- writing ------------------------------------------------------------------------------------------------------
@@ -140,7 +456,7 @@ class ParquetRows:
     """Writes records in groups of rows; memory is bounded by one group."""
 
     def __init__(self, sink: Sink, columns: TableColumns) -> None:
-        self._pa = _pyarrow()
+        self._pa = pyarrow()
         self._sorts = dict(columns.sorts)
         self._schema = self._pa.schema([*_front(self._pa), *_typed(self._pa, self._sorts)])
         self._file = _File(sink)

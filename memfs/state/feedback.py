@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from string import Template
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from memfs.model.insights import AgentFeedback, FeedbackEffect, MetricChange
 from memfs.model.state_documents import FeedbackContent, FeedbackData
 from memfs.model.state_paths import feedback_path, meta_review_path, system_state_path
 from memfs.model.state_query import StateQuery
-from memfs.model.time import format_time
+from memfs.model.time import format_time, parse_time
 from memfs.resources import template_text
 from memfs.state.concurrent_documents import settled
 from memfs.state.metrics import Summary, combined, key_of, less_is_better, mapping, short
@@ -286,55 +286,41 @@ class FeedbackDelivery:
     order: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
-    """One version for one agent: the first iteration that was worked under it."""
-
-    given: tuple[FeedbackDelivery, ...]
-    start: int
-
-    @property
-    def order(self) -> tuple[int, int, int, str]:
-        first = self.given[0]
-        return (self.start, first.iteration, first.order, first.version)
-
-
-def spans(given: Iterable[FeedbackDelivery]) -> dict[str, list[_Span]]:
-    """The versions that each agent was given, in order."""
-    by: dict[tuple[str, str], list[FeedbackDelivery]] = {}
-    for one in given:
-        by.setdefault((one.agent, one.version), []).append(one)
-    found: dict[str, list[_Span]] = {}
-    for (agent, _), several in by.items():
-        ordered = tuple(sorted(several, key=lambda one: (one.iteration, one.order)))
-        start = max(ordered[0].from_iteration + 1, ordered[0].iteration)
-        found.setdefault(agent, []).append(_Span(ordered, start))
-    return {agent: sorted(found[agent], key=lambda span: span.order) for agent in sorted(found)}
-
-
 def compared(given: Iterable[FeedbackDelivery], iterations: Sequence[int]) -> list[FeedbackEffect]:
     """For each version of feedback the iterations that are compared; nothing is measured yet.
 
     Before are those that were worked under the feedback before it, after are those until the next one.
     """
+    by: dict[str, dict[str, list[FeedbackDelivery]]] = {}
+    for one in sorted(given, key=lambda one: (one.iteration, one.order)):
+        by.setdefault(one.agent, {}).setdefault(one.version, []).append(one)
     found = []
-    for agent, several in spans(given).items():
-        for place, span in enumerate(several):
-            begin = several[place - 1].start if place else -1
-            end = several[place + 1].start if place + 1 < len(several) else math.inf
-            before = [number for number in iterations if begin <= number < span.start]
-            after = [number for number in iterations if span.start <= number < end]
+    for agent in sorted(by):
+        versions = sorted(by[agent].values(), key=lambda several: _span_order(several[0]))
+        edges = [-1, *(_start(several[0]) for several in versions), math.inf]
+        for begin, start, end, several in zip(edges, edges[1:], edges[2:], versions, strict=False):
+            before = [number for number in iterations if begin <= number < start]
+            after = [number for number in iterations if start <= number < end]
             found.append(
                 FeedbackEffect(
                     agent=agent,
-                    version=span.given[0].version,
-                    from_iteration=span.given[0].from_iteration,
-                    given_in=tuple(sorted({one.iteration for one in span.given})),
+                    version=several[0].version,
+                    from_iteration=several[0].from_iteration,
+                    given_in=tuple(sorted({one.iteration for one in several})),
                     before=tuple(before[-WINDOW:]),
                     after=tuple(after[:WINDOW]),
                 )
             )
     return found
+
+
+def _start(first: FeedbackDelivery) -> int:
+    """The first iteration that was worked under a version, by the first time that it was given."""
+    return max(first.from_iteration + 1, first.iteration)
+
+
+def _span_order(first: FeedbackDelivery) -> tuple[int, int, int, str]:
+    return _start(first), first.iteration, first.order, first.version
 
 
 def measured(plan: FeedbackEffect, agents: Agents) -> FeedbackEffect:
@@ -349,8 +335,7 @@ def measured(plan: FeedbackEffect, agents: Agents) -> FeedbackEffect:
     before, after = (_metrics(side) for side in sides)
     changes = tuple(_change(metric, before[metric], after[metric]) for metric in sorted(before.keys() & after.keys()))
     verdict, reason = _verdict(changes, n_before, n_after)
-    values = {"n_before": n_before, "n_after": n_after, "metrics": changes, "verdict": verdict, "reason": reason}
-    return FeedbackEffect.from_dict({**plan, **values})
+    return replace(plan, n_before=n_before, n_after=n_after, metrics=changes, verdict=verdict, reason=reason)
 
 
 def values_of(entry: Mapping[str, Any]) -> dict[str, Summary]:
@@ -452,7 +437,7 @@ class FeedbackStore:
         if agent_type is not None:
             name = name_in(content.agent_specific, agent_type)
             only = {name: content.agent_specific[name]} if name else {}
-            content = FeedbackContent.from_dict({**content, "agent_specific": only})
+            content = replace(content, agent_specific=only)
         return FeedbackData(
             iteration_requested=LATEST if iteration == LATEST or number is None else number,
             agent_type=agent_type,
@@ -482,16 +467,11 @@ class FeedbackStore:
         known = self._reader.index.agents(_ACTIVE)
         given = AgentFeedback(agent=name_in(known, agent) or agent, iteration=self._place())
         if not review:
-            return AgentFeedback.from_dict({**given, "remarks": tuple(remarks)})
+            return replace(given, remarks=tuple(remarks))
         prompt = self._prompt(remarks)
         content = content_of(review)
         name = name_in(content.agent_specific, agent)
-        values: dict[str, Any] = {
-            "version": version_of(review),
-            "template_version": prompt.version,
-            "from_iteration": number,
-        }
-        given = AgentFeedback.from_dict({**given, **values})
+        given = replace(given, version=version_of(review), template_version=prompt.version, from_iteration=number)
         parts: dict[str, Sequence[Any]] = {
             "agent_specific": content.agent_specific[name] if name else (),
             "general": content.general_recommendations,
@@ -501,11 +481,11 @@ class FeedbackStore:
         text = render(prompt, given, parts if most is None else _first(parts, most))
         if not text:
             said = f"the meta-review of iteration {number} says nothing to {given.agent}"
-            return AgentFeedback.from_dict({**given, "remarks": (*remarks, said)})
+            return replace(given, remarks=(*remarks, said))
         digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-        given = AgentFeedback.from_dict({**given, "text": text, "text_sha256": digest})
-        recorded = self._recorded(given, remarks) if record else {}
-        return AgentFeedback.from_dict({**given, **recorded, "remarks": tuple(remarks)})
+        given = replace(given, text=text, text_sha256=digest)
+        recorded = self._recorded(given, remarks) if record else given
+        return replace(recorded, remarks=tuple(remarks))
 
     def effectiveness(
         self, agent: str | None = None, iterations: Sequence[int] | None = None
@@ -581,21 +561,21 @@ class FeedbackStore:
         number = self._reader.open_iteration()
         return self._reader.latest_iteration() if number is None else number
 
-    def _recorded(self, given: AgentFeedback, remarks: list[str]) -> dict[str, Any]:
-        """Record that the feedback was given, once for each version in an iteration; what is known of it then."""
+    def _recorded(self, given: AgentFeedback, remarks: list[str]) -> AgentFeedback:
+        """Record that the feedback was given, once for each version in an iteration; the feedback with its record."""
         if given.iteration is None or not self._files.exists(system_state_path(given.iteration)):
             remarks.append(
                 f"that it was given is not recorded: no iteration is open, and {given.iteration}, the newest, is "
                 "archived; 'memfs state iteration start' opens the next one"
             )
-            return {}  # what is archived stays as it is
+            return given  # what is archived stays as it is
         path = feedback_path(given.iteration, given.agent)
         try:
             moment = settled(lambda: self._noted(path, given))
         except (StorageIO, Conflict, ContentError) as error:
             remarks.append(f"that it was given could not be recorded: {error}")
-            return {}
-        return {"given": moment, "recorded": True, "path": path}
+            return given
+        return replace(given, given=parse_time(moment), recorded=True, path=path)
 
     def _noted(self, path: str, given: AgentFeedback) -> str:
         names = ("version", "template_version", "from_iteration")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
@@ -36,8 +36,7 @@ from memfs.model.item import MemoryItem
 from memfs.model.state_paths import document_kind, iteration_of
 from memfs.state.aggregates import Aggregates
 from memfs.state.export import AGGREGATE, ALL_TYPES, Step
-from memfs.state.export_formats import format_of
-from memfs.state.export_record import MEMORY, ExportRecord, json_line, read_json_lines
+from memfs.state.export_formats import MEMORY, ExportRecord, format_of, json_line, read_json_lines
 from memfs.state.reader import StateReader
 from memfs.store import Store
 from memfs.store.parts import CONTENT, Parts
@@ -46,131 +45,6 @@ from memfs.store.state_files import DocumentChange, StateFiles
 
 _REPLACE = "import with --replace to have it so, or take the record out"
 _GIVEN_BY_PLACE = ("id", "type")
-
-
-class DocumentImport:
-    """Plans the import of state documents."""
-
-    def __init__(self, files: StateFiles, reader: StateReader, parts: Parts) -> None:
-        self._files = files
-        self._reader = reader
-        self._parts = parts
-
-    def change(self, record: ExportRecord, replace: bool, *, check: bool) -> DocumentChange | None:
-        """The change that stores a document; None where it is there with equal content.
-
-        Args:
-            check: whether to see if it is valid; who writes it finds out in any case.
-
-        Raises:
-            PathEscape: no document of that type lies there.
-            ContentError: it is not valid.
-            Conflict: it is there with other content, and is not to be replaced or cannot be.
-        """
-        kind = document_kind(record.path)
-        if not kind or kind not in ALL_TYPES:
-            hint = "see docs/format.md for where documents lie"
-            raise PathEscape("no document that can be imported lies there", hint=hint)
-        if record.type != kind:
-            raise SchemaInvalid(f"a document of type {kind!r} lies there", field="type", hint=f"write {kind}")
-        change = self._needed(record, replace)
-        if change is not None and check:
-            self._require_valid(record)
-        return change
-
-    def _needed(self, record: ExportRecord, replace: bool) -> DocumentChange | None:
-        try:
-            there = self._files.read(record.path)
-        except FileNotFoundError:
-            return self._new(record)
-        except ContentError as error:
-            raise Conflict(
-                f"what is there cannot be read: {error.message}", hint="repair it first: 'memfs check' says how"
-            ) from error
-        if not there.problem and same(plain(there.values), plain(record.document)):
-            return None
-        if not replace:
-            raise Conflict("it is there with other content", current=there.sha256, hint=_REPLACE)
-        return DocumentChange(record.path, record.document, expected=there.sha256)
-
-    def _new(self, record: ExportRecord) -> DocumentChange | None:
-        row = self._reader.index.row(record.path)
-        if row is None or not row.archive:
-            return DocumentChange(record.path, record.document, expected="")
-        if same(plain(self._reader.load(row)), plain(record.document)):
-            return None
-        raise Conflict(
-            "it is archived with other content",
-            hint=f"unpack it first: memfs admin archive unpack {record.iteration}",
-        )
-
-    def _require_valid(self, record: ExportRecord) -> None:
-        """The checks of a write, without one."""
-        try:
-            data = self._parts.codec.write_document(record.document, record.path, schema_of(record.path))
-        except ItemTooLarge:
-            return  # it is checked when its large values have got files of their own
-        refuse_file(data, record.path)
-
-
-class ItemImport:
-    """Plans the import of memories."""
-
-    def __init__(self, store: Store, parts: Parts) -> None:
-        self._store = store
-        self._parts = parts
-        self._planner = Planner(parts, store.index_sync)
-
-    def plans(self, record: ExportRecord, replace: bool) -> list[FilePlan]:
-        """What stores a memory, nothing where it is there with equal content.
-
-        Its file's text counts while it says the same as its fields: then it gets the very bytes it had. Otherwise the
-        fields count, as somebody changed them.
-
-        Raises:
-            ContentError: it is not valid.
-            Conflict: it is there with other content, and is not to be replaced.
-        """
-        item = self._item(record)
-        data = self._text(record, item)
-        existing = self._store.get(item.id)
-        if existing is not None and (existing.sha256 == _digest(data) or _values(existing) == _values(item)):
-            return []
-        if existing is not None and not replace:
-            raise Conflict(
-                f"the memory {item.id!r} is there with other content", current=existing.sha256, hint=_REPLACE
-            )
-        if data is None or (existing is not None and existing.path != record.path):
-            return self._planner.put(item, existing.sha256 if existing else "")
-        return self._restored(record.path, data, item)
-
-    def _item(self, record: ExportRecord) -> MemoryItem:
-        """The item that the fields describe, read as the file it could be: one home for what a valid item is."""
-        own = {key: value for key, value in record.document.items() if key not in _GIVEN_BY_PLACE}
-        own = {key: value for key, value in own.items() if value not in (None, "", [], {})}
-        kind = self._parts.kinds.get(str(record.document.get("type") or "semantic"))
-        chosen = check_id(str(record.document.get("id") or stem_of(record.path)))
-        place = f"{CONTENT}/{kind.folder}/{chosen}.json"
-        data = json.dumps(own, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        item: MemoryItem = self._parts.codec.read(data, place, self._parts.clock())
-        allowed(item)
-        return item.replace(path="", sha256="")
-
-    def _text(self, record: ExportRecord, item: MemoryItem) -> bytes | None:
-        """The bytes to restore, None where the fields count."""
-        kind = self._parts.kinds.at(record.path.removeprefix(f"{CONTENT}/"))
-        if not record.text or kind is None or kind.name != item.type or stem_of(record.path) != item.id:
-            return None
-        data = record.text.encode()
-        there = self._parts.codec.read(data, record.path, item.timestamp or self._parts.clock())
-        return data if _values(there) == _values(item) else None
-
-    def _restored(self, path: str, data: bytes, item: MemoryItem) -> list[FilePlan]:
-        planned = self._store.plan_restore(path, data)
-        if planned is None:
-            return []
-        reason = allowed(item)[1]
-        return [replace(planned, item=item.replace(path=path, sha256=sha256(data)), vetted=False, reason=reason)]
 
 
 def _values(item: MemoryItem) -> Mapping[str, Any]:
@@ -222,47 +96,12 @@ class _Batch:
 
     changes: list[DocumentChange] = field(default_factory=list)
     plans: list[FilePlan] = field(default_factory=list)
-    records: list[tuple[str, int | None, bool]] = field(default_factory=list)
+    records: int = 0
     bytes: int = 0
 
-    @property
-    def full(self) -> bool:
-        return len(self.records) >= _BATCH or self.bytes >= _BATCH_BYTES
-
-    def add(self, record: ExportRecord, changes: list[DocumentChange], plans: list[FilePlan], over: bool) -> None:
-        self.changes += changes
-        self.plans += plans
-        self.records.append((record.type, iteration_of(record.path), over))
-        self.bytes += len(json_line(record))
-
-
-@dataclass(slots=True)
-class _Sum:
-    """What an import did until now; see ``ImportCounts``."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    iterations: set[int] = field(default_factory=set)
-    replaced: int = 0
-    same: int = 0
-    derived: int = 0
-    refused: int = 0
-
-    def count(self, batch: _Batch) -> None:
-        for kind, number, over in batch.records:
-            self.counts[kind] += 1
-            self.replaced += over
-            if number is not None:
-                self.iterations.add(number)
-
-    def imported(self) -> ImportCounts:
-        return ImportCounts(
-            counts=dict(self.counts),
-            replaced=self.replaced,
-            same=self.same,
-            derived=self.derived,
-            refused=self.refused,
-            iterations=tuple(sorted(self.iterations)),
-        )
+    def takes(self, changes: Sequence[DocumentChange]) -> bool:
+        """Whether there is room, and what is in it is of the same sort."""
+        return self.records < _BATCH and self.bytes < _BATCH_BYTES and not (self.plans if changes else self.changes)
 
 
 class Importer:
@@ -280,8 +119,7 @@ class Importer:
         self._reader = reader
         self._store = store
         self._parts = parts
-        self._documents = DocumentImport(files, reader, parts)
-        self._items = ItemImport(store, parts)
+        self._planner = Planner(parts, store.index_sync)
         self._aggregates = aggregates
 
     def read(
@@ -383,46 +221,164 @@ class Importer:
 
     def _taken(
         self, record: ExportRecord, replace: bool, *, check: bool = False
-    ) -> tuple[list[DocumentChange], list[FilePlan], bool]:
-        """What has to be done for a record, nothing where it is there already; and whether it replaces something."""
+    ) -> tuple[list[DocumentChange], list[FilePlan]]:
+        """What has to be done for a record; nothing where it is there already."""
         if record.type == AGGREGATE:
-            return [], [], False
+            return [], []
         if record.type == MEMORY:
-            plans = self._items.plans(record, replace)
-            return [], plans, any(plan.before is not None for plan in plans)
-        change = self._documents.change(record, replace, check=check)
-        return ([change], [], bool(change.expected)) if change else ([], [], False)
+            return [], self._plans(record, replace)
+        change = self._change(record, replace, check=check)
+        return [change] if change else [], []
+
+    # -- documents ------------------------------------------------------------------------------------------------
+    def _change(self, record: ExportRecord, replace: bool, *, check: bool) -> DocumentChange | None:
+        """The change that stores a document; None where it is there with equal content.
+
+        Args:
+            check: whether to see if it is valid; who writes it finds out in any case.
+
+        Raises:
+            PathEscape: no document of that type lies there.
+            ContentError: it is not valid.
+            Conflict: it is there with other content, and is not to be replaced or cannot be.
+        """
+        kind = document_kind(record.path)
+        if not kind or kind not in ALL_TYPES:
+            hint = "see docs/format.md for where documents lie"
+            raise PathEscape("no document that can be imported lies there", hint=hint)
+        if record.type != kind:
+            raise SchemaInvalid(f"a document of type {kind!r} lies there", field="type", hint=f"write {kind}")
+        change = self._needed(record, replace)
+        if change is not None and check:
+            self._require_valid(record)
+        return change
+
+    def _needed(self, record: ExportRecord, replace: bool) -> DocumentChange | None:
+        try:
+            there = self._files.read(record.path)
+        except FileNotFoundError:
+            return self._new(record)
+        except ContentError as error:
+            raise Conflict(
+                f"what is there cannot be read: {error.message}", hint="repair it first: 'memfs check' says how"
+            ) from error
+        if not there.problem and same(plain(there.values), plain(record.document)):
+            return None
+        if not replace:
+            raise Conflict("it is there with other content", current=there.sha256, hint=_REPLACE)
+        return DocumentChange(record.path, record.document, expected=there.sha256)
+
+    def _new(self, record: ExportRecord) -> DocumentChange | None:
+        row = self._reader.index.row(record.path)
+        if row is None or not row.archive:
+            return DocumentChange(record.path, record.document, expected="")
+        if same(plain(self._reader.load(row)), plain(record.document)):
+            return None
+        raise Conflict(
+            "it is archived with other content",
+            hint=f"unpack it first: memfs admin archive unpack {record.iteration}",
+        )
+
+    def _require_valid(self, record: ExportRecord) -> None:
+        """The checks of a write, without one."""
+        try:
+            data = self._parts.codec.write_document(record.document, record.path, schema_of(record.path))
+        except ItemTooLarge:
+            return  # it is checked when its large values have got files of their own
+        refuse_file(data, record.path)
+
+    # -- memories -------------------------------------------------------------------------------------------------
+    def _plans(self, record: ExportRecord, replace: bool) -> list[FilePlan]:
+        """What stores a memory, nothing where it is there with equal content.
+
+        Its file's text counts while it says the same as its fields: then it gets the very bytes it had. Otherwise the
+        fields count, as somebody changed them.
+
+        Raises:
+            ContentError: it is not valid.
+            Conflict: it is there with other content, and is not to be replaced.
+        """
+        item = self._item(record)
+        data = self._text(record, item)
+        existing = self._store.get(item.id)
+        if existing is not None and (existing.sha256 == _digest(data) or _values(existing) == _values(item)):
+            return []
+        if existing is not None and not replace:
+            raise Conflict(
+                f"the memory {item.id!r} is there with other content", current=existing.sha256, hint=_REPLACE
+            )
+        if data is None or (existing is not None and existing.path != record.path):
+            return self._planner.put(item, existing.sha256 if existing else "")
+        return self._restored(record.path, data, item)
+
+    def _item(self, record: ExportRecord) -> MemoryItem:
+        """The item that the fields describe, read as the file it could be: one home for what a valid item is."""
+        own = {key: value for key, value in record.document.items() if key not in _GIVEN_BY_PLACE}
+        own = {key: value for key, value in own.items() if value not in (None, "", [], {})}
+        kind = self._parts.kinds.get(str(record.document.get("type") or "semantic"))
+        chosen = check_id(str(record.document.get("id") or stem_of(record.path)))
+        place = f"{CONTENT}/{kind.folder}/{chosen}.json"
+        data = json.dumps(own, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        item: MemoryItem = self._parts.codec.read(data, place, self._parts.clock())
+        allowed(item)
+        return item.replace(path="", sha256="")
+
+    def _text(self, record: ExportRecord, item: MemoryItem) -> bytes | None:
+        """The bytes to restore, None where the fields count."""
+        kind = self._parts.kinds.at(record.path.removeprefix(f"{CONTENT}/"))
+        if not record.text or kind is None or kind.name != item.type or stem_of(record.path) != item.id:
+            return None
+        data = record.text.encode()
+        there = self._parts.codec.read(data, record.path, item.timestamp or self._parts.clock())
+        return data if _values(there) == _values(item) else None
+
+    def _restored(self, path: str, data: bytes, item: MemoryItem) -> list[FilePlan]:
+        planned = self._store.plan_restore(path, data)
+        if planned is None:
+            return []
+        reason = allowed(item)[1]
+        return [replace(planned, item=item.replace(path=path, sha256=sha256(data)), vetted=False, reason=reason)]
 
     # -- storing --------------------------------------------------------------------------------------------------
     def _store_all(self, way: _Way, replace: bool, dry_run: bool, refused: Set[int]) -> ImportCounts:
-        done, batch = _Sum(refused=len(refused)), _Batch()
+        counts: Counter[str] = Counter()
+        touched: set[int] = set()
+        replaced = same = derived = 0
+        batch = _Batch()
         for number, record in enumerate(way.records(), 1):
             if number in refused:
                 continue
-            changes, plans, over = self._taken(record, replace)
-            done.derived += record.type == AGGREGATE
+            changes, plans = self._taken(record, replace)
+            derived += record.type == AGGREGATE
             if not changes and not plans:
-                done.same += record.type != AGGREGATE
+                same += record.type != AGGREGATE
                 continue
-            if (batch.changes and plans) or (batch.plans and changes):
-                batch = self._stored(batch, way.name, done, dry_run)
-            batch.add(record, changes, plans, over)
-            if batch.full:
-                batch = self._stored(batch, way.name, done, dry_run)
-        self._stored(batch, way.name, done, dry_run)
-        return done.imported()
+            if not batch.takes(changes):
+                self._carry_out(batch, way.name, counts.total(), dry_run)
+                batch = _Batch()
+            batch.changes += changes
+            batch.plans += plans
+            batch.records += 1
+            batch.bytes += len(json_line(record))
+            counts[record.type] += 1
+            replaced += any(change.expected for change in changes) or any(plan.before is not None for plan in plans)
+            touched.update(() if (one := iteration_of(record.path)) is None else (one,))
+        self._carry_out(batch, way.name, counts.total(), dry_run)
+        iterations = tuple(sorted(touched))
+        return ImportCounts(
+            counts=dict(counts),
+            replaced=replaced,
+            same=same,
+            derived=derived,
+            refused=len(refused),
+            iterations=iterations,
+        )
 
-    def _stored(self, batch: _Batch, name: str, done: _Sum, dry_run: bool) -> _Batch:
-        """Store a batch and count it in; the next one."""
-        if not dry_run:
-            self._carry_out(batch, name, done.counts.total())
-        done.count(batch)
-        return _Batch()
-
-    def _carry_out(self, batch: _Batch, name: str, before: int) -> None:
-        if not batch.records:
+    def _carry_out(self, batch: _Batch, name: str, total: int, dry_run: bool) -> None:
+        number = batch.records
+        before = total - number
+        if dry_run or not number:
             return
-        number = len(batch.records)
         message = f"Import {number:,} document{'s' * (number != 1)} from {os.path.basename(name)}"
         try:
             if batch.changes:

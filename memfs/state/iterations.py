@@ -10,10 +10,9 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from memfs.admin.archive_file import INDEX_SUFFIX, decode
@@ -23,7 +22,7 @@ from memfs.errors import ArchiveInvalid, Conflict, IterationInvalid, MemfsError
 from memfs.fs.tree import View
 from memfs.model import state_paths
 from memfs.model.state_query import Iteration, StateQuery
-from memfs.model.time import format_time, parse_time, time_in, utc_now
+from memfs.model.time import format_time, parse_time, time_in
 from memfs.state.concurrent_documents import settled
 from memfs.state.metrics import sum_up
 from memfs.store.parts import READ_LIMIT
@@ -31,7 +30,7 @@ from memfs.store.state_files import DocumentChange, State
 
 if TYPE_CHECKING:
     from memfs.state.reader import StateReader
-    from memfs.store.parts import Fire
+    from memfs.store.parts import Fire, Parts
     from memfs.store.state_files import StateFiles
 
 
@@ -42,26 +41,13 @@ _RACY_NS = 2_000_000_000
 class Iterations:
     """The iterations of one workspace. May be used from several threads, and by several processes at once."""
 
-    def __init__(
-        self,
-        files: StateFiles,
-        reader: StateReader,
-        clock: Callable[[], datetime] = utc_now,
-        fire: Fire = lambda _occasion, _facts: None,
-        folder: str | os.PathLike[str] = "",
-    ) -> None:
-        """Look after the iterations of a workspace.
-
-        Args:
-            clock: says when an iteration is opened and closed.
-            fire: raises ``iteration_closed``.
-            folder: the workspace's; without it the newest open iteration is looked for each time it is needed.
-        """
+    def __init__(self, files: StateFiles, reader: StateReader, parts: Parts, fire: Fire) -> None:
+        """``fire`` raises ``iteration_closed``."""
         self._files = files
         self._reader = reader
-        self._clock = clock
+        self._clock = parts.clock
         self._fire = fire
-        self._folder = os.path.join(folder, state_paths.ITERATIONS) if folder else ""
+        self._folder = parts.tree.root / state_paths.ITERATIONS
         self._found: tuple[int, int] | None = None
 
     # -- opening and closing --------------------------------------------------------------------------------------
@@ -219,7 +205,7 @@ class Iterations:
     def _seen(self) -> int:
         """When the folder of iterations last got a new one; 0 where that cannot be relied on."""
         try:
-            changed = os.stat(self._folder).st_mtime_ns if self._folder else 0
+            changed = os.stat(self._folder).st_mtime_ns
         except OSError:
             return 0
         return changed if time.time_ns() - changed > _RACY_NS else 0

@@ -8,8 +8,8 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from statistics import linear_regression
@@ -205,41 +205,32 @@ RESOURCES = "resource_consumed"
 
 
 @dataclass(slots=True)
-class _Series:
-    """One figure over its documents."""
-
-    count: int = 0
-    total: float = 0.0
-    last: float = 0.0
-
-    def add(self, value: float) -> None:
-        self.count += 1
-        self.total += value
-        self.last = value
-
-    @property
-    def mean(self) -> float | None:
-        return _rounded(self.total / self.count) if self.count else None
-
-
-@dataclass(slots=True)
-class _Agent:
-    """One agent's share of an iteration."""
+class _Work:
+    """What one agent did."""
 
     outputs: int = 0
     tasks: set[str] = field(default_factory=set)
-    figures: dict[str, _Series] = field(default_factory=dict)
+    figures: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
     def plain(self) -> dict[str, Any]:
-        confidence, used = self.figures.get(CONFIDENCE), self.figures.get(RESOURCES)
-        others = {name: one for name, one in sorted(self.figures.items()) if name not in (CONFIDENCE, RESOURCES)}
-        return _without_none({
-            "outputs": self.outputs,
-            "tasks": len(self.tasks),
-            "mean_confidence": confidence.mean if confidence else None,
-            "resource_consumed": _rounded(used.total) if used else 0.0,
-            "metrics": {name: {"count": one.count, "mean": one.mean, "last": one.last} for name, one in others.items()},
-        })  # fmt: skip
+        """As answers and statistics have it."""
+        made = {"outputs": self.outputs, "tasks": len(self.tasks), "resource_consumed": _total(self.figures[RESOURCES])}
+        confidence = self.figures[CONFIDENCE]
+        return made | ({"mean_confidence": _mean(confidence)} if confidence else {})
+
+    def metrics(self) -> dict[str, dict[str, Any]]:
+        """The other figures."""
+        others = sorted(name for name in self.figures if name not in (CONFIDENCE, RESOURCES))
+        given = {name: self.figures[name] for name in others}
+        return {name: {"count": len(one), "mean": _mean(one), "last": one[-1]} for name, one in given.items()}
+
+
+def _total(values: Sequence[float]) -> float:
+    return round(math.fsum(values), 9)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return round(math.fsum(values) / len(values), 9)
 
 
 def sum_up(documents: Iterable[StateFacts], opened: datetime | None, closed: datetime | None) -> dict[str, Any]:
@@ -257,7 +248,7 @@ def sum_up(documents: Iterable[StateFacts], opened: datetime | None, closed: dat
     kinds: Counter[str] = Counter()
     states: Counter[str] = Counter()
     participants: set[str] = set()
-    agents: dict[str, _Agent] = {}
+    agents: defaultdict[str, _Work] = defaultdict(_Work)
     for facts in sorted(documents, key=_in_time):
         kinds[facts.kind] += 1
         if facts.kind == "hypothesis":
@@ -267,76 +258,51 @@ def sum_up(documents: Iterable[StateFacts], opened: datetime | None, closed: dat
         elif facts.kind in ("agent_output", "state_update"):
             _add(agents, facts)
     duration = (closed - opened).total_seconds() if opened and closed else None
-    return _without_none({
-        "duration_seconds": _rounded(max(duration, 0.0)) if duration is not None else None,
+    return {
+        **({} if duration is None else {"duration_seconds": round(max(duration, 0.0), 9)}),
         "documents": dict(sorted((kind, count) for kind, count in kinds.items() if kind)),
         **_work(agents),
         "hypotheses": {"total": sum(states.values()), "by_state": dict(sorted(states.items()))},
         "tournament": {"results": kinds["tournament_result"], "participants": len(participants)},
-    })  # fmt: skip
-
-
-def _work(agents: Mapping[str, _Agent]) -> dict[str, Any]:
-    confidence = [agent.figures[CONFIDENCE] for agent in agents.values() if CONFIDENCE in agent.figures]
-    count = sum(one.count for one in confidence)
-    used = [agent.figures[RESOURCES].total for agent in agents.values() if RESOURCES in agent.figures]
-    return {
-        "outputs": sum(agent.outputs for agent in agents.values()),
-        "outputs_by_agent": {name: agent.outputs for name, agent in sorted(agents.items()) if agent.outputs},
-        "mean_confidence": _rounded(sum(one.total for one in confidence) / count) if count else None,
-        "resource_consumed": _rounded(sum(used)),
-        "agents": {name: agent.plain() for name, agent in sorted(agents.items())},
     }
 
 
-def _add(agents: dict[str, _Agent], facts: StateFacts) -> None:
+def _work(agents: Mapping[str, _Work]) -> dict[str, Any]:
+    confidence = [value for agent in agents.values() for value in agent.figures[CONFIDENCE]]
+    return {
+        "outputs": sum(agent.outputs for agent in agents.values()),
+        "outputs_by_agent": {name: agent.outputs for name, agent in sorted(agents.items()) if agent.outputs},
+        **({"mean_confidence": _mean(confidence)} if confidence else {}),
+        "resource_consumed": _total([value for agent in agents.values() for value in agent.figures[RESOURCES]]),
+        "agents": {name: {**agent.plain(), "metrics": agent.metrics()} for name, agent in sorted(agents.items())},
+    }
+
+
+def _add(agents: defaultdict[str, _Work], facts: StateFacts) -> None:
     if facts.kind == "agent_output":
-        agent = agents.setdefault(facts.agent, _Agent())
-        agent.outputs += 1
-        agent.tasks.add(facts.task)
+        agents[facts.agent].outputs += 1
+        agents[facts.agent].tasks.add(facts.task)
     for name, figures in facts.agent_metrics.items():
-        one = agents.setdefault(name, _Agent())
         for figure, value in figures.items():
             counts = facts.kind == "agent_output" or figure not in (CONFIDENCE, RESOURCES)
             if counts and abs(value) < _LARGEST:
-                one.figures.setdefault(figure, _Series()).add(value)
+                agents[name].figures[figure].append(value)
 
 
 def _in_time(facts: StateFacts) -> tuple[float, str]:
     return (facts.timestamp.timestamp() if facts.timestamp else 0.0, facts.path)
 
 
-def _rounded(value: float) -> float:
-    return round(value, 9)
-
-
-def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def agents(rows: Iterable[StateRow], names: Sequence[str]) -> dict[str, dict[str, Any]]:
+def agents(rows: Iterable[StateRow], names: Collection[str]) -> dict[str, dict[str, Any]]:
     """By agent: how many outputs, their mean confidence, what they took, and when the last came."""
-    held: dict[str, list[StateRow]] = {name: [] for name in names}
-    for row in rows:
-        if row.facts.agent in held:
-            held[row.facts.agent].append(row)
-    return {name: _agent(name, found) for name, found in held.items() if found}
-
-
-def _agent(name: str, rows: Sequence[StateRow]) -> dict[str, Any]:
-    figures = [row.facts.agent_metrics.get(name, {}) for row in rows]
-    confidence = [one["confidence_score"] for one in figures if "confidence_score" in one]
-    summed: dict[str, Any] = {
-        "outputs": len(rows),
-        "tasks": len({row.facts.task for row in rows}),
-        "resource_consumed": sum(one.get("resource_consumed", 0.0) for one in figures),
-    }
-    if confidence:
-        summed["mean_confidence"] = sum(confidence) / len(confidence)
-    moments = [row.facts.timestamp for row in rows if row.facts.timestamp is not None]
-    if moments:
-        summed["last_timestamp"] = format_time(max(moments))
-    return summed
+    work: defaultdict[str, _Work] = defaultdict(_Work)
+    last: dict[str, datetime] = {}
+    for facts in (row.facts for row in rows if row.facts.agent in names):
+        _add(work, facts)
+        if facts.timestamp is not None:
+            last[facts.agent] = max(last.get(facts.agent, facts.timestamp), facts.timestamp)
+    times = {name: {"last_timestamp": format_time(moment)} for name, moment in last.items()}
+    return {name: {**work[name].plain(), **times.get(name, {})} for name in names if name in work}
 
 
 def by_state(hypotheses: Mapping[str, StateRow]) -> dict[str, int]:
@@ -359,29 +325,25 @@ def standings(results: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]
 
 def review(values: Mapping[str, Any]) -> dict[str, Any]:
     """What a meta-review is about, in numbers."""
-    critique, overview = (_mapping(values.get(name)) for name in ("critique", "research_overview"))
+    critique, overview = (mapping(values.get(name)) for name in ("critique", "research_overview"))
     summed = {key: values[key] for key in ("iteration_number", "timestamp") if key in values}
     return {
         **summed,
         "patterns": len(critique.get("common_patterns") or ()),
-        "agents": sorted(map(str, _mapping(critique.get("agent_feedback")))),
+        "agents": sorted(map(str, mapping(critique.get("agent_feedback")))),
         "priorities": len(overview.get("next_priorities") or ()),
     }
 
 
 def component(name: str, update: Mapping[str, Any]) -> dict[str, Any]:
     """What a state update tells of one component."""
-    recovery = _mapping(_mapping(update.get("checkpoint_data")).get("recovery_metadata"))
-    queues = _mapping(_mapping(update.get("orchestration_state")).get("queue_statistics"))
+    recovery = mapping(mapping(update.get("checkpoint_data")).get("recovery_metadata"))
+    queues = mapping(mapping(update.get("orchestration_state")).get("queue_statistics"))
     told = {"timestamp": update["timestamp"]} if "timestamp" in update else {}
     for key, held in (("recovery_metadata", recovery), ("queue_statistics", queues)):
         if name in held:
             told[key] = held[name]
     return told
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 Load = Callable[[StateRow], Mapping[str, Any]]
@@ -394,25 +356,21 @@ _MOST_STRATEGIES = 16
 
 
 @dataclass(slots=True)
-class _Use:
-    uses: int = 0
-    confidence: list[float] = field(default_factory=list)
-    cost: list[float] = field(default_factory=list)
-    improvement: list[float] = field(default_factory=list)
-    gain: list[float] = field(default_factory=list)
-    successes: list[bool] = field(default_factory=list)
+class _Tally:
+    """What an agent did in an iteration, or what came of one of its strategies."""
 
-
-@dataclass(slots=True)
-class _DigestAgent:
-    outputs: int = 0
-    confidence: list[float] = field(default_factory=list)
-    cost: list[float] = field(default_factory=list)
-    metrics: dict[str, list[float]] = field(default_factory=dict)
+    count: int = 0
+    values: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    metrics: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     reported: dict[str, float] = field(default_factory=dict)
-    gains: list[float] = field(default_factory=list)
     words: list[frozenset[str]] = field(default_factory=list)
-    strategies: dict[str, _Use] = field(default_factory=dict)
+    successes: list[bool] = field(default_factory=list)
+    strategies: defaultdict[str, _Tally] = field(default_factory=lambda: defaultdict(_Tally))
+
+    def add(self, name: str, *values: float | None) -> None:
+        """Note values, as far as there are some."""
+        if known := [value for value in values if value is not None]:
+            self.values[name] += known
 
 
 def digest(rows: Iterable[StateRow], load: Load, elsewhere: Mapping[str, float]) -> dict[str, Any]:
@@ -425,7 +383,7 @@ def digest(rows: Iterable[StateRow], load: Load, elsewhere: Mapping[str, float])
     """
     ordered = sorted(rows, key=lambda row: row.path)
     gains = gains_of(ordered, elsewhere)
-    agents: dict[str, _DigestAgent] = {}
+    agents: defaultdict[str, _Tally] = defaultdict(_Tally)
     credited: set[str] = set()
     for row in ordered:
         values = load(row)
@@ -452,45 +410,41 @@ def gains_of(rows: Iterable[StateRow], elsewhere: Mapping[str, float]) -> dict[s
 
 
 def _count_output(
-    agents: dict[str, _DigestAgent], row: StateRow, values: Mapping[str, Any], gains: Mapping[str, float]
+    agents: defaultdict[str, _Tally], row: StateRow, values: Mapping[str, Any], gains: Mapping[str, float]
 ) -> list[str]:
     """Count an output; the hypotheses whose gain its strategies were credited with."""
-    agent = agents.setdefault(row.facts.agent, _DigestAgent())
+    agent = agents[row.facts.agent]
     results = mapping(values.get("results"))
     metadata = {**mapping(results.get("primary_output")), **mapping(results.get("metadata"))}
     metrics = metrics_of(results)
-    confidence, cost = as_number(results.get("confidence_score")), as_number(results.get("resource_consumed"))
-    agent.outputs += 1
-    agent.confidence += [] if confidence is None else [confidence]
-    agent.cost += [] if cost is None else [cost]
     for name, value in metrics.items():
-        agent.metrics.setdefault(name, []).append(value)
+        agent.metrics[name].append(value)
     if len(agent.words) < _MOST_COMPARED:
         agent.words.append(words_of(results.get("primary_output")))
-    strategies = strategies_of(metadata)
-    made = [name for name in row.facts.hypotheses if name in gains] if strategies else []
-    for name in strategies:
-        use = agent.strategies.setdefault(name, _Use())
-        use.uses += 1
-        use.confidence += [] if confidence is None else [confidence]
-        use.cost += [] if cost is None else [cost]
-        use.improvement += [metrics[one] for one in named(metrics, "improvement")[:1]]
-        use.gain += [gains[one] for one in made]
-        success = success_of(metadata)
+    uses = [agent.strategies[name] for name in strategies_of(metadata)]
+    made = [name for name in row.facts.hypotheses if name in gains] if uses else []
+    for tally in (agent, *uses):
+        tally.count += 1
+        tally.add("confidence", as_number(results.get("confidence_score")))
+        tally.add("cost", as_number(results.get("resource_consumed")))
+    success = success_of(metadata)
+    for use in uses:
+        use.add("improvement", *(metrics[one] for one in named(metrics, "improvement")[:1]))
+        use.add("gain", *(gains[one] for one in made))
         use.successes += [] if success is None else [success]
     return made
 
 
-def _count_reported(agents: dict[str, _DigestAgent], header: Mapping[str, Any]) -> None:
+def _count_reported(agents: defaultdict[str, _Tally], header: Mapping[str, Any]) -> None:
     """Count what the supervisor says of each agent in its latest state update."""
     statistics = mapping(mapping(header.get("update")).get("system_statistics"))
     for name, value in mapping(statistics.get("agent_effectiveness")).items():
         if found := figures(value):
-            agents.setdefault(str(name), _DigestAgent()).reported.update(found)
+            agents[str(name)].reported.update(found)
 
 
 def _count_hypothesis(
-    agents: dict[str, _DigestAgent],
+    agents: defaultdict[str, _Tally],
     row: StateRow,
     values: Mapping[str, Any],
     gains: Mapping[str, float],
@@ -499,46 +453,31 @@ def _count_hypothesis(
     name, agent = row.facts.name, row.facts.agent
     if not agent:
         return
-    tally = agents.setdefault(agent, _DigestAgent())
-    tally.gains += [gains[name]] if name in gains else []
+    agents[agent].add("gains", gains.get(name))
     if name in credited:
         return
     for strategy in strategies_of({**mapping(values.get("metadata")), **values}):
-        use = tally.strategies.setdefault(strategy, _Use())
-        use.uses += 1
-        use.gain += [gains[name]] if name in gains else []
+        use = agents[agent].strategies[strategy]
+        use.count += 1
+        use.add("gain", gains.get(name))
 
 
-def _entry(agent: _DigestAgent) -> dict[str, Any]:
-    made: dict[str, Any] = {"outputs": agent.outputs}
-    made |= _summaries({"confidence": agent.confidence, "cost": agent.cost})
+def _entry(agent: _Tally) -> dict[str, Any]:
+    made: dict[str, Any] = {"outputs": agent.count}
+    made |= {name: summary(values) for name, values in agent.values.items()}
     frequent = sorted(agent.metrics, key=lambda name: (-len(agent.metrics[name]), name))[:MOST_METRICS]
-    made |= _kept("metrics", {name: summary(agent.metrics[name]) for name in sorted(frequent)})
-    reported = sorted(agent.reported)[:MOST_METRICS]
-    made |= _kept("reported", {name: short(agent.reported[name]) for name in reported})
-    if agent.gains:
-        made["gains"] = summary(agent.gains)
-        made["better"] = sum(gain > 0 for gain in agent.gains)
+    made["metrics"] = {name: summary(agent.metrics[name]) for name in sorted(frequent)}
+    made["reported"] = {name: short(agent.reported[name]) for name in sorted(agent.reported)[:MOST_METRICS]}
+    if gains := agent.values.get("gains"):
+        made["better"] = sum(gain > 0 for gain in gains)
     apart = dissimilarity(agent.words)
     if apart is not None:
         made["dissimilarity"] = apart
-    used = Counter({name: use.uses for name, use in agent.strategies.items()})
-    most = sorted(used, key=lambda name: (-used[name], name))[:_MOST_STRATEGIES]
-    return made | _kept("strategies", {name: _use(agent.strategies[name]) for name in sorted(most)})
+    most = sorted(agent.strategies, key=lambda name: (-agent.strategies[name].count, name))[:_MOST_STRATEGIES]
+    made["strategies"] = {name: _use(agent.strategies[name]) for name in sorted(most)}
+    return {name: value for name, value in made.items() if value != {}}
 
 
-def _use(use: _Use) -> dict[str, Any]:
-    made: dict[str, Any] = {"uses": use.uses}
-    lists = {"confidence": use.confidence, "cost": use.cost, "improvement": use.improvement, "gain": use.gain}
-    made |= _summaries(lists)
-    if use.successes:
-        made["successes"] = [sum(use.successes), len(use.successes)]
-    return made
-
-
-def _summaries(lists: Mapping[str, list[float]]) -> dict[str, Any]:
-    return {name: summary(values) for name, values in lists.items() if values}
-
-
-def _kept(name: str, value: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: dict(value)} if value else {}
+def _use(use: _Tally) -> dict[str, Any]:
+    made: dict[str, Any] = {"uses": use.count, **{name: summary(values) for name, values in use.values.items()}}
+    return made | ({"successes": [sum(use.successes), len(use.successes)]} if use.successes else {})

@@ -94,7 +94,7 @@ class States:
         """Starts, closes and lists iterations."""
         from memfs.state.iterations import Iterations
 
-        return Iterations(self.files, self.reading, self.parts.clock, self.fire, self.parts.tree.root)
+        return Iterations(self.files, self.reading, self.parts, self.fire)
 
     @shared_property
     def recorder(self) -> StateRecorder:
@@ -121,15 +121,9 @@ class States:
     @shared_property
     def continuations(self) -> Continuations:
         """Keeps an agent's state under a token."""
-        from memfs.state.continuation import Continuations, expires_hours
+        from memfs.state.continuation import Continuations
 
-        return Continuations(
-            self.files,
-            self.reading,
-            self.iterations,
-            self.parts.clock,
-            lambda: expires_hours(self.parts),
-        )
+        return Continuations(self.files, self.reading, self.iterations, self.parts)
 
     # -- checkpoints ----------------------------------------------------------------------------------------------
     @shared_property
@@ -137,10 +131,7 @@ class States:
         """Creates, verifies and recovers checkpoints."""
         from memfs.state.checkpoints import Checkpoints
 
-        return Checkpoints(self.store, self.parts, self._is_archived, self.archives)
-
-    def _is_archived(self, path: str) -> bool:
-        return bool(self.archives.period_of(path))
+        return Checkpoints(self.store, self.parts, self.reading, self.archives)
 
     # -- graphs ---------------------------------------------------------------------------------------------------
     @shared_property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import marshal
+import math
 import os
 import threading
 import time
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 _MOST_BYTES = 64 << 20
 _OVERHEAD = 400
 _TRIES = 4
+_RECENT_SECONDS = 1.0
 _FINE_NS = 20_000_000
 _NEVER = Deadline(None)
 _UNREADABLE = (ContentError, CorruptItem, CorruptRecord)
@@ -166,16 +168,24 @@ class StateReader:
         self.looking = StateScan(files, index, archives, parts)
         self.kept = StateCache()
         self._archives = archives
+        self._looked = -math.inf
         self._root = os.fspath(parts.tree.root)
 
     # -- asking -------------------------------------------------------------------------------------------------------
     def catch_up(self, deadline: Deadline = _NEVER) -> bool:
         """Learn what changed in the files since the last look; returns whether the time was enough."""
+        self._looked = time.monotonic()
         return self.looking.look(deadline)
 
     def rows(self, question: StateQuery) -> list[StateRow]:
         """What is known of the documents that agree with a question, after a look at what changed."""
         self.catch_up()
+        return self.index.find(question)
+
+    def recent(self, question: StateQuery) -> list[StateRow]:
+        """As ``rows``, but the last look may be a second old."""
+        if time.monotonic() - self._looked > _RECENT_SECONDS:
+            self.catch_up()
         return self.index.find(question)
 
     def gather(self, question: StateQuery, deadline: Deadline = _NEVER) -> DocumentSet:

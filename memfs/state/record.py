@@ -28,7 +28,7 @@ from memfs.state.concurrent_documents import (
     name_of,
     settled,
 )
-from memfs.state.hypotheses import HypothesisVersion
+from memfs.state.trends import HypothesisVersion
 from memfs.store.state_files import DocumentChange, State, Written
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class StateRecorder:
 
     def _update(self, number: int, place: _Place, values: dict[str, Any], update_type: str) -> Acknowledgement:
         if place.there is not None:
-            return self._acknowledged(place.path, place.there)
+            return _acknowledged(place.path, place.there)
         changes = [DocumentChange(place.path, values, "")]
         header = self._iterations.header(number)
         if header is not None and not _later(header.values.get("update"), values):
@@ -136,7 +136,7 @@ class StateRecorder:
         written = self._files.write(
             changes, f"Store {update_type} state of iteration {number}", critical=update_type in _AT_ONCE
         )
-        ack = self._acknowledged(place.path, written[0])
+        ack = _acknowledged(place.path, written[0])
         if update_type == "critical":
             self._files.commit_now()
             ack = replace(ack, revision=self._files.revision_of(place.path))
@@ -177,7 +177,7 @@ class StateRecorder:
         going_on = state is not None and state.internal_state is not None
         if place.there is not None:
             token = self._continuations.again(number, agent, task, state.internal_state) if state and going_on else ""
-            return replace(self._acknowledged(place.path, place.there), continuation_token=token)
+            return replace(_acknowledged(place.path, place.there), continuation_token=token)
         token, changes = "", list[DocumentChange]()
         if state is not None and going_on:
             token, changes = self._continuations.prepare(number, agent, task, state.internal_state)
@@ -187,7 +187,7 @@ class StateRecorder:
             token = state.continuation_token
         changes = [DocumentChange(place.path, values, ""), *changes]
         written = self._files.write(changes, f"Store output of {agent} for {task}")
-        return replace(self._acknowledged(place.path, written[0]), continuation_token=token)
+        return replace(_acknowledged(place.path, written[0]), continuation_token=token)
 
     # -- from the meta-reviewer -----------------------------------------------------------------------------------
     def meta_review(self, review: MetaReviewStorage | Mapping[str, Any]) -> Acknowledgement:
@@ -204,9 +204,9 @@ class StateRecorder:
         path = state_paths.meta_review_path(number)
         there = self._there(path)
         if there is not None and _alike(there.values, values, unstamped=given.timestamp is None):
-            return self._told(self._acknowledged(path, there), number, began, False)
+            return self._told(_acknowledged(path, there), number, began, False)
         written = self._files.write([DocumentChange(path, values)], f"Store the meta-review of iteration {number}")
-        return self._told(self._acknowledged(path, written[0]), number, began, True)
+        return self._told(_acknowledged(path, written[0]), number, began, True)
 
     # -- hypotheses and their tournament --------------------------------------------------------------------------
     def hypothesis(
@@ -259,10 +259,8 @@ class StateRecorder:
         return self._shared_told(stored, began)
 
     def _shared_told(self, stored: DocumentResult, began: float) -> Acknowledgement:
-        content = stored.written or stored.state
-        assert content is not None  # one of the two
-        ack = replace(self._acknowledged(stored.path, content), conflicts=stored.conflicts)
-        return self._told(ack, stored.iteration, began, stored.written is not None)
+        ack = replace(_acknowledged(stored.path, stored.content), conflicts=stored.conflicts)
+        return self._told(ack, stored.iteration, began, stored.new)
 
     # -- where, and what is said ----------------------------------------------------------------------------------
     def _place(self, path_of: Callable[[int], str], values: dict[str, Any], unstamped: bool = False) -> _Place:
@@ -283,10 +281,6 @@ class StateRecorder:
         except (FileNotFoundError, ContentError):
             return None
 
-    def _acknowledged(self, path: str, content: State | Written) -> Acknowledgement:
-        durability = content.durability if isinstance(content, Written) else "file"
-        return Acknowledgement(path=path, sha256=content.sha256, bytes=content.bytes, durability=durability)
-
     def _told(self, ack: Acknowledgement, number: int, began: float, new: bool) -> Acknowledgement:
         self._tell(ack, number, new)
         return _timed(ack, began)
@@ -296,6 +290,11 @@ class StateRecorder:
             kind = state_paths.document_kind(ack.path)
             facts = {"kind": kind, "path": ack.path, "iteration": number, "update_type": update_type}
             self._fire("state_stored", facts)
+
+
+def _acknowledged(path: str, content: State | Written) -> Acknowledgement:
+    durability = content.durability if isinstance(content, Written) else "file"
+    return Acknowledgement(path=path, sha256=content.sha256, bytes=content.bytes, durability=durability)
 
 
 def _timed(ack: Acknowledgement, began: float) -> Acknowledgement:

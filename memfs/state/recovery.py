@@ -9,11 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from memfs.errors import Conflict, ContentError
@@ -29,7 +28,8 @@ from memfs.model.state_paths import (
     document_of_sidecar,
     iteration_of,
 )
-from memfs.state.checkpoint_payload import CheckpointManifest, ProofResult, fetch, filled, invalid, opened_members
+from memfs.state.archives import Archives
+from memfs.state.checkpoint_payload import ProvedCheckpoint, fetch, filled, invalid, opened_members
 from memfs.state.recovery_points import METADATA, TASKS, at, moment_of, owners, said_in
 from memfs.store import Store
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
@@ -95,15 +95,13 @@ class Restorer:
     """Brings documents of one proved checkpoint back.
 
     Attributes:
-        archived: whether a document that is not in the tree lies in an archive: then it is not missing.
+        archives: a document that is not in the tree but in one of them is not missing.
     """
 
     store: Store
     parts: Parts
-    payload: Path
-    manifest: CheckpointManifest
-    proved: ProofResult
-    archived: Callable[[str], bool]
+    proved: ProvedCheckpoint
+    archives: Archives
 
     def differing(self, components: Collection[str] | None) -> list[str]:
         """The documents that are missing or differ, of the components named or of all."""
@@ -120,7 +118,7 @@ class Restorer:
             StorageIO, CheckpointInvalid: what came back before stays; asked again, the rest follows.
         """
         self.store.flush()  # what is replaced has its place in history
-        batch = _Batch(self.store, f"Restore from checkpoint {self.manifest.id}")
+        batch = _Batch(self.store, f"Restore from checkpoint {self.proved.manifest.id}")
         restored = []
         # Sidecars first: a document never refers to one that is not there.
         for sidecars in (True, False):
@@ -147,7 +145,7 @@ class Restorer:
         """Documents with their bytes; what is too large for one comes as a member that is not read yet."""
         names = set(components) if components is not None else None
         left = dict(self.proved.sums)
-        with opened_members(self.payload, self.manifest) as archive:
+        with opened_members(self.proved.payload, self.proved.manifest) as archive:
             for member in archive:
                 path = member.name
                 is_sidecar = bool(document_of_sidecar(path)) or member.size > READ_LIMIT
@@ -171,7 +169,7 @@ class Restorer:
         """Whether a file is as the checkpoint has it, or in an archive."""
         entry = self.parts.seen.entry(path)
         if entry is None:
-            return self.archived(path)
+            return bool(self.archives.period_of(path))
         if not entry.regular:
             raise Conflict("something else stands in its place", path=path, hint="move it away and try again")
         if entry.size <= READ_LIMIT:
@@ -210,13 +208,7 @@ def _chunks_of(member: TarMember, digest: bytes) -> Iterator[bytes]:
         raise _EarlierVersion
 
 
-def recovered(
-    payload: Path,
-    manifest: CheckpointManifest,
-    proved: ProofResult,
-    components: Sequence[str] | None,
-    rejected: Mapping[str, str],
-) -> RecoveryState:
+def recovered(proved: ProvedCheckpoint, components: Sequence[str] | None, rejected: Mapping[str, str]) -> RecoveryState:
     """The answer to ``recover``.
 
     Args:
@@ -226,10 +218,10 @@ def recovered(
     Raises:
         CheckpointInvalid: a document it points at is not as it should be.
     """
-    summary = proved.summary
-    update = _update(payload, manifest, proved)
-    tasks, metadata = _checkpoint_data(payload, manifest, proved, update)
-    found = _resume_points(metadata, _agent_states(payload, manifest, proved, components))
+    summary, manifest = proved.summary, proved.manifest
+    update = _update(proved)
+    tasks, metadata = _checkpoint_data(proved, update)
+    found = _resume_points(metadata, _agent_states(proved, components))
     completed = dict(summary["completed_work"])
     by_state = at(update, ("system_statistics", "hypotheses_by_state"))
     if isinstance(by_state, Mapping) and by_state:
@@ -247,31 +239,29 @@ def recovered(
             "files": manifest.files,
             "bytes": manifest.bytes,
             "rejected": dict(rejected),
-            "warnings": _warnings(manifest, components, found, proved, rejected),
+            "warnings": _warnings(proved, components, found, rejected),
         },
         checkpoint_id=manifest.id,
     )
 
 
-def _update(payload: Path, manifest: CheckpointManifest, proved: ProofResult) -> Mapping[str, Any]:
+def _update(proved: ProvedCheckpoint) -> Mapping[str, Any]:
     """The state update that counts, its sidecars filled in."""
     noted = proved.summary["update"]
     path, values = noted.get("path", ""), noted.get("values")
     if values is None and path:
-        values = _document(payload, manifest, proved, path)
-    return filled(payload, manifest, proved, values or {}, path) if path else values or {}
+        values = _document(proved, path)
+    return filled(proved, values or {}, path) if path else values or {}
 
 
-def _checkpoint_data(
-    payload: Path, manifest: CheckpointManifest, proved: ProofResult, update: Mapping[str, Any]
-) -> tuple[list[Any], dict[str, Any]]:
+def _checkpoint_data(proved: ProvedCheckpoint, update: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     """The tasks in flight, and the metadata by component: what was said last of each."""
     tasks: list[Any] = []
     metadata: dict[str, Any] = {}
     for said in proved.summary.get("checkpoint_data") or _in_one_update(update):
         where, path = tuple(said["field"]), said["path"]
-        value = said["value"] if "value" in said else at(_document(payload, manifest, proved, path), where)
-        value = filled(payload, manifest, proved, value, path) if path else value
+        value = said["value"] if "value" in said else at(_document(proved, path), where)
+        value = filled(proved, value, path) if path else value
         if where == TASKS:
             tasks = value if isinstance(value, list) else []
         elif where != METADATA:
@@ -282,10 +272,10 @@ def _checkpoint_data(
     return [task for place, task in enumerate(tasks) if place not in done], metadata
 
 
-def told_at(proved: ProofResult, manifest: CheckpointManifest) -> datetime:
+def told_at(proved: ProvedCheckpoint) -> datetime:
     """The time of the update that names the tasks in flight; of the checkpoint, where one was given to it."""
     paths = (said["path"] for said in proved.summary.get("checkpoint_data", ()) if tuple(said["field"]) == TASKS)
-    return moment_of(next(paths, "")) or manifest.timestamp
+    return moment_of(next(paths, "")) or proved.manifest.timestamp
 
 
 def _in_one_update(update: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -293,26 +283,24 @@ def _in_one_update(update: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [one.facts() for one in said_in("", update)]
 
 
-def _agent_states(
-    payload: Path, manifest: CheckpointManifest, proved: ProofResult, components: Sequence[str] | None
-) -> dict[str, Any]:
+def _agent_states(proved: ProvedCheckpoint, components: Sequence[str] | None) -> dict[str, Any]:
     states = {}
     for agent, noted in proved.summary["agents"].items():
         if components is not None and agent not in components:
             continue
         state = noted.get("state")
         if "state" not in noted:
-            state = at(_document(payload, manifest, proved, noted["path"]), noted["field"])
-        states[agent] = filled(payload, manifest, proved, state, noted["path"])
+            state = at(_document(proved, noted["path"]), noted["field"])
+        states[agent] = filled(proved, state, noted["path"])
     return states
 
 
-def _document(payload: Path, manifest: CheckpointManifest, proved: ProofResult, path: str) -> Mapping[str, Any]:
-    data = fetch(payload, manifest, proved, [path], READ_LIMIT)[path]
+def _document(proved: ProvedCheckpoint, path: str) -> Mapping[str, Any]:
+    data = fetch(proved, [path], READ_LIMIT)[path]
     try:
         found = json_text.load(data.decode("utf-8"))
     except (ContentError, UnicodeDecodeError) as error:
-        raise invalid(manifest.id, f"the document {path!a} in it cannot be read") from error
+        raise invalid(proved.manifest.id, f"the document {path!a} in it cannot be read") from error
     return found if isinstance(found, Mapping) else {}
 
 
@@ -338,10 +326,9 @@ def _chosen_tasks(tasks: Sequence[Any], components: Sequence[str] | None) -> lis
 
 
 def _warnings(
-    manifest: CheckpointManifest,
+    proved: ProvedCheckpoint,
     components: Sequence[str] | None,
     points: Mapping[str, Any],
-    proved: ProofResult,
     rejected: Mapping[str, str],
 ) -> list[str]:
     said = [f"{_newer(len(rejected))} cannot be used: {', '.join(rejected)}"] if rejected else []
@@ -349,7 +336,7 @@ def _warnings(
     said += [f"the checkpoint knows no component {name!r}" for name in components or () if name not in known]
     if not proved.summary["update"]:
         said.append("it holds no state update, so that no task is known to be under way")
-    return [*said, *(f"left out: {row}" for row in manifest.left_out)]
+    return [*said, *(f"left out: {row}" for row in proved.manifest.left_out)]
 
 
 def _newer(number: int) -> str:

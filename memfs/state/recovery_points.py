@@ -35,87 +35,73 @@ _STATEFUL = {"agent_output": b'"internal_state"', "continuation": b'"state"'}
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
-    """Where an agent was: the document that says so, the field in it, and the state unless it is large."""
+class ResumePoint:
+    """What a document says of one thing: where in it, and the value unless it is large.
 
-    order: tuple[int, str]
-    path: str
-    field: tuple[str, ...]
-    agent: str
-    task: str
-    small: bool
-    value: Any = None
+    That is one part of ``checkpoint_data``, or with ``agent`` and ``task`` where that agent was.
+    """
 
-    def facts(self) -> dict[str, Any]:
-        named = {"path": self.path, "field": list(self.field), "task": self.task, "timestamp": self.order[1]}
-        return {**named, "state": self.value} if self.small else named
-
-
-@dataclass(frozen=True, slots=True)
-class UpdatePart:
-    """What an update says of one part of ``checkpoint_data``, where in it, and the value unless it is large."""
-
-    order: tuple[str, int, int]
+    order: tuple[Any, ...]
     path: str
     field: tuple[str, ...]
     small: bool = True
     value: Any = None
+    agent: str = ""
+    task: str = ""
 
     def facts(self) -> dict[str, Any]:
         """As the summary has it."""
         place: dict[str, Any] = {"path": self.path, "field": list(self.field)}
-        return {**place, "value": self.value} if self.small else place
+        if self.agent:
+            place |= {"task": self.task, "timestamp": self.order[1]}
+        return {**place, "state" if self.agent else "value": self.value} if self.small else place
 
 
 @dataclass(slots=True)
 class Points:
     """What was seen so far. Iterations are best shown newest first: then older outputs need not be looked into."""
 
-    _states: dict[str, dict[str, _State]] = field(default_factory=dict)
     _closed: dict[str, bool] = field(default_factory=dict)
-    _said: dict[tuple[str, ...], dict[str, UpdatePart]] = field(default_factory=dict)
+    _noted: dict[str | tuple[str, ...], dict[str, ResumePoint]] = field(default_factory=dict)
 
     def note(self, path: str, data: bytes) -> None:
         """Look at a document that is being packed."""
         kind = document_kind(path)
         if kind == "system_state":
             self._closed[path] = _parsed(data).get("status") == "closed"
-        for known in self._states.values():
+        for known in self._noted.values():
             known.pop(path, None)  # it is packed again: what it said before no longer counts
-        for heard in self._said.values():
-            heard.pop(path, None)
         if kind == "state_update" and b'"checkpoint_data"' in data:
-            self._hear(said_in(path, _parsed(data), small=len(data) <= _SMALL))
+            for one in said_in(path, _parsed(data), small=len(data) <= _SMALL):
+                self._keep(one.field, one)
         if kind not in _STATEFUL or _STATEFUL[kind] not in data or self._is_old(path):
             return
         found = _state_in(path, kind, _parsed(data), len(data) <= _SMALL)
         if found is not None:
-            known = self._states.setdefault(found.agent, {})
-            known[path] = found
-            for surplus in sorted(known.values(), key=lambda one: one.order)[:-_KEPT_IN_MIND]:
-                del known[surplus.path]
+            self._keep(found.agent, found)
 
-    def _hear(self, said: Iterable[UpdatePart]) -> None:
-        for one in said:
-            known = self._said.setdefault(one.field, {})
-            known[one.path] = one
-            for surplus in sorted(known.values(), key=lambda each: each.order)[:-_KEPT_IN_MIND]:
-                del known[surplus.path]
+    def _keep(self, subject: str | tuple[str, ...], one: ResumePoint) -> None:
+        """Keep the last few that an agent, or a part of ``checkpoint_data``, has."""
+        known = self._noted.setdefault(subject, {})
+        known[one.path] = one
+        for surplus in sorted(known.values(), key=lambda each: each.order)[:-_KEPT_IN_MIND]:
+            del known[surplus.path]
 
-    def latest(self, paths: Collection[str]) -> dict[tuple[str, ...], UpdatePart]:
+    def latest(self, paths: Collection[str]) -> dict[tuple[str, ...], ResumePoint]:
         """What was said last of each part of ``checkpoint_data``, by the field, in the documents of these paths."""
-        return latest_of(one for known in self._said.values() for one in known.values() if one.path in paths)
+        noted = (one for known in self._noted.values() for one in known.values())
+        return latest_of(one for one in noted if one.path in paths and not one.agent)
 
     def _is_old(self, path: str) -> bool:
         """Whether the agent's newer iterations have reported it already; a token's document names its agent inside."""
         agent, number = agent_of(path), iteration_of(path) or 0
-        return bool(agent) and any(one.order[0] > number for one in self._states.get(agent, {}).values())
+        return bool(agent) and any(one.order[0] > number for one in self._noted.get(agent, {}).values())
 
     def summary(
         self,
         paths: Collection[str],
         update: Mapping[str, Any],
-        said: Iterable[UpdatePart],
+        said: Iterable[ResumePoint],
         finished: Sequence[int],
         configuration: Any,
         archived: Collection[str] = (),
@@ -133,17 +119,18 @@ class Points:
             archived_iterations: the numbers of theirs, which were closed.
         """
         agents = {}
-        for agent, known in sorted(self._states.items()):
-            standing = [one for one in known.values() if one.path in paths]
-            if standing:
-                agents[agent] = max(standing, key=lambda one: one.order).facts()
+        for known in self._noted.values():
+            found = [one for one in known.values() if one.path in paths and one.agent]
+            if found:
+                last = max(found, key=lambda one: one.order)
+                agents[last.agent] = last.facts()
         return {
             "format": 1,
             "update": dict(update),
             "checkpoint_data": [one.facts() for one in sorted(said, key=lambda one: (not one.path, one.order))],
             "finished": list(finished),
             "system_configuration": configuration,
-            "agents": agents,
+            "agents": dict(sorted(agents.items())),
             "completed_work": self._completed(paths, archived, archived_iterations),
         }
 
@@ -189,7 +176,7 @@ def completed(paths: Iterable[str], closed: Mapping[str, bool]) -> dict[str, Any
     }
 
 
-def said_in(path: str, update: Mapping[str, Any], *, small: bool = True) -> Iterator[UpdatePart]:
+def said_in(path: str, update: Mapping[str, Any], *, small: bool = True) -> Iterator[ResumePoint]:
     """What an update says of the parts of ``checkpoint_data``: the tasks in flight, and each component's metadata.
 
     Args:
@@ -203,10 +190,10 @@ def said_in(path: str, update: Mapping[str, Any], *, small: bool = True) -> Iter
     elif isinstance(metadata, Mapping):
         found += [((*METADATA, str(component)), value) for component, value in metadata.items()]
     for where, value in found:
-        yield UpdatePart(order_of(path), path, where, small, value if small else None)
+        yield ResumePoint(order_of(path), path, where, small, value if small else None)
 
 
-def latest_of(said: Iterable[UpdatePart]) -> dict[tuple[str, ...], UpdatePart]:
+def latest_of(said: Iterable[ResumePoint]) -> dict[tuple[str, ...], ResumePoint]:
     """What was said last of each part of ``checkpoint_data``, by the field."""
     return {one.field: one for one in sorted(said, key=lambda one: one.order)}
 
@@ -240,7 +227,7 @@ def is_small(data: bytes) -> bool:
     return len(data) <= _SMALL
 
 
-def _state_in(path: str, kind: str, values: Mapping[str, Any], small: bool) -> _State | None:
+def _state_in(path: str, kind: str, values: Mapping[str, Any], small: bool) -> ResumePoint | None:
     where: tuple[str, ...] = ("state_data", "internal_state")
     if kind == "agent_output":
         agent, task, moment = values.get("agent_type"), values.get("task_id"), values.get("timestamp")
@@ -250,10 +237,10 @@ def _state_in(path: str, kind: str, values: Mapping[str, Any], small: bool) -> _
         where = ("state",)
         agent, task, moment = values.get("agent"), values.get("task_id"), values.get("created")
     state = at(values, where)
-    if state is None or not isinstance(agent, str):
+    if state is None or not agent or not isinstance(agent, str):
         return None
     order = (iteration_of(path) or 0, _comparable(moment))
-    return _State(order, path, where, agent, str(task), small, state if small else None)
+    return ResumePoint(order, path, where, small, state if small else None, agent, str(task))
 
 
 def at(values: Any, where: Iterable[str]) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -245,28 +246,17 @@ class Growth:
 
 def growth_of(parts: Parts, archives: Archives) -> Growth:
     """Weigh every iteration."""
-    there: dict[int, dict[str, int]] = {}
+    live: defaultdict[int, dict[str, int]] = defaultdict(dict)
     for entry in parts.seen.scan(ITERATIONS):
         number = iteration_of(entry.path)
         if number is not None and entry.regular:
-            there.setdefault(number, {})[entry.path] = entry.size
-    gone: dict[int, dict[str, int]] = {}
-    for number in archives.iterations():
-        live = there.get(number, {})
-        held = archives.of_iteration(number)
-        gone[number] = {path: member.bytes for path, (_, member) in held.items() if path not in live}
+            live[number][entry.path] = entry.size
     rows = []
-    for number in sorted(there.keys() | gone.keys()):
-        live, packed = there.get(number, {}), gone.get(number, {})
-        archived = sum(packed.values())
-        rows.append(
-            IterationUse(
-                number=number,
-                documents=len(live) + len(packed),
-                bytes=sum(live.values()) + archived,
-                archived=archived,
-            )
-        )
+    for number in sorted({*live, *archives.iterations()}):
+        sizes = live[number]
+        packed = [one.bytes for path, (_, one) in archives.of_iteration(number).items() if path not in sizes]
+        documents, size = len(sizes) + len(packed), sum(sizes.values()) + sum(packed)
+        rows.append(IterationUse(number=number, documents=documents, bytes=size, archived=sum(packed)))
     points = [(float(row.number), float(row.bytes)) for row in rows]
     mean = sum(row.bytes for row in rows) / len(rows) if rows else 0.0
     return Growth(iterations=tuple(rows), mean=mean, slope=slope(points))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import takewhile
 from typing import Any
@@ -19,7 +19,7 @@ from memfs.model.kinds import nearest
 from memfs.model.state_documents import REQUEST_TYPES, RetrievedContent, RetrievedState
 from memfs.model.state_facts import STATEFUL, version_order
 from memfs.model.state_paths import HYPOTHESIS_KINDS, aggregate_path
-from memfs.model.state_query import StateQuery, StateRow
+from memfs.model.state_query import StateQuery, StateRow, names_of, numbers_of
 from memfs.model.time import Moment, format_time, given_time
 from memfs.recall.executor import Deadline
 from memfs.state import metrics
@@ -94,7 +94,7 @@ def wanted_of(request_type: Any, values: Mapping[str, Any]) -> StateQuestion:
     start, end = (_moment(values.get(name), name) for name in ("start", "end"))
     if start is not None and end is not None and start > end:
         raise QueryInvalid("the start lies after the end", field="start", hint="exchange them")
-    named = {name: _names(values.get(name), name) for name in ("agents", "components", "hypotheses", "metrics")}
+    named = {name: names_of(values.get(name), name) for name in ("agents", "components", "hypotheses", "metrics")}
     return StateQuestion(
         request_type=request_type,
         start=start,
@@ -102,7 +102,7 @@ def wanted_of(request_type: Any, values: Mapping[str, Any]) -> StateQuestion:
         agents=named["agents"],
         components=tuple(one for one in named["components"] if _section(one) is None),
         hypotheses=named["hypotheses"],
-        iterations=_numbers(values.get("iterations")),
+        iterations=numbers_of(values.get("iterations")),
         metrics=named["metrics"],
         sections=_sections(request_type, named),
     )
@@ -132,30 +132,6 @@ def _moment(value: Any, name: str) -> datetime | None:
         raise QueryInvalid(message, field=name, hint="write 2026-03-01T10:00:00Z") from None
 
 
-def _names(value: Any, name: str) -> tuple[str, ...]:
-    listed = [value] if isinstance(value, str) else _listed(value, name)
-    for one in listed:
-        if not isinstance(one, str) or not one:
-            raise QueryInvalid(f"{one!r} is not a name", field=name, hint="give names, each a text")
-    return tuple(dict.fromkeys(listed))
-
-
-def _numbers(value: Any) -> tuple[int, ...]:
-    listed = [value] if isinstance(value, int) else _listed(value, "iterations")
-    for one in listed:
-        if isinstance(one, bool) or not isinstance(one, int) or not 0 <= one < 10**12:
-            raise QueryInvalid(f"{one!r} is not the number of an iteration", field="iterations", hint="give numbers")
-    return tuple(sorted(set(listed)))
-
-
-def _listed(value: Any, name: str) -> list[Any]:
-    if value is None:
-        return []
-    if isinstance(value, Iterable) and not isinstance(value, bytes | Mapping | str):
-        return list(value)
-    raise QueryInvalid(f"{value!r} is no list", field=name, hint="give a list")
-
-
 PRESENT_REVIEWS = 10
 PRESENT_HYPOTHESES = 100
 PRESENT_OUTPUTS = 50
@@ -164,29 +140,22 @@ PRESENT_OUTPUTS = 50
 _OWN = ("iteration", "status", "opened", "closed", "statistics")
 
 
-@dataclass(slots=True)
-class AnswerNotes:
-    """What is said about an answer.
+class StateCollector:
+    """Collects one answer.
 
     Attributes:
         missing: what it lacks, a sentence each; ``late`` if some of it for want of time.
         moments: the times of the documents in it.
     """
 
-    missing: list[str] = field(default_factory=list)
-    moments: list[datetime] = field(default_factory=list)
-    late: bool = False
-
-
-class StateCollector:
-    """Collects one answer."""
-
     def __init__(self, reader: StateReader, wanted: StateQuestion, deadline: Deadline) -> None:
         self._reader = reader
         self._index = reader.index
         self._wanted = wanted
         self._deadline = deadline
-        self.notes = AnswerNotes()
+        self.missing: list[str] = []
+        self.moments: list[datetime] = []
+        self.late = False
         self.newest = self._index.newest_iteration()
 
     def content(self) -> dict[str, Any]:
@@ -238,14 +207,14 @@ class StateCollector:
     def _note(self, found: DocumentSet, what: str) -> None:
         for document in found.documents:
             if document.row.facts.timestamp is not None:
-                self.notes.moments.append(document.row.facts.timestamp)
-        self.notes.missing += [f"{path} cannot be read: {reason}" for path, reason in found.problems.items()]
+                self.moments.append(document.row.facts.timestamp)
+        self.missing += [f"{path} cannot be read: {reason}" for path, reason in found.problems.items()]
         if found.unread:
             self._late(f"{found.unread} of {found.unread + len(found.documents)} {what} were not read in time")
 
     def _late(self, sentence: str) -> None:
-        self.notes.late = True
-        self.notes.missing.append(sentence)
+        self.late = True
+        self.missing.append(sentence)
 
     def _last(self, question: StateQuery, most: int, what: str) -> list[StateDocument]:
         """The documents for a question, oldest first; of the present only so many."""
@@ -254,7 +223,7 @@ class StateCollector:
         found = self._read(replace(question, newest=True, limit=most + 1), what)
         if len(found) > most:
             sentence = f"only the last {most} {what} belong to the present: name iterations or times for the others"
-            self.notes.missing.append(sentence)
+            self.missing.append(sentence)
         return found[:most][::-1]
 
     def _newest(self, question: StateQuery, what: str) -> StateDocument | None:
@@ -263,7 +232,7 @@ class StateCollector:
     def _miss_iterations(self) -> None:
         for number in self._wanted.iterations:
             if not self._index.counts((number,)):
-                self.notes.missing.append(f"there is no iteration {number}")
+                self.missing.append(f"there is no iteration {number}")
 
     # -- the system ---------------------------------------------------------------------------------------------------
     def _system(self) -> dict[str, Any]:
@@ -307,7 +276,7 @@ class StateCollector:
             if state:
                 states[name] = state
             elif self._wanted.agents:
-                self.notes.missing.append(f"nothing is stored of the agent {name!r}{self._where()}")
+                self.missing.append(f"nothing is stored of the agent {name!r}{self._where()}")
         return states
 
     def _all_agents(self) -> list[str]:
@@ -350,8 +319,8 @@ class StateCollector:
         found = self._last(question, PRESENT_HYPOTHESES, "hypotheses")
         latest = _latest_versions(found)
         for name in wanted.hypotheses:
-            if name not in latest and not self.notes.late:
-                self.notes.missing.append(f"there is no hypothesis {name!r}{self._where()}")
+            if name not in latest and not self.late:
+                self.missing.append(f"there is no hypothesis {name!r}{self._where()}")
         chosen = sorted(found if wanted.full and not wanted.present else latest.values(), key=_version)
         return [one.values for one in chosen]
 
@@ -399,7 +368,7 @@ class StateCollector:
             if state:
                 agents[name] = state
             if update is None and not state:
-                self.notes.missing.append(f"nothing is stored of the component {name!r}{self._where()}")
+                self.missing.append(f"nothing is stored of the component {name!r}{self._where()}")
 
     def _add_metrics(self, system: dict[str, Any], agents: dict[str, dict[str, Any]]) -> None:
         if not self._wanted.metrics:
@@ -415,11 +384,11 @@ class StateCollector:
             figure: dict[str, Any] = {"value": one.value, "iteration": one.iteration}
             if one.timestamp is not None:
                 figure["timestamp"] = format_time(one.timestamp)
-                self.notes.moments.append(one.timestamp)
+                self.moments.append(one.timestamp)
             holder.setdefault("metrics", {}).setdefault(one.name, []).append(figure)
         for name in self._wanted.metrics:
             if all(one.name != name for one in found):
-                self.notes.missing.append(f"nothing measures {name!r}{self._where()}")
+                self.missing.append(f"nothing measures {name!r}{self._where()}")
 
     def _where(self) -> str:
         """In which iterations nothing was found, for sentences."""
@@ -518,18 +487,17 @@ class Retrieval:
         limit = Deadline(self._default if deadline is None else _seconds(deadline))
         looked = self._reader.catch_up(Deadline(limit.seconds and limit.seconds / 2))  # the rest is for reading
         collector = StateCollector(self._reader, wanted, limit)
-        content = collector.content()
-        notes = collector.notes
+        content, missing = collector.content(), collector.missing
         if not looked:
-            notes.missing.append(_LOOK_LATE)
-        if notes.late or not looked:
-            notes.missing.append(f"the {limit.seconds:g} s for this answer were over: a longer deadline finds more")
+            missing.append(_LOOK_LATE)
+        if collector.late or not looked:
+            missing.append(f"the {limit.seconds:g} s for this answer were over: a longer deadline finds more")
         return RetrievedState(
             request_type=wanted.request_type,
-            timestamp_range=_range(wanted, notes),
+            timestamp_range=_range(wanted, collector.moments),
             content=RetrievedContent(**content),
-            partial=bool(notes.missing),
-            missing=tuple(notes.missing),
+            partial=bool(missing),
+            missing=tuple(missing),
             behind=self._behind(),
         )
 
@@ -548,10 +516,10 @@ class Retrieval:
         return behind
 
 
-def _range(wanted: StateQuestion, notes: AnswerNotes) -> tuple[Moment | None, Moment | None]:
+def _range(wanted: StateQuestion, moments: Sequence[datetime]) -> tuple[Moment | None, Moment | None]:
     """What was asked for; on a side that was left open, the first or last moment of what was found."""
-    start = wanted.start or min(notes.moments, default=None)
-    end = wanted.end or max(notes.moments, default=None)
+    start = wanted.start or min(moments, default=None)
+    end = wanted.end or max(moments, default=None)
     return Moment.of(start) if start else None, Moment.of(end) if end else None
 
 

@@ -32,9 +32,7 @@ from memfs.store.parts import Parts
 from memfs.store.state_files import StateFiles
 
 if TYPE_CHECKING:
-    from memfs.model.state_query import StateQuery
     from memfs.state.archives import Archives
-    from memfs.state.reader import StateReader
 
 
 _SECONDS = 10.0
@@ -452,23 +450,3 @@ class StateScan:
 def _is_text(path: str) -> bool:
     """Whether a path can be written down; memfs gives no document another."""
     return path.isascii() or not _UNDECODED.search(path)
-
-
-_GLANCE_SECONDS = 1.0
-
-
-class Glance:
-    """Finds documents by what is known of them; looks at the files themselves once a second at most."""
-
-    def __init__(self, reader: StateReader, seconds: float = _GLANCE_SECONDS) -> None:
-        self._reader = reader
-        self._seconds = seconds
-        self._looked: float | None = None
-
-    def rows(self, question: StateQuery) -> list[StateRow]:
-        """What is known of the documents that agree with a question."""
-        now = time.monotonic()
-        if self._looked is None or now - self._looked > self._seconds:
-            self._reader.catch_up()
-            self._looked = now
-        return self._reader.index.find(question)

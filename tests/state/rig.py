@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
 from memfs import Workspace
+from memfs.config_names import SYSTEM_CONFIG
 from memfs.model.state_documents import StateUpdate
 from memfs.state.continuation import Continuations
 from memfs.state.iterations import Iterations
 from memfs.state.record import StateRecorder
+from memfs.store.parts import Parts
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -28,21 +31,24 @@ class Rig:
 
     workspace: Workspace
     now: datetime = NOON
-    hours: float = 168.0
     told: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     checkpoints: list[StateUpdate] = field(default_factory=list)
+
+    @cached_property
+    def _parts(self) -> Parts:
+        return replace(self.workspace.parts, clock=lambda: self.now)
 
     @cached_property
     def iterations(self) -> Iterations:
         """Starts and closes."""
         states = self.workspace.states
-        return Iterations(states.files, states.reading, lambda: self.now, self._fire, self.workspace.root)
+        return Iterations(states.files, states.reading, self._parts, self._fire)
 
     @cached_property
     def continuations(self) -> Continuations:
         """Keeps states under tokens."""
         states = self.workspace.states
-        return Continuations(states.files, states.reading, self.iterations, lambda: self.now, lambda: self.hours)
+        return Continuations(states.files, states.reading, self.iterations, self._parts)
 
     @cached_property
     def recorder(self) -> StateRecorder:
@@ -65,6 +71,11 @@ class Rig:
     def names(self, folder: str) -> list[str]:
         """The files of a folder below ``iterations/``."""
         return sorted(one.name for one in (self.workspace.root / "ContextMemory/iterations" / folder).glob("*"))
+
+    def expire_after(self, hours: float) -> None:
+        """Say in the configuration how long tokens last."""
+        text = json.dumps({"continuation": {"expires_hours": hours}})
+        (self.workspace.root / SYSTEM_CONFIG).write_text(text)
 
     def later(self, **by: float) -> None:
         """Move the clock on."""

@@ -319,9 +319,10 @@ def test_archived_work_is_work_that_is_done(workspace: Workspace, closed: list[i
 def test_restore_leaves_archived_documents_in_their_archive(workspace: Workspace) -> None:
     """What was archived since is not missing (S7, S15)."""
     archived = output_path(1, "Judge", "t1")
-    checkpoints = Checkpoints(workspace.store, workspace.parts, lambda path: path == archived)
+    checkpoints = workspace.states.checkpoints
     checkpoints.create()
-    (workspace.root / archived).unlink()
+    workspace.states.archiver.archive({1: NOON}, 1)
+    assert not (workspace.root / archived).exists()
     assert checkpoints.recover(restore=True).data_integrity["restored"] == []
 
 

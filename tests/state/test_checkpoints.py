@@ -33,7 +33,7 @@ from memfs.model.state_paths import (
     tournament_path,
     update_path,
 )
-from memfs.state.checkpoint_payload import PackResult, next_id, order, pack
+from memfs.state.checkpoint_payload import CheckpointManifest, next_id, order, pack
 from memfs.state.checkpoint_store import BUILDING
 from memfs.state.checkpoints import Checkpoints
 from memfs.store.state_files import DocumentChange
@@ -71,7 +71,7 @@ def fill(workspace: Workspace) -> None:
         (update_path(1, NOON), update()),
         (
             update_path(2, NOON + timedelta(hours=1)),
-            update(NOON, [{"task_id": "t9", "agent": "Judge"}], match={"n": 4}),
+            update(NOON + timedelta(hours=1), [{"task_id": "t9", "agent": "Judge"}], match={"n": 4}),
         ),
         (output_path(1, "Judge", "t1"), output("Judge", "t1", {"seen": 1})),
         (output_path(2, "Judge", "t2"), output("Judge", "t2", {"seen": 2})),
@@ -113,7 +113,8 @@ def checkpoints(workspace: Workspace) -> Checkpoints:
 
 def at(workspace: Workspace, moment: datetime) -> Checkpoints:
     """Checkpoints whose clock stands still."""
-    return Checkpoints(workspace.store, replace(workspace.parts, clock=lambda: moment))
+    states, parts = workspace.states, replace(workspace.parts, clock=lambda: moment)
+    return Checkpoints(workspace.store, parts, states.reading, states.archives)
 
 
 def test_a_checkpoint_is_verified_listed_and_in_git(
@@ -258,7 +259,7 @@ def test_what_does_not_read_back_is_no_checkpoint(
 ) -> None:
     """A disk that changes what is written to it is found out at once: nothing is acknowledged, nothing stays (S6)."""
 
-    def pack_badly(*given: Any) -> PackResult:
+    def pack_badly(*given: Any) -> CheckpointManifest:
         packed = pack(*given)
         damage(given[2], 60)
         return packed
@@ -437,7 +438,8 @@ def test_where_no_place_takes_a_checkpoint_the_update_is_acknowledged(opened: Op
 def test_one_is_made_after_so_many_tasks(workspace: Workspace) -> None:
     """every_tasks counts the outputs of all handles, and begins anew with each checkpoint (S6)."""
     configure(workspace, CONFIG, checkpoints={"every_tasks": 3})
-    one, other = (Checkpoints(workspace.store, workspace.parts) for _ in range(2))
+    states = workspace.states
+    one, other = (Checkpoints(workspace.store, workspace.parts, states.reading, states.archives) for _ in range(2))
     for turn in range(3):
         (one if turn % 2 else other).stored({"kind": "agent_output"})
         one.stored({"kind": "hypothesis"})

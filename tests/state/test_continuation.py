@@ -60,7 +60,7 @@ def test_any_value_is_a_state(rig: Rig, state: Any) -> None:
 
 def test_another_process_resumes(rig: Rig) -> None:
     """A token is all that is needed (S9)."""
-    rig.hours = 0  # whatever that process's clock says
+    rig.expire_after(0)  # whatever that process's clock says
     token = rig.continuations.save("Gen", "t/1", {"step": 3})
     code = (
         "import sys, json; from memfs.workspace import open_workspace\n"
@@ -134,7 +134,7 @@ def test_a_final_output_uses_the_token_up(rig: Rig) -> None:
 )
 def test_a_token_expires(rig: Rig, expires: Any, end: str) -> None:
     """After the hours that the configuration says, or when the caller says (S9)."""
-    rig.hours = 2
+    rig.expire_after(2)
     token = rig.continuations.save("Gen", "t/1", 1, expires)
 
     rig.now = datetime.fromisoformat(end) - timedelta(seconds=1)
@@ -146,7 +146,7 @@ def test_a_token_expires(rig: Rig, expires: Any, end: str) -> None:
 
 def test_no_hours_means_that_tokens_never_expire(rig: Rig) -> None:
     """0 hours is no limit (S9)."""
-    rig.hours = 0
+    rig.expire_after(0)
     token = rig.continuations.save("Gen", "t/1", 1)
     rig.later(days=10_000)
 

@@ -251,7 +251,7 @@ def test_a_deadline_in_the_middle_says_how_many_were_not_read(
     deadline = Deadline(2.5, tick=lambda: float(read[0]))
     made = answering.StateCollector(reading, wanted_of("partial", {"components": ["hypotheses"]}), deadline)
     assert len(made.content()["hypothesis_data"]) == 3
-    assert made.notes.missing == ["12 of 15 hypotheses were not read in time"]
+    assert made.missing == ["12 of 15 hypotheses were not read in time"]
 
 
 def test_without_a_deadline_the_setting_bounds_an_answer(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -288,9 +288,9 @@ def test_a_deadline_bounds_what_is_counted_too(workspace: Workspace) -> None:
     asked = {"request_type": "summary", "values": {"iterations": [3], "metrics": ["yield"]}}
     made = answering.StateCollector(reading, wanted_of(**asked), Deadline(0))
     made.content()
-    assert made.notes.late
-    assert "5 of 5 hypotheses were not counted in time" in made.notes.missing
-    assert "the figures yield were not read in time" in made.notes.missing
+    assert made.late
+    assert "5 of 5 hypotheses were not counted in time" in made.missing
+    assert "the figures yield were not read in time" in made.missing
 
 
 def test_one_damaged_document_leaves_the_rest(workspace: Workspace) -> None:

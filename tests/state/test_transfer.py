@@ -13,7 +13,7 @@ import pytest
 
 from memfs.errors import Conflict, ContentError, ExtraMissing, MemfsError, QueryInvalid, StorageIO
 from memfs.model import MemoryItem
-from memfs.state import export_record
+from memfs.state import export_formats
 from memfs.state.export import ExportResult, Filters
 from memfs.store.state_files import DocumentChange
 from memfs.workspace import Workspace
@@ -121,8 +121,8 @@ def test_filters_narrow_by_type_agent_iteration_and_time(opened: Open) -> None:
     [
         ({"types": ("hypotheses",)}, "types", "hypothesis"),
         ({"types": ("checkpoint",)}, "types", "backup"),
-        ({"iterations": ("x",)}, "iterations", "whole"),
-        ({"agents": (7,)}, "agents", "texts"),
+        ({"iterations": ("x",)}, "iterations", "give numbers"),
+        ({"agents": (7,)}, "agents", "give names"),
         ({"since": "soonish"}, "since", "2026"),
     ],
 )
@@ -228,7 +228,7 @@ def test_what_has_no_column_stands_in_the_last_one(opened: Open, monkeypatch: py
     first = opened()
     limit = 8
     first.states.recorder.agent_output(output("a", "t", primary_output={f"k{n}": n for n in range(50)}))
-    columns = export_record.TableColumns(limit)
+    columns = export_formats.TableColumns(limit)
     out = io.BytesIO()
     monkeypatch.setattr("memfs.state.export.TableColumns", lambda: columns)
     first.states.exporter.write(out, "csv")

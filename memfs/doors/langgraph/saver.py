@@ -16,7 +16,6 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import wraps
 from itertools import islice
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
 import ormsgpack
@@ -268,9 +267,7 @@ SAFE: frozenset[Name] = frozenset(
 class KnownTypes:
     """The types that this user's graphs have saved. May be used from several threads and processes."""
 
-    def __init__(self, place: Callable[[], Path] = list_path) -> None:
-        """``place``: names a file in the folder where the list lies."""
-        self._place = place
+    def __init__(self) -> None:
         self._guard = threading.Lock()
         self._names: frozenset[Name] = frozenset()
         self._serde = JsonPlusSerializer(allowed_msgpack_modules=None)
@@ -316,7 +313,7 @@ class KnownTypes:
             self._serde = JsonPlusSerializer(allowed_msgpack_modules=tuple(self._names))
 
     def _append(self, lines: str) -> None:
-        path = self._place().parent / FILE
+        path = list_path().parent / FILE
         io.make_private_folder(path.parent)
         fd = io.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
@@ -328,7 +325,7 @@ class KnownTypes:
 
     def _read(self) -> frozenset[Name]:
         with suppress(MemfsError, OSError):
-            return frozenset(_names(io.read_file(self._place().parent / FILE, _MOST)))
+            return frozenset(_names(io.read_file(list_path().parent / FILE, _MOST)))
         return frozenset()
 
 

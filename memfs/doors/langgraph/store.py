@@ -6,6 +6,7 @@ Operations behave as ``BaseStore`` promises. Threads and processes may share a s
 from __future__ import annotations
 
 import asyncio
+import operator
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -69,10 +70,10 @@ def _agrees(found: Any, wanted: Any) -> bool:
 
 
 _ORDERS: Mapping[str, Callable[[float, float], bool]] = {
-    "$gt": lambda found, bound: found > bound,
-    "$gte": lambda found, bound: found >= bound,
-    "$lt": lambda found, bound: found < bound,
-    "$lte": lambda found, bound: found <= bound,
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
 }
 
 
