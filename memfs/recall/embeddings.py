@@ -93,7 +93,6 @@ class Embeddings:
         renewed_in_child(self)
         self._worker: threading.Thread | None = None
         self._ending = threading.Event()
-        self._marks: dict[str, str] | None = None
         self._generation = -1
         self._seen: Callable[[], LayeredStamps | None] = _nothing
         self._tried = 0.0
@@ -191,7 +190,6 @@ class Embeddings:
         """The items' texts in small batches, but those whose vector is kept from before."""
         texts = [text for text in map(self._text, part) if text is not None]
         known = self.vectors.adopt((text.id, text.blob, text.digest) for text in texts)
-        self._noted(text for text in texts if text.id in known)
         fresh = [text for text in texts if text.id not in known]
         for start in range(0, len(fresh), _EMBED_AT_ONCE):
             yield fresh[start : start + _EMBED_AT_ONCE]
@@ -200,7 +198,6 @@ class Embeddings:
         vectors = self.embed([text.text for text in texts])
         kept = zip(texts, vectors, strict=True)
         self.vectors.store_all(VectorRow(text.id, vector, text.blob, text.digest) for text, vector in kept)
-        self._noted(texts)
         return len(texts)
 
     def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
@@ -225,28 +222,16 @@ class Embeddings:
     # -- what is lacking --------------------------------------------------------------------------------------------
     def _lacking(self, whole: bool = True) -> list[Lacking]:
         """Items without the vector of what they say; those that are gone are forgotten on a look at the whole."""
-        marks = self._known_marks()
-        entries = self._index.stamps() if whole else self._index.overlay_stamps()
+        marks = self.vectors.marks()
+        entries = self._index.stamps() if whole or not marks else self._index.overlay_stamps()
         held = {key: (path, stamp.blob) for path, (key, stamp) in entries.items()}
         if whole:
-            gone = [key for key in marks if key not in held]
-            if gone:
-                self.vectors.forget(gone)
-                for key in gone:
-                    del marks[key]
+            self.vectors.forget(marks.keys() - held.keys())
         return [
             (key, path, blob)
             for key, (path, blob) in held.items()
             if marks.get(key) != blob and (path, blob) not in self._unfit
         ]
-
-    def _known_marks(self) -> dict[str, str]:
-        if self._marks is None:
-            self._marks = self.vectors.marks()
-        return self._marks
-
-    def _noted(self, texts: Iterable[_Text]) -> None:
-        self._known_marks().update((text.id, text.blob) for text in texts)
 
     def any(self) -> bool:
         """Whether any item has a vector."""

@@ -19,11 +19,11 @@ from zlib import crc32
 from memfs.errors import IndexUnavailable
 from memfs.model import Candidate, Query
 from memfs.search import documents
+from memfs.search.cache_database import CacheDatabase
 from memfs.search.documents import IndexDocument, Place, Unfit
 from memfs.search.engine import TermStatistics
 from memfs.search.memory import MemoryIndex
 from memfs.search.merged_search import Asked, asked_of
-from memfs.search.state_tables import StateBase
 
 
 class TreeIndex:
@@ -87,17 +87,13 @@ class TreeIndex:
 
 
 FILE = "documents.sqlite"
-_VERSION = 2
 _MOST_BYTES = 128 << 20
 _AT_ONCE = 500
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS documents (number INTEGER PRIMARY KEY, mark TEXT NOT NULL, path TEXT NOT NULL, "
-    "line TEXT NOT NULL, checksum INTEGER NOT NULL, UNIQUE (mark, path));"
-    "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
+    "line TEXT NOT NULL, checksum INTEGER NOT NULL, UNIQUE (mark, path))"
 )
 _ASK = "SELECT d.mark, d.path, d.line, d.checksum FROM json_each(?) j CROSS JOIN documents d ON d.mark = j.value"
-_MADE_BY = "SELECT value FROM meta WHERE key = 'made_by'"
-_NOTE = "INSERT OR REPLACE INTO meta VALUES ('made_by', ?)"
 
 
 class DocumentCache:
@@ -109,33 +105,26 @@ class DocumentCache:
     def __init__(self, folder: Path | None, made_by: str, most_bytes: int = _MOST_BYTES) -> None:
         """
         Args:
-            folder: the repository's own in the user's cache; None keeps nothing.
+            folder: the repository's own in the user's cache; None keeps them in memory.
             made_by: names the rules by which documents are made; those made by others are not found.
             most_bytes: beyond this it is started over.
         """
-        self._base = (
-            StateBase(folder, _SCHEMA, file=FILE, version=_VERSION, what="the cache of the past") if folder else None
-        )
-        self._made_by = f"{documents.FORM} {made_by}"
+        path = folder / FILE if folder is not None else None
+        self._base = CacheDatabase(path, _SCHEMA, f"{documents.FORM} {made_by}", what="the cache of the past")
         self._most = most_bytes
 
     def found(self, wanted: Mapping[str, str]) -> dict[str, IndexDocument | Unfit]:
         """The documents that are kept of files (path to mark), by path."""
         found: dict[str, IndexDocument | Unfit] = {}
-        base = self._base
-        if base is None:
-            return found
         marks = iter(dict.fromkeys(wanted.values()))
         with suppress(IndexUnavailable):
             while some := list(islice(marks, _AT_ONCE)):
-                found.update(base.ask(partial(self._some, some, wanted)))
+                found.update(self._base.ask(partial(self._some, some, wanted)))
         return found
 
     def _some(
         self, marks: Collection[str], wanted: Mapping[str, str], base: sqlite3.Connection
     ) -> dict[str, IndexDocument | Unfit]:
-        if base.execute(_MADE_BY).fetchone() != (self._made_by,):
-            return {}
         rows = [
             (path, line)
             for mark, written, line, checksum in base.execute(_ASK, (json.dumps(list(marks)),))
@@ -150,19 +139,17 @@ class DocumentCache:
         rows = [(*row, _checksum(*row)) for row in plain]
 
         def act(base: sqlite3.Connection) -> None:
-            if base.execute(_MADE_BY).fetchone() != (self._made_by,) or _bytes(base) > self._most:
+            if _bytes(base) > self._most:
                 base.execute("DELETE FROM documents")
-                base.execute(_NOTE, (self._made_by,))
             base.executemany("INSERT OR REPLACE INTO documents (mark, path, line, checksum) VALUES (?, ?, ?, ?)", rows)
 
-        if rows and self._base is not None:
+        if rows:
             with suppress(IndexUnavailable):
                 self._base.change(act)
 
     def close(self) -> None:
         """Release the file."""
-        if self._base is not None:
-            self._base.close()
+        self._base.close()
 
 
 def _checksum(*texts: str) -> int:

@@ -19,7 +19,8 @@ from memfs.model.item import Stamp
 from memfs.model.state_facts import STATEFUL
 from memfs.model.state_query import Iteration, Measure, StateQuery, StateRow
 from memfs.search import state_tables as tables
-from memfs.search.state_tables import COLUMNS, StateBase, number_of, storable
+from memfs.search.cache_database import CacheDatabase
+from memfs.search.state_tables import COLUMNS, number_of, storable
 
 _ROLES = ("parents", "hypotheses", "names", "agents", "components")
 _ROLE = {
@@ -236,7 +237,9 @@ class StateIndex:
 
     def __init__(self, folder: Path) -> None:
         """``folder``: the workspace's own in the user's cache."""
-        self._base = StateBase(folder, tables.SCHEMA)
+        self._base = CacheDatabase(
+            folder / tables.FILE, tables.SCHEMA, tables.VERSION, what="the index of state documents"
+        )
 
     # -- learning -----------------------------------------------------------------------------------------------------
     def learn(self, rows: Iterable[StateRow]) -> None:

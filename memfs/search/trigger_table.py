@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from memfs.model.episode import RULE, TriggerRow
 from memfs.model.globs import is_wild
 from memfs.model.item import BY_TRUST
-from memfs.search.state_tables import StateBase
+from memfs.search.cache_database import CacheDatabase
 
 _PRIOR = 5.0
 _GENERIC_SHARE = 0.25
@@ -274,10 +274,8 @@ def _ending(name: str) -> str:
     return name[name.rfind(".") :] if "." in name else ""
 
 
-_VERSION = 1
 _SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS rows (path TEXT PRIMARY KEY, blob TEXT NOT NULL, facts TEXT NOT NULL) WITHOUT ROWID;"
-    "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
+    "CREATE TABLE IF NOT EXISTS rows (path TEXT PRIMARY KEY, blob TEXT NOT NULL, facts TEXT NOT NULL) WITHOUT ROWID"
 )
 
 Row = TypeVar("Row")
@@ -301,8 +299,7 @@ class RowBase:
             file: its name.
             what: what errors call it.
         """
-        self._base = StateBase(folder, _SCHEMA, file=file, version=_VERSION, what=what)
-        self._made_by = made_by
+        self._base = CacheDatabase(folder / file, _SCHEMA, made_by, what=what)
 
     def load(self, make: Callable[[list[Any]], list[Row]]) -> list[Row]:
         """All rows that are kept.
@@ -312,8 +309,6 @@ class RowBase:
         """
 
         def rows(base: sqlite3.Connection) -> list[Row]:
-            if _maker(base) != self._made_by:
-                return []
             texts = [facts for (facts,) in base.execute("SELECT facts FROM rows")]
             return make(json.loads(f"[{','.join(texts)}]"))
 
@@ -331,9 +326,6 @@ class RowBase:
             return
 
         def act(base: sqlite3.Connection) -> None:
-            if _maker(base) != self._made_by:
-                base.execute("DELETE FROM rows")
-                base.execute("INSERT OR REPLACE INTO meta VALUES ('made_by', ?)", (self._made_by,))
             base.executemany("DELETE FROM rows WHERE path = ?", dropped)
             base.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?, ?)", written)
 
@@ -346,11 +338,6 @@ class RowBase:
     def close(self) -> None:
         """Release the file."""
         self._base.close()
-
-
-def _maker(base: sqlite3.Connection) -> str:
-    found = base.execute("SELECT value FROM meta WHERE key = 'made_by'").fetchone()
-    return str(found[0]) if found else ""
 
 
 def _key(path: str) -> str:

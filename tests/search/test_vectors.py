@@ -185,7 +185,7 @@ def test_a_full_disk_is_told_and_nothing_is_kept(store: VectorStore) -> None:
     store.store("a", [1.0, 0.0])
 
     def full(name: str, _: str) -> None:
-        if name == "vectors:commit":
+        if name == "cache":
             raise OSError(28, "No space left on device")
 
     before = io.set_hook(full)

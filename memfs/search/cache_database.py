@@ -1,0 +1,205 @@
+"""CacheDatabase: an SQLite file of derived data, which is made again when it is damaged or was made by other rules."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+from zlib import crc32
+
+from memfs.errors import IndexUnavailable, NotRegularFile, StorageIO
+from memfs.fs import io
+
+BESIDE = ("-wal", "-shm", "-journal")
+"""What SQLite keeps beside a file, by the end of its name."""
+_WAIT_SECONDS = 10.0
+_MEMORY = ":memory:"
+# A whole look writes tens of megabytes: with SQLite's own small limits it would wait for the disk most of the time. The
+# write-ahead log counts as room that memfs takes: 2,000 pages are 8 MB, also where the rows are few.
+_PRAGMAS = (
+    "trusted_schema = OFF",
+    "journal_mode = WAL",
+    "synchronous = NORMAL",
+    "cache_size = -16384",
+    "wal_autocheckpoint = 2000",
+)
+# What a damaged file makes of a query, or of the reading of its rows.
+DAMAGE = (sqlite3.Error, ValueError, TypeError, LookupError, OverflowError, AttributeError, RecursionError)
+_REFUSED = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_BUSY", "SQLITE_LOCKED")
+
+Result = TypeVar("Result")
+
+
+class CacheDatabase:
+    """One file, with one connection that all threads of the process use in turn. Processes share the file.
+
+    Where the disk does not take it, what is kept is kept in memory.
+    """
+
+    def __init__(
+        self, path: Path | None, schema: str, made_by: str, *, what: str, spare: bool = True, page_bytes: int = 0
+    ) -> None:
+        """
+        Args:
+            path: None keeps everything in memory.
+            schema: what makes the tables, with ``IF NOT EXISTS`` each.
+            made_by: names the rules by which its rows are made; a file made by others is started over.
+            what: what errors call it.
+            spare: whether to go on in memory where the disk takes nothing; else that is an error.
+            page_bytes: of a page, where SQLite's own choice does not fit the rows.
+        """
+        self._path = path or Path(_MEMORY)
+        self._schema = schema
+        self._version = crc32(f"{schema}\0{made_by}".encode()) >> 1 | 1
+        self._what = what
+        self._spare = spare
+        self._pragmas = (f"page_size = {page_bytes}", *_PRAGMAS) if page_bytes else _PRAGMAS
+        self._lock = threading.RLock()
+        self._open: sqlite3.Connection | None = None
+        self._inode = 0
+        self._in_memory = path is None
+        self._process = os.getpid()
+
+    def ask(self, act: Callable[[sqlite3.Connection], Result]) -> Result:
+        """The result of a question to the file; one that is damaged is made again, empty.
+
+        Raises:
+            IndexUnavailable: the question itself has no answer.
+            StorageIO: the disk does not take the file, and nothing is to be kept in memory.
+        """
+        return self._tried(act, write=False)
+
+    def change(self, act: Callable[[sqlite3.Connection], Result]) -> Result:
+        """Carry out a change: whole, or not at all."""
+        return self._tried(act, write=True)
+
+    def clear(self) -> None:
+        """Start over with an empty file."""
+        with self._mine():
+            self._begin_anew()
+
+    def close(self) -> None:
+        """Release the file; the next call opens it again. What is kept in memory stays."""
+        with self._mine():
+            if not self._in_memory:
+                self._drop()
+
+    # -- within -------------------------------------------------------------------------------------------------------
+    def _mine(self) -> threading.RLock:
+        """The lock; a forked child begins with its own, and without the parent's connection."""
+        if os.getpid() != self._process:
+            self._process, self._lock = os.getpid(), threading.RLock()
+            if not self._in_memory:
+                _abandoned.append(self._open)
+                self._open = None
+        return self._lock
+
+    def _tried(self, act: Callable[[sqlite3.Connection], Result], write: bool) -> Result:
+        with self._mine():
+            for last in (False, False, True):
+                try:
+                    return self._done(act) if write else act(self._connected())
+                except UnicodeEncodeError:  # a caller's path that no file of ours has; the file is not to blame
+                    raise
+                except (*DAMAGE, NotRegularFile, StorageIO) as error:
+                    if last:
+                        raise IndexUnavailable(
+                            f"{self._what} gives no answer: {error}",
+                            path=str(self._path),
+                            hint="run memfs admin reindex",
+                        ) from error
+                    self._recover(error)
+            raise AssertionError("unreachable")
+
+    def _done(self, act: Callable[[sqlite3.Connection], Result]) -> Result:
+        with io.operation("cache", self._path):
+            base = self._connected()
+            base.execute("BEGIN IMMEDIATE")
+            try:
+                result = act(base)
+                base.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    base.execute("ROLLBACK")
+                raise
+        return result
+
+    def _recover(self, error: Exception) -> None:
+        """Go on without the file where the disk takes it not, else with an empty one."""
+        name = str(getattr(error, "sqlite_errorname", ""))
+        refused = isinstance(error, NotRegularFile | StorageIO) or name.startswith(_REFUSED)
+        self._drop()
+        if not refused:
+            self._begin_anew()
+        elif self._spare:
+            self._in_memory = True
+        elif isinstance(error, NotRegularFile | StorageIO):
+            raise error
+        else:
+            number = {"SQLITE_FULL": errno.ENOSPC, "SQLITE_READONLY": errno.EROFS}.get(name, errno.EIO)
+            raise io.storage_error(OSError(number, str(error)), "write", str(self._path)) from error
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._open is not None and (self._in_memory or self._inode == _inode(self._path)):
+            return self._open
+        self._drop()  # another process started over: what is open has no name any more
+        if not self._in_memory:
+            io.make_private_folder(self._path.parent)
+            io.make_private_file(self._path)
+        base = sqlite3.connect(
+            _MEMORY if self._in_memory else self._path,
+            timeout=_WAIT_SECONDS,
+            check_same_thread=False,
+            isolation_level=None,
+        )
+        self._open = base
+        for pragma in self._pragmas:
+            base.execute(f"PRAGMA {pragma}").fetchall()
+        if _version(base) != self._version:
+            self._lay_out(base)
+        self._inode = _inode(self._path)
+        return base
+
+    def _lay_out(self, base: sqlite3.Connection) -> None:
+        base.execute("BEGIN IMMEDIATE")  # two processes may be at it
+        if not _version(base) and not base.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            for statement in self._schema.split(";"):
+                base.execute(statement)
+            base.execute(f"PRAGMA user_version = {self._version}")
+        base.execute("COMMIT")
+        if _version(base) != self._version:
+            raise ValueError("the file was made by other rules, or something else is in it")
+
+    def _begin_anew(self) -> None:
+        self._drop()
+        try:
+            for suffix in ("", *BESIDE) if not self._in_memory else ():
+                io.unlink(f"{self._path}{suffix}", missing_ok=True)
+        except StorageIO:
+            self._in_memory = True
+
+    def _drop(self) -> None:
+        base, self._open = self._open, None
+        if base is not None:
+            with suppress(sqlite3.Error):
+                base.close()
+
+
+def _version(base: sqlite3.Connection) -> int:
+    return int(base.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _inode(path: Path) -> int:
+    try:
+        return os.stat(path).st_ino
+    except OSError:
+        return 0
+
+
+# Connections of a parent process: closing one in a child would take away the parent's locks.
+_abandoned: list[object] = []
