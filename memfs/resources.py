@@ -1,4 +1,4 @@
-"""Finds the bundled schemas, templates, plugins and languages, in an installed package and in a checkout alike."""
+"""Finds the bundled schemas, templates and languages, in an installed package and in a checkout alike."""
 
 from __future__ import annotations
 
@@ -37,15 +37,6 @@ def template_text(name: str) -> str:
         KeyError: there is no such template.
     """
     return _text("templates", name if name in _files("templates") else f"{name}.yaml")
-
-
-def plugin_text(name: str) -> str:
-    """The text of a file of a plugin for an agent's program, by its path: ``claude-code/README.md``, ...
-
-    Raises:
-        KeyError: there is no such file.
-    """
-    return _text("plugins", name)
 
 
 def language_names() -> tuple[str, ...]:

@@ -10,7 +10,6 @@ import json
 import math
 import re
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, NoReturn
 
 from memfs.errors import ContentError, DuplicateKey, ItemSyntaxError, ItemTooDeep, ItemTooLarge
@@ -58,65 +57,8 @@ def tree(text: str) -> Node:
 
 def document(value: Any, indent: int | str = 2) -> str:
     """A whole file: indented, keys in their order, characters as they are, ending in one newline."""
-    out: list[str] = []
-    try:
-        _put(value, "\n", " " * indent if isinstance(indent, int) else indent, out.append)
-        text = "".join(out)
-    except _UnusualError:
-        text = json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)
+    text = json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)
     return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
-
-
-class _UnusualError(Exception):
-    """A value that only the standard library's own encoder knows how to write."""
-
-
-def _put(value: Any, line: str, step: str, write: Callable[[str], object]) -> None:
-    """Write a value as ``json.dumps`` does with an indent, whole rows of scalars at once by its encoder in C.
-
-    Args:
-        line: a line's end and the blanks with which the next line begins.
-    """
-    kind, inner = value.__class__, line + step
-    if kind in _SCALARS or not value:
-        if kind not in _WRITABLE:
-            raise _UnusualError
-        write(_encoder("").encode(value))
-    elif kind is dict:
-        if set(map(type, value)) != {str} or len(line) > _WIDEST:
-            raise _UnusualError
-        before = f"{{{inner}"
-        if _SCALARS.issuperset(map(type, value.values())):
-            write(f"{before}{_encoder(inner).encode(value)[1:-1]}{line}}}")
-            return
-        for key, part in value.items():
-            write(f"{before}{_quoted(key)}: ")
-            _put(part, inner, step, write)
-            before = f",{inner}"
-        write(f"{line}}}")
-    elif kind is list and len(line) <= _WIDEST:
-        before = f"[{inner}"
-        if _SCALARS.issuperset(map(type, value)):
-            write(f"{before}{_encoder(inner).encode(value)[1:-1]}{line}]")
-            return
-        for part in value:
-            write(before)
-            _put(part, inner, step, write)
-            before = f",{inner}"
-        write(f"{line}]")
-    else:
-        raise _UnusualError
-
-
-@lru_cache(maxsize=128)
-def _encoder(line: str) -> json.JSONEncoder:
-    return json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(f",{line}", ": "))
-
-
-_SCALARS = frozenset({str, int, float, bool, type(None)})
-_WRITABLE = _SCALARS | {dict, list}
-_WIDEST = 400  # what holds itself is left to the standard library, whose error says so
-_quoted: Callable[[str], str] = json.encoder.encode_basestring
 
 
 def indentation(text: str) -> int | str:

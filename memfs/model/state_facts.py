@@ -15,22 +15,7 @@ from typing import Any
 from memfs.model import state_paths
 from memfs.model.time import format_time, parse_time, time_in
 
-_LISTS = (
-    "participants", "hypotheses", "hypothesis_ids", "players", "competitors", "contestants", "candidates", "pair",
-    "teams",
-)  # fmt: skip
-_RANKED = ("ranking", "rankings", "standings", "scores", "votes")
-_WITHIN = ("matches", "games", "rounds", "pairings", "matchups", "results")
-_WINNERS = ("winner", "winners", "winner_id", "winning_hypothesis", "winning_hypothesis_id")
-_LOSERS = ("loser", "losers", "loser_id", "losing_hypothesis", "losing_hypothesis_id")
-_RESULT_KEYS = (*_WINNERS, "outcome", "result", "preferred", "decision")
-_RATINGS = ("ratings", "ratings_after", "new_ratings", "elo", "elo_ratings")
-_IDS = ("id", "hypothesis_id", "hypothesis", "name")
-_SIDES = (("a", "b"), ("1", "2"), ("left", "right"), ("first", "second"))
-_ONE_SIDE = re.compile(r"(?:(hypothesis|player|participant|candidate|competitor|contestant|idea)_?)?"
-                       r"(a|b|1|2|left|right|first|second)(?:_id)?", re.IGNORECASE)  # fmt: skip
-_NOBODY = frozenset({"", "draw", "tie", "tied", "none", "null", "nobody", "undecided"})
-_OUTCOMES = {"win": True, "won": True, "victory": True, "loss": False, "lost": False, "lose": False, "defeat": False}
+_NOBODY = frozenset({"draw", "tie", "none", "null", "nobody", "undecided"})
 _DEEPEST = 4
 
 
@@ -44,14 +29,12 @@ class TournamentMatch:
 
 
 def matches(result: Mapping[str, Any]) -> tuple[TournamentMatch, ...]:
-    """The matches that a result records: mostly one, several where it holds a list of them.
+    """The matches that a result records: one, or those that it lists as ``matches``.
 
-    Participants are those listed (``participants``, ``players`` and the like), both sides (``hypothesis_a`` and
-    ``hypothesis_b``), a hypothesis and its ``opponent``, winners and losers, and everybody who is rated or ranked. A
-    winner is named, or pointed at by its side (``"a"``).
+    Who is named as participant, winner or loser, or is rated, took part.
 
     Args:
-        result: a tournament result, of any shape.
+        result: a tournament result; one that a person wrote may hold anything.
 
     Returns:
         The matches in order; none where nobody is named.
@@ -65,127 +48,29 @@ def participants(result: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def names(value: Any) -> list[str]:
-    """The names in a value: a text or number, an object with an id, or several of these."""
-    found = []
-    for one in value if isinstance(value, list | tuple) else (value,):
-        name = (
-            next((text for key in _IDS if (text := _text(one.get(key)))), "")
-            if isinstance(one, Mapping)
-            else _text(one)
-        )
-        if name:
-            found.append(name)
-    return found
+    """The names in a value: a text or number, an object with an ``id``, or several of these."""
+    values = value if isinstance(value, list | tuple) else (value,)
+    return [name for one in values if (name := _text(one.get("id") if isinstance(one, Mapping) else one))]
 
 
 def _matches(result: Mapping[str, Any], depth: int) -> Iterator[TournamentMatch]:
-    inner = [
-        one for key in _WITHIN if isinstance(held := result.get(key), list | tuple) for one in held if depth < _DEEPEST
-    ]
-    found = [match for one in inner for match in _matches_in(one, depth + 1)]
-    if any(len(match.participants) > 1 for match in found):
+    held = result.get("matches") if depth < _DEEPEST else None
+    inner = [one for one in held if isinstance(one, Mapping)] if isinstance(held, list | tuple) else []
+    found = [match for one in inner for match in _matches(one, depth + 1)]
+    if found:
         yield from found
     elif (single := _single(result)).participants:
         yield single
 
 
-def _matches_in(one: Any, depth: int) -> Iterator[TournamentMatch]:
-    if isinstance(one, Mapping):
-        yield from _matches(one, depth)
-    elif isinstance(one, list | tuple):
-        yield TournamentMatch(_once(names(one)))
-
-
 def _single(result: Mapping[str, Any]) -> TournamentMatch:
-    sides = _sides(result)
-    ratings = _ratings(result)
-    own, other = names(result.get("hypothesis_id")) or names(result.get("hypothesis")), _first(result, "opponent")
-    listed = [name for key in _LISTS for name in _named(result.get(key))]
-    known = [*listed, *dict.fromkeys(sides.values()), *(own if other else ()), *other]
-    losers = [name for key in _LOSERS for name in names(result.get(key))]
-    winners = _winners(result, sides, {*known, *ratings, *losers})
-    if other and not winners and (won := _OUTCOMES.get(_outcome_of(result))) is not None:
-        winners = tuple(own if won else other)
-    ranked = [] if known or winners else [name for key in _RANKED for name in _named(result.get(key))]
-    return TournamentMatch(_once((*known, *winners, *losers, *ratings, *ranked)), winners, ratings)
-
-
-def _sides(result: Mapping[str, Any]) -> dict[str, str]:
-    """Both sides of a match by all that points at them; empty unless two that belong together are there."""
-    held: dict[str, dict[str, tuple[str, str]]] = {}
-    for key, value in result.items():
-        if (
-            (matched := _ONE_SIDE.fullmatch(str(key)))
-            and not isinstance(value, int | float)
-            and len(named := names(value)) == 1
-        ):
-            word, label = (matched[1] or "").casefold(), matched[2].casefold()
-            held.setdefault(word, {})[label] = (str(key), named[0])
-    found: dict[str, str] = {}
-    for sides in held.values():
-        for pair in _SIDES:
-            if all(label in sides for label in pair):
-                for label in pair:
-                    key, name = sides[label]
-                    found |= dict.fromkeys((key.casefold(), key.casefold().removesuffix("_id"), label), name)
-    return found
-
-
-def _winners(result: Mapping[str, Any], sides: Mapping[str, str], known: set[str]) -> tuple[str, ...]:
-    found = []
-    for key in _RESULT_KEYS:
-        for name in names(result.get(key)):
-            if name in known:
-                found.append(name)
-            elif pointed := sides.get(name.casefold()):
-                found.append(pointed)
-            elif key in _WINNERS and name.casefold() not in _NOBODY:
-                found.append(name)
-    return _once(found)
-
-
-def _ratings(result: Mapping[str, Any]) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for key in _LISTS:
-        held = result.get(key)
-        for one in held if isinstance(held, list | tuple) else ():
-            if isinstance(one, Mapping) and _number(one.get("rating")):
-                rating: float = one["rating"]
-                found |= dict.fromkeys(names(one), rating)
-    for key in _RATINGS:
-        held = result.get(key)
-        if isinstance(held, Mapping):
-            found |= {str(name): value for name, value in held.items() if name != "" and _number(value)}
-    return found
-
-
-def _named(value: Any) -> list[str]:
-    """The names in a list, or by which figures are held."""
-    return (
-        [str(name) for name in value if name != ""] if isinstance(value, Mapping) and not names(value) else names(value)
-    )
-
-
-def _first(result: Mapping[str, Any], key: str) -> list[str]:
-    return names(result.get(f"{key}_id")) or names(result.get(key))
-
-
-def _outcome_of(result: Mapping[str, Any]) -> str:
-    return next((text.casefold() for key in ("result", "outcome") if (text := _text(result.get(key)))), "")
-
-
-def _text(value: Any) -> str:
-    return (
-        value
-        if isinstance(value, str)
-        else str(value)
-        if isinstance(value, int) and not isinstance(value, bool)
-        else ""
-    )
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    listed = result.get("participants")
+    rated = [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list | tuple) else []
+    ratings = {name: one["rating"] for one in rated if _number(one.get("rating")) is not None for name in names(one)}
+    ratings |= {str(name): of for name, of in _mapping(result.get("ratings")).items() if _number(of) is not None}
+    winners = [name for name in names(result.get("winner")) if name.casefold() not in _NOBODY]
+    named = (*names(listed), *winners, *names(result.get("loser")), *ratings)
+    return TournamentMatch(_once(filter(None, named)), _once(winners), ratings)
 
 
 def _once(found: Iterable[str]) -> tuple[str, ...]:
@@ -319,7 +204,7 @@ def describe(path: str, values: Mapping[str, Any]) -> StateFacts:
 
 # -- by kind ------------------------------------------------------------------------------------------------------
 def _header(_: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    return {"status": _text_fact(values.get("status")), "closed": time_in(values.get("closed"))}
+    return {"status": _text(values.get("status")), "closed": time_in(values.get("closed"))}
 
 
 def _update(_: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -334,28 +219,28 @@ def _update(_: str, values: Mapping[str, Any]) -> dict[str, Any]:
         for agent, of in _mapping(steering.get(key)).items():
             figures.setdefault(str(agent), {}).update(_figures(of, name))
     recovery = _mapping(_mapping(values.get("checkpoint_data")).get("recovery_metadata"))
-    focus = _text_fact(steering.get("strategic_focus"))
+    focus = _text(steering.get("strategic_focus"))
     return {
-        "state": _text_fact(values.get("update_type")),
+        "state": _text(values.get("update_type")),
         "agents": _names(figures),
         "components": _names((SYSTEM, *recovery, *_mapping(steering.get("queue_statistics")))),
-        "metrics": _first_fact(metrics),
+        "metrics": _first(metrics),
         "agent_metrics": _bounded(figures),
         "words": words_of(focus),
     }
 
 
 def _output(path: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    agent = _text_fact(values.get("agent_type")) or state_paths.agent_of(path)
+    agent = _text(values.get("agent_type")) or state_paths.agent_of(path)
     results = _mapping(values.get("results"))
     metadata = _mapping(results.get("metadata"))
     figures = dict(_figures({key: results.get(key) for key in ("confidence_score", "resource_consumed")}))
     figures |= {name: value for name, value in _figures(metadata) if name not in figures}
-    linked = [name for key in _LINKS for name in _listed(metadata.get(key))]
+    linked = [name for key in _LINKS for name in names(metadata.get(key))]
     return {
         "agent": agent,
         "agents": _names((agent,)),
-        "task": _text_fact(values.get("task_id")) or state_paths.task_and_turn(path)[0],
+        "task": _text(values.get("task_id")) or state_paths.task_and_turn(path)[0],
         "components": _names((agent,)),
         "hypotheses": _names(linked),
         "state": STATEFUL if _mapping(values.get("state_data")).get("internal_state") is not None else "",
@@ -364,34 +249,30 @@ def _output(path: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _hypothesis(path: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    name = next((found for key in _ID_FIELDS if (found := _text_fact(values.get(key)))), "")
+    name = next((found for key in _ID_FIELDS if (found := _text(values.get(key)))), "")
     name = name or state_paths.decode_name(_stem(path))
-    agent = _text_fact(values.get("agent")) or _text_fact(values.get("agent_type"))
-    rating = _number_fact(values.get("rating"))
+    agent = _text(values.get("agent")) or _text(values.get("agent_type"))
+    rating = _number(values.get("rating"))
     return {
         "name": name,
         "agent": agent,
         "agents": _names((agent,)),
         "hypotheses": (name,),
-        "parents": _names(_listed(values.get("parents"))),
+        "parents": _names(names(values.get("parents"))),
         "rating": rating,
-        "state": _text_fact(values.get("state")),
-        "metrics": _first_fact(
-            dict(_figures({key: value for key, value in values.items() if not isinstance(value, dict)}))
-        ),
+        "state": _text(values.get("state")),
+        "metrics": _first(dict(_figures({key: value for key, value in values.items() if not isinstance(value, dict)}))),
     }
 
 
 def _result(path: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    agent = _text_fact(values.get("agent"))
+    agent = _text(values.get("agent"))
     return {
-        "name": _text_fact(values.get("id")) or state_paths.decode_name(_stem(path)),
+        "name": _text(values.get("id")) or state_paths.decode_name(_stem(path)),
         "agent": agent,
         "agents": _names((agent,)),
         "hypotheses": _names(participants(values)),
-        "metrics": _first_fact(
-            dict(_figures({key: value for key, value in values.items() if not isinstance(value, dict)}))
-        ),
+        "metrics": _first(dict(_figures({key: value for key, value in values.items() if not isinstance(value, dict)}))),
     }
 
 
@@ -400,13 +281,13 @@ def _review(_: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_agent(_: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    agent = _text_fact(values.get("agent"))
-    task = _text_fact(values.get("task_id"))
-    return {"name": _text_fact(values.get("token")), "agent": agent, "agents": _names((agent,)), "task": task}
+    agent = _text(values.get("agent"))
+    task = _text(values.get("task_id"))
+    return {"name": _text(values.get("token")), "agent": agent, "agents": _names((agent,)), "task": task}
 
 
 def _conflict(_: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    return {"name": _text_fact(values.get("document"))}
+    return {"name": _text(values.get("document"))}
 
 
 def _checkpoint(path: str, _: Mapping[str, Any]) -> dict[str, Any]:
@@ -444,11 +325,11 @@ def _figures(value: Any, prefix: str = "", depth: int = 0) -> Iterator[tuple[str
         if depth < _DEEPEST_FACT:
             for key, inner in value.items():
                 yield from _figures(inner, f"{prefix}.{key}" if prefix else str(key), depth + 1)
-    elif prefix and len(prefix) <= _LONGEST and (number := _number_fact(value)) is not None:
+    elif prefix and len(prefix) <= _LONGEST and (number := _number(value)) is not None:
         yield prefix, number
 
 
-def _first_fact(figures: Mapping[str, float]) -> dict[str, float]:
+def _first(figures: Mapping[str, float]) -> dict[str, float]:
     return dict(list(figures.items())[:_MOST_FIGURES])
 
 
@@ -463,7 +344,7 @@ def _bounded(figures: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, 
     return kept
 
 
-def _number_fact(value: Any) -> float | None:
+def _number(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -477,18 +358,14 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _text_fact(value: Any) -> str:
-    return value if isinstance(value, str) else str(value) if isinstance(value, int) and value is not True else ""
-
-
-def _listed(value: Any) -> list[str]:
-    """The names in a value: one, several, or objects with an id."""
-    found = []
-    for one in value if isinstance(value, list | tuple) else (value,):
-        name = _text_fact(one.get("id")) if isinstance(one, Mapping) else _text_fact(one)
-        if name:
-            found.append(name)
-    return found
+def _text(value: Any) -> str:
+    return (
+        value
+        if isinstance(value, str)
+        else str(value)
+        if isinstance(value, int) and not isinstance(value, bool)
+        else ""
+    )
 
 
 def _tupled(value: Any) -> Any:

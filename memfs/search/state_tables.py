@@ -16,7 +16,7 @@ from memfs.model.state_query import Iteration, Measure, StateRow
 WORD, TEXT = "word", "text"
 """What a focus says, in ``names``: each word, and all of them together."""
 FILE = "states.sqlite"
-VERSION = "7"
+VERSION = "8"
 NO_TIME = -(1 << 62)
 """The moment of a document without one: before all others."""
 

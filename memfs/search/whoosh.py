@@ -2,8 +2,7 @@
 
 Whoosh keeps the postings: one field of terms with their weights, cut by our analyzer. Everything else about a document
 is in ``DocumentColumns``, aligned by document number, and is what filters and answers are made of. Only what is right
-in every distribution of Whoosh is used: one writer, deletion by document number, an ``Or`` of ``Term``s. Scoring
-normally reads whole posting blocks; where Whoosh's insides are not as expected its own search gives the same scores.
+in every distribution of Whoosh is used: one writer, deletion by document number, and whole posting blocks.
 
 Whoosh unpickles what it opens: this engine is only ever given folders that ``memfs.search.generations`` has verified.
 Its errors become ``IndexUnavailable``.
@@ -22,7 +21,7 @@ from typing import Any
 
 from whoosh import columns as whoosh_columns
 from whoosh import fields, formats
-from whoosh.codec.whoosh3 import W3Codec, W3LeafMatcher
+from whoosh.codec.whoosh3 import W3Codec
 from whoosh.filedb.filestore import FileStorage
 from whoosh.index import FileIndex
 from whoosh.matching import ListMatcher
@@ -40,7 +39,6 @@ COLUMNS = "columns"
 FIELD = "terms"
 KEY = "key"
 NO_KEY = 2**32 - 1
-_BLOCKS = ("_read_ids", "_read_weights", "_next_block", "reset")
 
 Block = tuple[Sequence[int], Sequence[float]]
 
@@ -64,11 +62,6 @@ def schema() -> fields.Schema:
     """
     key = fields.COLUMN(whoosh_columns.NumericColumn("I", default=NO_KEY))
     return fields.Schema(**{FIELD: TermsField(), KEY: key})
-
-
-def reads_blocks() -> bool:
-    """Whether this Whoosh has the insides that reading whole posting blocks needs."""
-    return all(hasattr(W3LeafMatcher, name) for name in _BLOCKS)
 
 
 def open_leaves(folder: Path) -> list[tuple[SegmentReader, int]]:
@@ -257,7 +250,6 @@ class WhooshIndex:
     name = "whoosh"
 
     def __init__(self, folder: Path) -> None:
-        self.block_scoring = reads_blocks()
         self._folder = folder
         self._columns: DocumentColumns | None = None
         self._leaves: list[tuple[SegmentReader, int]] | None = None
@@ -408,11 +400,6 @@ class WhooshIndex:
         """The score of every document that holds one of the terms, dead ones too."""
         factors = terms.factors(worth, statistics)
         first, second = terms.length_terms(statistics.average_length)
-        if self.block_scoring:
-            return self._block_scores(factors, first, second)
-        return self._plain_scores(factors, first, second)
-
-    def _block_scores(self, factors: Mapping[str, float], first: float, second: float) -> dict[int, float]:
         lengths = self._known_columns().lengths
         scores: dict[int, float] = {}
         for term, factor in factors.items():
@@ -445,38 +432,3 @@ class WhooshIndex:
         while self._held_numbers > _HELD_NUMBERS or len(self._held) > _HELD_TERMS:
             self._held_numbers -= len(self._held.popitem(last=False)[1][0])
         return numbers, weights
-
-    def _plain_scores(self, factors: Mapping[str, float], first: float, second: float) -> dict[int, float]:
-        """Whoosh's own search with our formula: slower, and through its public interface only."""
-        from whoosh.query import Or, Term
-        from whoosh.scoring import BaseScorer, WeightingModel
-        from whoosh.searching import Searcher
-
-        lengths = self._known_columns().lengths
-
-        class Scorer(BaseScorer):  # type: ignore[misc]
-            def __init__(self, factor: float, base: int) -> None:
-                self.factor = factor
-                self.base = base
-
-            def supports_block_quality(self) -> bool:
-                return False
-
-            def score(self, matcher: Any) -> float:
-                weight = float(matcher.weight())
-                length: int = lengths[self.base + matcher.id()]
-                return self.factor * weight / (weight + first + second * length)
-
-        class Formula(WeightingModel):  # type: ignore[misc]
-            def __init__(self, base: int) -> None:
-                self.base = base
-
-            def scorer(self, searcher: Any, fieldname: str, text: bytes, qf: int = 1) -> Scorer:  # noqa: ARG002
-                return Scorer(factors[text.decode()], self.base)
-
-        asked = Or([Term(FIELD, term) for term in factors])
-        scores: dict[int, float] = {}
-        for leaf, base in self._opened():
-            results = Searcher(leaf, weighting=Formula(base)).search(asked, limit=None, optimize=False)
-            scores |= {base + number: score for score, number in results.top_n}
-        return scores

@@ -1,4 +1,4 @@
-"""The Whoosh engine keeps the contract of all engines, by both of its ways to score."""
+"""The Whoosh engine keeps the contract of all engines."""
 
 from __future__ import annotations
 
@@ -18,21 +18,6 @@ class TestWhooshIndex(IndexContract):
     @pytest.fixture
     def make(self, tmp_path: Path) -> Callable[[], Index]:
         def opened() -> Index:
-            index = WhooshIndex(tmp_path / "index")
-            assert index.block_scoring
-            return index
-
-        return opened
-
-
-class TestWhooshIndexByItsOwnSearch(IndexContract):
-    """Scoring by Whoosh's public search, as where its insides are not as expected."""
-
-    @pytest.fixture
-    def make(self, tmp_path: Path) -> Callable[[], Index]:
-        def opened() -> Index:
-            index = WhooshIndex(tmp_path / "index")
-            index.block_scoring = False
-            return index
+            return WhooshIndex(tmp_path / "index")
 
         return opened

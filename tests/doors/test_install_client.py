@@ -18,12 +18,13 @@ from typing import Any
 
 import pytest
 
-from memfs.doors.claude_code import installer, plugin
+from memfs.doors.claude_code import installer
 from memfs.doors.claude_code.settings_file import InstallScope
 from memfs.workspace import open_workspace
 
 PROGRAM = os.environ.get("CLAUDE_CODE_PROGRAM", "")
 SECONDS = 120
+SHIPPED = Path(__file__).resolve().parents[2] / "plugins/claude-code"
 SAID = "We decided to keep the ledger in PostgreSQL because it needs transactions."
 COMMAND = "cat /nonexistent/ledger.csv"
 
@@ -114,8 +115,7 @@ def test_what_one_session_said_the_next_one_is_told(
     address, asked = heard
     more: tuple[str, ...] = ()
     if way == "plugin":
-        plugin.lay(project.parent / "plugin")
-        more = ("--plugin-dir", str(project.parent / "plugin"))
+        more = ("--plugin-dir", str(SHIPPED))
     else:
         installer.install(InstallScope(way), project)
     prompt = ("-p", "We need to rotate the staging keys later.", "--allowedTools", "Bash")
@@ -131,7 +131,4 @@ def test_what_one_session_said_the_next_one_is_told(
 
 def test_the_plugin_folder_is_valid(own_world: Path, tmp_path: Path) -> None:
     """C6: Claude Code's own look at the plugin finds nothing wrong."""
-    plugin.lay(tmp_path / "plugin")
-    assert "Validation passed" in claude(
-        tmp_path, own_world, "", "plugin", "validate", "--strict", str(tmp_path / "plugin")
-    )
+    assert "Validation passed" in claude(tmp_path, own_world, "", "plugin", "validate", "--strict", str(SHIPPED))

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from memfs.doors.claude_code import installer, plugin
+from memfs.doors.claude_code import installer
 from memfs.doors.claude_code.settings_file import SettingsFile
-from memfs.errors import Conflict, MemfsError, StorageFull
+from memfs.errors import Conflict, StorageFull
 from memfs.fs import io
 
 
@@ -72,25 +72,3 @@ def test_a_write_that_fails_leaves_no_folder(tmp_path: Path) -> None:
     (tmp_path / "own/x.json").write_text("{}")
     SettingsFile(path=tmp_path / "own/x.json", within=tmp_path).rewrite(lambda _: None)
     assert [path.name for path in tmp_path.iterdir()] == ["own"]
-
-
-@pytest.mark.parametrize("manifest", ['{"name": "other"}', "[]", "no JSON", '{"version": "1"}'])
-def test_another_plugin_is_not_written_over(manifest: str, tmp_path: Path) -> None:
-    """C6: a folder that holds another plugin, or something that is none, is refused and stays as it is."""
-    path = tmp_path / "p" / plugin.MANIFEST
-    path.parent.mkdir(parents=True)
-    path.write_text(manifest)
-    for change in (plugin.lay, plugin.remove):
-        with pytest.raises(MemfsError, match="something else"):
-            change(tmp_path / "p")
-    assert [one.name for one in (tmp_path / "p").rglob("*") if one.is_file()] == ["plugin.json"]
-    assert path.read_text() == manifest
-
-
-def test_what_somebody_edited_of_the_plugin_stays(tmp_path: Path) -> None:
-    """C6: taking the plugin away takes what memfs wrote; an edited file, and what lies beside, is somebody's."""
-    folder = tmp_path / "p"
-    plugin.lay(folder)
-    (folder / "README.md").write_text("mine")
-    plugin.remove(folder)
-    assert [one.name for one in folder.rglob("*") if one.is_file()] == ["README.md"]

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from memfs.doors.claude_code import installer, plugin
+from memfs.doors.claude_code import installer
 from memfs.doors.claude_code.hook import LIMITS
 from memfs.doors.cli.app import run
-from memfs.errors import MemfsError
-from memfs.resources import plugin_text
+from memfs.version import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "plugins/claude-code"
+MANIFEST = ".claude-plugin/plugin.json"
 Call = Callable[..., tuple[int, str, str]]
 
 
@@ -122,7 +122,6 @@ def test_a_file_that_cannot_be_read_is_named(call: Call, settings: Path) -> None
     assert (code, out) == (1, "")
     assert f"{settings}:2:3: a comment, which JSON has none of" in err
     assert call("agent", "install", "emacs")[0] == 2
-    assert call("agent", "install", "claude-code", "--plugin", "x", "--user")[0] == 2
 
 
 def test_a_server_of_ones_own_is_left_to_the_program(call: Call, own_world: Path) -> None:
@@ -135,25 +134,21 @@ def test_a_server_of_ones_own_is_left_to_the_program(call: Call, own_world: Path
 
 
 # -- the plugin -----------------------------------------------------------------------------------------------------
-def test_the_plugin_folder_is_what_the_table_says() -> None:
-    """C6: what is shipped is what ``--plugin`` lays; renew it with 'memfs agent install claude-code --plugin'."""
-    shipped = {path.relative_to(SHIPPED).as_posix(): path.read_text() for path in SHIPPED.rglob("*") if path.is_file()}
-    assert shipped == plugin.files()
-
-
 def test_the_plugin_is_one_that_claude_code_loads() -> None:
-    """C6: manifest, hooks below ``hooks``, the server, and a skill whose head says when it is wanted."""
-    files = plugin.files()
-    assert json.loads(files[plugin.MANIFEST])["name"] == "memfs"
-    hooks = json.loads(files["hooks/hooks.json"])
+    """C6: manifest, hooks below ``hooks`` as they are installed, the server, and a skill whose head says when it is
+    wanted."""
+    manifest = json.loads((SHIPPED / MANIFEST).read_text())
+    assert (manifest["name"], manifest["version"]) == ("memfs", __version__)
+    hooks = json.loads((SHIPPED / "hooks/hooks.json").read_text())
     assert list(hooks) == ["description", "hooks"]
     assert hooks["hooks"] == {event: [group] for event, group in installer.handler_groups("memfs").items()}
-    assert json.loads(files[".mcp.json"]) == {"mcpServers": {"memfs": installer.server_entry("memfs")}}
-    head = files["skills/memory/SKILL.md"].split("---\n")[1].splitlines()
+    server = json.loads((SHIPPED / ".mcp.json").read_text())
+    assert server == {"mcpServers": {"memfs": installer.server_entry("memfs")}}
+    head = (SHIPPED / "skills/memory/SKILL.md").read_text().split("---\n")[1].splitlines()
     assert [line.partition(": ")[0] for line in head] == ["name", "description"]
     assert len(head[1]) < 1024
-    market = json.loads(plugin_text(".claude-plugin/marketplace.json"))
-    assert (ROOT / "plugins" / market["plugins"][0]["source"] / plugin.MANIFEST).is_file()
+    market = json.loads((ROOT / "plugins/.claude-plugin/marketplace.json").read_text())
+    assert (ROOT / "plugins" / market["plugins"][0]["source"] / MANIFEST).is_file()
 
 
 def test_every_handler_has_the_fields_that_claude_code_knows() -> None:
@@ -179,30 +174,5 @@ def test_other_programs_take_the_server_alone(call: Call) -> None:
     assert call("agent", "install", "cursor")[1] == "Nothing to do in .cursor/mcp.json\n"
     assert call("agent", "uninstall", "cursor")[1] == "Deleted .cursor/mcp.json\n"
     assert call("agent", "uninstall", "cursor")[1] == "Nothing to do: memfs is not in .cursor/mcp.json\n"
-    for option in (["--local"], ["--mcp"], ["--plugin", "x"]):
+    for option in (["--local"], ["--mcp"]):
         assert call("agent", "install", "cursor", *option)[0] == 2
-
-
-def test_a_plugin_is_laid_anywhere_and_taken_away(call: Call, tmp_path: Path) -> None:
-    """C6: --plugin writes the folder, renews it, and removes what it wrote; what is not memfs's stays."""
-    folder = tmp_path / "deep/er/plugin"
-    assert call("agent", "install", "claude-code", "--plugin", str(folder), "--dry-run")[0] == 0
-    assert not folder.exists()
-    assert call("agent", "install", "claude-code", "--plugin", str(folder))[0] == 0
-    assert {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} == set(plugin.files())
-    (folder / "hooks/hooks.json").write_text("{}")
-    assert "Changed" in call("agent", "install", "claude-code", "--plugin", str(folder))[1]
-    (folder / "README.md").write_text("mine")
-    assert call("agent", "uninstall", "claude-code", "--plugin", str(folder))[0] == 0
-    assert [path.name for path in folder.iterdir()] == ["README.md"]
-
-
-def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
-    """C6: neither laid over nor cleared."""
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other/README.md").write_text("mine")
-    for act in (plugin.lay, plugin.remove):
-        with pytest.raises(MemfsError) as refused:
-            act(tmp_path / "other")
-        assert refused.value.hint
-    assert (tmp_path / "other/README.md").read_text() == "mine"

@@ -185,7 +185,7 @@ def test_standings_and_participants_follow_from_results_of_any_shape(memory: Con
     memory.start_iteration(1)
     memory.store_tournament_result({"winner": "h2", "loser": "h1"})
     memory.store_tournament_result({"participants": [{"id": "h1"}, {"id": "h2", "rating": 1216}], "winner": "h2"})
-    memory.store_tournament_result({"hypothesis_a": "h1", "hypothesis_b": "h2", "winner": "a"})
+    memory.store_tournament_result({"winner": "h1", "loser": "h2"})
     told = memory.retrieve_state(hypotheses=["h1"]).content.tournament_results
     assert told["standings"] == {"h1": {"matches": 3, "wins": 1}, "h2": {"matches": 3, "wins": 2, "rating": 1216}}
     assert memory.close_iteration(1).statistics["tournament"] == {"results": 3, "participants": 2}

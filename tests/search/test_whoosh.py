@@ -5,32 +5,31 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from whoosh.codec.whoosh3 import W3LeafMatcher
 
 from kit.corpus import FILTERS, WORDS, corpus, item
 from memfs.errors import IndexUnavailable
 from memfs.model import Query
-from memfs.search import whoosh
+from memfs.search import terms, whoosh
+from memfs.search.memory import MemoryIndex
 from memfs.search.whoosh import WhooshIndex, blocks, open_leaves
 
 
-def test_both_ways_to_score_agree_over_many_segments_and_deletions(tmp_path: Path) -> None:
-    """Reading posting blocks and Whoosh's own search give the same scores, with deletions and several segments."""
-    index = WhooshIndex(tmp_path)
-    index.add(corpus(1200, 1))
-    index.flush()
-    index.add(one.replace(content=one.content + " pool") for one in corpus(1200, 1)[:100])
-    index.remove([one.id for one in corpus(1200, 1)[500:560]])
-    index.flush()
+def test_scores_are_those_of_the_reference_over_many_segments_and_deletions(tmp_path: Path) -> None:
+    """Reading posting blocks gives the scores of the engine in memory, with deletions and several segments."""
+    index, reference = WhooshIndex(tmp_path), MemoryIndex()
+    for one in (index, reference):
+        one.add(corpus(1200, 1))
+        one.flush()
+        one.add(each.replace(content=each.content + " pool") for each in corpus(1200, 1)[:100])
+        one.remove([each.id for each in corpus(1200, 1)[500:560]])
+        one.flush()
     assert index.segments > 1
     for word in WORDS:
         for name in ("none", "type and dates"):
             query = Query(text=f"{word} pool review unheard", limit=1000, **FILTERS[name])  # type: ignore[arg-type]
-            index.block_scoring = True
-            blocks = {hit.id: hit.similarity for hit in index.search(query)}
-            index.block_scoring = False
-            plain = {hit.id: hit.similarity for hit in index.search(query)}
-            assert blocks == pytest.approx(plain, rel=1e-9)
+            shared = reference.statistics(terms.weights(query.text))
+            found = {hit.id: hit.similarity for hit in index.search(query, (), shared)}
+            assert found == pytest.approx({hit.id: hit.similarity for hit in reference.search(query)}, rel=1e-9)
     index.close()
 
 
@@ -55,12 +54,6 @@ def test_kept_postings_are_read_once_and_never_outlive_a_change(
         index.search(Query(text=word))
     assert read[-2:] == ["review", "pool"] or read[-4:] == ["review", "review", "pool", "pool"]
     index.close()
-
-
-def test_a_whoosh_with_other_insides_is_searched_plainly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the methods that read blocks the engine falls back by itself."""
-    monkeypatch.delattr(W3LeafMatcher, "_read_weights")
-    assert not WhooshIndex(tmp_path).block_scoring
 
 
 def test_many_small_flushes_leave_few_segments(tmp_path: Path) -> None:

@@ -75,14 +75,12 @@ class InstallTarget:
     Attributes:
         program: its name.
         scope: for whom; None where that was not said.
-        plugin: a plugin folder, in place of settings.
         dry: whether nothing is to be changed.
         folder: that of `-C`.
     """
 
     program: str
     scope: InstallScope | None
-    plugin: str | None
     dry: bool
     folder: str | None
 
@@ -126,24 +124,19 @@ def at_program(function: Callable[..., Installation]) -> Callable[..., Installat
     """Give a verb the options that name a program's settings, as an ``InstallTarget``."""
 
     @wraps(function)
-    def called(
-        ctx: click.Context, /, program: str, scope: str | None, plugin: str | None, dry: bool, **more: Any
-    ) -> Any:
+    def called(ctx: click.Context, /, program: str, scope: str | None, dry: bool, **more: Any) -> Any:
         from memfs.doors.claude_code.settings_file import InstallScope
 
         chosen = None if scope is None else InstallScope(scope)
-        target = InstallTarget(program, chosen, plugin, dry, ctx.ensure_object(Invocation).workspace)
+        target = InstallTarget(program, chosen, dry, ctx.ensure_object(Invocation).workspace)
         hooks_only = more.get("server") or more.get("into", "private") != "private"
-        if not target.hooks and (plugin is not None or scope == "local" or hooks_only):
+        if not target.hooks and (scope == "local" or hooks_only):
             raise click.UsageError(f"{program} takes --project, --user and --dry-run alone", ctx)
-        if plugin is not None and (scope or hooks_only):
-            raise click.UsageError("--plugin goes with --dry-run alone", ctx)
         return function(ctx, target, **more)
 
     made: Callable[..., Installation] = click.pass_context(called)
     for option in (
         click.option("--dry-run", "dry", is_flag=True, help="Show what would change, and change nothing."),
-        click.option("--plugin", metavar="FOLDER", type=click.Path(file_okay=False), help="A plugin folder instead."),
         click.option("--user", "scope", flag_value="user", help="Your own settings, for all your projects."),
         click.option("--local", "scope", flag_value="local", help="Your own settings in this project."),
         click.option("--project", "scope", flag_value="project", help="The project's settings (the default)."),
@@ -169,7 +162,7 @@ def changes(done: Installation) -> Iterator[str | Note]:
     text=changes,
     example="memfs agent install claude-code --dry-run\nmemfs agent install claude-code\n"
     "memfs agent install claude-code --user\nmemfs agent install claude-code --mcp\n"
-    "memfs agent install claude-code --plugin ~/memfs-plugin\nmemfs agent install cursor",
+    "memfs agent install cursor",
 )
 @click.option(
     "--into",
@@ -193,11 +186,6 @@ def install(ctx: click.Context, target: InstallTarget, /, into: str, server: boo
     workspace is needed, and memfs commits none of these files. 'memfs status --private' shows what is kept,
     'memfs agent uninstall PROGRAM' turns it off.
     """
-    if target.plugin is not None:
-        from memfs.doors.claude_code import plugin
-
-        way = f"try it with: claude --plugin-dir {shlex.quote(target.plugin)}"
-        return target.done(plugin.lay(Path(target.plugin), dry=target.dry), () if target.dry else (way,))
     if not target.hooks:
         return _with_server(target)
     from memfs.doors.claude_code import installer

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from memfs.doors.cli.agent.install import Installation, InstallTarget, at_program, changes, option_of
@@ -21,10 +19,6 @@ def uninstall(_: click.Context, target: InstallTarget, /) -> Installation:
 
     Every other byte is as it was before they came; a file that was made for them goes. What was remembered stays.
     """
-    if target.plugin is not None:
-        from memfs.doors.claude_code import plugin
-
-        return target.done(plugin.remove(Path(target.plugin), dry=target.dry))
     if not target.hooks:
         from memfs.doors import mcp_clients
 
