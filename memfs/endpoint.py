@@ -14,7 +14,6 @@ import random
 import re
 import threading
 import time
-import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -25,6 +24,8 @@ from memfs.errors import EndpointFailed, ExtraMissing, SettingInvalid
 from memfs.version import __version__
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx
 
 
@@ -181,15 +182,6 @@ class Silence:
     again: bool = True
 
 
-@dataclass(slots=True)
-class _Lane:
-    """Connections that several calls share; after one call was given up on, the last of the others closes them."""
-
-    client: httpx.Client
-    waiting: int = 0
-    retired: bool = False
-
-
 class Wire:
     """Sends requests to one service. May be used from several threads.
 
@@ -206,10 +198,7 @@ class Wire:
         """
         self._headers = {"User-Agent": f"memfs/{__version__}", "Accept-Encoding": "identity", **headers}
         self._proxied, self._encrypted = proxied, encrypted
-        self._open: list[_Lane] = []  # one, once something was asked
-        self._owner = 0
-        self._lock = threading.Lock()
-        weakref.finalize(self, _close, self._open)  # who is given an endpoint rarely knows when it is done with
+        self._trusted: ssl.SSLContext | None = None
 
     def post(self, url: str, body: bytes, *, seconds: float, most: int) -> Reply | Silence:
         """Send it, and wait for the whole answer.
@@ -223,47 +212,20 @@ class Wire:
         Raises:
             ExtraMissing: ``httpx`` is not installed.
         """
-        lane = self._join()
         answers: list[Reply | Silence] = []
         ended = threading.Event()
 
         def ask() -> None:
             try:
-                answers.append(_exchange(lane.client, url, body, seconds, most))
+                answers.append(_exchange(client, url, body, seconds, most))
             finally:
                 ended.set()
 
-        finished = False
-        try:
+        with self._client() as client:  # its end is that of a thread that was given up on
             threading.Thread(target=ask, name="memfs-endpoint", daemon=True).start()
-            finished = ended.wait(seconds)
-        finally:
-            self._leave(lane, finished)
-        if not finished:
-            return _late(seconds)
+            if not ended.wait(seconds):
+                return _late(seconds)
         return answers[0] if answers else Silence("the request broke off")
-
-    def close(self) -> None:
-        """Close the connections; a later call opens new ones."""
-        with self._lock:
-            lanes, self._open[:] = self._open[:], []
-        _close(lanes)
-
-    def _join(self) -> _Lane:
-        with self._lock:
-            if not self._open or self._open[0].retired or self._owner != os.getpid():
-                self._open[:], self._owner = [_Lane(self._client())], os.getpid()
-            lane = self._open[0]
-            lane.waiting += 1
-            return lane
-
-    def _leave(self, lane: _Lane, finished: bool) -> None:
-        with self._lock:
-            lane.waiting -= 1
-            lane.retired = lane.retired or not finished
-            over = lane.retired and not lane.waiting
-        if over:
-            lane.client.close()
 
     def _client(self) -> httpx.Client:
         try:
@@ -274,9 +236,13 @@ class Wire:
             raise ExtraMissing(
                 "asking a model's service needs the package 'httpx'", hint="pip install 'gitmemfs[llm]'"
             ) from error
-        trusted: ssl.SSLContext | bool = True if self._encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # nobody
-        own = None if self._proxied else httpx.HTTPTransport(verify=trusted)  # one that is given knows no proxies
-        return httpx.Client(headers=self._headers, verify=trusted, follow_redirects=False, transport=own)
+        if self._trusted is None:
+            context = (
+                httpx.create_ssl_context() if self._encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            )  # nobody
+            self._trusted = context
+        own = None if self._proxied else httpx.HTTPTransport(verify=self._trusted)  # one that is given knows no proxies
+        return httpx.Client(headers=self._headers, verify=self._trusted, follow_redirects=False, transport=own)
 
 
 def _exchange(client: httpx.Client, url: str, body: bytes, seconds: float, most: int) -> Reply | Silence:
@@ -299,11 +265,6 @@ def _exchange(client: httpx.Client, url: str, body: bytes, seconds: float, most:
         return _late(seconds)
     except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError, RuntimeError) as error:
         return Silence(f"{type(error).__name__}: {error}")
-
-
-def _close(lanes: list[_Lane]) -> None:
-    for lane in lanes:
-        lane.client.close()
 
 
 def _late(seconds: float) -> Silence:
@@ -415,10 +376,6 @@ class Endpoint:
             return vectors(body, len(wanted))
         except AnswerUnusable as error:
             raise self._failed(str(error)) from None
-
-    def close(self) -> None:
-        """Close the connections; a later call opens new ones."""
-        self._wire.close()
 
     # -- asking ---------------------------------------------------------------------------------------------------
     def _ask(self, path: str, dialects: Sequence[Mapping[str, Any]], most: int, seconds: float | None) -> bytes:

@@ -34,16 +34,13 @@ def serving() -> Iterator[Callable[..., ModelServer]]:
 
 
 @pytest.fixture
-def asking() -> Iterator[Callable[..., Endpoint]]:
-    """Make endpoints that are closed with the test."""
-    with ExitStack() as stack:
+def asking() -> Callable[..., Endpoint]:
+    """Make endpoints."""
 
-        def make(server: ModelServer | str, **options: Any) -> Endpoint:
-            endpoint = Endpoint(server if isinstance(server, str) else server.url, **options)
-            stack.callback(endpoint.close)
-            return endpoint
+    def make(server: ModelServer | str, **options: Any) -> Endpoint:
+        return Endpoint(server if isinstance(server, str) else server.url, **options)
 
-        yield make
+    return make
 
 
 Serving = Callable[..., ModelServer]
@@ -192,7 +189,7 @@ def test_every_call_ends_in_time(serving: Serving, asking: Asking, answer: Model
 
 
 def test_one_late_call_does_not_break_another(serving: Serving, asking: Asking) -> None:
-    """Calls of several threads share connections; giving up on one leaves the others theirs."""
+    """Giving up on one call leaves the others their connections."""
     let_go = threading.Event()
 
     def slow(asked: Request) -> ModelReply:

@@ -312,7 +312,6 @@ class EmbeddingIndex:
         self._config = config
         self._resident = resident
         self._current: tuple[tuple[str, str], VectorSearch] | None = None
-        self._service: Endpoint | None = None
         self._changing = threading.RLock()
         renewed_in_child(self)
 
@@ -357,8 +356,7 @@ class EmbeddingIndex:
         from memfs.search.embedder import embedder
         from memfs.search.vectors import VectorStore
 
-        self._service = service_of(address) if address else None
-        chosen = embedder(model, self._service)
+        chosen = embedder(model, service_of(address) if address else None)
         vectors = VectorStore(self._index.folder / FOLDER / file_name(chosen.name), chosen.name)
         made = Embeddings(chosen, vectors, self._index, self._store.read, self._store.note_failure)
         return VectorSearch(self._store, made, resident=self._resident)
@@ -367,11 +365,8 @@ class EmbeddingIndex:
         """Stop embedding and release the vectors; the next query starts over."""
         with self._changing:
             current, self._current = self._current, None
-            service, self._service = self._service, None
             if current is not None:
                 current[1].embeddings.close()
-            if service is not None:
-                service.close()
 
 
 def file_name(model: str) -> str:

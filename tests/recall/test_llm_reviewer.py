@@ -59,7 +59,6 @@ def test_a_model_judges_over_the_wire() -> None:
         reviewer = LlmReviewer(endpoint, "small")
         assert reviewer.score_storage(DRAFT) == Score(8.0, "A decision with its reason.")
         scores = reviewer.score_relevance_all([DRAFT, MemoryItem("Lunch is at noon.")], "which database?")
-        endpoint.close()
     assert [score.value for score in scores] == [1.0, 0.2]
     assert len(server.asked) == 2
 
@@ -73,7 +72,6 @@ def test_a_model_that_fails_is_an_error_in_time(answer: ModelReply) -> None:
         endpoint = Endpoint(server.url, retries=0)
         with pytest.raises(EndpointFailed):
             LlmReviewer(endpoint, "small", seconds=0.2).score_storage(DRAFT)
-        endpoint.close()
 
 
 def test_the_draft_is_quoted_data() -> None:
