@@ -35,6 +35,7 @@ class SourceRow:
         setting: the setting that names it, "" where none does.
         origin: where that setting's value comes from.
         trusted: whether naming it there counts.
+        enabled: whether it is asked: not where it is not trusted, or built in and named in the list of another layer.
     """
 
     name: str
@@ -43,17 +44,7 @@ class SourceRow:
     setting: str = ""
     origin: str = ""
     trusted: bool = True
-
-    @property
-    def enabled(self) -> bool:
-        """Whether it is asked."""
-        return bool(self.setting) and self.trusted and not self.misplaced
-
-    @property
-    def misplaced(self) -> bool:
-        """Whether a built-in source is named in the list of another layer."""
-        lists = {f"memory.{key}": delivery.value for delivery, key in LISTS.items()}
-        return self.name in BUILT_IN_SOURCES and lists.get(self.setting, self.layer) != self.layer
+    enabled: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +59,7 @@ class SourceCheck:
         letters: how long its answer was.
         failure: what is wrong with it, "" for nothing.
         hint: what to do.
+        works: whether nothing is wrong with it.
     """
 
     name: str
@@ -77,6 +69,7 @@ class SourceCheck:
     letters: int = 0
     failure: str = ""
     hint: str = ""
+    works: bool = True
 
 
 # -- listing ------------------------------------------------------------------------------------------------------
@@ -108,7 +101,15 @@ def _named(settings: Settings) -> Iterator[SourceRow]:
 
 def _enabled(name: str, delivery: Delivery, setting: str, origin: str, trusted: bool = True) -> SourceRow:
     layer = BUILT_IN_SOURCES.get(name, delivery.value)
-    return SourceRow(name=name, layer=layer, where=_place(name), setting=setting, origin=origin, trusted=trusted)
+    return SourceRow(
+        name=name,
+        layer=layer,
+        where=_place(name),
+        setting=setting,
+        origin=origin,
+        trusted=trusted,
+        enabled=trusted and layer == delivery.value,
+    )
 
 
 def _place(name: str) -> str:
@@ -164,6 +165,7 @@ def _asked(plugins: Plugins, source: LoadedSource) -> SourceCheck:
         letters=len(said),
         failure=answer.failure,
         hint=f"mend it, or take it out of {source.setting}" if answer.failure else "",
+        works=not answer.failure,
     )
 
 
@@ -175,4 +177,5 @@ def _left_out(one: PluginUnusable, seconds: float) -> SourceCheck:
         seconds=seconds,
         failure=one.reason,
         hint=one.hint,
+        works=False,
     )

@@ -5,28 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import click
 
 from memfs.context.source_status import SourceCheck, SourceRow
 from memfs.doors.cli.actions import Actions
 from memfs.doors.cli.command import opened, verb
-from memfs.doors.cli.output import MERGE, Note, Table, clean, count, styled
+from memfs.doors.cli.output import Note, Table, clean, count, styled
 from memfs.doors.cli.trust import note_ignored
-
-
-@dataclass(frozen=True, slots=True)
-class SourceEntry:
-    """A source as it is listed.
-
-    Attributes:
-        row: what is known of it without loading it; its fields stand beside the others.
-        enabled: whether it is asked.
-    """
-
-    row: SourceRow = field(metadata=MERGE)
-    enabled: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +24,18 @@ class SourceList:
         sources: those built in, those installed, and those named in the settings.
     """
 
-    sources: tuple[SourceEntry, ...]
+    sources: tuple[SourceRow, ...]
 
 
 def _list_text(listed: SourceList) -> Iterator[Table]:
-    rows = [one.row for one in listed.sources]
-    yield Table([(row.name, row.layer or "?", _state(row), row.where) for row in rows], dim=(3,))
+    yield Table([(row.name, row.layer or "?", _state(row), row.where) for row in listed.sources], dim=(3,))
 
 
 def _state(row: SourceRow) -> str:
     if not row.setting:
         return "not enabled"
-    wrong = "" if row.trusted else "not trusted: "
-    return f"{wrong or ('in the wrong list: ' if row.misplaced else '')}{row.setting}, {row.origin}"
+    wrong = "" if row.enabled else "in the wrong list: " if row.trusted else "not trusted: "
+    return f"{wrong}{row.setting}, {row.origin}"
 
 
 @verb("list", text=_list_text, example="memfs admin plugins list\nmemfs admin plugins list --json")
@@ -61,20 +47,7 @@ def list_(ctx: click.Context) -> SourceList:
     with opened(ctx) as workspace:
         found = source_status.listed(workspace.root, workspace.settings)
         note_ignored(workspace.root)
-    return SourceList(tuple(SourceEntry(row, row.enabled) for row in found))
-
-
-@dataclass(frozen=True, slots=True)
-class SourceTrial:
-    """How an enabled source did.
-
-    Attributes:
-        check: how long it took, what it said and what is wrong; its fields stand beside the others.
-        works: whether nothing is wrong with it.
-    """
-
-    check: SourceCheck = field(metadata=MERGE)
-    works: bool
+    return SourceList(tuple(found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +58,7 @@ class SourceReport:
         sources: each of them.
     """
 
-    sources: tuple[SourceTrial, ...]
+    sources: tuple[SourceCheck, ...]
 
     @property
     def exit_code(self) -> int:
@@ -94,7 +67,7 @@ class SourceReport:
 
 
 def _check_text(report: SourceReport) -> Iterator[str | Note]:
-    for one in (source.check for source in report.sources):
+    for one in report.sources:
         mark = styled("broken", fg="red") if one.failure else styled("works", fg="green")
         said = f"said {count(one.letters, 'letter')}" if one.letters else "had nothing to say"
         told = clean(one.failure) if one.failure else f"{said} in {one.seconds * 1000:.0f} ms"
@@ -119,7 +92,7 @@ def check(ctx: click.Context) -> SourceReport:
         with redirect_stdout(sys.stderr):  # what a source prints is no part of the report
             found = source_status.examined(workspace.sources.plugins)
         note_ignored(workspace.root)
-    return SourceReport(tuple(SourceTrial(one, not one.failure) for one in found))
+    return SourceReport(tuple(found))
 
 
 plugins = Actions("plugins", list_, check, help="Show the sources that give agents their context, and test them.")
