@@ -314,7 +314,7 @@ class EpisodicMemory(StoreSource):
 
     Args:
         store: anything with ``find_similar(state, limit=...)``, at once or awaited, whose answers have ``outcome``,
-            ``action.description`` and ``error_message``; such as ``memfs.learning.episodes.Episodes``. Where it takes a
+            ``action.description`` and ``error_message``; such as ``memfs.learning.triggers.Episodes``. Where it takes a
             ``threshold``, it is given one.
         items: gives the item of an id, for its trust and origin.
 

@@ -1,7 +1,4 @@
-"""Wire the sources and what they need for one workspace, each part made when it is first used.
-
-``WarningHistory`` keeps the latest warnings by situation, the oldest forgotten first.
-"""
+"""Wire the sources and what they need for one workspace, each part made when it is first used."""
 
 from __future__ import annotations
 
@@ -26,11 +23,10 @@ if TYPE_CHECKING:
     from memfs.intake.intake import Intake
     from memfs.learning.convention_exchange import ConventionExchange
     from memfs.learning.conventions import Agreements, Conventions
-    from memfs.learning.episodes import Episodes
     from memfs.learning.inbox import Inbox
     from memfs.learning.preferences import Preference, Preferences
     from memfs.learning.rules import Rules
-    from memfs.learning.triggers import Triggers, WarningHistory
+    from memfs.learning.triggers import Episodes, Triggers, WarningHistory
     from memfs.model.item import MemoryItem
     from memfs.model.memory_config import MemoryConfig
     from memfs.recall.recaller import Recaller
@@ -79,7 +75,7 @@ class Sources:
     @shared_property
     def episodes(self) -> Episodes:
         """What happened, and what resembles a situation."""
-        from memfs.learning.episodes import Episodes
+        from memfs.learning.triggers import Episodes
 
         return Episodes(self.store, self.triggers, self.fire)
 
@@ -156,9 +152,9 @@ class Sources:
     @shared_property
     def warned(self) -> WarningHistory:
         """What agents were warned with lately, whichever process warned them."""
-        from memfs.learning.triggers import WarningHistory, WarningLog
+        from memfs.learning.triggers import WarningHistory
 
-        return WarningHistory(WarningLog(self.notes), self.parts.clock)
+        return WarningHistory(self.notes, self.parts.clock)
 
     @shared_property
     def plugins(self) -> Plugins:

@@ -10,7 +10,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from zlib import crc32
@@ -154,6 +154,36 @@ def kept_aside(folder: Path) -> list[Path]:
 def waiting(folder: Path) -> list[Path]:
     """The files of a spool's folder, the one that has waited longest first."""
     return sorted(_files(folder), key=_age)
+
+
+def note(path: Path, text: bytes, largest: int) -> None:
+    """Add a line to a short log, without waiting for the disk; ``largest`` bytes are kept, and as many older ones.
+
+    Raises:
+        StorageIO, NotRegularFile: as the system says.
+    """
+    fd = io.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        with io.operation("write", path):
+            os.write(fd, b"\n%s\n" % text)  # in one piece; the line before may have been cut by a full disk
+        if os.fstat(fd).st_size > largest and locked(fd) and leads_to(path, fd):  # else another process began anew
+            io.rename(str(path), str(older(path)))
+    finally:
+        release(fd)
+
+
+def noted(path: Path, largest: int) -> list[bytes]:
+    """The lines of a short log, the oldest first; a killed process or a full disk may have left others among them."""
+    found: list[bytes] = []
+    for place in (older(path), path):
+        with suppress(MemfsError, OSError):
+            found += io.read_file(place, 4 * largest).split(b"\n")
+    return found
+
+
+def older(path: Path) -> Path:
+    """Where the older lines of a short log are."""
+    return path.with_suffix(f".older{path.suffix}")
 
 
 def _line(text: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Finds the episodes and rules that a situation brings to mind, and logs the warnings given.
+"""Stores episodes, finds those and the rules that a situation brings to mind, and logs the warnings given.
 
 The table of them is kept in step with the files, and costs nothing where nothing matches. Age and later successes weigh
 on a match.
@@ -6,13 +6,10 @@ on a match.
 
 from __future__ import annotations
 
-import fcntl
 import gc
 import hashlib
 import json
-import os
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -21,9 +18,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memfs.errors import MemfsError
-from memfs.fs import io
+from memfs.fs import append_log
 from memfs.fs.lock import renewed_in_child
-from memfs.intake.episode_item import EPISODIC
+from memfs.intake.episode_item import EPISODIC, episode_of, item_of
 from memfs.learning.file_rows import FileRows
 from memfs.learning.situations import (
     GENERIC,
@@ -41,11 +38,13 @@ from memfs.learning.situations import (
     share_needed,
 )
 from memfs.model import Candidate, MemoryItem
-from memfs.model.episode import RULE, Outcome, RuleMatch, Similar, StateSnapshot, TriggerRow
+from memfs.model.episode import RULE, Episode, Outcome, RuleMatch, Similar, StateSnapshot, TriggerRow
+from memfs.model.item import Trust
 from memfs.model.rule import ENDED
 from memfs.model.time import utc_now
 from memfs.search.trigger_table import FILE, Pool, RowBase, TriggerTable, packed, unpacked
-from memfs.store.parts import CONTENT
+from memfs.store import Store
+from memfs.store.parts import CONTENT, Fire
 from memfs.store.reader import Followable, Machinery
 
 THRESHOLD = 0.7
@@ -301,14 +300,77 @@ def _similar(row: TriggerRow, similarity: float) -> Similar:
     )
 
 
-LOG, OLDER = "warned.log", "warned.older.log"
-FILES = (LOG, OLDER)
+_SOURCE = "episodes"
+
+
+class Episodes:
+    """The episodes of one workspace. May be used from several threads."""
+
+    def __init__(self, store: Store, triggers: Triggers, fire: Fire = lambda _occasion, _facts: None) -> None:
+        self._store = store
+        self._triggers = triggers
+        self._fire = fire
+
+    def record(self, episode: Episode, *, trust: str = Trust.AGENT.value, source: str = _SOURCE) -> Episode:
+        """Store an episode; on return it survives power loss, and a situation like it brings it to mind.
+
+        Args:
+            episode: one with an id is stored under it, and only once.
+            trust: ``agent``; ``tool`` where nobody but a tool vouches for what it tells.
+            source: which door it came through, for the commit's trailers.
+
+        Returns:
+            The episode as it was stored, with its id: long texts cut, secrets replaced.
+
+        Raises:
+            IdInvalid, IdExists: the id it came with cannot be had.
+            ContentError, StorageIO: nothing was stored.
+        """
+        item = item_of(episode, trust)
+        stored = self._store.put(item, expected="", message=f"Record an episode: {item.title}", source=source)
+        recorded = episode_of(stored)
+        assert recorded is not None, "an episode's item is an episode"
+        self._fire("memory_stored", {"item": stored})
+        self._fire("episode_recorded", {"episode": recorded, "item": stored})
+        return recorded
+
+    def find_similar(self, state: StateSnapshot, limit: int = 3, threshold: float | None = None) -> list[Episode]:
+        """The episodes that resemble a situation, as their files have them now, the most similar first.
+
+        Failures count with what age and later successes leave of them, and are not crowded out: other outcomes fill
+        what room is left. Of failures that tell the same there is one.
+
+        Args:
+            threshold: how similar, 0 to 1; None for 0.7.
+        """
+        found = self._triggers.episodes(state, THRESHOLD if threshold is None else threshold, limit)
+        items = (self._triggers.load(one) for one in found)
+        episodes = (episode_of(item) for item in items if item is not None)
+        return [episode for episode in episodes if episode is not None]
+
+    def count(self) -> int:
+        """How many episodes there are."""
+        return self._triggers.count()
+
+    def read(self, episode_id: str) -> Episode | None:
+        """The episode with that id, None where there is none.
+
+        Raises:
+            ContentError: its file is invalid at present.
+        """
+        item = self._store.get(episode_id)
+        return episode_of(item) if item is not None else None
+
+
+LOG = "warned.log"
+FILES = (LOG, append_log.older(Path(LOG)).name)
 _MOST = 128 * 1024
-_READ = 4 * _MOST
 _MOST_IDS, _LONGEST = 100, 300
+_LASTS = 24 * 3600.0
+_NEARLY = 3600.0
 
 
-class WarningRecord(NamedTuple):
+class _Warning(NamedTuple):
     """The warnings given for one situation.
 
     Attributes:
@@ -323,106 +385,24 @@ class WarningRecord(NamedTuple):
     ids: tuple[str, ...]
 
 
-class WarningLog:
-    """The log of warnings, shared by all processes of one workspace. No method raises because of the disk.
+class WarningHistory:
+    """The latest warnings by situation, in a log that all processes of one workspace share.
 
-    It holds ids, times and digests of situations, and no text. Deleting it costs the worth of a few warnings, and no
-    warning.
+    It holds ids, times and digests of situations, and no text. No method raises because of the disk: without the log
+    the worth of a few warnings is lost, and no warning.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, clock: Callable[[], datetime] = utc_now) -> None:
         """``folder``: the workspace's private state."""
-        self._path, self._older = folder / LOG, folder / OLDER
-        self._inode = self._read_to = 0
-
-    def add(self, given: WarningRecord) -> None:
-        """Write one down, in one piece at the end, so that processes need no lock for it."""
-        line = json.dumps([given.time, given.exact, given.near, [one[:_LONGEST] for one in given.ids[:_MOST_IDS]]])
-        with suppress(MemfsError, OSError):
-            fd = io.open_file(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-            try:
-                with io.operation("write", self._path):
-                    os.write(fd, f"\n{line}\n".encode("ascii"))  # the line before may have been cut by a full disk
-                if os.fstat(fd).st_size > _MOST:
-                    self._make_older(fd)
-            finally:
-                os.close(fd)
-
-    def news(self) -> list[WarningRecord]:
-        """What was written since the last call, by whatever process; of the first call all there is."""
-        try:
-            facts = io.facts(self._path)
-        except (MemfsError, FileNotFoundError):
-            return []
-        found: list[WarningRecord] = []
-        if facts.st_ino != self._inode or facts.st_size < self._read_to:  # started over since
-            found += _parsed(_bytes_of(self._older, 0))
-            self._inode, self._read_to = facts.st_ino, 0
-        if facts.st_size > self._read_to:
-            data = _bytes_of(self._path, self._read_to)
-            whole = data[: data.rfind(b"\n") + 1]
-            self._read_to += len(whole)
-            found += _parsed(whole)
-        return found
-
-    def _make_older(self, fd: int) -> None:
-        """Begin a new file; what is still being written goes into the older one, and is not lost."""
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        facts = io.facts(self._path)
-        if (facts.st_dev, facts.st_ino) == (os.fstat(fd).st_dev, os.fstat(fd).st_ino):  # else another process did
-            io.rename(str(self._path), str(self._older))
-
-
-def _bytes_of(path: Path, start: int) -> bytes:
-    with suppress(MemfsError, OSError):
-        fd = io.open_file(path, os.O_RDONLY)
-        try:
-            os.lseek(fd, start, os.SEEK_SET)
-            return io.read_regular(fd, str(path), _READ)
-        finally:
-            os.close(fd)
-    return b""
-
-
-def _parsed(data: bytes) -> list[WarningRecord]:
-    """The lines that are what ``add`` writes; a killed process or a full disk may have left others."""
-    found = []
-    for line in data.split(b"\n"):
-        with suppress(ValueError, TypeError, RecursionError):
-            time, exact, near, ids = json.loads(line)
-            texts = [exact, near, *ids]
-            if isinstance(time, (int, float)) and all(isinstance(text, str) for text in texts):
-                found.append(WarningRecord(float(time), exact, near, tuple(ids[:_MOST_IDS])))
-    return found
-
-
-_MOST_SITUATIONS = 1024
-_LASTS = 24 * 3600.0
-_NEARLY = 3600.0
-_NEVER = WarningRecord(float("-inf"), "", "", ())
-
-
-class WarningHistory:
-    """The latest warnings by situation, the oldest forgotten first. May be used from several threads."""
-
-    def __init__(self, log: WarningLog | None = None, clock: Callable[[], datetime] = utc_now) -> None:
-        """``log``: what other processes know; without one only this one's warnings count."""
-        self._log, self._clock = log, clock
-        self._guard = threading.Lock()
-        renewed_in_child(self)
-        self._exact: OrderedDict[str, WarningRecord] = OrderedDict()
-        self._near: dict[str, WarningRecord] = {}
+        self._path, self._clock = folder / LOG, clock
 
     def note(self, state: StateSnapshot, ids: Iterable[str]) -> None:
         """Remember what a situation was warned with; nothing, where it was not."""
-        exact, near = _identities(state)
-        given = WarningRecord(self._clock().timestamp(), exact, near, tuple(dict.fromkeys(ids)))
-        with self._guard:
-            self._catch_up()
-            if given.ids or self._found(exact, near, given.time).ids:
-                self._keep(given)
-                if self._log is not None:
-                    self._log.add(given)
+        named = [one[:_LONGEST] for one in dict.fromkeys(ids)][:_MOST_IDS]
+        if named or self.of(state):
+            row = [self._clock().timestamp(), *_identities(state), named]
+            with suppress(MemfsError, OSError):
+                append_log.note(self._path, json.dumps(row).encode("ascii"), _MOST)
 
     def of(self, state: StateSnapshot) -> tuple[str, ...]:
         """What a situation was warned with when it was last asked about, within a day.
@@ -431,31 +411,21 @@ class WarningHistory:
         hour about the same files: what it did is often told in other words than what it was about to do.
         """
         exact, near = _identities(state)
-        with self._guard:
-            self._catch_up()
-            return self._found(exact, near, self._clock().timestamp()).ids
+        now = self._clock().timestamp()
+        found = sorted(_warnings(self._path), key=lambda one: one.time)  # processes write in whatever order
+        asked = [one for one in found if one.exact == exact and abs(now - one.time) <= _LASTS]
+        nearly = [one for one in found if near and one.near == near and abs(now - one.time) <= _NEARLY]
+        return next((rows[-1].ids for rows in (asked, nearly) if rows), ())
 
-    def _found(self, exact: str, near: str, now: float) -> WarningRecord:
-        asked = self._exact.get(exact, _NEVER)
-        if abs(now - asked.time) <= _LASTS:
-            return asked
-        nearly = self._near.get(near, _NEVER)
-        return nearly if abs(now - nearly.time) <= _NEARLY else _NEVER
 
-    def _catch_up(self) -> None:
-        for given in self._log.news() if self._log is not None else ():
-            if given.time >= self._exact.get(given.exact, _NEVER).time:
-                self._keep(given)
-
-    def _keep(self, given: WarningRecord) -> None:
-        self._exact.pop(given.exact, None)
-        self._exact[given.exact] = given
-        if given.near:
-            self._near[given.near] = given
-        if len(self._exact) > _MOST_SITUATIONS:
-            _, oldest = self._exact.popitem(last=False)
-            if self._near.get(oldest.near) is oldest:
-                del self._near[oldest.near]
+def _warnings(path: Path) -> Iterator[_Warning]:
+    """The lines that are what ``note`` writes."""
+    for line in append_log.noted(path, _MOST):
+        with suppress(ValueError, TypeError, RecursionError):
+            time, exact, near, ids = json.loads(line)
+            texts = [exact, near, *ids]
+            if isinstance(time, (int, float)) and all(isinstance(text, str) for text in texts):
+                yield _Warning(float(time), exact, near, tuple(ids[:_MOST_IDS]))
 
 
 def _identities(state: StateSnapshot) -> tuple[str, str]:

@@ -14,19 +14,22 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
-from memfs.errors import ContentError, DuplicateId, IdInvalid, LockTimeout, MemfsError
+from memfs import private
+from memfs.errors import ContentError, DuplicateId, IdExists, IdInvalid, LockTimeout, MemfsError
 from memfs.format.secrets import find
 from memfs.fs import append_log, io
 from memfs.fs.lock import FileLock
+from memfs.model import MemoryItem, Query
 from memfs.model.suggestion import Keep
 from memfs.model.time import time_in
+from memfs.private import Project
 from memfs.sessions import session_notes
 from memfs.sessions.extract import hear
 from memfs.sessions.session_items import CueJudge, Judge, judge_of
 from memfs.sessions.session_notes import SessionNotes
 from memfs.sessions.spool import PendingEvent, Spool, file_name
 from memfs.sessions.store import Keeper, keep_heard
-from memfs.workspace import Workspace
+from memfs.workspace import Workspace, open_workspace
 
 DIES_AFTER = timedelta(hours=12)
 """A session of which nothing was heard for so long has ended, though nobody said so."""
@@ -235,3 +238,46 @@ class Drain:
 def _fitting(portion: int, took: float, left: float) -> int:
     """How many events to take next, where so many took so long and so many seconds are left."""
     return max(min(_AT_ONCE, 4 * portion, int(portion * left / max(took, 0.001))), 1)
+
+
+# -- bringing along -----------------------------------------------------------------------------------------------
+_JOIN_SECONDS = 60.0
+
+
+def join(project: Project, folder: Path) -> int:
+    """Let a project use the private memory in a folder; killed anywhere, another call goes on, and nothing is lost.
+
+    Returns:
+        How many memories of its own the project brought along; that private memory is removed then.
+
+    Raises:
+        StorageReadOnly: the project's git folder cannot be written, or there is no private memory in the folder.
+        StorageIO, LockTimeout: what it had could not be brought along; it stays where it is.
+    """
+    before = private.find(project)
+    if before is None or before == folder:
+        private.join(project, folder)
+        return 0
+    brought = _copied(before, folder)
+    private.join(project, folder)
+    brought += _copied(before, folder)  # what hooks reported meanwhile
+    private.forget(before)
+    return brought
+
+
+def _copied(before: Path, folder: Path) -> int:
+    """Copy what is not there yet, pending events of sessions included."""
+    with open_workspace(before, watch=False) as own, open_workspace(folder, watch=False) as other:
+        Drain(own).run(seconds=_JOIN_SECONDS)
+        own.store.refresh()
+        loaded = (own.store.load(candidate) for candidate in own.store.searcher.every(Query()))
+        items = [found.item for found in loaded if found is not None]
+        return sum(_put(other, item) for item in items if not other.store.locate(item.id))
+
+
+def _put(other: Workspace, item: MemoryItem) -> bool:
+    try:
+        other.store.put(item.replace(path="", sha256=""), expected="", source="join")
+    except IdExists:  # somebody brought it at this very moment
+        return False
+    return True

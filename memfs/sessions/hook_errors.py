@@ -6,7 +6,6 @@ The log is short and lies in the workspace's private state. Writing it never rai
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from memfs.errors import MemfsError
-from memfs.fs import io
+from memfs.fs import append_log
 from memfs.model.problem import WARNING, Problem
 from memfs.model.time import format_time, time_in, utc_now
 
@@ -36,16 +35,8 @@ class Trouble:
 def note(state: Path, event: str, sentence: str) -> None:
     """Write down what went wrong. Never raises because of the disk."""
     row = [format_time(utc_now()), event[:_LONGEST], " ".join(sentence.split())[:_LONGEST]]
-    path = state / FILE
     with suppress(MemfsError, OSError):
-        fd = io.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        try:
-            with io.operation("write", path):
-                os.write(fd, f"{json.dumps(row)}\n".encode())
-            if os.fstat(fd).st_size > _LARGEST:  # the newest are wanted: begin again, with what was there beside it
-                io.rename(str(path), f"{path}.older")
-        finally:
-            os.close(fd)
+        append_log.note(state / FILE, json.dumps(row).encode(), _LARGEST)
 
 
 def latest(state: Path, now: datetime | None = None) -> tuple[Trouble, ...]:
@@ -74,12 +65,8 @@ def problems(state: Path, now: datetime | None = None) -> list[Problem]:
 
 
 def _read(path: Path) -> Iterator[Trouble]:
-    """The rows that ``note`` wrote; a full disk or a person may have left others."""
-    try:
-        data = io.read_file(path, 4 * _LARGEST)
-    except (MemfsError, OSError):
-        return
-    for line in data.split(b"\n"):
+    """The rows that ``note`` wrote."""
+    for line in append_log.noted(path, _LARGEST):
         with suppress(ValueError, TypeError, RecursionError):
             moment, event, sentence = json.loads(line)
             if all(isinstance(text, str) for text in (moment, event, sentence)):
