@@ -433,7 +433,6 @@ class Workspace:
             settings=self.settings,
             usage=self.usage,
             recall=self.recaller,
-            intake=lambda: self.intake,
             states=lambda: self.states,
             memory_config=lambda: self.memory_config,
             fire=self.behaviours.fire,

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from memfs.context.known import KnownFiles
     from memfs.context.mounts import Mounts
     from memfs.context.plugins import Plugins
-    from memfs.intake.intake import Intake
     from memfs.learning.convention_exchange import ConventionExchange
     from memfs.learning.conventions import Agreements, Conventions
     from memfs.learning.inbox import Inbox
@@ -44,7 +43,7 @@ class Sources:
     Attributes:
         root: the folder that holds ``ContextMemory/``.
         store, parts, settings, usage, recall: the workspace's.
-        intake, states: give the workspace's, made when first asked for.
+        states: gives the workspace's, made when first asked for.
         memory_config: gives the memory context that holds at present.
         fire: raises an occasion (``memfs.occasions.Behaviours.fire``).
         inbox: gives where what is learned is suggested.
@@ -57,7 +56,6 @@ class Sources:
     settings: Settings
     usage: Usage
     recall: Recaller
-    intake: Callable[[], Intake]
     states: Callable[[], States]
     memory_config: Callable[[], MemoryConfig]
     fire: Fire

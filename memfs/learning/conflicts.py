@@ -245,11 +245,11 @@ class ConflictScan:
 
     def _read(self) -> _Note:
         """The note; an empty one where there is none that can be understood, so that all is compared again."""
-        try:
+        with suppress(MemfsError, FileNotFoundError, ValueError, TypeError, KeyError, RecursionError):
             written = json.loads(io.read_file(self._path(), _LARGEST))
-        except (MemfsError, FileNotFoundError, ValueError, RecursionError):
-            return _Note()
-        return _understood(written)
+            if written["version"] == __version__:
+                return _Note(dict(written["compared"]), {(str(one), str(other)) for one, other in written["pairs"]})
+        return _Note()
 
     def _write(self, note: _Note) -> None:
         values = {"version": __version__, "compared": note.compared, "pairs": sorted(note.pairs)}
@@ -283,20 +283,6 @@ def _candidates(texts: Mapping[str, str], changed: Collection[str]) -> Iterator[
 def in_order(one: str, other: str) -> tuple[str, str]:
     """A pair of ids, the same whichever is named first."""
     return (one, other) if one < other else (other, one)
-
-
-def _understood(written: Any) -> _Note:
-    if not isinstance(written, dict) or written.get("version") != __version__:
-        return _Note()
-    compared, pairs = written.get("compared"), written.get("pairs")
-    if not isinstance(compared, dict) or not isinstance(pairs, list):
-        return _Note()
-    found = {(one[0], one[1]) for one in pairs if isinstance(one, list) and len(one) == 2 and _are_texts(one)}
-    return _Note({path: blob for path, blob in compared.items() if isinstance(blob, str)}, found)
-
-
-def _are_texts(values: list[Any]) -> bool:
-    return all(isinstance(value, str) for value in values)
 
 
 _TRIES = 5

@@ -82,8 +82,8 @@ class Keeper:
         unfit: MemfsError | None = None
         with self._workspace.store.looking_once():
             stored = self._corrections(heard, source, refused)
-        for number in range(_TRIES):
-            attempt = _Attempt(self._workspace, heard, source, careful=number > _TRIES // 2)
+        for _ in range(_TRIES):
+            attempt = _Attempt(self._workspace, heard, source)
             try:
                 attempt.carry_out()
             except (Conflict, ContentError) as error:
@@ -114,11 +114,11 @@ class Keeper:
 
 
 class _Attempt:
-    """One try at storing. ``careful``: leave alone what is there already, which somebody keeps changing."""
+    """One try at storing."""
 
-    def __init__(self, workspace: Workspace, heard: Heard, source: str, *, careful: bool) -> None:
+    def __init__(self, workspace: Workspace, heard: Heard, source: str) -> None:
         self._workspace, self._store = workspace, workspace.store
-        self._heard, self._source, self._careful = heard, source, careful
+        self._heard, self._source = heard, source
         self.written: list[str] = []
         self.refused: list[str] = []
         self._new: list[MemoryItem] = []
@@ -174,13 +174,11 @@ class _Attempt:
         if known is None:
             if not self._create(batch, task) and task.content.count("\n"):  # without its steps it may be kept
                 self._create(batch, task.replace(content=task.content.partition("\n")[0]))
-        elif not self._careful:
+        else:
             self._change(batch, session_items.again(known, task), known)
         for item in session_items.finished(task, [one for one in items.values() if one.type == PROSPECTIVE]):
             items[item.id] = session_items.closed(item, task.id)
         self._done += [item.id for item in session_items.finished(task, self._wished)]
-        if self._careful:
-            return
         for item in session_items.finished(task, self._open):
             if item.id not in items and item.context.get("project") == task.context.get("project"):
                 self._change(batch, session_items.closed(item, task.id), item)
@@ -197,13 +195,13 @@ class _Attempt:
         for item in session_items.reported(sentence, fresh):
             items[item.id] = session_items.closed(item, session_items.REPORT)
         self._done += [item.id for item in session_items.reported(sentence, filter(meant, self._wished))]
-        for item in session_items.reported(sentence, filter(meant, () if self._careful else self._open)):
+        for item in session_items.reported(sentence, filter(meant, self._open)):
             if item.id not in items:
                 self._change(batch, session_items.closed(item, session_items.REPORT), item)
 
     def _create(self, batch: Batch, item: MemoryItem) -> bool:
         """Plan a new item; what is there already says the same. False where it is refused."""
-        if item.type == PROSPECTIVE and not self._careful and (known := self._known(item.id)) is not None:
+        if item.type == PROSPECTIVE and (known := self._known(item.id)) is not None:
             self._again_intended(batch, known, item)
             return True
         if self._quotes(item):
