@@ -48,7 +48,6 @@ from memfs.team.revision_reader import Built, PastFiles, PastStore, Progress, Re
 from memfs.version import __version__
 
 if TYPE_CHECKING:
-    from memfs.endpoint import Endpoint
     from memfs.learning.conventions import Conventions
     from memfs.model.episode import TriggerRow
     from memfs.model.memory_config import MemoryConfig
@@ -418,8 +417,8 @@ class RevisionEmbeddings:
         """
         from memfs.search.embedder import embedder
 
-        self._service: Endpoint | None = service_of(config.embedding_endpoint) if config.embedding_endpoint else None
-        self._embedder = embedder(config.embedding_model, self._service)
+        service = service_of(config.embedding_endpoint) if config.embedding_endpoint else None
+        self._embedder = embedder(config.embedding_model, service)
         name = file_name(self._embedder.name)
         self._present = VectorStore(present / FOLDER / name, self._embedder.name)
         self._kept = VectorStore(folder / f"{FOLDER}-{name}" if folder else None, self._embedder.name)
@@ -437,8 +436,6 @@ class RevisionEmbeddings:
         """Release the vectors."""
         self._present.close()
         self._kept.close()
-        if self._service is not None:
-            self._service.close()
 
 
 def past_tally(past: Past) -> MemoryTally:
