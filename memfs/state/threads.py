@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -18,7 +16,6 @@ from itertools import chain
 
 from memfs.errors import ContentError, MemfsError, QueryInvalid, SecretDetected
 from memfs.format.secrets import SecretFinding, check_reason, find, found_in_value
-from memfs.fs.lock import renewed_in_child
 from memfs.model import Problem, state_paths
 from memfs.model.threads import KEPT_IN, Kept, TaskWrites, ThreadPlace, ThreadSnapshot
 from memfs.model.time import format_time, utc_now
@@ -26,7 +23,6 @@ from memfs.state.concurrent_documents import settled
 from memfs.store.state_files import DocumentChange, StateFiles
 
 SOURCE = "langgraph"
-_REMEMBERED = 256
 _NEAR = 64
 _NAMED = 60
 _REMEDY = (
@@ -34,9 +30,6 @@ _REMEDY = (
     "keep the values, or give a reason why it may stay: allow_secret=..."
 )
 _GONE = "bring the file back from git or a backup; a later checkpoint may not need it"
-
-Homes = tuple[Mapping[str, object], Mapping[str, str]]
-"""The versions of a checkpoint's channels, and which checkpoint holds the value of each."""
 
 
 class Threads:
@@ -53,9 +46,6 @@ class Threads:
         """
         self.files = files
         self._clock = clock
-        self._guard = threading.Lock()
-        renewed_in_child(self)
-        self._homes: OrderedDict[ThreadPlace, Homes] = OrderedDict()
 
     # -- writing ------------------------------------------------------------------------------------------------
     def save(self, made: ThreadSnapshot, reason: str = "") -> set[str]:
@@ -76,10 +66,7 @@ class Threads:
         whole = replace(made, written=format_time(self._clock()))
         self._write(snapshot_path(whole.place), whole, _told(whole), reason)
         homes = {str(kept[KEPT_IN]) for kept in whole.channels.values() if KEPT_IN in kept}
-        lost = {home for home in homes if not self.files.stays(snapshot_path(made.place._replace(id=home)))}
-        if not lost:
-            self._remember(whole)
-        return lost
+        return {home for home in homes if not self.files.stays(snapshot_path(made.place._replace(id=home)))}
 
     def add_writes(self, added: TaskWrites, reason: str = "") -> None:
         """Keep what a task wrote. Of what it wrote before, only special writes are replaced.
@@ -127,43 +114,18 @@ class Threads:
         Args:
             changed: which channels have another version than in the parent.
         """
-        homes = self._homes_of(made.place._replace(id=made.parent)) if made.parent else None
-        if homes is None:
-            return {}
-        versions, holders = homes
-        return {
-            channel: holders[channel]
-            for channel, version in made.versions.items()
-            if channel in holders
-            and channel not in changed
-            and versions.get(channel) == version
-            and holders[channel] != made.place.id
-        }
-
-    def _homes_of(self, place: ThreadPlace) -> Homes | None:
-        with self._guard:
-            known = self._homes.get(place)
-        if known is not None:
-            return known
         try:
-            found = self.load(place)
+            parent = self.load(made.place._replace(id=made.parent)) if made.parent else None
         except MemfsError:  # the values at hand are written whole then
-            return None
-        return self._remember(found) if found is not None else None
-
-    def _remember(self, snapshot: ThreadSnapshot) -> Homes:
-        holders = {channel: snapshot.home_of(channel) or "" for channel in snapshot.channels}
-        with self._guard:
-            self._homes[snapshot.place] = snapshot.versions, holders
-            self._homes.move_to_end(snapshot.place)
-            while len(self._homes) > _REMEMBERED:
-                self._homes.popitem(last=False)
-        return snapshot.versions, holders
-
-    def _forget(self) -> None:
-        """Forget what was noted of checkpoints that may be others now."""
-        with self._guard:
-            self._homes.clear()
+            parent = None
+        if parent is None:
+            return {}
+        homes = {
+            channel: parent.home_of(channel)
+            for channel, version in made.versions.items()
+            if channel not in changed and parent.versions.get(channel) == version
+        }
+        return {channel: home for channel, home in homes.items() if home is not None and home != made.place.id}
 
     # -- reading ------------------------------------------------------------------------------------------------
     def load(self, place: ThreadPlace) -> ThreadSnapshot | None:
@@ -279,7 +241,6 @@ class Threads:
         gone = [DocumentChange(entry.path, None) for entry in self.files.scan(folder)]
         if gone:
             self.files.write(gone, f"Remove {shown(thread)}", source=SOURCE, critical=True)
-            self._forget()
         return len(gone)
 
     def remove(self, places: Iterable[ThreadPlace]) -> None:
@@ -293,7 +254,6 @@ class Threads:
             by_thread.setdefault(place.thread, []).append(place)
         for thread, gone in by_thread.items():
             settled(partial(self._remove, thread, gone))
-            self._forget()
 
     def copy(self, source: str, target: str) -> int:
         """Copy a thread with all checkpoints and writes, in one batch; return how many documents that were.
@@ -310,7 +270,6 @@ class Threads:
             changes.append(DocumentChange(state_paths.thread_folder(other) + entry.path[len(folder) :], values))
         if changes:
             self.files.write(changes, f"Copy {shown(source)} to {shown(target)}", source=SOURCE)
-            self._forget()
         return len(changes)
 
     def _remove(self, thread: str, gone: Collection[ThreadPlace]) -> None:
