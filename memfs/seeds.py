@@ -41,7 +41,6 @@ if TYPE_CHECKING:
         on_user_prompt_submit,
     )
     from memfs.facades.layered import MultiLayeredMemorySystem, SimpleContextManager
-    from memfs.facades.memory import Memory, MemoryStats
     from memfs.facades.memory_context import MemoryContext, MemoryInjector, PatternDetector
     from memfs.facades.memory_layer import (
         EpisodicStore,
@@ -52,7 +51,14 @@ if TYPE_CHECKING:
         record_correction,
         record_outcome,
     )
-    from memfs.facades.pipelines import AgentReview, RetrievalPipeline, StoragePipeline, TimeWeightedRetrieval
+    from memfs.facades.pipelines import (
+        AgentReview,
+        Memory,
+        MemoryStats,
+        RetrievalPipeline,
+        StoragePipeline,
+        TimeWeightedRetrieval,
+    )
     from memfs.intake.filter import TrivialFilter
     from memfs.learning.patterns import Pattern
     from memfs.model.episode import Action, Episode, Outcome, StateSnapshot
@@ -79,13 +85,13 @@ _HOMES = {
     "EpisodicMemory": "memfs.context.builtin_sources",
     "EpisodicStore": "memfs.facades.memory_layer",
     "FeedbackData": "memfs.model.state_documents",
-    "Memory": "memfs.facades.memory",
+    "Memory": "memfs.facades.pipelines",
     "MemoryConfig": "memfs.model.memory_config",
     "MemoryContext": "memfs.facades.memory_context",
     "MemoryCoordinator": "memfs.facades.coordinator",
     "MemoryInjector": "memfs.facades.memory_context",
     "MemoryLayer": "memfs.facades.memory_layer",
-    "MemoryStats": "memfs.facades.memory",
+    "MemoryStats": "memfs.facades.pipelines",
     "MetaReviewStorage": "memfs.model.state_documents",
     "MultiLayeredMemorySystem": "memfs.facades.layered",
     "Outcome": "memfs.model.episode",

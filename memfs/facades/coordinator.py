@@ -12,9 +12,16 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from memfs.admin.usage_by_area import numbers
 from memfs.errors import IdInvalid, ItemNotFound
-from memfs.facades.memory import Memory, MemoryStats, memory_of
 from memfs.facades.open_workspaces import Facade
-from memfs.facades.pipelines import SOURCE, AgentReview, RetrievalPipeline, StoragePipeline
+from memfs.facades.pipelines import (
+    SOURCE,
+    AgentReview,
+    Memory,
+    MemoryStats,
+    RetrievalPipeline,
+    StoragePipeline,
+    memory_of,
+)
 from memfs.model.review import StoreResult
 from memfs.recall.executor import Pools
 from memfs.workspace import Workspace

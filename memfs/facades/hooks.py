@@ -20,7 +20,7 @@ from memfs.sessions.spool import Spool
 from memfs.workspace import Workspace
 
 if TYPE_CHECKING:
-    from memfs.facades.memory import Memory
+    from memfs.facades.pipelines import Memory
 
 Path = str | os.PathLike[str] | None
 CLIENT = "hooks"

@@ -12,8 +12,8 @@ from typing import Any
 
 from memfs.admin.prune import PruneResult
 from memfs.errors import IdInvalid, ItemNotFound, MemfsError, SchemaInvalid
-from memfs.facades.memory import Memory, memories_of, memory_of
 from memfs.facades.open_workspaces import Facade
+from memfs.facades.pipelines import Memory, memories_of, memory_of
 from memfs.learning import patterns
 from memfs.learning.learner import as_program
 from memfs.learning.patterns import Pattern

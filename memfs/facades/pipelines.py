@@ -1,24 +1,28 @@
 """Pipelines from texts to stored memories, and from a question to memories.
 
-Retrieval never returns a convention that is not accepted. ``AgentReview`` judges memories, for either pipeline.
+Retrieval never returns a convention that is not accepted. ``AgentReview`` judges memories, for either pipeline. A
+``Memory`` is a copy: changing it changes nothing that is stored.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
-from memfs.facades.memory import Memory, memories_of, memory_of
 from memfs.facades.open_workspaces import Facade
 from memfs.intake.filter import TrivialFilter
 from memfs.learning.learner import as_program
-from memfs.model import MemoryItem, Query, Recall
+from memfs.model import Hit, MemoryItem, MemoryType, Query, Recall
 from memfs.model.item import Trust
 from memfs.model.review import ReviewResult, StoreResult
+from memfs.model.time import Moment, format_time
 from memfs.recall import ranking
+from memfs.recall.conflict_notes import unresolved_note
 from memfs.recall.fence import withheld
-from memfs.recall.rerank import Relevance
+from memfs.recall.rerank import Relevance, relevances
 from memfs.recall.review import Review
 from memfs.recall.reviewers import (
     RELEVANCE_REVIEWERS,
@@ -28,11 +32,92 @@ from memfs.recall.reviewers import (
     Score,
     reviewers_named,
 )
+from memfs.recall.tokens import count_tokens, gist
+from memfs.usage import NEVER, Use
 from memfs.workspace import Workspace
 
 if TYPE_CHECKING:
     from memfs.model.query import QueryFields
     from memfs.recall.recaller import Recaller
+
+
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One remembered thing, as it was when it was asked for.
+
+    Attributes:
+        id: the item's id.
+        type: its type: a ``MemoryType``, or plain text where the workspace added the type.
+        content: its text; the title where it has no other.
+        timestamp: when it happened, in UTC; ``memfs.model.time.Moment``, which compares with ``datetime.now()``, too.
+        token_count: about how many tokens the content is (``memfs.recall.tokens``).
+        metadata: free facts.
+        context: the circumstances it belongs to.
+        relevance_score: how well it answers the question it was found with, 0 to 1; 1 where nothing was asked.
+        undecided: what a merge left open, with the other value; "" where nothing is.
+    """
+
+    id: str
+    type: MemoryType | str
+    content: str
+    timestamp: datetime
+    token_count: int
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    context: Mapping[str, Any] = field(default_factory=dict)
+    relevance_score: float | None = None
+    undecided: str = ""
+
+    @property
+    def relevance(self) -> float:
+        """``relevance_score`` under its short name; 0 where it was not found by a question."""
+        return self.relevance_score or 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStats:
+    """How many memories there are, and how many of each type."""
+
+    total_count: int
+    by_type: Mapping[str, int] = field(default_factory=dict)
+
+
+def memory_of(item: MemoryItem, relevance: float | None = None, use: Use | None = None) -> Memory:
+    """An item as a memory.
+
+    Args:
+        relevance: how well it answers, 0 to 1.
+        use: how it was used, reported in ``metadata`` beside the item's own facts.
+    """
+    content = gist(item)
+    known = item.memory_type in MemoryType.__members__.values()
+    return Memory(
+        id=item.id,
+        type=MemoryType(item.memory_type) if known else item.memory_type,
+        content=content,
+        timestamp=Moment.of(item.timestamp or item.created or _LONG_AGO),
+        token_count=count_tokens(content),
+        metadata={**item.metadata, **({} if use is None else _told(use))},
+        context=dict(item.context),
+        relevance_score=relevance,
+        undecided=unresolved_note(item),
+    )
+
+
+def memories_of(hits: Sequence[Hit], asked: bool = True, uses: Mapping[str, Use] | None = None) -> list[Memory]:
+    """The hits of an answer as memories; with ``uses``, by id, each also tells how it was used."""
+    return [
+        memory_of(hit.item, relevance, None if uses is None else uses.get(hit.item.id, NEVER))
+        for hit, relevance in zip(hits, relevances(hits, asked), strict=True)
+    ]
+
+
+def _told(use: Use) -> dict[str, Any]:
+    """The facts of an item's use as fields of ``Memory``."""
+    last = None if use.last is None else format_time(use.last)
+    return {"access_count": use.count, "last_accessed": last, "relevance_score": round(use.relevance, 4)}
 
 
 Judged = Memory | MemoryItem | str

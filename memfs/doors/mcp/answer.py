@@ -14,6 +14,7 @@ from typing import Any
 from memfs.errors import Conflict, MemfsError, SecretDetected
 from memfs.format.text_guard import shown, shown_line
 from memfs.model import MemoryItem
+from memfs.model.shape import plain
 from memfs.model.time import format_time
 from memfs.recall.conflict_notes import unresolved_note
 from memfs.recall.fence import enclosed
@@ -113,12 +114,3 @@ def one_line(text: str, most: int) -> str:
     """The beginning of a text on one line."""
     plain_text = " ".join(text[: most * 4].split())
     return plain_text if len(plain_text) <= most else plain_text[: most - 1].rstrip() + "…"
-
-
-def plain(value: Any) -> Any:
-    """Mappings and sequences of any class as the ones JSON knows."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
-    return value if isinstance(value, str | int | float | bool) or value is None else str(value)

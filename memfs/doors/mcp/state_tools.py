@@ -6,12 +6,13 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from memfs.doors.mcp.answer import ToolResult, plain, quoted
-from memfs.doors.mcp.read_tools import Given
+from memfs.doors.mcp.answer import ToolResult, quoted
+from memfs.doors.mcp.memory_tools import Given
 from memfs.doors.mcp.session import Desk
 from memfs.errors import QueryInvalid
 from memfs.model.kinds import nearest
 from memfs.model.query import moment
+from memfs.model.shape import plain
 from memfs.store.authorship import signed_by
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_types import Tool, ToolAnnotations
 
-from memfs.doors.mcp import read_tools, state_tools, write_tools
+from memfs.doors.mcp import memory_tools, state_tools
 from memfs.doors.mcp.answer import ToolResult, brief, one_line
 from memfs.doors.mcp.arguments import Argument, schema_of
-from memfs.doors.mcp.read_tools import fenced_item
+from memfs.doors.mcp.memory_tools import fenced_item
 from memfs.doors.mcp.session import Desk
 from memfs.errors import MemfsError, SettingInvalid
 from memfs.model.kinds import nearest
@@ -104,18 +104,18 @@ class ToolRow:
 
 
 _ANSWERS: Mapping[str, Callable[[Desk, Caller, Mapping[str, Any]], ToolResult]] = {
-    "memory_store": write_tools.store,
-    "memory_search": read_tools.search,
-    "memory_get": read_tools.get,
-    "memory_list": read_tools.listed,
-    "memory_update": write_tools.update,
-    "memory_delete": write_tools.delete,
-    "memory_history": read_tools.history,
-    "memory_diff": read_tools.diff,
-    "memory_restore": write_tools.restore,
-    "memory_feedback": write_tools.feedback,
-    "memory_context": read_tools.context,
-    "memory_status": read_tools.status,
+    "memory_store": memory_tools.store,
+    "memory_search": memory_tools.search,
+    "memory_get": memory_tools.get,
+    "memory_list": memory_tools.listed,
+    "memory_update": memory_tools.update,
+    "memory_delete": memory_tools.delete,
+    "memory_history": memory_tools.history,
+    "memory_diff": memory_tools.diff,
+    "memory_restore": memory_tools.restore,
+    "memory_feedback": memory_tools.feedback,
+    "memory_context": memory_tools.context,
+    "memory_status": memory_tools.status,
     "state_store": state_tools.store,
     "state_get": state_tools.get,
     "state_save": state_tools.save,
