@@ -1,4 +1,4 @@
-"""Building: a workspace from nothing, as ``memfs remember --file`` does it, and what it weighs then."""
+"""Building: a workspace from nothing, as ``memfs import`` does it, and what it weighs then."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def imported(bench: Bench) -> Iterator[Row]:
     with lines.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(text.line()) + "\n" for text in bench.texts)
     took, raw = Samples(), Samples()
-    took.time(lambda: bench.cli("remember", "--file", str(lines)))
+    took.time(lambda: bench.cli("import", str(lines)))
     lines.unlink()
     raw.time(lambda: Fts5(bench.folder / "yardstick.db", bench.texts).close())
     rate, floor = (1e3 * bench.size / samples.p50 for samples in (took, raw))

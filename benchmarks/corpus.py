@@ -54,7 +54,7 @@ class Text:
         return MemoryItem(self.content, self.type, title=self.title, tags=self.tags, timestamp=self.timestamp)
 
     def line(self) -> dict[str, Any]:
-        """As a line for ``memfs remember --file``."""
+        """As a line for ``memfs import``."""
         moment = self.timestamp.isoformat()
         return {
             "title": self.title,

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from memfs.git.layout import Layout, is_bare, read_small
 from memfs.git.refs import HEADS, Head
@@ -25,6 +26,18 @@ class GitProcess:
     pid: int
     verb: str
     folder: str
+
+
+class BusyProcess(NamedTuple):
+    """A process at work in a folder.
+
+    Attributes:
+        pid: its id.
+        name: its name.
+    """
+
+    pid: int
+    name: str
 
 
 def running_git() -> Iterator[GitProcess]:
@@ -56,8 +69,8 @@ def _git_process(name: str, owner: int) -> GitProcess | None:
     return GitProcess(int(name), verb_of(words), os.readlink(f"{folder}/cwd"))
 
 
-def users_of(*folders: str) -> list[tuple[int, str]]:
-    """The other processes of this user at work in one of some folders, or with a file open there: id and name."""
+def users_of(*folders: str) -> list[BusyProcess]:
+    """The other processes of this user at work in one of some folders, or with a file open there."""
     found = []
     inside = tuple(f"{folder.rstrip('/')}/" for folder in folders)
     try:
@@ -69,7 +82,7 @@ def users_of(*folders: str) -> list[tuple[int, str]]:
             places = [os.readlink(f"/proc/{name}/cwd")]
             places += [os.readlink(f"/proc/{name}/fd/{fd}") for fd in os.listdir(f"/proc/{name}/fd")]
             if any(f"{place}/".startswith(inside) for place in places):
-                found.append((int(name), os.fsdecode(_read(f"/proc/{name}/comm")).strip()))
+                found.append(BusyProcess(int(name), os.fsdecode(_read(f"/proc/{name}/comm")).strip()))
         except OSError:  # it ended meanwhile, or is not ours to see
             continue
     return sorted(found)

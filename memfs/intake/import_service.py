@@ -75,10 +75,15 @@ class Became(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportResult:
-    """What became of one arrival: the ``id`` that holds it, "" where none does, and ``reason`` where there is one.
+    """What became of one arrival.
 
     Attributes:
-        near: ids of items that say nearly the same; ``contradicts``: of those that say otherwise.
+        arrival: as its source has it.
+        became: what it became.
+        id: the id that holds it, "" where none does.
+        reason: why, where there is a reason.
+        near: ids of items that say nearly the same.
+        contradicts: ids of items that say otherwise.
     """
 
     arrival: Arrival

@@ -82,7 +82,12 @@ class StateSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What an agent did: the tool it used, and what it did in one sentence."""
+    """What an agent did.
+
+    Attributes:
+        tool: the tool that was used.
+        description: what was done, in one sentence.
+    """
 
     tool: str
     description: str = ""
@@ -201,15 +206,19 @@ class TriggerRow(NamedTuple):
     """What is known of one episode or rule.
 
     Attributes:
-        id, path, blob: the item, its file, and what the file held when this was made of it.
+        id: its id.
+        path: its file.
+        blob: what the file held when this was made of it.
         sort: ``episode`` or ``rule``.
         outcome: how an episode ended, "" for a rule.
         tool: what was used, or what a rule is for; "" for any.
         files: an episode's files as they were named; a rule's globs.
         words: terms of what the agent was about to do, each once; of a rule, those of its pattern.
         deeds: terms of what an episode's agent did, each once.
-        context, did, error: an episode's situation, action and error, each cut to a few hundred characters; of a rule,
-            ``did`` is what it advises.
+        context: what was about to be done; like the next two cut to a few hundred characters.
+        did: what was done; of a rule, what it advises.
+        error: what went wrong.
+        timestamp: when it happened.
         time: when an episode happened, or a rule was last written, in seconds since 1970.
         warned: ids of the items that the agent of an episode was warned with.
         agent, session, task: who it was, in which session, at which task.

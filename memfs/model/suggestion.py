@@ -40,6 +40,7 @@ class Suggestion:
     """One suggestion; its id is the id that the memory would have.
 
     Attributes:
+        id: what it is accepted by; one of private memory begins with ``private:``.
         item: the memory, as it would be stored.
         source: where it comes from.
         count: how many memories, failures or statements speak for it.

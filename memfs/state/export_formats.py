@@ -26,6 +26,7 @@ from memfs.errors import (
     ItemTooLarge,
     QueryInvalid,
 )
+from memfs.model.item import Trust
 from memfs.model.kinds import nearest
 
 MOST_COLUMNS = 1_000
@@ -179,6 +180,8 @@ MEMORY = "memory"
 LONGEST = 1 << 28
 """Bytes of the largest record."""
 _KEYS = frozenset({*FIXED, DOCUMENT, TEXT})
+_ORIGIN = ("agent", "session", "phase", "role", "tool")
+_WRITTEN_BY_STORE = frozenset({"path", "sha256", "score", "reasons", "stale", "usage"})
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _HINT = "write one object per line, as 'memfs export' does"
 _PATHLESS = "'memfs state store' takes documents without a path"
@@ -206,7 +209,7 @@ class ExportRecord:
     """One document as an export has it.
 
     Attributes:
-        path: below the workspace.
+        path: below the workspace; "" for a memory that a person wrote as one line.
         type: as ``memfs.model.state_paths.document_kind`` names it, or ``memory``.
         iteration: the iteration it belongs to, None for none.
         sha256: of its file.
@@ -255,19 +258,22 @@ class JsonLines:
         """Nothing belongs at the end."""
 
 
-def read_json_lines(source: BinaryIO) -> Iterator[ExportRecord]:
-    """The records of JSON Lines; blank lines are passed over.
+def read_json_lines(source: BinaryIO) -> Iterator[ExportRecord | ContentError]:
+    """The records of JSON Lines, or why a line is none; blank lines are passed over.
 
     Raises:
-        ContentError: a line is no record; ``line`` says which.
+        ItemTooLarge: a line is too long to be read.
     """
     number = 0
     while line := source.readline(LONGEST + 1):
         number += 1
         if len(line) > LONGEST:
             raise ItemTooLarge(f"a line of more than {LONGEST:,} bytes", line=number, hint=_HINT)
-        if text := decoded(line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line, number).strip():
-            yield record_of(load(text, number), number)
+        try:
+            if text := decoded(line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line, number).strip():
+                yield record_of(load(text, number), number)
+        except ContentError as error:
+            yield error
 
 
 def decoded(data: bytes, number: int) -> str:
@@ -282,7 +288,7 @@ def decoded(data: bytes, number: int) -> str:
         raise ItemSyntaxError("not UTF-8 text", line=number, hint="save it as UTF-8") from error
 
 
-def load(text: str, number: int) -> Any:
+def load(text: str, number: int, hint: str = f"{_HINT}; what another memory keeps needs its name: --from") -> Any:
     """The value of a JSON text, read strictly.
 
     Raises:
@@ -293,7 +299,6 @@ def load(text: str, number: int) -> Any:
     except RecursionError as error:
         raise ItemTooDeep("nested too deeply", line=number, hint="flatten it") from error
     except json.JSONDecodeError as error:
-        hint = f"{_HINT}; what another memory keeps needs its name: --from"
         raise ItemSyntaxError(f"not JSON: {error.msg}", line=number, column=error.colno, hint=hint) from error
     except ValueError as error:  # a number of thousands of digits
         raise ItemSyntaxError("a number is too long", line=number, hint="put it in quotes") from error
@@ -316,13 +321,16 @@ def _no_constant(name: str) -> NoReturn:
 
 # -- reading a record ---------------------------------------------------------------------------------------------
 def record_of(value: Any, place: int) -> ExportRecord:
-    """The record that a mapping describes.
+    """The record that a mapping describes; one with fields of a memory and no document is that memory.
 
     Raises:
         ItemSyntaxError: it describes none; ``line`` is its place.
     """
     if not isinstance(value, dict):
         raise ItemSyntaxError("not a JSON object", line=place, hint=_HINT)
+    if DOCUMENT not in value and not value.keys() <= _KEYS:
+        fields = by_hand(value)
+        return ExportRecord(path="", type=MEMORY, iteration=None, sha256="", document=fields, place=place)
     for key in value:
         if key not in _KEYS:
             raise ItemSyntaxError("a record has no such key", line=place, field=str(key), hint=_HINT)
@@ -339,6 +347,17 @@ def record_of(value: Any, place: int) -> ExportRecord:
         text=value.get(TEXT) or "",
         place=place,
     )
+
+
+def by_hand(line: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a memory as a person or 'memfs list --json' writes them, as an item file would have them."""
+    fields = {key: value for key, value in line.items() if key not in _WRITTEN_BY_STORE}
+    flat = {name: fields.pop(name) for name in _ORIGIN if name in fields}
+    if flat:
+        fields["origin"] = {**flat, **(fields.get("origin") or {})}
+    origin = fields.get("origin")
+    agent = isinstance(origin, Mapping) and origin.get("agent")
+    return {"trust": (Trust.AGENT if agent else Trust.HUMAN).value, **fields}
 
 
 def _is_name(value: Any) -> bool:

@@ -31,7 +31,7 @@ from memfs.format.plain import plain, same
 from memfs.format.secrets import allowed, refuse_file
 from memfs.fs import io
 from memfs.fs.atomic_replace import sha256
-from memfs.model.ids import check_id, stem_of
+from memfs.model.ids import check_id, new_id, stem_of
 from memfs.model.item import MemoryItem
 from memfs.model.state_paths import document_kind, iteration_of
 from memfs.state.aggregates import Aggregates
@@ -56,7 +56,7 @@ def _digest(data: bytes | None) -> str:
     return "" if data is None else sha256(data)
 
 
-_BATCH = 500
+_BATCH = 5_000  # each is a commit, which writes the trees of whole folders again
 _BATCH_BYTES = 8 << 20
 _CHUNK = 1 << 20
 _SOURCE = "import"
@@ -129,6 +129,7 @@ class Importer:
         replace: bool = False,
         dry_run: bool = False,
         skip_refused: bool = False,
+        allow_secret: str = "",
         tell: Tell | None = None,
         step: Step | None = None,
     ) -> ImportCounts:
@@ -139,6 +140,7 @@ class Importer:
             replace: documents that differ are replaced; without it they are conflicts.
             dry_run: tell what would be stored, and store nothing.
             skip_refused: leave out the records that cannot be imported.
+            allow_secret: why memories may hold what looks like a secret.
             tell: called for each record that cannot be imported; without it only the error raised says so.
             step: called with how far it is.
 
@@ -154,10 +156,11 @@ class Importer:
             raise QueryInvalid(
                 "an import takes JSON Lines; CSV and Parquet are for other programs", path=name, hint=hint
             )
-        with self._opened(source, name) as stream:
+        # each new id would be looked for among all files; what is written meanwhile, the write itself finds out
+        with self._opened(source, name) as stream, self._store.looking_once():
             way = _Way(stream, name, step)
-            refused = self._check(way, replace, tell or (lambda _: None), skip_refused)
-            done = self._store_all(way, replace, dry_run, refused)
+            refused = self._check(way, replace, allow_secret, tell or (lambda _: None), skip_refused)
+            done = self._store_all(way, replace, allow_secret, dry_run, refused)
         if done.iterations and not dry_run:
             try:
                 self._aggregates.update()
@@ -193,7 +196,7 @@ class Importer:
             yield copy
 
     # -- checking -------------------------------------------------------------------------------------------------
-    def _check(self, way: _Way, replace: bool, tell: Tell, skip_refused: bool) -> set[int]:
+    def _check(self, way: _Way, replace: bool, reason: str, tell: Tell, skip_refused: bool) -> set[int]:
         """Which records, by their number, cannot be imported; without ``skip_refused`` one refuses the whole file."""
         wrong: list[MemfsError] = []
         refused: set[int] = set()
@@ -204,13 +207,18 @@ class Importer:
         for record in way.records():
             total += 1
             try:
+                if isinstance(record, ContentError):
+                    raise record
                 _refuse_twice(record, seen)
-                self._taken(record, replace, check=True)
+                self._taken(record, replace, reason, check=True)
             except StorageIO:  # the disk's doing, not the record's
                 raise
             except MemfsError as error:
-                error.message, error.path = f"{record.path}: {error.message}", way.name
-                error.line, error.column = record.place, None
+                for one in (error, *error.also):
+                    one.path = way.name
+                    if isinstance(record, ExportRecord):
+                        one.line, one.column = record.place, None
+                        one.message = f"{record.path}: {one.message}" if record.path else one.message
                 refused.add(total)
                 conflicts += isinstance(error, Conflict)
                 wrong = wrong or [error]
@@ -220,13 +228,13 @@ class Importer:
         return refused
 
     def _taken(
-        self, record: ExportRecord, replace: bool, *, check: bool = False
+        self, record: ExportRecord, replace: bool, reason: str, *, check: bool = False
     ) -> tuple[list[DocumentChange], list[FilePlan]]:
         """What has to be done for a record; nothing where it is there already."""
         if record.type == AGGREGATE:
             return [], []
         if record.type == MEMORY:
-            return [], self._plans(record, replace)
+            return [], self._plans(record, replace, reason)
         change = self._change(record, replace, check=check)
         return [change] if change else [], []
 
@@ -288,7 +296,7 @@ class Importer:
         refuse_file(data, record.path)
 
     # -- memories -------------------------------------------------------------------------------------------------
-    def _plans(self, record: ExportRecord, replace: bool) -> list[FilePlan]:
+    def _plans(self, record: ExportRecord, replace: bool, allow_secret: str) -> list[FilePlan]:
         """What stores a memory, nothing where it is there with equal content.
 
         Its file's text counts while it says the same as its fields: then it gets the very bytes it had. Otherwise the
@@ -298,7 +306,7 @@ class Importer:
             ContentError: it is not valid.
             Conflict: it is there with other content, and is not to be replaced.
         """
-        item = self._item(record)
+        item = allowed(self._item(record), allow_secret)[0]
         data = self._text(record, item)
         existing = self._store.get(item.id)
         if existing is not None and (existing.sha256 == _digest(data) or _values(existing) == _values(item)):
@@ -308,7 +316,7 @@ class Importer:
                 f"the memory {item.id!r} is there with other content", current=existing.sha256, hint=_REPLACE
             )
         if data is None or (existing is not None and existing.path != record.path):
-            return self._planner.put(item, existing.sha256 if existing else "")
+            return self._planner.put(item, existing.sha256 if existing else "", allow_secret=allow_secret)
         return self._restored(record.path, data, item)
 
     def _item(self, record: ExportRecord) -> MemoryItem:
@@ -316,11 +324,11 @@ class Importer:
         own = {key: value for key, value in record.document.items() if key not in _GIVEN_BY_PLACE}
         own = {key: value for key, value in own.items() if value not in (None, "", [], {})}
         kind = self._parts.kinds.get(str(record.document.get("type") or "semantic"))
-        chosen = check_id(str(record.document.get("id") or stem_of(record.path)))
+        named = record.document.get("id") or (stem_of(record.path) if record.path else "")
+        chosen = check_id(str(named)) if named else new_id(str(own.get("title") or own.get("content") or ""))
         place = f"{CONTENT}/{kind.folder}/{chosen}.json"
         data = json.dumps(own, ensure_ascii=False).encode("utf-8", "surrogatepass")
         item: MemoryItem = self._parts.codec.read(data, place, self._parts.clock())
-        allowed(item)
         return item.replace(path="", sha256="")
 
     def _text(self, record: ExportRecord, item: MemoryItem) -> bytes | None:
@@ -340,15 +348,15 @@ class Importer:
         return [replace(planned, item=item.replace(path=path, sha256=sha256(data)), vetted=False, reason=reason)]
 
     # -- storing --------------------------------------------------------------------------------------------------
-    def _store_all(self, way: _Way, replace: bool, dry_run: bool, refused: Set[int]) -> ImportCounts:
+    def _store_all(self, way: _Way, replace: bool, reason: str, dry_run: bool, refused: Set[int]) -> ImportCounts:
         counts: Counter[str] = Counter()
         touched: set[int] = set()
         replaced = same = derived = 0
         batch = _Batch()
         for number, record in enumerate(way.records(), 1):
-            if number in refused:
+            if number in refused or isinstance(record, ContentError):
                 continue
-            changes, plans = self._taken(record, replace)
+            changes, plans = self._taken(record, replace, reason)
             derived += record.type == AGGREGATE
             if not changes and not plans:
                 same += record.type != AGGREGATE
@@ -397,9 +405,11 @@ def _name_of(source: str | os.PathLike[str] | BinaryIO) -> str:
 
 
 def _refuse_twice(record: ExportRecord, seen: dict[str, int | None]) -> None:
-    if record.path in seen:
-        raise DuplicateId(f"it stands in line {seen[record.path]} already", hint="keep one of the two")
-    seen[record.path] = record.place
+    name = record.path or str(record.document.get("id", "")).casefold()
+    if name in seen:
+        raise DuplicateId(f"it stands in line {seen[name]} already", hint="keep one of the two")
+    if name:
+        seen[name] = record.place
 
 
 def _summary(first: MemfsError, faults: int, total: int, conflicts: int) -> MemfsError:
@@ -422,11 +432,11 @@ class _Way:
         self._size = stream.seek(0, os.SEEK_END)
         self._passed = 0
 
-    def records(self) -> Iterator[ExportRecord]:
-        """The records, in the file's order.
+    def records(self) -> Iterator[ExportRecord | ContentError]:
+        """The records, in the file's order, or why one is none.
 
         Raises:
-            ContentError: with the file's name.
+            ContentError: a line is too long to be read; with the file's name.
         """
         self._stream.seek(0)
         furthest = 0

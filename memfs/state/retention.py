@@ -220,7 +220,14 @@ class Retention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IterationUse:
-    """What one iteration weighs: its documents as they are or were in the tree, and how much of that is archived."""
+    """What one iteration weighs.
+
+    Attributes:
+        number: its number.
+        documents: how many documents it has.
+        bytes: what they weigh, as they are or were in the tree.
+        archived: how many bytes of that are in an archive.
+    """
 
     number: int
     documents: int

@@ -37,6 +37,8 @@ class AnswerChange:
     """One item whose place or text differs.
 
     Attributes:
+        id: its id.
+        fate: what became of it.
         before, after: its place in the older and in the newer answer; None where it was in none.
         fields: what the item says otherwise, where it is in both answers.
         by: the commit that did it; None where none is found, and for what slid.
@@ -59,6 +61,7 @@ class Difference:
     Attributes:
         now: what counted as the present in both answers.
         older, newer: the answers.
+        changes: what differs.
     """
 
     query: Query

@@ -27,7 +27,13 @@ At = Callable[[str, datetime | None], Past]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedHit:
-    """An item in an answer: its rank, from 1, and its score."""
+    """An item in an answer.
+
+    Attributes:
+        item: as it was then.
+        rank: its place, from 1.
+        score: what it was ranked by.
+    """
 
     item: MemoryItem
     rank: int
@@ -36,7 +42,14 @@ class PlacedHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevisionAnswer:
-    """What a question brings at a commit, best first, by id; and what the past says of its own limits."""
+    """What a question brings at a commit.
+
+    Attributes:
+        commit: the commit that was asked.
+        time: when it was made.
+        placed: what it found, best first, by id.
+        notes: what the past says of its own limits.
+    """
 
     commit: str
     time: datetime

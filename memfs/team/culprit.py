@@ -64,6 +64,7 @@ class Culprit:
     """The commit that did it.
 
     Attributes:
+        agents, sessions, sources: whose it is, of which sessions, and through which doors it was written.
         revision: it does not hold there, and held at each parent that counts.
         or_earlier: commits that could not be tried; one of them may have done it instead.
         brought: of a merge that joined a line on which it never held: the commits of that line, newest first.

@@ -24,7 +24,7 @@ from memfs.fs.journal import Journal
 from memfs.fs.lock import FileLock
 from memfs.fs.own_branch import BRANCH, place_in
 from memfs.fs.workspace_location import is_workspace
-from memfs.git.busy import users_of
+from memfs.git.busy import BusyProcess, users_of
 from memfs.git.config import read_config
 from memfs.git.layout import discover, state_path
 from memfs.git.process import wait_for_children
@@ -61,16 +61,18 @@ class DeinitPlan:
     Attributes:
         root: the workspace.
         others: further workspaces of the repository: what all share stays for them.
-        files: with ``purge``, the workspace's own files; ``blocks`` are the agents' files that hold a block of memfs.
+        files: with ``purge``, the workspace's own files.
+        blocks: with it, the agents' files out of which a block of memfs is taken.
         commits: whether the removal of the files is committed; else the person does that.
         branches: agents' branches with working trees, which go too.
         links: the working trees of code whose link to the memory's own branch goes, with the place it is checked out.
         refs: refs of memfs.
-        driver: whether the repository's configuration names the merge driver.
+        merge_driver: whether the repository's configuration names the merge driver.
         state: the folder with memfs's own records.
         caches: what the user's cache holds of it.
         losses: what nothing else holds, in words; it goes only by force.
-        processes: who is at work in the workspace, as id and name.
+        processes: who is at work in the workspace.
+        refused: why it would be refused without force, "" where it would not.
         trusted: whether the user's list of trusted workspaces has it.
         leaves: what stays and memfs does not take away, in words.
     """
@@ -83,11 +85,11 @@ class DeinitPlan:
     branches: tuple[str, ...] = ()
     links: tuple[Path, ...] = ()
     refs: tuple[str, ...] = ()
-    driver: bool = False
+    merge_driver: bool = False
     state: Path
     caches: tuple[Path, ...] = ()
     losses: tuple[str, ...] = ()
-    processes: tuple[tuple[int, str], ...] = ()
+    processes: tuple[BusyProcess, ...] = ()
     trusted: bool = False
     leaves: tuple[str, ...] = ()
 
@@ -157,7 +159,7 @@ class Deinit:
             branches=(*branches, *((BRANCH,) if self._own and self._purge else ())),
             links=tuple(own_branch.linked(repository)) if self._own else (),
             refs=_refs(repository) if not self._others else (),
-            driver=not self._others and f"merge.{merge_driver_setup.DRIVER}.driver" in config,
+            merge_driver=not self._others and f"merge.{merge_driver_setup.DRIVER}.driver" in config,
             state=repository.state if self._others else self._record,
             caches=tuple(one.folder for one in caches(self._record) if one.root in roots),
             losses=tuple(self._losses(branches)),
@@ -166,7 +168,7 @@ class Deinit:
             leaves=tuple(self._leaves()),
         )
 
-    def _processes(self) -> Iterator[tuple[int, str]]:
+    def _processes(self) -> Iterator[BusyProcess]:
         """Who has the workspace open, and which memfs was started in its folder: a server opens it when first asked."""
         opened = users_of(str(self._repository.state))
         started = [row for row in users_of(str(self._root)) if row[1] == _PROGRAM]
@@ -388,7 +390,7 @@ def take_out(root: Path, *, keep_key: bool = False, purge: bool = False) -> Dein
             _remove_state(record, state, whole=not others, keep_key=keep_key)
     _forget_empty(repository.common_dir)
     return DeinitPlan(
-        root=root, others=others, refs=refs, driver=driver, caches=dropped, state=state if others else record
+        root=root, others=others, refs=refs, merge_driver=driver, caches=dropped, state=state if others else record
     )
 
 

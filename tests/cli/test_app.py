@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 import pytest
 
-from memfs.doors.cli.actions import Actions
-from memfs.doors.cli.app import EVERYDAY, FAMILIES, MORE, MOVED, VERBS, cli
+from memfs.doors.cli.app import EVERYDAY, FAMILIES, GUESSES, MORE, VERBS, cli
+from memfs.doors.cli.command import Actions
 
 from .conftest import Memfs
 
@@ -88,13 +88,13 @@ def test_help_of_a_verb_is_its_own_help(bare: Memfs) -> None:
     assert bare("help", "nothing-of-it").code == 2
 
 
-@pytest.mark.parametrize("old", sorted(MOVED))
-def test_an_old_verb_says_its_new_place(bare: Memfs, old: str) -> None:
-    """What was called otherwise in an earlier version is no verb, and the error names the one to use."""
-    ran = bare(old)
+@pytest.mark.parametrize("other", [*sorted(GUESSES), "erase", "agents-md"])
+def test_another_name_of_a_verb_names_the_verb(bare: Memfs, other: str) -> None:
+    """What other programs call it, and a verb without its group, is no verb, and the error names the one to use."""
+    ran = bare(other)
     assert (ran.code, ran.out) == (2, "")
-    assert f"'memfs {old}' is now '{MOVED[old]}'" in ran.err
-    assert any(MOVED[old] == place or MOVED[old].startswith(f"{place} ") for place in places()), MOVED[old]
+    meant = ran.err.partition("did you mean '")[2].partition("'")[0]
+    assert any(meant == place or meant.startswith(f"{place} ") for place in places()), meant
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_an_interrupt_ends_quietly(root: Path, memfs: Memfs, monkeypatch: pytest
 
 def test_a_closed_pipe_is_quiet(root: Path, memfs: Memfs) -> None:
     """memfs list | head -1 leaves no complaint."""
-    memfs("remember", "--file", "-", stdin='{"content": "a text of some length to fill the pipe"}\n' * 50)
+    memfs("import", "-", stdin='{"content": "a text of some length to fill the pipe"}\n' * 50)
     done = subprocess.run(
         f"{sys.executable} -m memfs -C {root} list --json | head -c 1",
         shell=True,

@@ -71,7 +71,7 @@ def test_recall_diff_names_what_changed_and_who_did_it(broken: Path, memfs: Memf
     found = memfs("recall", "our database", "--diff", "good", "--json").json
     (change,) = found["changes"]
     assert (change["kind"], change["id"], change["before"]["rank"], change["after"]) == ("went", "database", 1, None)
-    assert change["by"]["agent"] == "tidier"
+    assert change["by"]["agents"] == ["tidier"]
     assert change["by"]["commit"]["commit"] == git(broken, "rev-parse", "HEAD~1").strip()
     assert (found["same"], found["older"]["hits"], found["newer"]["hits"]) == (False, ["database"], [])
     same = memfs("recall", "lunch", "--diff", "HEAD..HEAD")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memfs.doors.cli.command import Unclear
-from memfs.doors.cli.draft import Draft, decoded, draft, mapping_of
+from memfs.doors.cli.draft import Draft, decoded, draft
 from memfs.errors import ItemSyntaxError
 from memfs.model import MemoryItem, Origin
 
@@ -47,47 +47,6 @@ def test_changing_an_item_keeps_what_is_not_given() -> None:
     assert after.context == {"k": "v", "n": "1"}
     assert (after.trust, after.origin) == ("human", Origin())
     assert "origin" not in made(title="T").changes(before, None)
-
-
-def test_a_line_wins_over_the_options() -> None:
-    """Options are defaults for the lines of an import; tags add up."""
-    line = {"content": "c", "type": "rule", "tags": ["b"], "agent": "tester"}
-    merged = made(type="semantic", tags=("a",), agent="coder", session="s").onto(line)
-    assert merged["type"] == "rule"
-    assert merged["tags"] == ["a", "b"]
-    assert merged["origin"] == {"agent": "tester", "session": "s"}
-    assert merged["trust"] == "agent"
-
-
-def test_a_line_may_be_what_list_prints() -> None:
-    """Empty fields and what the store writes itself are left out, so that an export can be imported."""
-    line = {
-        "id": "x",
-        "content": "c",
-        "title": "",
-        "tags": [],
-        "expires": None,
-        "path": "p",
-        "sha256": "s",
-        "pinned": False,
-    }
-    assert made().onto(line) == {"id": "x", "content": "c", "pinned": False, "trust": "human", "type": "semantic"}
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("{", "not JSON"),
-        ("[1]", "not a JSON object"),
-        ('{"a": 1, "a": 2}', "stands here twice"),
-        ('{"a": NaN}', "NaN is not JSON"),
-        ("[" * 100_000, "nested too deeply"),
-    ],
-)
-def test_a_line_that_is_no_object_is_refused(line: str, message: str) -> None:
-    """Each line must be exactly one JSON object."""
-    with pytest.raises(ItemSyntaxError, match=message):
-        mapping_of(line)
 
 
 def test_bytes_that_are_no_text_name_their_line() -> None:

@@ -247,7 +247,7 @@ def test_log_of_what_is_not_committed_yet_is_empty(root: Path, memfs: Memfs, mon
 def test_log_does_not_flood_the_terminal(memfs: Memfs) -> None:
     """Of a commit with many files a person sees the first twenty; JSON has them all."""
     lines = "".join(f'{{"content": "fact {number}"}}\n' for number in range(23))
-    memfs("remember", "--file", "-", stdin=lines)
+    memfs("import", "-", stdin=lines)
     assert memfs("log", "-n", "1").out.splitlines()[-1] == "    and 3 more files"
     assert len(memfs("log", "-n", "1", "--json").json["revisions"][0]["paths"]) == 23
 

@@ -139,7 +139,7 @@ def test_nothing_is_learned_while_a_memory_is_stored(memfs: Memfs, root: Path) -
     """However memories come in, by one command, many, an import or a review, none of them looks for patterns (D1)."""
     lines = "\n".join(json.dumps({"content": f"rotate the {name} key"}) for name in ("mail", "shop", "blog"))
     remember(memfs, 1, 2, 3)
-    assert memfs("remember", "--file", "-", stdin=lines).code == 0
+    assert memfs("import", "-", stdin=lines).code == 0
     for name in ("x", "y", "z"):
         memfs("remember", "--review", f"We decided that the {name} deployment always needs two approvals")
     state = next((root / ".git/memfs").glob("*/journal")).parent

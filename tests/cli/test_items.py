@@ -113,7 +113,7 @@ def test_show_at_a_date_names_the_commit(root: Path, memfs: Memfs) -> None:
 def test_show_prints_lists_and_mappings_readably(root: Path, memfs: Memfs) -> None:
     """No Python in what a person reads."""
     line = '{"content": "c", "id": "x", "metadata": {"places": ["here", "there"], "deep": {"a": [1, true]}}}'
-    memfs("remember", "--file", "-", stdin=line)
+    memfs("import", "-", stdin=line)
     shown = memfs("show", "x").out
     assert "places = here, there\n" in shown
     assert 'deep = {"a": [1, true]}\n' in shown
@@ -122,7 +122,7 @@ def test_show_prints_lists_and_mappings_readably(root: Path, memfs: Memfs) -> No
 def test_list_shows_a_person_the_newest_hundred(memfs: Memfs) -> None:
     """A long list is cut with a word on how many more there are; --limit and --json give them."""
     lines = "".join(f'{{"content": "fact {number}"}}\n' for number in range(103))
-    memfs("remember", "--file", "-", stdin=lines)
+    memfs("import", "-", stdin=lines)
     ran = memfs("list")
     assert len(ran.out.splitlines()) == 100
     assert "the newest 100 of 103 items; --limit shows more" in ran.err

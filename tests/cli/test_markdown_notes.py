@@ -90,23 +90,15 @@ def test_what_is_gone_is_named(notes: Path, memfs: Any) -> None:
     assert "it is no longer there" in memfs("import", str(notes)).err
 
 
-def test_remember_names_the_verb_for_markdown(notes: Path, memfs: Any) -> None:
-    """A page given to --file is refused with the two commands that take it (D2)."""
-    told = memfs("remember", "--file", str(notes / "tea.md"))
-    assert told.code == 1
-    assert f"memfs import {notes / 'tea.md'}" in told.err
-
-
-@pytest.mark.parametrize("verb", [("remember", "--file"), ("import",)])
-def test_refused_lines_are_left_out_where_asked(verb: tuple[str, ...], root: Path, memfs: Any) -> None:
+def test_refused_lines_are_left_out_where_asked(root: Path, memfs: Any) -> None:
     """All or nothing by default, and the error names the option; with it each line is named, exit code 1 (D2)."""
     file = root / "x.jsonl"
     file.write_text('{"content": "One"}\n{"conten": "Two"}\nnot json\n{"content": "Four"}\n')
-    told = memfs(*verb, str(file))
+    told = memfs("import", str(file))
     assert told.code == 1
     assert "--skip-refused" in told.err
     assert memfs("list", "--json").json["items"] == []
-    told = memfs(*verb, str(file), "--skip-refused")
+    told = memfs("import", str(file), "--skip-refused")
     assert told.code == 1
     assert "2 left out" in told.out or "2 lines left out" in told.out
     assert f"{file}:2" in told.err

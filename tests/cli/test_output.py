@@ -168,7 +168,7 @@ def test_a_problem_is_printed_with_place_and_hint(capsys: pytest.CaptureFixture[
     problem = Problem(path="a.yaml", code="SchemaInvalid", message="no content", line=2, hint="write some")
     output.print_problem(problem)
     assert capsys.readouterr().out == "a.yaml:2: error: no content\n  write some\n"
-    assert {"path", "line", "code", "message", "hint"} <= output.problem_json(problem).keys()
+    assert {"path", "line", "code", "message", "hint"} <= output.as_json(problem).keys()
 
 
 @pytest.mark.parametrize(("number", "shown"), [(0, "0 items"), (1, "1 item"), (12345, "12,345 items")])

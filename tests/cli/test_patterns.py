@@ -14,7 +14,7 @@ def remember(memfs: Memfs, *texts: str, **options: str) -> None:
     import json
 
     lines = "\n".join(json.dumps({"content": text, **options}) for text in texts)
-    assert memfs("remember", "--file", "-", stdin=lines).code == 0
+    assert memfs("import", "-", stdin=lines).code == 0
 
 
 def test_patterns_are_shown_and_suggested(memfs: Memfs) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -159,12 +160,6 @@ def test_a_kind_of_ones_own_gets_what_it_requires(root: Path, memfs: Memfs) -> N
     assert "--data: 'Ada' has no name and value" in memfs("remember", "x", "--data", "Ada").err
 
 
-def test_replace_is_for_lines(memfs: Memfs) -> None:
-    """One item is changed by update, and remember says so."""
-    ran = memfs("remember", "x", "--replace")
-    assert (ran.code, "memfs update" in ran.err) == (2, True)
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "hint"),
     [
@@ -197,41 +192,36 @@ def test_hidden_instructions_are_refused_unless_allowed(memfs: Memfs) -> None:
 
 
 def test_a_file_of_lines_is_imported(tmp_path: Path, root: Path, memfs: Memfs) -> None:
-    """--file stores one item a line; options are defaults, lines may say otherwise."""
+    """An import stores one item a line; what a person writes by hand need not stand under origin."""
     lines = [
         {"content": "first"},
-        {"content": "second", "id": "two", "type": "rule", "tags": ["own"]},
+        {"content": "second", "id": "two", "type": "rule", "tags": ["own"], "agent": "coder"},
         {"title": "third"},
     ]
     file = tmp_path / "f.jsonl"
     file.write_text("\n".join(json.dumps(line) for line in lines) + "\n\n")
-    shown = memfs("remember", "--file", str(file), "--tag", "all", "--agent", "importer", "--json").json
-    assert shown["stored"] == 3
-    assert shown["durability"] == "commit"
-    assert len({item["id"] for item in shown["items"]}) == 3
+    shown = memfs("import", str(file), "--json").json
+    assert (shown["stored"], shown["counts"]) == (3, {"memory": 3})
     two = memfs("show", "two", "--json").json
-    assert (two["type"], two["tags"], two["origin"], two["trust"]) == (
-        "rule",
-        ["all", "own"],
-        {"agent": "importer"},
-        "agent",
-    )
-    assert "Import 3 memories from f.jsonl" in git(root, "log", "-1", "--format=%s")
+    assert (two["type"], two["tags"], two["origin"], two["trust"]) == ("rule", ["own"], {"agent": "coder"}, "agent")
+    assert {item["trust"] for item in memfs("list", "--json").json["items"]} == {"human", "agent"}
+    assert "Import 3 documents from f.jsonl" in git(root, "log", "-1", "--format=%s")
 
 
 def test_a_wrong_line_stops_the_whole_import(tmp_path: Path, memfs: Memfs) -> None:
     """Every wrong line is named with its number, and nothing at all is stored."""
     file = tmp_path / "f.jsonl"
     file.write_text(
-        '{"content": "good"}\n{"content": 3}\nnonsense\n{"content": "x", "tgas": []}\n{"content": "a", "id": "../x"}\n'
+        '{"content": "good"}\n{"content": 3}\nnonsense\n'
+        '{"content": "x", "tgas": ["y"]}\n{"content": "a", "id": "../x"}\n'
     )
-    ran = memfs("remember", "--file", str(file))
+    ran = memfs("import", str(file))
     assert ran.code == 1
     for number in (2, 3, 4, 5):
         assert f"f.jsonl:{number}" in ran.err
     assert "f.jsonl:1:" not in ran.err
     assert "did you mean 'tags'?" in ran.err
-    assert "4 of 5 lines cannot be imported; nothing was stored" in ran.err
+    assert "4 of 5 records cannot be imported; nothing was stored" in ran.err
     assert memfs("list", "--json").json == {"items": [], "partial": False}
 
 
@@ -239,12 +229,12 @@ def test_ids_of_an_import_must_be_free(tmp_path: Path, memfs: Memfs) -> None:
     """An id that is taken, in the workspace or twice in the file, stops the import; --replace allows the first."""
     memfs("remember", "old", "--id", "taken")
     twice = '{"content": "a", "id": "New"}\n{"content": "b", "id": "new"}\n'
-    ran = memfs("remember", "--file", "-", stdin=twice)
+    ran = memfs("import", "-", stdin=twice)
     assert ran.code == 1
     assert "line 1 already" in ran.err
     one = '{"content": "new", "id": "taken"}\n'
-    assert memfs("remember", "--file", "-", stdin=one).code == 1
-    assert memfs("remember", "--file", "-", "--replace", stdin=one).code == 0
+    assert memfs("import", "-", stdin=one).code == 1
+    assert memfs("import", "-", "--replace", stdin=one).code == 0
     assert memfs("show", "taken", "--json").json["content"] == "new"
 
 
@@ -267,7 +257,7 @@ def test_what_list_prints_can_be_imported_elsewhere(memfs: Memfs, bare: Memfs, t
     items = memfs("list", "--json").json["items"]
     other = str(tmp_path / "other")
     bare("init", other)
-    ran = bare("-C", other, "remember", "--file", "-", stdin="\n".join(json.dumps(item) for item in items))
+    ran = bare("-C", other, "import", "-", stdin="\n".join(json.dumps(item) for item in items))
     assert ran.code == 0, ran.err
     copied = bare("-C", other, "list", "--json").json["items"]
     changing = {"sha256", "updated", "path"}
@@ -278,10 +268,10 @@ def test_what_list_prints_can_be_imported_elsewhere(memfs: Memfs, bare: Memfs, t
 
 def test_many_lines_are_one_commit_a_batch(root: Path, memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
     """1,001 lines are stored in three batches, each one commit."""
-    monkeypatch.setattr("memfs.doors.cli.lines._BATCH", 500)
+    monkeypatch.setattr("memfs.state.import_documents._BATCH", 500)
     before = int(git(root, "rev-list", "--count", "HEAD"))
     lines = "".join(json.dumps({"content": f"fact number {number}"}) + "\n" for number in range(1001))
-    assert memfs("remember", "--file", "-", "--json", stdin=lines).json["stored"] == 1001
+    assert memfs("import", "-", "--json", stdin=lines).json["stored"] == 1001
     assert int(git(root, "rev-list", "--count", "HEAD")) == before + 3
     assert memfs("status", "--json").json["items"] == 1001
 
@@ -398,3 +388,26 @@ def test_a_status_that_an_agent_sets_is_the_agents(memfs: Memfs) -> None:
     assert memfs("show", "x", "--json").json["trust"] == "human"
     memfs("update", "x", "--status", "done", "--agent", "mole")
     assert memfs("show", "x", "--json").json["trust"] == "agent"
+
+
+def test_weight_and_end_are_given_with_the_text(memfs: Memfs) -> None:
+    """--importance, --pin and --expires mean what they mean for update; a duration lies ahead."""
+    memfs("remember", "a freeze", "--id", "freeze", "--importance", "5", "--pin", "--expires", "30d")
+    shown = memfs("show", "freeze", "--json").json
+    assert (shown["importance"], shown["pinned"]) == (5, True)
+    ahead = datetime.fromisoformat(shown["expires"]) - datetime.now(UTC)
+    assert timedelta(days=29) < ahead < timedelta(days=31)
+    memfs("remember", "a fact", "--id", "fact", "--expires", "2999-01-01", "--review")
+    memfs("update", "freeze", "--expires", "never", "--unpin")
+    shown = memfs("show", "freeze", "--json").json
+    assert (shown["expires"], shown["pinned"]) == (None, False)
+
+
+@pytest.mark.parametrize(
+    "options", [["--importance", "11"], ["--expires", "2001-01-01"], ["--expires", "2 days ago"], ["--edit", "--pin"]]
+)
+def test_what_cannot_be_a_weight_or_an_end_is_unclear(memfs: Memfs, options: list[str]) -> None:
+    """Exit code 2, and nothing is stored."""
+    text = [] if "--edit" in options else ["a text"]
+    assert memfs("remember", *text, *options).code == 2
+    assert memfs("list", "--json").json["items"] == []

@@ -27,7 +27,7 @@ def choose(root: Path, model: str = "hashing") -> None:
 def remember(memfs: Memfs, *texts: str) -> None:
     """Remember texts, the first as ``n0``."""
     lines = [json.dumps({"id": f"n{number}", "content": text}) for number, text in enumerate(texts)]
-    assert memfs("remember", "--file", "-", stdin="\n".join(lines)).code == 0
+    assert memfs("import", "-", stdin="\n".join(lines)).code == 0
 
 
 def test_one_command_switches_search_by_meaning_on(root: Path, memfs: Memfs) -> None:

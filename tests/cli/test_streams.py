@@ -39,7 +39,7 @@ def test_a_closed_output_is_quiet(root: Path, memfs: Memfs) -> None:
     assert memfs("show", "kept", "--json").json["content"] == "kept"
 
 
-@pytest.mark.parametrize("rest", ["remember - <&-", "remember --file - <&-"])
+@pytest.mark.parametrize("rest", ["remember - <&-", "import - <&-", "import --from memfs - <&-"])
 def test_an_input_that_cannot_be_read_is_one_line(root: Path, rest: str) -> None:
     """A closed standard input is a refusal."""
     done = shell(root, rest)

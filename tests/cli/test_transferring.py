@@ -83,7 +83,7 @@ def test_a_conflict_names_each_document_and_replace_replaces(filled: Path, memfs
 
 
 def test_lines_that_are_memories_by_themselves_are_imported(root: Path, memfs: Memfs, tmp_path: Path) -> None:
-    """What remember --file takes, import takes: one command for both (S19)."""
+    """A line need not have a document: the fields of a memory are one (S19)."""
     place = tmp_path / "notes.jsonl"
     place.write_text('\n{"content": "from a list", "id": "one"}\n{"content": "another", "id": "two"}\n'.lstrip())
     assert "2 memories" in memfs("import", str(place)).out
@@ -113,7 +113,6 @@ def test_a_place_for_an_export_is_kept_from_harm(filled: Path, memfs: Memfs, tmp
         (("state", "export", "--iteration", "5-3"), "smaller"),
         (("export", "--since", "soonish"), "--since"),
         (("export", "--json"), "FILE"),
-        (("import", "-", "--allow-secret", "why not"), "memories"),
     ],
 )
 def test_what_cannot_be_meant_is_explained(root: Path, memfs: Memfs, arguments: tuple[str, ...], told: str) -> None:

@@ -168,7 +168,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "context": ("remember", "x", "--context", "branch={}"),
     "session": ("remember", "x", "--agent", "a", "--session", "{}"),
     "replace": ("update", "harmless", "--title", "{}"),
-    "import": ("remember", "--file", "lines.jsonl"),
+    "import": ("import", "lines.jsonl"),
     "edit": ("remember", "--edit", "--title", "{}"),
     "forget": ("forget", "harmless", "--reason", "{}"),
     "commit": ("commit", "-m", "{}"),
@@ -376,7 +376,7 @@ def test_19_an_old_reason_lets_no_other_secret_in(workspace: Workspace) -> None:
 def test_19_allow_secret_on_the_command_line(
     command: str, workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``--allow-secret REASON`` does it for remember, its --file and --edit, update and commit (B6)."""
+    """``--allow-secret REASON`` does it for remember, its --edit, import, update and commit (B6)."""
     key = secret_samples.aws_key()
     root = workspace.root
     item = workspace.store.get("harmless")
@@ -390,7 +390,7 @@ def test_19_allow_secret_on_the_command_line(
     monkeypatch.setenv("EDITOR", str(editor))
     words = {
         "remember": ["remember", "x", key, "--id", "shown"],
-        "import": ["remember", "--file", str(lines)],
+        "import": ["import", str(lines)],
         "new": ["remember", "--edit", "--id", "shown"],
         "edit": ["update", "harmless", "--edit"],
         "commit": ["commit"],

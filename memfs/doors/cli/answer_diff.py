@@ -7,113 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from memfs.doors.cli.command import Unclear
-from memfs.doors.cli.output import TEXT_ONLY, Note, as_json, clean, count, merge, one_line, styled
+from memfs.doors.cli.output import TEXT_ONLY, Note, clean, count, merge, one_line, styled
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from memfs.git.log import Revision
-    from memfs.model import MemoryItem, Query
+    from memfs.model import Query
     from memfs.team.answer_diff import AnswerChange, Difference
-    from memfs.team.answers import PlacedHit, RevisionAnswer
+    from memfs.team.answers import RevisionAnswer
     from memfs.team.culprit import Culprit
     from memfs.workspace import Workspace
 
 _BROUGHT = 5
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerEnd:
-    """One of two answers.
-
-    Attributes:
-        commit: the commit that was asked.
-        time: when it was made.
-        hits: ids of what it found, best first.
-    """
-
-    commit: str
-    time: datetime
-    hits: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RankedItem:
-    """An item in one of two answers.
-
-    Attributes:
-        rank: its place, from 1.
-        score: what it was ranked by.
-        item: of which these fields stand beside the others.
-    """
-
-    rank: int
-    score: float
-    item: MemoryItem = field(metadata=merge("title content status path"))
-
-    @classmethod
-    def of(cls, placed: PlacedHit | None) -> RankedItem | None:
-        """Where an item stands; None where it is in no answer."""
-        return None if placed is None else cls(placed.rank, round(placed.score, 6), placed.item)
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeAuthor:
-    """The commit that changed an answer, and whose it is.
-
-    Attributes:
-        commit: the commit.
-        agent: whose it is.
-        session: of which session.
-        source: through which door it was written.
-        or_earlier: commits right before it that cannot be read: one of them may have done it.
-        brought: of a merge, the commits of the line that it joined.
-        taken_back: whether only the older revision has that commit.
-    """
-
-    commit: Revision
-    agent: str
-    session: str
-    source: str
-    or_earlier: tuple[str, ...]
-    brought: tuple[Revision, ...]
-    taken_back: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedHit:
-    """An item whose place or text differs.
-
-    Attributes:
-        id: its id.
-        kind: `came`, `went`, `moved`, `changed` or `slid`.
-        before: its place in the older answer; null where it was in none.
-        after: its place in the newer one.
-        fields: what it says otherwise.
-        by: the commit that did it; null where none can be named.
-    """
-
-    id: str
-    kind: str
-    before: RankedItem | None
-    after: RankedItem | None
-    fields: tuple[str, ...]
-    by: ChangeAuthor | None
-
-    @classmethod
-    def of(cls, change: AnswerChange) -> ChangedHit:
-        """What became of an item."""
-        by = None
-        if (one := change.by) is not None:
-            agent, session, source = (", ".join(values) for values in (one.agents, one.sessions, one.sources))
-            by = ChangeAuthor(
-                one.revision, agent, session, source, one.or_earlier, one.brought, taken_back=change.taken_back
-            )
-        places = (RankedItem.of(change.before), RankedItem.of(change.after))
-        return cls(change.id, change.fate.value, *places, change.fields, by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,35 +29,15 @@ class ComparedAnswers:
 
     Attributes:
         query: what was asked.
-        older: the older answer.
-        newer: the newer one.
-        now: what counted as the present in both.
+        difference: of which these fields stand beside the others.
         same: whether they are the same.
-        changes: what differs.
-        difference: all of it.
         waiting: how many writes are in no revision yet.
     """
 
     query: str
-    older: AnswerEnd
-    newer: AnswerEnd
-    now: datetime
+    difference: Difference = field(metadata=merge("older newer now changes"))
     same: bool
-    changes: tuple[ChangedHit, ...]
-    difference: Difference = field(metadata=TEXT_ONLY)
     waiting: int = field(metadata=TEXT_ONLY)
-
-
-def culprit_json(culprit: Culprit) -> dict[str, Any]:
-    """A culprit as scripts read it: the commit, whose it is, and what is not certain of it."""
-    return {
-        "commit": as_json(culprit.revision),
-        "agent": ", ".join(culprit.agents),
-        "session": ", ".join(culprit.sessions),
-        "source": ", ".join(culprit.sources),
-        "or_earlier": list(culprit.or_earlier),
-        "brought": [as_json(one) for one in culprit.brought],
-    }
 
 
 def head_line(revision: Revision) -> str:
@@ -199,10 +86,8 @@ def compared(workspace: Workspace, asked: Query, written: str) -> ComparedAnswer
     """How the answer to a question differs from one revision to another."""
     older, newer = revisions_of(written)
     found = workspace.teams.answers.between(asked, older, newer)
-    first, last = (AnswerEnd(one.commit, one.time, one.ids) for one in (found.older, found.newer))
-    changes = tuple(map(ChangedHit.of, found.changes))
     waiting = workspace.store.pending().count if newer == "HEAD" else 0
-    return ComparedAnswers(asked.text, first, last, found.now, not changes, changes, found, waiting)
+    return ComparedAnswers(asked.text, found, not found.changes, waiting)
 
 
 def compared_text(answers: ComparedAnswers) -> Iterator[str | Note]:

@@ -146,73 +146,33 @@ FAMILIES: dict[str, Family] = {
 VERBS: dict[str, Verb] = {verb.name: verb for verb in (*EVERYDAY, *MORE, *HIDDEN)}
 GROUPS: dict[str, Family] = {name: family for name, family in FAMILIES.items() if family.verbs}
 
-MOVED: Mapping[str, str] = {
-    "add": "memfs remember",
-    "search": "memfs recall",
-    "doctor": "memfs check",
-    "repair": "memfs check --fix",
-    "rollback": "memfs restore --from",
-    "recover": "memfs restore --displaced",
-    "stats": "memfs status --storage",
-    "usage": "memfs status --storage",
-    "private": "memfs status --private",
-    "feedback": "memfs agent feedback",
-    "edit": "memfs update --edit",
-    "new": "memfs remember --edit",
-    "patterns": "memfs inbox patterns",
-    "consolidate": "memfs agent consolidate",
-    "context": "memfs agent context",
-    "inject": "memfs agent inject",
-    "warn": "memfs agent warn",
-    "episode": "memfs agent episode",
-    "correct": "memfs agent correct",
-    "install": "memfs agent install",
-    "uninstall": "memfs agent uninstall",
-    "agents-md": "memfs team agents-md",
-    "conflicts": "memfs team conflicts",
-    "resolve": "memfs team conflicts",
-    "convention": "memfs team convention",
-    "branch": "memfs team branch",
-    "blame": "memfs team blame",
-    "bisect": "memfs team bisect",
-    "verify": "memfs team verify",
-    "served": "memfs team access",
-    "iteration": "memfs state iteration",
-    "checkpoint": "memfs state checkpoint",
-    "feedback-for": "memfs state feedback",
-    "analyze": "memfs state analyze",
-    "trends": "memfs state trends",
-    "aggregates": "memfs state aggregates",
-    "backup": "memfs admin backup create",
-    "cleanup": "memfs admin gc",
-    "maintain": "memfs admin gc",
-    "watch": "memfs admin watch",
-    "reindex": "memfs admin reindex",
-    "erase": "memfs admin erase",
-    "prune": "memfs admin prune",
-    "archive": "memfs admin archive",
-    "trust": "memfs admin trust",
-    "plugins": "memfs admin plugins",
-    "schema": "memfs admin schema",
-    "migrate": "memfs admin migrate",
-    "completion": "memfs admin completion",
-}
-"""Where to find what an earlier version had at the top level; one entry counts as soon as its verb is gone there."""
-
 GUESSES: Mapping[str, str] = {
     **dict.fromkeys(("get", "cat", "view", "read"), "show"),
-    **dict.fromkeys(("find", "query", "ask"), "recall"),
-    **dict.fromkeys(("save", "put", "write"), "remember"),
+    **dict.fromkeys(("find", "query", "ask", "search"), "recall"),
+    **dict.fromkeys(("add", "save", "put", "write"), "remember"),
     **dict.fromkeys(("rm", "remove", "delete"), "forget"),
     **dict.fromkeys(("push", "pull"), "sync"),
+    **dict.fromkeys(("doctor", "validate"), "check"),
+    **dict.fromkeys(("stats", "usage"), "status --storage"),
+    **dict.fromkeys(("set", "settings"), "config"),
+    **dict.fromkeys(("cleanup", "maintain"), "admin gc"),
     "ls": "list",
     "history": "log",
     "revert": "undo",
-    "validate": "check",
-    "set": "config",
-    "settings": "config",
+    "repair": "check --fix",
+    "rollback": "restore --from",
+    "recover": "restore --displaced",
+    "private": "status --private",
+    "edit": "update --edit",
+    "new": "remember --edit",
+    "patterns": "inbox patterns",
+    "feedback": "agent feedback",
+    "feedback-for": "state feedback",
+    "resolve": "team conflicts",
+    "served": "team access",
+    "backup": "admin backup create",
 }
-"""What other programs call our verbs."""
+"""What other programs, and earlier versions, call our verbs; a verb of a group is found without its group."""
 
 REFUSED, UNCLEAR, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 
@@ -287,8 +247,6 @@ def _short_page() -> str:
 def unknown(name: str, known: Iterable[str], ctx: click.Context) -> click.UsageError:
     """What to say of a verb that does not exist: its new place, the nearest name, or where all are listed."""
     at_top = ctx.parent is None
-    if at_top and name in MOVED:
-        return Unclear(f"'memfs {name}' is now '{MOVED[name]}'", f"see 'memfs help {_called(MOVED[name])}'")
     grouped = [f"{one} {verb.name}" for one, family in GROUPS.items() for verb in family.verbs if verb.name == name]
     if at_top and (meant := [GUESSES[name]] if name in GUESSES else grouped):
         return Unclear(f"there is no verb '{name}'", f"did you mean 'memfs {meant[0]}'?")
@@ -314,11 +272,6 @@ def _no_option(error: click.NoSuchOption) -> Unclear:
     if ctx.parent is None and error.option_name == "--json":
         hint = "it goes after the verb, as in 'memfs status --json'"
     return Unclear(f"'{ctx.command_path}' has no option '{error.option_name}'", hint)
-
-
-def _called(command: str) -> str:
-    """The verb of a command, without options and with its group."""
-    return command.removeprefix("memfs ").partition(" -")[0]
 
 
 def group(name: str, family: Family) -> click.Command:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from memfs import trust
 from memfs.config import changed, is_of_the_process, own_file
 from memfs.config_names import SETTINGS_FILE
 from memfs.doors.cli.command import Unclear, check_key, complete_settings, opened, verb, wants_json
-from memfs.doors.cli.commit_report import land
-from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, Note, Table, clean
-from memfs.doors.cli.trust import note_ignored
+from memfs.doors.cli.options import land
+from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, Note, Table, clean, count, note
 from memfs.errors import MemfsError, SettingInvalid
 from memfs.settings import SPECS, from_text, spec_of, toml
 
@@ -188,3 +189,14 @@ def _change_own(key: str, value: Any) -> Configuration:
 
 def _own(key: str, value: Any, origin: str) -> NamedSetting:
     return NamedSetting(key, spec_of(key).default if value is None else value, origin, _variable(key))
+
+
+def note_ignored(root: Path) -> None:
+    """Say on standard error which settings do not count, and what would change that."""
+    standing = trust.standing(root)
+    if standing.wants and not standing.trusted:
+        are = "is" if len(standing.wants) == 1 else "are"
+        note(f"{count(len(standing.wants), 'setting')} {are} ignored: {standing.reason}")
+        meant = next(filter(None, (want.mistyped for want in standing.wants)), "")
+        told = f"{meant} If not, look" if meant else "look"
+        note(f"  {clean(told)} at what they say, then: {trust.command(standing.root)}")

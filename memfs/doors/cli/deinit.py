@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,17 +12,15 @@ import click
 
 from memfs import private
 from memfs.doors.cli.command import Invocation, verb
-from memfs.doors.cli.output import TEXT_ONLY, Note, clean, count, styled
+from memfs.doors.cli.output import TEXT_ONLY, Note, clean, count, listed, merge, styled
 from memfs.doors.cli.private import counts
 from memfs.doors.cli.team.agents_md import block_of
 from memfs.fs.own_branch import code_trees
 
 if TYPE_CHECKING:
     from memfs.doors.claude_code.settings_file import SettingsChange
-    from memfs.team.deinit import Deinit
+    from memfs.team.deinit import Deinit, DeinitPlan
     from memfs.workspace import Workspace
-
-_SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,115 +43,79 @@ class PrivateFate:
         return f"your private memory, {count(self.items, 'item')} in {clean(str(self.folder))}"
 
 
-@dataclass(frozen=True, slots=True)
-class BusyProcess:
-    """A process at work in the workspace.
-
-    Attributes:
-        pid: its id.
-        name: its name.
-    """
-
-    pid: int
-    name: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deinitialization:
     """What was taken out of a repository, or would be.
 
     Attributes:
-        workspace: the workspace's folder.
+        plan: what goes, and what stands in the way; its fields stand beside the others.
         dry_run: whether nothing was done.
-        files: of the workspace, with --purge.
-        blocks: the agents' files out of which a block of memfs is taken.
-        commits: whether memfs commits the removal of the files.
-        commit: that commit; null where there is none.
-        branches: agents' branches.
-        links: the working trees whose link to the memory's own branch goes.
-        refs: refs of memfs.
-        merge_driver: whether it is in git's configuration.
-        state: the folder with memfs's own records.
-        trusted: whether you trusted the workspace.
-        caches: caches of it.
+        commit: the commit that removed the files; null where there is none.
         clients: settings of agents' programs out of which memfs is taken.
-        losses: what nothing else holds.
-        processes: who is at work in it.
-        leaves: what stays.
         private: your private memory of the repository; null where there is none.
         backups: backups, which stay.
         installed_for_all: commands that take out what you installed for all projects.
-        refused: why it would be refused without --force.
         forced: whether it is done all the same.
     """
 
-    workspace: Path
+    plan: DeinitPlan = field(
+        metadata=merge(
+            "workspace=root files blocks commits branches links refs merge_driver state trusted caches losses "
+            "processes leaves refused"
+        )
+    )
     dry_run: bool
-    files: tuple[str, ...]
-    blocks: tuple[str, ...]
-    commits: bool
     commit: str | None
-    branches: tuple[str, ...]
-    links: tuple[Path, ...]
-    refs: tuple[str, ...]
-    merge_driver: bool
-    state: Path
-    trusted: bool
-    caches: tuple[Path, ...]
     clients: tuple[str, ...]
-    losses: tuple[str, ...]
-    processes: tuple[BusyProcess, ...]
-    leaves: tuple[str, ...]
     private: PrivateFate | None
     backups: tuple[str, ...]
     installed_for_all: tuple[str, ...]
-    refused: str
     forced: bool = field(default=False, metadata=TEXT_ONLY)
 
     @property
     def exit_code(self) -> int:
         """1: a dry run says that it would be refused."""
-        return int(self.dry_run and bool(self.refused) and not self.forced)
+        return int(self.dry_run and bool(self.plan.refused) and not self.forced)
 
 
 def _text(done: Deinitialization) -> Iterator[str | Note]:
-    root, own = styled(str(done.workspace), fg="green", bold=True), done.private
+    root, own = styled(str(done.plan.root), fg="green", bold=True), done.private
     yield f"{'Would take' if done.dry_run else 'Took'} memfs out of {root}"
-    if done.files:
-        yield f"  {count(len(done.files), 'file')}{' in one commit' if done.commits else ''}"
-    yield from _some("the block in", done.blocks)
-    yield from _some("the branch", done.branches)
+    if done.plan.files:
+        yield f"  {count(len(done.plan.files), 'file')}{' in one commit' if done.plan.commits else ''}"
+    yield from listed("the block in", done.plan.blocks)
+    yield from listed("the branch", done.plan.branches)
     yield from _parts(done)
     if own is not None and own.goes:
         yield f"  {own}"
     yield from _done_text(done)
     yield "What stays:"
-    for line in (*done.leaves, *(f"the backup {path}" for path in done.backups)):
+    for line in (*done.plan.leaves, *(f"the backup {path}" for path in done.backups)):
         yield f"  {clean(line)}"
     if own is not None and not own.goes:
         used = f"; {own.used_by[0]} uses it, too" if own.used_by else " ('memfs deinit --private' removes it, too)"
         yield f"  {own}{clean(used)}"
     for command in done.installed_for_all:
         yield f"  what you installed for all your projects ({command})"
-    if done.dry_run and done.refused:
-        yield Note(f"it would be refused now: {clean(done.refused)}")
+    if done.dry_run and done.plan.refused:
+        yield Note(f"it would be refused now: {clean(done.plan.refused)}")
 
 
 def _parts(done: Deinitialization) -> Iterator[str]:
     """What goes beside the files."""
-    if done.links:
-        trees = count(len(done.links), "working tree")
+    if done.plan.links:
+        trees = count(len(done.plan.links), "working tree")
         yield f"  the place of the memory's own branch, and the link to it in {trees}"
-    if done.merge_driver:
+    if done.plan.merge_driver:
         yield "  the merge driver in git's configuration"
-    if done.refs:
-        yield f"  {count(len(done.refs), 'ref')} below refs/memfs/"
-    yield from _some("hooks and servers in", done.clients)
-    yield f"  {clean(str(done.state))}"
-    if done.trusted:
+    if done.plan.refs:
+        yield f"  {count(len(done.plan.refs), 'ref')} below refs/memfs/"
+    yield from listed("hooks and servers in", done.clients)
+    yield f"  {clean(str(done.plan.state))}"
+    if done.plan.trusted:
         yield "  your trust in what its files enable"
-    if done.caches:
-        yield f"  {count(len(done.caches), 'cache')} in {clean(str(done.caches[0].parent))}"
+    if done.plan.caches:
+        yield f"  {count(len(done.plan.caches), 'cache')} in {clean(str(done.plan.caches[0].parent))}"
 
 
 def _done_text(done: Deinitialization) -> Iterator[str | Note]:
@@ -162,19 +124,12 @@ def _done_text(done: Deinitialization) -> Iterator[str | Note]:
         return
     if done.commit:
         yield f"  committed as {styled(done.commit[:12], fg='yellow')}"
-    elif done.files:
+    elif done.plan.files:
         yield Note("the files are removed; commit that when you like")
-    if changed := [*done.blocks, *done.clients]:
+    if changed := [*done.plan.blocks, *done.clients]:
         yield Note(f"memfs commits nothing of these: {clean(', '.join(changed))}")
-    for loss in done.losses:
+    for loss in done.plan.losses:
         yield Note(f"lost: {clean(loss)}")
-
-
-def _some(label: str, rows: Sequence[str]) -> Iterator[str]:
-    for row in rows[:_SHOWN]:
-        yield f"  {label} {clean(row)}"
-    if len(rows) > _SHOWN:
-        yield f"  and {len(rows) - _SHOWN:,} more"
 
 
 @verb("deinit", text=_text, example="memfs deinit --dry-run\nmemfs deinit\nmemfs deinit --purge")
@@ -210,27 +165,13 @@ def deinit(ctx: click.Context, purge: bool, with_private: bool, dry_run: bool, f
             private.forget(own.folder)
         take_out(root, keep_key=own is not None and not own.goes, purge=purge)
     return Deinitialization(
-        workspace=planned.root,
+        plan=planned if edited is None else replace(planned, blocks=tuple(edited)),
         dry_run=dry_run,
-        files=planned.files,
-        blocks=planned.blocks if edited is None else tuple(edited),
-        commits=planned.commits,
         commit=commit,
-        branches=planned.branches,
-        links=planned.links,
-        refs=planned.refs,
-        merge_driver=planned.driver,
-        state=planned.state,
-        trusted=planned.trusted,
-        caches=planned.caches,
         clients=tuple(str(one.path) for one in clients),
-        losses=planned.losses,
-        processes=tuple(BusyProcess(number, name) for number, name in planned.processes),
-        leaves=planned.leaves,
         private=own,
         backups=tuple(backups),
         installed_for_all=tuple(_installed_for_all(planned.root)),
-        refused=planned.refused,
         forced=force,
     )
 

@@ -1,41 +1,24 @@
-"""Read an item to remember from the options of a command, from standard input or from a line of a JSONL file."""
+"""Read an item to remember from the options of a command and from standard input."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+import click
+
 from memfs.doors.cli.command import Unclear
 from memfs.doors.cli.filters import pair, when
 from memfs.doors.cli.streams import read_input
-from memfs.errors import ItemSyntaxError, MemfsError
+from memfs.errors import ItemSyntaxError
 from memfs.model import MemoryItem, Origin, Trust
 from memfs.model.item import lower_trust
 
+_DURATION = re.compile(r"\d+ *[A-Za-z]+")
 _ORIGIN = ("agent", "session", "phase", "role", "tool")
-_MAY_BE_EMPTY = frozenset(
-    {
-        "title",
-        "content",
-        "tags",
-        "timestamp",
-        "created",
-        "updated",
-        "origin",
-        "status",
-        "expires",
-        "supersedes",
-        "links",
-        "context",
-        "metadata",
-        "data",
-        "conflicts",
-    }
-)
-_WRITTEN_BY_STORE = frozenset({"path", "sha256", "score", "reasons", "stale", "usage"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,48 +76,14 @@ class Draft:
 
     def origin(self) -> Origin:
         """Who writes, as the options say."""
-        return Origin(**self._origin())
+        return Origin(**{name: value for name in _ORIGIN if (value := getattr(self, name))})
 
     def in_branch_of(self, agent: str) -> Draft:
         """The same, in the name of the agent whose branch it is written on, unless another agent is named."""
         return self if self.agent or not agent else replace(self, agent=agent)
 
-    def onto(self, line: Mapping[str, Any]) -> dict[str, Any]:
-        """What a line of a JSONL file says, as an item file would say it; the line wins over the options."""
-        own = {
-            key: value
-            for key, value in line.items()
-            if key not in _WRITTEN_BY_STORE and not (key in _MAY_BE_EMPTY and value in (None, "", [], {}))
-        }
-        for name in _ORIGIN:  # a flat name is what people write by hand; the file format keeps them under origin
-            if name in own:
-                own.setdefault("origin", {})
-                own["origin"] = {name: own.pop(name), **own["origin"]}
-        origin = {**self._origin(), **own.pop("origin", {})}
-        stated = {"title": self.title, "timestamp": self.time.isoformat() if self.time else None}
-        told = {key: value for key, value in stated.items() if value}
-        merged = {**told, **own}
-        if self.tags:
-            merged["tags"] = list(dict.fromkeys([*self.tags, *_listed(own.get("tags"))]))
-        if self.context:
-            merged["context"] = {**self.context, **own.get("context", {})}
-        if self.data:
-            merged["data"] = {**self.data, **own.get("data", {})}
-        if origin:
-            merged["origin"] = origin
-        merged.setdefault("trust", (Trust.AGENT if origin.get("agent") else Trust.HUMAN).value)
-        merged.setdefault("type", self.type or "semantic")
-        return merged
-
-    def _origin(self) -> dict[str, Any]:
-        return {name: value for name in _ORIGIN if (value := getattr(self, name))}
-
     def _trust(self) -> str:
         return (Trust.AGENT if self.agent else Trust.HUMAN).value
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def draft(*, context: tuple[str, ...], data: tuple[str, ...], time: str | None, **given: Any) -> Draft:
@@ -146,6 +95,42 @@ def draft(*, context: tuple[str, ...], data: tuple[str, ...], time: str | None, 
     pairs = dict(pair(written) for written in context)
     own = dict(pair(written, "--data person=Ada") for written in data)
     return Draft(context=pairs, data=own, time=when(time, "time"), **given)
+
+
+def weighing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a verb the options that say how much an item counts, and for how long."""
+    for option in (
+        click.option("--expires", metavar="DATE|DURATION", help="When it stops being true, such as 30d; or 'never'."),
+        click.option("--pin/--unpin", "pinned", default=None, help="Never prune, archive or fade it."),
+        click.option("--importance", type=click.FloatRange(0, 10), metavar="NUMBER",
+                     help="Its weight in recall, 0 to 10; 1 is usual."),
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+def weight(
+    now: datetime, *, importance: float | None, pinned: bool | None, expires: str | None
+) -> dict[str, float | bool | datetime | None]:
+    """The fields that the options of ``weighing`` name, with their values.
+
+    Raises:
+        Unclear: ``--expires`` names no time to come.
+    """
+    named: dict[str, float | bool | None] = {"importance": importance, "pinned": pinned}
+    found: dict[str, Any] = {key: value for key, value in named.items() if value is not None}
+    if expires is not None:
+        found["expires"] = None if expires == "never" else _to_come(expires, now)
+    return found
+
+
+def _to_come(written: str, now: datetime) -> datetime:
+    moment = when(written, "expires", now=now)
+    if moment is not None and _DURATION.fullmatch(written.strip()):
+        moment = now + (now - moment)  # what is an age elsewhere lies ahead here
+    if moment is None or moment <= now:
+        raise Unclear(f"--expires: {written} is past", "name a day to come, such as 2027-01-01, 30d or 'never'")
+    return moment
 
 
 def text_of(words: tuple[str, ...]) -> str | None:
@@ -185,33 +170,3 @@ def decoded(data: bytes, name: str) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise ItemSyntaxError("not UTF-8 text", path=name, line=line, hint="save it as UTF-8") from error
-
-
-def mapping_of(line: str) -> dict[str, Any]:
-    """One line of a JSONL file.
-
-    Raises:
-        ItemSyntaxError: it is not a JSON object, or names a key twice.
-    """
-    try:
-        value = json.loads(line, object_pairs_hook=_without_repeats, parse_constant=_no_constant)
-    except RecursionError as error:
-        raise ItemSyntaxError("nested too deeply", hint="flatten it") from error
-    except json.JSONDecodeError as error:
-        raise ItemSyntaxError(f"not JSON: {error.msg}", column=error.colno, hint="write one object per line") from error
-    if not isinstance(value, dict):
-        raise ItemSyntaxError("not a JSON object", hint='write one object per line: {"content": "..."}')
-    return value
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ItemSyntaxError(f"the key {key!r} stands here twice", hint="keep one")
-        found[key] = value
-    return found
-
-
-def _no_constant(name: str) -> MemfsError:
-    raise ItemSyntaxError(f"{name} is not JSON", hint="write a finite number")

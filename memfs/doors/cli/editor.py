@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.admin.format import EDITOR_FOLDER
-from memfs.doors.cli.commit_report import AT_ONCE
-from memfs.doors.cli.options import allow_in, refuse_secret, secrets_in
+from memfs.doors.cli.options import AT_ONCE, allow_in, refuse_secret, secrets_in
 from memfs.doors.cli.output import Note, write_error
 from memfs.doors.cli.streams import is_interactive
 from memfs.errors import ContentError, IdExists, MemfsError, NotRegularFile, StorageIO, StorageUnavailable

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.doors.cli.command import Unclear, complete_tags, complete_types
-from memfs.doors.cli.output import TEXT_ONLY, Note, clean, note, progress, time_text
+from memfs.doors.cli.output import TEXT_ONLY, Note, progress, time_text
 from memfs.errors import QueryInvalid, SettingInvalid
 from memfs.model import Kind, Layer, Phase, Query
 from memfs.model.query import moment
@@ -201,16 +201,3 @@ class AsOf:
 def revision_of(past: Past | None) -> AsOf | None:
     """What an answer is of; None for one of the present."""
     return None if past is None else AsOf(past.commit, past.time, tuple(past.notes))
-
-
-def as_of_json(past: Past | None) -> dict[str, Any]:
-    """The part of an answer in JSON that says what it is of; nothing for one of the present."""
-    return {"as_of": {"commit": past.commit, "time": time_text(past.time)}} if past is not None else {}
-
-
-def note_past(past: Past | None) -> None:
-    """Say on standard error what an answer is of, and what it may lack; nothing of one of the present."""
-    if past is not None:
-        note(f"as of {time_text(past.time)}, commit {past.commit[:10]}")
-        for sentence in past.notes:
-            note(clean(sentence))

@@ -10,8 +10,7 @@ import click
 
 from memfs.admin.recover import RECOVERED
 from memfs.doors.cli.command import complete_ids, opened, verb
-from memfs.doors.cli.commit_report import SOURCE, is_committed, land
-from memfs.doors.cli.options import reference
+from memfs.doors.cli.options import SOURCE, is_committed, land, reference
 from memfs.doors.cli.output import TEXT_ONLY, Note, clean, styled
 from memfs.model import Origin
 from memfs.model.kinds import ITEM_LIMIT

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections import Counter
@@ -15,16 +14,15 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from memfs.doors.cli.command import opened, verb, wants_json
-from memfs.doors.cli.commit_report import land
 from memfs.doors.cli.export import counted
-from memfs.doors.cli.options import allow_secret_option
-from memfs.doors.cli.output import TEXT_ONLY, Note, Table, clean, count, one_line, progress, styled, write_error
+from memfs.doors.cli.options import allow_secret_option, land
+from memfs.doors.cli.output import TEXT_ONLY, Note, Table, clean, count, merge, one_line, progress, styled, write_error
 from memfs.doors.cli.streams import read_input
-from memfs.errors import MemfsError, StorageIO
+from memfs.errors import MemfsError
 
 if TYPE_CHECKING:
     from memfs.doors.importers.source_files import SourceContent
-    from memfs.intake.import_service import ImportResult
+    from memfs.intake.import_service import Arrival, ImportResult
     from memfs.model import MemoryItem
     from memfs.workspace import Workspace
 
@@ -35,6 +33,7 @@ _EXPORT = "memfs"
 _NAMED = 20
 _WIDTH = 72
 _STDIN = "standard input"
+_PEEK = 1 << 16
 
 
 # -- what came of it ----------------------------------------------------------------------------------------------
@@ -56,26 +55,14 @@ class ImportedMemory:
     """What became of a memory that another store kept.
 
     Attributes:
-        where: its file, and its line or name there.
-        became: `stored`, `updated`, `repeated`, `kept` or `refused`.
+        arrival: what the other store kept.
+        fate: what became of it.
         id: the id that holds it; null where none does.
-        type: its type.
-        reason: why it became that.
-        near: ids of memories that say nearly the same.
-        contradicts: ids of memories that say otherwise.
-        text: what it says, in short.
-        trust: how far it is trusted.
     """
 
-    where: str
-    became: str
+    arrival: Arrival = field(metadata=merge("where type=item.type"))
+    fate: ImportResult = field(metadata=merge("became reason near contradicts"))
     id: str | None
-    type: str
-    reason: str
-    near: tuple[str, ...]
-    contradicts: tuple[str, ...]
-    text: str = field(metadata=TEXT_ONLY)
-    trust: str = field(metadata=TEXT_ONLY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,31 +147,40 @@ _ALSO = {
 
 
 def _store_text(report: ImportReport) -> Iterator[Any]:
-    by = {name: [one for one in report.memories if one.became == name] for name in ("stored", "updated", *_ALSO)}
+    by = {name: [one for one in report.memories if one.fate.became == name] for name in ("stored", "updated", *_ALSO)}
     if report.dry_run:
         yield from _preview(by["stored"] + by["updated"])
     kinds = ", ".join(f"{number:,} {kind}" for kind, number in sorted(report.counts.items()))
     what = count(report.stored, "memory", "memories") + (f" ({kinds})" if kinds else "")
     also = {words: report.same if name == "same" else len(by[name]) for name, words in _ALSO.items()}
     yield f"{_did(report)} {what} from {report.source}, {clean(report.file)}{_tail(also)}"
-    yield from _named("says what is here", ((one.where, one.reason) for one in by["repeated"]))
-    against = [one for one in by["stored"] if one.contradicts]
+    yield from _named("says what is here", ((one.arrival.where, one.fate.reason) for one in by["repeated"]))
+    against = [one for one in by["stored"] if one.fate.contradicts]
     yield from _named(
-        "contradicts", ((one.where, f"{one.id} contradicts {', '.join(one.contradicts)}") for one in against)
+        "contradicts",
+        ((one.arrival.where, f"{one.id} contradicts {', '.join(one.fate.contradicts)}") for one in against),
     )
-    yield from _named("kept", ((one.where, f"{one.reason}; --replace takes the source's") for one in by["kept"]))
+    yield from _named(
+        "kept", ((one.arrival.where, f"{one.fate.reason}; --replace takes the source's") for one in by["kept"])
+    )
     yield from _named("skipped", ((one.where, one.reason) for one in report.skipped))
     yield from _named("refused", ((one.where, one.reason) for one in report.refused))
     gone = ((one, "it is no longer there; 'memfs forget' it if it no longer holds") for one in report.gone)
     yield from _named("gone", gone)
-    if any(one.trust == "agent" for one in by["stored"]):
+    if any(one.arrival.item.trust == "agent" for one in by["stored"]):
         yield Note("an agent wrote these; --reviewed says that you looked through them, and lets them be told unasked")
 
 
 def _preview(memories: Sequence[ImportedMemory]) -> Iterator[Any]:
     """The first memories that would be stored, a line each."""
     yield Table([
-        ("~" if one.became == "updated" else "+", one.id or "", one.type, one.where, one.text)
+        (
+            "~" if one.fate.became == "updated" else "+",
+            one.id or "",
+            one.arrival.item.type,
+            one.arrival.where,
+            one_line(one.arrival.item.title or one.arrival.item.content, _WIDTH),
+        )
         for one in memories[:_NAMED]
     ])  # fmt: skip
     if len(memories) > _NAMED:
@@ -226,7 +222,7 @@ def import_(ctx: click.Context, /, files: tuple[str, ...], origin: str | None, *
 
     Of an export of memories, or of state documents, nothing is stored if anything in it cannot be, unless
     --skip-refused leaves that out. What is there with other content is refused, unless --replace; history keeps the
-    other. Lines without a document, such as {"content": "..."}, are memories as 'memfs remember --file' takes them.
+    other. A line such as {"content": "...", "tags": ["x"]}, or one that 'memfs list --json' prints, is a memory, too.
 
     Exit code 1: something was refused.
     """
@@ -241,7 +237,7 @@ def import_(ctx: click.Context, /, files: tuple[str, ...], origin: str | None, *
         raise click.UsageError("--reviewed is for what another memory keeps", ctx)
     with opened(ctx) as workspace:
         if groups[0][0] == _EXPORT:
-            return _from_export(ctx, workspace, files[0], given)
+            return _from_export(workspace, files[0], given)
         done: list[ImportReport] = []
         try:
             for store, paths in groups:
@@ -270,7 +266,7 @@ def _recognised(file: str) -> str:
     """Which memory a file or folder is of: ``memfs`` for what memfs exports, and for what is none of them."""
     from memfs.doors.importers.formats import detect
 
-    return detect(Path(file), _beginning(file) if file == "-" else None) or _EXPORT
+    return detect(Path(file), _beginning() if file == "-" else None) or _EXPORT
 
 
 # -- another memory -----------------------------------------------------------------------------------------------
@@ -309,26 +305,11 @@ def _from_store(workspace: Workspace, store: str, files: Sequence[str], given: M
         counts=dict(Counter(fate.arrival.item.type for fate in fates if fate.became == "stored")),
         updated=became["updated"],
         same=became["same"],
-        memories=tuple(_imported(fate) for fate in fates if fate.became != "same"),
+        memories=tuple(ImportedMemory(one.arrival, one, one.id or None) for one in fates if one.became != "same"),
         skipped=tuple(skipped),
         refused=tuple(refused),
         gone=tuple(item.id for item in arriving.gone(store, fates, taken.covers)),
         waits="" if given["dry_run"] else land(workspace, None).reason,
-    )
-
-
-def _imported(fate: ImportResult) -> ImportedMemory:
-    item = fate.arrival.item
-    return ImportedMemory(
-        fate.arrival.where,
-        fate.became.value,
-        fate.id or None,
-        item.type,
-        fate.reason,
-        tuple(fate.near),
-        tuple(fate.contradicts),
-        one_line(item.title or item.content, _WIDTH),
-        item.trust,
     )
 
 
@@ -359,29 +340,9 @@ def _vouched_for(item: MemoryItem) -> MemoryItem:
 
 
 # -- an export ----------------------------------------------------------------------------------------------------
-def _from_export(ctx: click.Context, workspace: Workspace, file: str, given: Mapping[str, Any]) -> ImportReport:
+def _from_export(workspace: Workspace, file: str, given: Mapping[str, Any]) -> ImportReport:
     """Store what an export holds, or lines that are memories by themselves; what is refused is named at once."""
-    chosen = {key: given[key] for key in ("replace", "dry_run", "skip_refused")}
     name = _STDIN if file == "-" else file
-    if _holds_bare_items(file):
-        from memfs.doors.cli.draft import Draft
-        from memfs.doors.cli.lines import import_lines
-
-        draft = Draft(context={}, data={})
-        lines = import_lines(workspace, file, draft, allow_secret=given["allow_secret"], **chosen)
-        stored, refused = len(lines.items), lines.refused
-        report = ImportReport(name, _EXPORT, given["dry_run"], stored, {"memory": stored})
-    elif given["allow_secret"]:
-        raise click.UsageError("--allow-secret is for lines that are memories without a document", ctx)
-    else:
-        report, refused = _documents(workspace, file, name, **chosen)
-    left = tuple(LeftOut(f"{error.path or name}:{error.line or 0}", error.sentence) for error in refused)
-    return replace(report, refused=left, waits=land(workspace, None).reason)
-
-
-def _documents(
-    workspace: Workspace, file: str, name: str, *, dry_run: bool, **chosen: bool
-) -> tuple[ImportReport, list[MemfsError]]:
     refused: list[MemfsError] = []
 
     def tell(error: MemfsError) -> None:
@@ -389,43 +350,38 @@ def _documents(
         if len(refused) <= _NAMED:
             write_error(error)
 
-    source: str | BinaryIO = sys.stdin.buffer if file == "-" else file
+    chosen = {key: given[key] for key in ("replace", "dry_run", "skip_refused", "allow_secret")}
+    source: str | BinaryIO = _stdin() if file == "-" else file
     try:
         with progress("Importing") as step:
-            done = workspace.states.importer.read(source, dry_run=dry_run, tell=tell, step=step, **chosen)
+            done = workspace.states.importer.read(source, tell=tell, step=step, **chosen)
     except MemfsError as error:
         if refused:
             error.hint = "; ".join(filter(None, (error.hint, "--skip-refused leaves out what cannot be imported")))
         raise
-    report = ImportReport(
-        name, _EXPORT, dry_run, done.total, done.counts, updated=done.replaced, same=done.same, derived=done.derived
+    return ImportReport(
+        name,
+        _EXPORT,
+        given["dry_run"],
+        done.total,
+        done.counts,
+        updated=done.replaced,
+        same=done.same,
+        derived=done.derived,
+        refused=tuple(LeftOut(f"{error.path or name}:{error.line or 0}", error.sentence) for error in refused),
+        waits=land(workspace, None).reason,
     )
-    return report, refused
 
 
-def _holds_bare_items(file: str) -> bool:
-    """Whether the first line is a memory by itself, as people write them, and not a record with its document."""
-    first = _beginning(file).removeprefix(b"\xef\xbb\xbf").lstrip()
-    try:
-        value = json.loads(first.partition(b"\n")[0])
-    except (ValueError, RecursionError):
-        return False  # cut off, or wrong: reading the whole file says where
-    return isinstance(value, dict) and "document" not in value
-
-
-_PEEK = 1 << 16
-
-
-def _beginning(file: str) -> bytes:
-    if file != "-":
-        try:
-            with Path(file).open("rb") as stream:
-                return stream.readline(_PEEK) if stream.seekable() else b""
-        except OSError as error:
-            raise StorageIO(f"cannot be read: {error.strerror}", path=file, hint="name a file") from error
+def _stdin() -> BinaryIO:
     if sys.stdin is None:
         read_input()  # says what is wrong with it
-    given: Any = sys.stdin.buffer
+    return sys.stdin.buffer
+
+
+def _beginning() -> bytes:
+    """The first line of standard input, or what is there of it, which is read again."""
+    given: Any = _stdin()
     if not given.seekable():
         return bytes(given.peek(_PEEK)) if isinstance(given, BufferedReader) else b""
     place = given.tell()

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.actions import Actions
-from memfs.doors.cli.command import Unclear, opened, verb, wants_json
-from memfs.doors.cli.commit_report import SOURCE, CommitReport, land
+from memfs.doors.cli.command import Actions, Unclear, opened, verb, wants_json
 from memfs.doors.cli.filters import AsOf, as_of, pair, past_at, revision_of
-from memfs.doors.cli.options import waiting_text
+from memfs.doors.cli.options import SOURCE, CommitReport, land, waiting_text
 from memfs.doors.cli.output import (
     MERGE,
     OMIT,
@@ -89,46 +86,6 @@ def _ids(function: Callable[..., Any]) -> Callable[..., Any]:
 
 # -- list ---------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
-class SuggestedMemory:
-    """A memory that is suggested.
-
-    Attributes:
-        id: what it is accepted by, and the id that it would have; one of private memory begins with `private:`.
-        source: where it comes from.
-        type: the type that it would have.
-        title: its title.
-        content: what it says.
-        data: its own fields.
-        count: how many memories, failures or statements speak for it.
-        evidence: the ids of those of them that are memories.
-        reason: where it was heard, or why it matters.
-        made: when it was suggested first.
-        decision: what was decided about it; "" while it waits.
-        summary: its text, shortened.
-    """
-
-    id: str
-    source: Source
-    type: str
-    title: str
-    content: str
-    data: Mapping[str, Any]
-    count: int
-    evidence: tuple[str, ...]
-    reason: str
-    made: datetime
-    decision: str
-    summary: str = field(metadata=TEXT_ONLY)
-
-    @classmethod
-    def of(cls, one: Suggestion, mount: str) -> SuggestedMemory:
-        """A suggestion of the workspace, or of private memory."""
-        item = one.item
-        about = (item.type, item.title, item.content, item.data, one.count, one.evidence)
-        return cls(_mounted(one.id, mount), one.source, *about, one.reason, one.made, one.decision.value, gist(item))
-
-
-@dataclass(frozen=True, slots=True)
 class InboxList:
     """What waits for a decision.
 
@@ -142,7 +99,7 @@ class InboxList:
         troubles: what could not be read or learned, and why.
     """
 
-    suggestions: tuple[SuggestedMemory, ...]
+    suggestions: tuple[Suggestion, ...]
     count: int
     to_share: tuple[MemoryItem, ...]
     to_share_count: int
@@ -155,7 +112,7 @@ def _list_text(found: InboxList) -> Iterator[str | Note]:
     yield from map(Note, found.troubles)
     for one in found.suggestions:
         whose = "  from private" if of_mount(one.id) else ""
-        yield f"{styled(one.source.value, dim=True)}  {styled(one_line(one.summary, 100), bold=True)}"
+        yield f"{styled(one.source.value, dim=True)}  {styled(one_line(gist(one.item), 100), bold=True)}"
         yield f"  {clean(one.id)}{styled(whose, dim=True)}"
         yield f"  {_evidence(one)}"
     left = found.count - len(found.suggestions)
@@ -169,7 +126,7 @@ def _list_text(found: InboxList) -> Iterator[str | Note]:
         yield from waiting_text(found.to_share, found.to_share_count)
 
 
-def _evidence(one: SuggestedMemory) -> str:
+def _evidence(one: Suggestion) -> str:
     named = ", ".join(map(clean, one.evidence[:_NAMED]))
     more = len(one.evidence) - _NAMED
     listed = f"{named} and {more:,} more" if more > 0 else named
@@ -189,10 +146,15 @@ def list_(ctx: click.Context, /, refused: bool, limit: int) -> InboxList:
         written = _learn(workspace, troubles)
         beside, to_share = _beside(workspace, refused, troubles)
         every = [(one, "") for one in _told(workspace, refused)] + [(one, NAME) for one in beside]
-    shown = tuple(SuggestedMemory.of(*one) for one in every[:limit])
+    shown = tuple(_shown(*one) for one in every[:limit])
     return InboxList(
         shown, len(every), tuple(to_share[:limit]), len(to_share), refused, written, tuple(map(clean, troubles))
     )
+
+
+def _shown(one: Suggestion, mount: str) -> Suggestion:
+    """A suggestion under the id by which it is decided about here."""
+    return replace(one, item=one.item.replace(id=_mounted(one.id, mount))) if mount else one
 
 
 def _told(workspace: Workspace, refused: bool) -> list[Suggestion]:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from memfs import trust
 from memfs.doors.cli.command import Unclear
-from memfs.doors.cli.output import Note, clean, count
+from memfs.doors.cli.output import Note, clean
 from memfs.model.ids import of_mount, without_mount
 from memfs.model.kinds import ITEM_LIMIT
-from memfs.private import NAME, holds
 from memfs.settings import MOUNTS
 
 if TYPE_CHECKING:
-    from memfs.context.mounts import MountState
     from memfs.model import MemoryItem, Problem, Query
     from memfs.recall.recaller import Recaller
     from memfs.workspace import Workspace
@@ -74,46 +72,3 @@ def item_of_mount(workspace: Workspace, reference: str, revision: str) -> tuple[
 
 def _folder(reference: str) -> str:
     return f"<folder of {of_mount(reference)}>"
-
-
-# -- status -------------------------------------------------------------------------------------------------------
-def mounts_facts(workspace: Workspace) -> dict[str, Any]:
-    """The part of ``memfs status --json``: each mount; nothing where none is named."""
-    if not workspace.settings.mounts:
-        return {}
-    states = workspace.sources.mounts.states()
-    return {"mounts": {state.name: _facts(state) for state in states if not is_private(state)}}
-
-
-def is_private(state: MountState) -> bool:
-    """Whether a mount is private memory and can be read: then it has a row of its own."""
-    return state.name == NAME and state.problem is None and state.folder is not None and holds(state.folder)
-
-
-def _facts(state: MountState) -> dict[str, Any]:
-    return {
-        "path": state.path,
-        "folder": str(state.folder) if state.folder else None,
-        "items": state.items,
-        "unread": state.unread,
-        "problem": state.problem.message if state.problem else None,
-        "hint": state.problem.hint if state.problem else None,
-    }
-
-
-def mounts_problems(workspace: Workspace) -> list[Problem]:
-    """What is wrong with mounts, and with their files."""
-    return workspace.sources.mounts.problems() if workspace.settings.mounts else []
-
-
-def mounts_row(facts: Mapping[str, Any]) -> dict[str, str]:
-    """The row of ``memfs status``: each mount in a few words."""
-    found = [f"{name} ({_words(state)})" for name, state in facts.get("mounts", {}).items()]
-    return {"mounts": ", ".join(found)} if found else {}
-
-
-def _words(state: Mapping[str, Any]) -> str:
-    if state["problem"]:
-        return "left out"
-    unread = f", {count(state['unread'], 'file')} invalid" if state["unread"] else ""
-    return f"{count(state['items'], 'item')}{unread}, {state['path']}"

@@ -13,6 +13,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -21,12 +22,13 @@ from memfs.doors.cli.streams import write
 from memfs.errors import MemfsError
 
 if TYPE_CHECKING:
-    from memfs.model import MemoryItem, Problem, RecordedConflict
+    from memfs.model import MemoryItem, Problem
 
 # what represents in a line the escapes of our own styles: nobody else can write it
 _ESC = f"\x1b{os.urandom(8).hex()}"
 # what a runner of GitHub Actions obeys in a line of its log
 _COMMAND = re.compile(r"^\s*:(?=:)|#(?=#\[)")
+_UNITS = ("bytes", "KB", "MB", "GB", "TB")
 Step = Callable[[int, int], None]
 
 
@@ -153,8 +155,21 @@ ATTRIBUTES: Mapping[str, str] = {
     "Problem": "path line code message hint severity",
     "RecordedConflict": "field kept lost part? lost_sha256? by? time?",
     "Revision": "commit author email committer time subject body trailers paths",
+    "Suggestion": "id source type=item.type title=item.title content=item.content data=item.data count evidence "
+    "reason made decision",
+    "TriggerRow": "id outcome tool did about=context files error warned timestamp path",
+    "Rule": "id action confidence",
+    "RevisionAnswer": "commit time hits=ids",
+    "AnswerChange": "id kind=fate before after fields by taken_back",
+    "PlacedHit": "rank score title=item.title content=item.content status=item.status path=item.path",
+    "BusyProcess": "pid name",
+    "Culprit": "commit=revision agents sessions sources or_earlier brought",
 }
-"""Attributes that JSON has of the model's values, by class; one with a question mark is left out while it is empty."""
+"""Attributes that JSON has of the library's values, by class.
+
+One with a question mark is left out while it is empty. ``key=attribute`` has another name in JSON; the attribute may be
+one of a value in it, as ``item.title``.
+"""
 
 
 def as_json(value: Any) -> Any:
@@ -181,9 +196,16 @@ def merge(names: str) -> Mapping[str, Any]:
     return {"merge": names}
 
 
+def keys(names: str) -> Iterator[tuple[str, str, bool]]:
+    """The keys that a list of attributes gives JSON, each with its attribute and whether it is always there."""
+    for written in names.split():
+        key, _, attribute = written.rstrip("?").partition("=")
+        yield key, attribute or key, not written.endswith("?")
+
+
 def _attributes_json(value: Any, names: str) -> dict[str, Any]:
-    pairs = ((name, getattr(value, name.rstrip("?"))) for name in names.split())
-    return {name.rstrip("?"): as_json(part) for name, part in pairs if not (name.endswith("?") and _empty(part))}
+    rows = ((key, attrgetter(attribute)(value), always) for key, attribute, always in keys(names))
+    return {key: as_json(part) for key, part, always in rows if always or not _empty(part)}
 
 
 def _fields_json(value: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -211,14 +233,6 @@ def _empty(value: Any) -> bool:
 def error_json(code: str, message: str, path: str | None, field: str | None, hint: str | None) -> dict[str, Any]:
     """What went wrong, for programs."""
     return {"error": {"code": code, "message": message, "path": path, "field": field, "hint": hint}}
-
-
-def conflict_values(conflict: RecordedConflict, length: int) -> tuple[str, str]:
-    """What is kept and what was displaced, each on one line."""
-    from memfs.recall.conflict_notes import values
-
-    kept, lost = (one_line(value, length) for value in values(conflict))
-    return kept, lost
 
 
 def plain(value: Any) -> Any:
@@ -254,18 +268,6 @@ def day(item: MemoryItem) -> str:
     return moment.date().isoformat() if moment else ""
 
 
-def problem_json(problem: Problem) -> dict[str, Any]:
-    """A problem as scripts read it."""
-    return {
-        "path": problem.path,
-        "line": problem.line,
-        "code": problem.code,
-        "message": problem.message,
-        "hint": problem.hint,
-        "severity": problem.severity,
-    }
-
-
 def print_problem(problem: Problem) -> None:
     """Print a problem: place, what is wrong, and what to do on a line of its own."""
     place = problem.path + (f":{problem.line}" if problem.line else "")
@@ -280,10 +282,12 @@ def count(number: int, word: str, plural: str = "") -> str:
     return f"{number:,} {word if number == 1 else plural or word + 's'}"
 
 
-def note_problems(problems: Sequence[Problem]) -> None:
-    """Name how many files need a look, on standard error."""
-    for one in problems_note(len(problems)):
-        note(one.text)
+def size(number: float) -> str:
+    """Bytes as people read them."""
+    unit = 0
+    while number >= 1000 and unit < len(_UNITS) - 1:
+        number, unit = number / 1000, unit + 1
+    return f"{number:.1f} {_UNITS[unit]}" if unit else f"{number:.0f} bytes"
 
 
 # -- results ------------------------------------------------------------------------------------------------------

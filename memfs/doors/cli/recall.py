@@ -38,7 +38,7 @@ from memfs.recall.ranking import strategy
 from memfs.recall.rerank import relevance_percents
 
 if TYPE_CHECKING:
-    from memfs.model import Freshness, Hit, MemoryItem, Problem, Query, Recall, RecordedConflict
+    from memfs.model import Hit, MemoryItem, Problem, Query, Recall, RecordedConflict
     from memfs.team.asof import Past
     from memfs.workspace import Workspace
 
@@ -129,18 +129,10 @@ class FoundItems:
     Attributes:
         query: what was asked.
         hits: what was found, best first.
-        partial: whether something may be missing.
-        more: whether a higher limit would give more hits.
-        tokens: how many tokens the hits hold together, an estimate.
-        duplicates: ids that were left out because they repeat a hit, each with that hit's id.
-        cut: why the answer was cut short, "" where it was not.
-        absent: reviewers that gave no usable answer in time, with why.
-        semantic: whether memories were searched by meaning, too.
-        fresh: what the answer rests on.
+        answer: all of it; of which these fields stand beside the others.
         hint: what may find more.
         fenced: the hits as quoted data, where that was asked for.
         as_of: the revision that was asked.
-        budget: how many tokens the hits may hold together.
         left_out: mounts that were not asked, and why.
         unread: files that could not be read.
         problems: how many files need a look.
@@ -148,18 +140,10 @@ class FoundItems:
 
     query: str
     hits: tuple[FoundItem, ...]
-    partial: bool
-    more: bool
-    tokens: int
-    duplicates: Mapping[str, str]
-    cut: str
-    absent: Mapping[str, str]
-    semantic: bool
-    fresh: Freshness | None
+    answer: Recall = field(metadata=merge("partial more tokens duplicates cut absent semantic fresh"))
     hint: str = ""
     fenced: str | None = field(default=None, metadata=OMIT)
     as_of: AsOf | None = field(default=None, metadata=OMIT)
-    budget: int | None = field(default=None, metadata=TEXT_ONLY)
     left_out: tuple[Problem, ...] = field(default=(), metadata=TEXT_ONLY)
     unread: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
     problems: int = field(default=0, metadata=TEXT_ONLY)
@@ -177,7 +161,7 @@ def _text(found: FoundItems) -> Iterator[Any]:
         yield Note(found.hint)
     if found.left_out:
         yield from left_out_notes(found.left_out)
-    if found.partial and (found.unread or not (found.cut or found.left_out)):
+    if found.answer.partial and (found.unread or not (found.answer.cut or found.left_out)):
         yield partial_note(found.unread)
     if found.problems:
         yield from problems_note(found.problems)
@@ -191,7 +175,7 @@ def _hits_text(found: FoundItems) -> Iterator[str | Note]:
         yield from _hit_text(hit)
     if found.hits and not asked:
         yield Note("nothing was asked, so these are the newest")
-    if found.more:
+    if found.answer.more:
         yield Note(f"the {'best' if asked else 'newest'} {count(len(found.hits), 'hit')}; --limit shows more")
 
 
@@ -233,15 +217,15 @@ def _first_lines(item: MemoryItem) -> list[str]:
 
 def _limits(found: FoundItems) -> Iterator[Note]:
     """Why nothing was found, or what was left out."""
-    if not found.hits and not found.cut:
+    if not found.hits and not found.answer.cut:
         yield Note(_why_nothing(found.query))
-    if found.duplicates:
-        yield Note(f"left out what repeats a hit: {', '.join(found.duplicates)}; --no-dedupe shows it")
-    if found.budget is not None and found.hits:
-        yield Note(f"about {found.tokens:,} of {found.budget:,} tokens")
-    if found.cut:
-        yield Note(found.cut)
-    for reason in dict.fromkeys(found.absent.values()):
+    if found.answer.duplicates:
+        yield Note(f"left out what repeats a hit: {', '.join(found.answer.duplicates)}; --no-dedupe shows it")
+    if found.answer.query.max_tokens is not None and found.hits:
+        yield Note(f"about {found.answer.tokens:,} of {found.answer.query.max_tokens:,} tokens")
+    if found.answer.cut:
+        yield Note(found.answer.cut)
+    for reason in dict.fromkeys(found.answer.absent.values()):
         yield Note(f"a reviewer gave no answer: {reason}")
 
 
@@ -329,17 +313,9 @@ def _found(answer: Recall, explain: bool, fenced: str | None, past: AsOf | None)
     return FoundItems(
         query=answer.query.text,
         hits=tuple(_found_item(hit, explain, percent, tuple(against.get(hit.item.id, ()))) for hit, percent in rows),
-        partial=answer.partial,
-        more=answer.more,
-        tokens=answer.tokens,
-        duplicates=answer.duplicates,
-        cut=answer.cut,
-        absent=answer.absent,
-        semantic=answer.semantic,
-        fresh=answer.fresh,
+        answer=answer,
         fenced=fenced,
         as_of=past,
-        budget=answer.query.max_tokens,
     )
 
 

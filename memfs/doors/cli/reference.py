@@ -24,7 +24,7 @@ from typing import Any
 import click
 
 from memfs.doors.cli.app import EVERYDAY, FAMILIES, GROUPS, HIDDEN, MORE, cli
-from memfs.doors.cli.output import ATTRIBUTES
+from memfs.doors.cli.output import ATTRIBUTES, keys
 
 _VERBS, _NOTES = "<!-- verbs -->\n", "<!-- notes -->\n"
 _SIMPLE: Mapping[Any, str] = {
@@ -87,9 +87,13 @@ def _keys(kind: type, names: str = "") -> Iterator[tuple[str, Any, str, bool]]:
     """The keys that JSON has of a value: name, type, meaning, and whether each is always there."""
     hints, texts = _hints(kind), attributes(kind)
     chosen = names or ATTRIBUTES.get(kind.__name__, "")
-    for name in chosen.split():
-        plain = name.rstrip("?")
-        yield plain, hints.get(plain, str), texts.get(plain, ""), plain == name
+    for key, attribute, always in keys(chosen):
+        outer, _, inner = attribute.partition(".")
+        if inner:
+            type_, text = next((type_, text) for _, type_, text, _ in _keys(hints[outer], inner))
+            yield key, type_, text, always
+        else:
+            yield key, hints.get(attribute, str), texts.get(attribute, ""), always
     for field in () if chosen else fields(kind):
         merged = field.metadata.get("merge")
         if field.metadata.get("skip"):
@@ -279,7 +283,7 @@ def _words(type_: Any) -> str:
     if found.get("type") == "array" and arguments:
         return f"array of {_words(arguments[0])}"
     if "enum" in found:
-        return ", ".join(f"`{value}`" for value in found["enum"])
+        return ", ".join(f"`{value}`" if value else '""' for value in found["enum"])
     return str(found.get("type", "any"))
 
 

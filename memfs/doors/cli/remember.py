@@ -1,4 +1,4 @@
-"""``remember``: store one text, have it reviewed first, write it in an editor, or store the lines of a file."""
+"""``remember``: store one text, have it reviewed first, or write it in an editor."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.doors.cli.command import Invocation, Unclear, complete_tags, complete_types, opened, verb
-from memfs.doors.cli.commit_report import SOURCE, CommitReport, land
-from memfs.doors.cli.draft import draft, text_of
+from memfs.doors.cli.draft import draft, text_of, weighing, weight
 from memfs.doors.cli.filters import PHASE, known_type
-from memfs.doors.cli.options import allow_secret_option, likely_notes
-from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, Note, clean, count, one_line, styled, width
+from memfs.doors.cli.options import SOURCE, CommitReport, allow_secret_option, land, likely_notes
+from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, Note, clean, merge, one_line, styled, width
 from memfs.errors import IdExists
 from memfs.format.text_guard import findings
 from memfs.model.kinds import OFFERED
@@ -22,7 +21,6 @@ from memfs.model.kinds import OFFERED
 if TYPE_CHECKING:
     from memfs.doors.cli.draft import Draft
     from memfs.doors.cli.editor import FileFault
-    from memfs.doors.cli.lines import StoredLines
     from memfs.model import MemoryItem
     from memfs.model.review import ReviewResult, StoreResult
     from memfs.workspace import Workspace
@@ -50,21 +48,15 @@ class ReviewedText:
     """What became of a text that was judged first.
 
     Attributes:
-        reason: why it is stored, or not.
+        result: why it is stored, or not.
         score: 0 to 1, of all reviewers.
         reviewers: what each of them thinks.
-        merged_into: the memory that it was merged into; null where it was not.
-        near: ids of memories that say nearly the same.
-        contradicts: ids of memories that cannot hold beside it.
         sentences: the reason in words.
     """
 
-    reason: str
+    result: StoreResult = field(metadata=merge("reason merged_into near contradicts"))
     score: float
     reviewers: tuple[ReviewerVerdict, ...]
-    merged_into: str | None
-    near: tuple[str, ...]
-    contradicts: tuple[str, ...]
     sentences: tuple[str, ...] = field(metadata=TEXT_ONLY)
 
 
@@ -73,45 +65,42 @@ class StoredText:
     """What was stored.
 
     Attributes:
-        id: of one text, the id of its memory, where it was stored.
-        item: of one text, its memory.
-        stored: whether it was stored; of a file, how many lines were.
+        id: the id of its memory, where it was stored.
+        item: its memory.
+        stored: whether it was stored.
         review: with --review, what was said of it.
         problems: with --edit, what is wrong with the file.
-        lines: with --file, its lines.
         landed: how safe it is.
         remarks: what there is to say beside it.
     """
 
     id: str | None = field(default=None, metadata=OMIT)
     item: MemoryItem | None = field(default=None, metadata={"merge": "path sha256"})
-    stored: bool | int
+    stored: bool
     review: ReviewedText | None = field(default=None, metadata=MERGE)
     problems: tuple[FileFault, ...] = field(default=(), metadata=OMIT)
-    lines: StoredLines | None = field(default=None, metadata=MERGE)
     landed: CommitReport | None = field(default=None, metadata=MERGE)
     remarks: tuple[Any, ...] = field(default=(), metadata=TEXT_ONLY)
 
     @property
     def exit_code(self) -> int:
         """1 where something was refused, or is wrong."""
-        refused = self.lines is not None and self.lines.refused
-        return int(bool(refused or self.problems or (self.review is not None and not self.stored)))
+        return int(bool(self.problems or (self.review is not None and not self.stored)))
 
 
 def _text(done: StoredText) -> Iterator[Any]:
-    if done.lines is not None:
-        left = f"; {count(len(done.lines.refused), 'line')} left out" if done.lines.refused else ""
-        yield f"Remembered {done.stored:,} from {clean(done.lines.file)}{left}"
-    elif done.item is not None:
-        word = "Merged into" if done.review is not None and done.review.merged_into else "Remembered"
+    if done.item is not None:
+        word = "Merged into" if done.review is not None and done.review.result.merged_into else "Remembered"
         yield f"{word} {styled(done.item.id, fg='green', bold=True)}"
         yield f"  {clean(done.item.path)}"
     elif not done.problems:
         yield styled("Not stored", fg="yellow", bold=True)
     if done.review is not None:
         yield from (f"  {one_line(sentence, width() - 2)}" for sentence in done.review.sentences)
-        for what, ids in (("contradicts", done.review.contradicts), ("says nearly the same as", done.review.near)):
+        for what, ids in (
+            ("contradicts", done.review.result.contradicts),
+            ("says nearly the same as", done.review.result.near),
+        ):
             for name in ids:
                 yield f"  {styled(what, fg='yellow')} {clean(name)}; see 'memfs show {clean(name)}'"
     yield from done.remarks
@@ -124,8 +113,8 @@ def _text(done: StoredText) -> Iterator[Any]:
     text=_text,
     example='memfs remember "We chose PostgreSQL for transactions" --type semantic --tag database\n'
     "git log -1 --format=%B | memfs remember - --type task_history --agent coder --session s42\n"
-    'memfs remember --edit --type convention --title "Name branches after issues"\n'
-    "memfs remember --file notes.jsonl --tag imported",
+    'memfs remember "The freeze lasts until March" --importance 5 --expires 30d\n'
+    'memfs remember --edit --type convention --title "Name branches after issues"',
     offers=OFFERED,
 )
 @click.argument("text", nargs=-1, metavar="[TEXT]...")
@@ -145,6 +134,7 @@ def _text(done: StoredText) -> Iterator[Any]:
     "--context", multiple=True, metavar="KEY=VALUE", help="A circumstance to match at recall; may be repeated."
 )
 @click.option("--data", multiple=True, metavar="KEY=VALUE", help="A field of its type's own; may be repeated.")
+@weighing
 @click.option("--agent", metavar="NAME", help="The agent that says so. Without it the memory is a person's.")
 @click.option("--session", metavar="NAME", help="The session it comes from.")
 @click.option("--phase", type=PHASE, hidden=True, help="The phase of the work it comes from.")
@@ -155,61 +145,44 @@ def _text(done: StoredText) -> Iterator[Any]:
 @click.option("--edit", is_flag=True, help="Write it in your editor, from the template of its type.")
 @click.option("--allow-invisible", is_flag=True, help="Accept characters that hide text from a reader.")
 @allow_secret_option
-@click.option("--file", "file", metavar="F.jsonl", help="Store one JSON object per line; '-' reads standard input.")
-@click.option("--replace", is_flag=True, help="With --file: a line may change the item of its id.")
-@click.option("--skip-refused", is_flag=True, help="With --file: leave out the lines that are refused, and name them.")
 @click.pass_context
 def remember(
     ctx: click.Context,
     /,
     text: tuple[str, ...],
-    file: str | None,
-    replace: bool,
     review: bool,
     edit: bool,
     allow_invisible: bool,
     allow_secret: str,
-    skip_refused: bool,
     **given: Any,
 ) -> StoredText:
     """Remember a text.
 
     TEXT '-' reads standard input. --edit opens $VISUAL or $EDITOR; a template that is left as it was is taken away.
-    Every line of --file is an object with the fields of an item: content, title, tags, type, id, ...; the other options
-    hold for all lines that say nothing else. If a line is wrong, nothing is stored, unless --skip-refused leaves it
-    out. 'memfs import' takes Markdown files, 'memfs update' changes what is stored.
+    'memfs import' takes many memories at once, from a file of JSON lines or from Markdown; 'memfs update' changes what
+    is stored.
 
     Exit code 1: something was refused.
     """
-    if bool(file) + review + edit > 1:
-        raise Unclear("--file, --review and --edit exclude each other", "--review judges one new text")
-    if (file or edit) and (text or (file and given["id"])):
-        raise Unclear(f"--{'file' if file else 'edit'} brings its own text{' and ids' if file else ''}; leave it out")
-    if (replace or skip_refused) and not file:
-        raise Unclear("--replace and --skip-refused are for the lines of --file", "'memfs update' changes one item")
+    if edit and (text or review):
+        raise Unclear("the text of --edit is written in the editor", "leave out the text and --review")
     if allow_invisible:
         ctx.ensure_object(Invocation).settings["security.allow_invisible"] = "true"
     if edit:
         return _edit(ctx, allow_secret, **given)
+    own = {name: given.pop(name) for name in ("importance", "pinned", "expires")}
     wanted = draft(**given)
     content = text_of(text) or ""
-    if not (content or wanted.title or file):
+    if not (content or wanted.title):
         raise Unclear("nothing to remember", "give a text, '-' to read standard input, or --edit")
     with opened(ctx) as workspace:
         wanted = wanted.in_branch_of(workspace.parts.policy.agent)
-        if wanted.type is not None and not file:
+        if wanted.type is not None:
             known_type(workspace, wanted.type)
-        if file:
-            from memfs.doors.cli.lines import StoredLines, import_lines
-
-            chosen: dict[str, Any] = {"replace": replace, "allow_secret": allow_secret, "skip_refused": skip_refused}
-            done = import_lines(workspace, file, wanted, **chosen)
-            landed = land(workspace, done.items[-1] if done.items else None)
-            return StoredText(stored=len(done.items), lines=StoredLines.of(file, done), landed=landed)
+        fresh = wanted.fresh(content).replace(**weight(workspace.parts.clock(), **own))
         try:
             if review:
-                return _reviewed(workspace, wanted.fresh(content), allow_secret)
-            fresh = wanted.fresh(content)
+                return _reviewed(workspace, fresh, allow_secret)
             item = workspace.store.put(fresh, expected="", source=SOURCE, allow_secret=allow_secret)
         except IdExists as error:
             error.hint = f"choose another, or change that item with 'memfs update {wanted.id}'"
@@ -221,7 +194,7 @@ def remember(
 
 def _edit(ctx: click.Context, allow_secret: str, **given: Any) -> StoredText:
     kind, title, id_ = (given.pop(name) for name in ("type", "title", "id"))
-    if any(given.values()):
+    if any(value not in (None, ()) for value in given.values()):
         raise Unclear("with --edit there is only --type, --title and --id", "write the rest in the editor")
     from memfs.doors.cli.editor import edit_new  # few memories are written so
 
@@ -252,15 +225,8 @@ def _reviewed(workspace: Workspace, fresh: MemoryItem, allow_secret: str) -> Sto
     result = workspace.intake.store(fresh, source=SOURCE, allow_secret=allow_secret)
     item = workspace.store.get(result.memory_id) if result.memory_id else None
     landed = land(workspace, item) if item is not None else None
-    told = ReviewedText(
-        result.reason,
-        round(result.consensus_score, 3),
-        tuple(_verdicts(result.review)),
-        result.merged_into,
-        tuple(result.near),
-        tuple(result.contradicts),
-        tuple(_sentences(result)),
-    )
+    verdicts, sentences = tuple(_verdicts(result.review)), tuple(_sentences(result))
+    told = ReviewedText(result, round(result.consensus_score, 3), verdicts, sentences)
     return StoredText(id=result.memory_id, item=item, stored=result.stored, review=told, landed=landed)
 
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.doors.cli.command import Unclear, complete_ids, opened, verb
-from memfs.doors.cli.commit_report import land
-from memfs.doors.cli.options import named
+from memfs.doors.cli.options import land, named
 from memfs.doors.cli.output import TEXT_ONLY, Note, Table, clean, count, styled
 
 if TYPE_CHECKING:

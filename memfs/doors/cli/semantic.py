@@ -11,10 +11,9 @@ import click
 
 from memfs.config import changed, is_of_the_process
 from memfs.config_names import SETTINGS_FILE
-from memfs.doors.cli.backup import size
 from memfs.doors.cli.command import opened, verb
-from memfs.doors.cli.commit_report import land
-from memfs.doors.cli.output import MERGE, TEXT_ONLY, Note, clean, count, progress, styled
+from memfs.doors.cli.options import land
+from memfs.doors.cli.output import MERGE, TEXT_ONLY, Note, clean, count, progress, size, styled
 from memfs.errors import MemfsError, SettingInvalid
 from memfs.model.memory_config import OFF, VECTOR_DB
 
@@ -99,7 +98,7 @@ def _text(done: SemanticSwitch) -> Iterator[str | Note]:
     else:
         where = f" at {clean(found.endpoint)}" if found.endpoint else ", on this machine"
         yield f"{styled('Search by meaning is on', fg='green')}: {clean(found.model)}{where} ({clean(found.origin)})"
-        yield f"  {_how_far(found)}"
+        yield f"  {how_far(found)}"
         if not found.problem:
             yield f"  {_SENT if found.endpoint else _COST.get(found.model, _NOTHING)}"
         if found.overrules:
@@ -219,11 +218,6 @@ def semantic_status(workspace: Workspace) -> SemanticStatus | None:
     return found if found.on else None
 
 
-def semantic_row(found: SemanticStatus) -> dict[str, str]:
-    """The line of ``memfs status`` about it."""
-    return {"semantic": _how_far(found)}
-
-
 def embed(workspace: Workspace, meaning: VectorSearch | None) -> int:
     """Embed every memory that has no vector of what it says; how many that were.
 
@@ -281,7 +275,7 @@ def _overruled(workspace: Workspace, config: MemoryConfig) -> str:
     return asked.embedding_model if other else ""
 
 
-def _how_far(found: SemanticStatus) -> str:
+def how_far(found: SemanticStatus) -> str:
     if found.problem and not found.items:
         return f"{found.model}: {found.problem}"
     vectors = f"{found.embedded:,} of {count(found.items, 'memory', 'memories')} embedded, {size(found.bytes)}"

@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs.doors.cli.command import Invocation, Unclear, opened, verb
-from memfs.doors.cli.commit_report import land
-from memfs.doors.cli.options import waiting_text
-from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, clean, note, styled
+from memfs.doors.cli.options import land, waiting_text
+from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, clean, merge, note, styled
 from memfs.doors.cli.streams import is_interactive
 from memfs.errors import WorkspaceNotFound
 from memfs.model import MemoryItem
 from memfs.model.ids import of_mount, without_mount
 
 if TYPE_CHECKING:
-    from memfs.intake.import_service import Became
+    from memfs.intake.import_service import ImportResult
     from memfs.learning.share import ShareResult
     from memfs.workspace import Workspace
 
@@ -38,31 +37,25 @@ class SharedCopy:
 
     Attributes:
         id: its id in private memory.
-        became: whether its copy is new, was brought up to date, is the `same`, is `repeated` by another item, was
+        fate: whether its copy is new, was brought up to date, is the `same`, is `repeated` by another item, was
             `kept` as somebody edited it, or `refused`.
         shared_as: the id of its copy.
-        reason: why it was not copied.
-        contradicts: ids of items there that say otherwise.
         path: the copy's file.
         unmarked: why the private item could not be marked as shared.
     """
 
     id: str
-    became: Became
+    fate: ImportResult = field(metadata=merge("became reason contradicts"))
     shared_as: str | None
-    reason: str
-    contradicts: tuple[str, ...]
-    path: str = field(default="", metadata=TEXT_ONLY)
-    unmarked: str = field(default="", metadata=TEXT_ONLY)
+    path: str = field(metadata=TEXT_ONLY)
+    unmarked: str = field(metadata=TEXT_ONLY)
 
     @classmethod
     def of(cls, one: ShareResult, workspace: Workspace) -> SharedCopy:
         """What became of an item in this workspace."""
         fate = one.fate
         path = workspace.store.locate(fate.id) if fate.id else None
-        return cls(
-            one.item.id, fate.became, fate.id or None, fate.reason, tuple(fate.contradicts), path or "", one.unmarked
-        )
+        return cls(one.item.id, fate, fate.id or None, path or "", one.unmarked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +85,7 @@ class ShareReport:
     @property
     def exit_code(self) -> int:
         """1 where something was refused, or left as somebody edited it."""
-        return int(any(isinstance(one, SharedCopy) and one.became in ("refused", "kept") for one in self.items))
+        return int(any(isinstance(one, SharedCopy) and one.fate.became in ("refused", "kept") for one in self.items))
 
 
 def _text(done: ShareReport) -> Iterator[str | Note]:
@@ -104,23 +97,23 @@ def _text(done: ShareReport) -> Iterator[str | Note]:
     copies = [one for one in done.items if isinstance(one, SharedCopy)]
     for one in copies:
         yield from _copy_text(one, done.dry_run)
-    if done.by_hand and any(one.became == "stored" for one in copies):
+    if done.by_hand and any(one.fate.became == "stored" for one in copies):
         yield Note("review the file, then add and commit it with git: until then nobody else has it")
     if done.waits:
         yield Note(f"stored; its commit waits: {done.waits}")
 
 
 def _copy_text(one: SharedCopy, dry_run: bool) -> Iterator[str | Note]:
-    told = _TOLD.get(one.became.value)
+    told = _TOLD.get(one.fate.became.value)
     if told is None:
-        also = "; --replace takes yours" if one.became == "kept" else ""
-        yield Note(f"{clean(one.id)}: {clean(one.reason)}{also}")
+        also = "; --replace takes yours" if one.fate.became == "kept" else ""
+        yield Note(f"{clean(one.id)}: {clean(one.fate.reason)}{also}")
         return
     yield f"{styled(told[dry_run], fg='green')} {styled(one.shared_as or '', bold=True)}"
     if one.path:
         yield f"  {clean(one.path)}"
-    if one.contradicts:
-        yield Note(f"{clean(one.shared_as or '')} contradicts {clean(', '.join(one.contradicts))}")
+    if one.fate.contradicts:
+        yield Note(f"{clean(one.shared_as or '')} contradicts {clean(', '.join(one.fate.contradicts))}")
     if one.unmarked:
         yield Note(f"the private one could not be marked as shared: {clean(one.unmarked)}; share it again")
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from memfs import private
+from memfs import private, trust
+from memfs.admin.quota import sentence
+from memfs.admin.store_builder import has_states
 from memfs.admin.store_builder import problems as branch_problems
 from memfs.admin.usage_by_area import tally
-from memfs.doors.cli.agent.hook import hook_problems, hooks_facts, hooks_row
-from memfs.doors.cli.backup import keeping_facts, keeping_rows, size
+from memfs.doors.cli.agent.hook import hook_problems, waiting_sessions
 from memfs.doors.cli.command import Invocation, Unclear, opened, verb, wants_json
 from memfs.doors.cli.filters import AsOf, as_of, past_at, revision_of
-from memfs.doors.cli.mounts import mounts_facts, mounts_problems, mounts_row
 from memfs.doors.cli.output import (
     MERGE,
     OMIT,
@@ -26,75 +29,267 @@ from memfs.doors.cli.output import (
     clean,
     count,
     facts,
+    one_line,
     problems_note,
+    size,
     styled,
+    time_text,
 )
 from memfs.doors.cli.private import PrivateMemory, private_folder, private_memory
-from memfs.doors.cli.semantic import SemanticStatus, semantic_row, semantic_status
-from memfs.doors.cli.state.checkpoint import checkpoint_facts, checkpoint_row
-from memfs.doors.cli.summary import knowledge_facts, knowledge_rows, states_facts, states_row
+from memfs.doors.cli.semantic import SemanticStatus, how_far, semantic_status
 from memfs.doors.cli.team.conflicts import merges_facts, merges_row
-from memfs.doors.cli.trust import status_facts, status_row
-from memfs.model import Problem
+from memfs.errors import MemfsError
+from memfs.model import Layer, Problem, Query
+from memfs.recall.conflict_notes import OVER, contradicted
 from memfs.watch import watch_facts
 
 if TYPE_CHECKING:
     from memfs.admin.usage_by_area import MemoryTally
+    from memfs.context.mounts import MountState
+    from memfs.model import MemoryItem
+    from memfs.state.retention import IterationUse
     from memfs.workspace import Workspace
 
 
 _FEW_ITEMS = 1_000
 """Conflicts are counted where there are no more items than that: files are read for it."""
+_DAYS = 7
+_READ = 50
+_FEW = 3
+_WIDTH = 60
+_LASTING = frozenset({Layer.EPISODIC.value, Layer.SEMANTIC.value})
 
 
-def delivery_facts(workspace: Workspace, items: int) -> dict[str, Any]:
-    """The part of ``memfs status --json``.
+# -- the parts ----------------------------------------------------------------------------------------------------
+class StatusPart(NamedTuple):
+    """A part of what is told of a workspace: a key of JSON with its value, and rows for people.
 
-    Args:
-        items: how many items there are.
+    What is ``usual`` has rows only where all of them are asked for.
     """
-    memory = workspace.settings.memory
-    return {
-        "delivery": {
-            "automatic": list(memory.automatic),
-            "triggered": list(memory.triggered),
-            "on_demand": memory.on_demand,
-            "on_demand_sources": list(memory.on_demand_sources),
-            "conflicts": len(workspace.conflicts.list()) if items <= _FEW_ITEMS else None,
-        }
+
+    key: str
+    value: Any
+    rows: Mapping[str, str]
+    usual: bool = False
+
+
+def _knowledge(workspace: Workspace) -> StatusPart:
+    """What lasts of the last days, who wrote it, which of it contradicts something, and what is used most."""
+    since = workspace.parts.clock() - timedelta(days=_DAYS)
+    learned = list(workspace.store.searcher.every(Query(since=since, layers=_LASTING)))
+    loaded = [one.item for found in learned[:_READ] if (one := workspace.store.load(found)) is not None]
+    disputed = [item for item in loaded if contradicted(item) and item.status.strip() not in OVER]
+    by = dict(Counter(one.agent or "people" for one in learned).most_common())
+    newest, used = [_named(item) for item in loaded[:_FEW]], _most_used(workspace)
+    who = ", ".join(f"{number:,} by {name}" for name, number in by.items())
+    rows = {
+        "learned": f"{len(learned):,} in the last {_DAYS} days" + (f": {who}" if who else ""),
+        "newest": "; ".join(one["text"] for one in newest),
+        "used most": "; ".join(f"{one['text']} ({count(one['uses'], 'time')})" for one in used),
     }
+    if disputed:
+        said = "; ".join(_named(item)["text"] for item in disputed[:_FEW])
+        named = "them" if len(disputed) > 1 else "it"
+        rows["disputed"] = f"{said}; 'memfs team conflicts' names {named} and what they deny"
+    value = {
+        "days": _DAYS,
+        "learned": len(learned),
+        "by": by,
+        "newest": newest,
+        "contradicting": [{**_named(item), "contradicts": list(contradicted(item))} for item in disputed],
+        "most_used": used,
+    }
+    return StatusPart("knowledge", value, rows)
 
 
-def delivery_row(facts: Mapping[str, Any]) -> dict[str, str]:
-    """The row of ``memfs status``."""
-    found = facts["delivery"]
-    asked = ", ".join(["recall", *found["on_demand_sources"]]) if found["on_demand"] else "nothing"
-    told = [f"{name} {', '.join(found[name]) or 'nothing'}" for name in ("automatic", "triggered")]
-    told.append(f"on demand {asked}")
-    if found["conflicts"]:
-        told.append(f"{count(found['conflicts'], 'conflict')} to decide (memfs team conflicts)")
-    return {"delivery": "; ".join(told)}
+def _most_used(workspace: Workspace) -> list[dict[str, Any]]:
+    uses = workspace.usage.all()
+    rows: list[dict[str, Any]] = []
+    for name in sorted(uses, key=lambda name: (-uses[name].count, name)):
+        if len(rows) == _FEW:
+            break
+        with suppress(MemfsError):  # its file cannot be read
+            if (item := workspace.store.get(name)) is not None:  # counts may outlive an item
+                rows.append({**_named(item), "uses": uses[name].count})
+    return rows
 
 
-def storage_facts(workspace: Workspace) -> dict[str, Any]:
-    """As scripts read it."""
+def _named(item: MemoryItem) -> dict[str, Any]:
+    return {"id": item.id, "text": one_line(item.title or item.content, _WIDTH)}
+
+
+def _index(workspace: Workspace, fresh: bool) -> StatusPart:
+    engine = workspace.settings.index.engine
+    told = f"{engine}, {'fresh' if fresh else 'stale'}"
+    return StatusPart("index", {"engine": engine, "fresh": fresh}, {"index": told}, usual=fresh)
+
+
+def _watch(workspace: Workspace) -> StatusPart:
+    found = watch_facts(workspace.repository.state)
+    return StatusPart("watch", found, {"watch": found["state"]}, usual=not found["state"].startswith("degraded"))
+
+
+def _trust(workspace: Workspace) -> StatusPart:
+    """Whether what the workspace's files ask for counts, and what that is."""
+    standing = trust.standing(workspace.root)
+    command = None if standing.trusted or not standing.wants else trust.command(standing.root)
+    asked = ", ".join(want.subject for want in standing.wants)  # of a list the names that need trust: the others count
+    value = {
+        "trusted": standing.trusted,
+        "reason": standing.reason or None,
+        "enables": [want.key for want in standing.wants],
+        "subjects": [want.subject for want in standing.wants],
+        "command": command,
+    }
+    told = f"{asked} enabled" if standing.trusted else f"{asked} ignored: {standing.reason}; look, then: {command}"
+    return StatusPart("trust", value, {"trust": told if asked else ""})
+
+
+def _semantic(workspace: Workspace) -> StatusPart:
+    found = semantic_status(workspace)
+    return StatusPart("semantic", found, {"semantic": how_far(found)} if found else {})
+
+
+def _delivery(workspace: Workspace) -> StatusPart:
+    """Which sources give agents their context, and how many conflicts there are."""
+    memory = workspace.settings.memory
+    conflicts = len(workspace.conflicts.list()) if workspace.store.count() <= _FEW_ITEMS else None
+    value = {
+        "automatic": list(memory.automatic),
+        "triggered": list(memory.triggered),
+        "on_demand": memory.on_demand,
+        "on_demand_sources": list(memory.on_demand_sources),
+        "conflicts": conflicts,
+    }
+    asked = ", ".join(["recall", *memory.on_demand_sources]) if memory.on_demand else "nothing"
+    lists = {"automatic": memory.automatic, "triggered": memory.triggered}
+    told = [*(f"{name} {', '.join(names) or 'nothing'}" for name, names in lists.items()), f"on demand {asked}"]
+    if conflicts:
+        told.append(f"{count(conflicts, 'conflict')} to decide (memfs team conflicts)")
+    return StatusPart("delivery", value, {"delivery": "; ".join(told)}, usual=not conflicts)
+
+
+def _hooks(workspace: Workspace) -> StatusPart:
+    waiting = waiting_sessions(workspace)
+    told = f"what {count(waiting, 'session')} told waits; the agent's next answer, or session, makes it memories"
+    return StatusPart("hooks", {"waiting": waiting}, {"hooks": told if waiting else ""})
+
+
+def _mounts(workspace: Workspace) -> StatusPart:
+    """Each mount; private memory has a row of its own where it can be read."""
+    if not workspace.settings.mounts:
+        return StatusPart("mounts", None, {})
+    states = [one for one in workspace.sources.mounts.states() if not _is_private(one)]
+    value = {
+        one.name: {
+            "path": one.path,
+            "folder": str(one.folder) if one.folder else None,
+            "items": one.items,
+            "unread": one.unread,
+            "problem": one.problem.message if one.problem else None,
+            "hint": one.problem.hint if one.problem else None,
+        }
+        for one in states
+    }
+    return StatusPart("mounts", value, {"mounts": ", ".join(f"{one.name} ({_mount_text(one)})" for one in states)})
+
+
+def _is_private(state: MountState) -> bool:
+    return (
+        state.name == private.NAME
+        and state.problem is None
+        and state.folder is not None
+        and private.holds(state.folder)
+    )
+
+
+def _mount_text(state: MountState) -> str:
+    if state.problem:
+        return "left out"
+    unread = f", {count(state.unread, 'file')} invalid" if state.unread else ""
+    return f"{count(state.items or 0, 'item')}{unread}, {state.path}"
+
+
+def _states(workspace: Workspace) -> Iterator[StatusPart]:
+    """Iterations and checkpoints; a workspace without any does not load the machinery for them."""
+    if not has_states(workspace.parts.seen):
+        return
+    reading, late = workspace.states.reading, workspace.states.checkpoints.standing()
+    iterations, current = reading.iterations(), reading.open_iteration()
+    archived, documents = sum(bool(one.archive) for one in iterations), sum(reading.index.counts().values())
+    value: dict[str, Any] = {
+        "iterations": len(iterations), "archived": archived, "open": current, "documents": documents,
+    }  # fmt: skip
+    told = f"{len(iterations):,}" + (f", {archived} archived" if archived else "")
+    told += f", number {current} is open" if current is not None else ", none is open"
+    yield StatusPart("states", value, {"iterations": f"{told}; {count(documents, 'document')}"})
+    since = round(late.update_late)
+    value = {
+        "last": late.last or None,
+        "age_seconds": None if late.age is None else round(late.age),
+        "count": late.count,
+        "damaged": late.damaged,
+        "due": late.due,
+        "update_late_seconds": since,
+    }
+    parts = [f"{count(late.count, 'checkpoint')}, the last {late.last}" if late.last else "none yet"]
+    if late.damaged:
+        parts.append(f"{late.damaged} cannot be used, see 'memfs state checkpoint verify'")
+    if late.due:
+        parts.append(f"one is due by {late.due}")
+    if since:
+        parts.append(f"no state update for {since} s, update_interval_seconds expects one")
+    yield StatusPart(
+        "checkpoints", value, {"checkpoint": "; ".join(parts)}, usual=not (late.damaged or late.due or since)
+    )
+
+
+def _storage(workspace: Workspace) -> StatusPart:
     found = workspace.store.storage()
-    return {"state": found.state, **asdict(found)}
+    free = "" if found.free is None else f"{found.free / 1e9:,.1f} GB free"
+    words = [f"degraded: {found.reason}" if found.reason else f"ok, {free}" if free else "ok"]
+    if found.waiting:
+        words.append(f"{count(found.waiting, 'write')} in {found.secondary}")
+    elif found.secondary:
+        words.append(f"secondary {found.secondary}")
+    if found.secondary_reason:
+        words.append(f"which takes no writes: {found.secondary_reason}")
+    amiss = found.reason or found.waiting or found.secondary_reason
+    return StatusPart("storage", {"state": found.state, **asdict(found)}, {"storage": "; ".join(words)}, not amiss)
 
 
-def storage_row(facts: Mapping[str, Any]) -> dict[str, str]:
-    """As people read it."""
-    free = "" if facts["free"] is None else f"{facts['free'] / 1e9:,.1f} GB free"
-    words = [f"degraded: {facts['reason']}" if facts["reason"] else f"ok, {free}" if free else "ok"]
-    if facts["waiting"]:
-        words.append(f"{count(facts['waiting'], 'write')} in {facts['secondary']}")
-    elif facts["secondary"]:
-        words.append(f"secondary {facts['secondary']}")
-    if facts["secondary_reason"]:
-        words.append(f"which takes no writes: {facts['secondary_reason']}")
-    return {"storage": "; ".join(words)}
+def _quota(workspace: Workspace) -> StatusPart:
+    found = tuple(standing.facts() for standing in workspace.quota.standings())
+    return StatusPart(
+        "quota", found, {"quota": "; ".join(map(sentence, found))}, usual=not any(one["level"] for one in found)
+    )
 
 
+def _backup(workspace: Workspace) -> StatusPart:
+    state = workspace.backups.state()
+    age = state.age(workspace.parts.clock())
+    value = {
+        "last": time_text(state.last),
+        "age_seconds": None if age is None else round(age),
+        "path": state.path,
+        "interval_hours": state.interval_hours,
+        "overdue": state.due,
+        "error": state.error,
+    }
+    made = "none yet" if age is None else f"{_age(round(age))} ago, {state.path}"
+    wanted = f"; overdue, one is wanted every {state.interval_hours:g} h" if state.due else ""
+    failed = f"; the last try failed: {state.error}" if state.error else ""
+    return StatusPart("backup", value, {"backup": made + wanted + failed}, usual=not (state.due or state.error))
+
+
+def _age(seconds: int) -> str:
+    for length, word in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= length:
+            return count(seconds // length, word)
+    return count(max(0, seconds), "second")
+
+
+# -- what it prints -----------------------------------------------------------------------------------------------
 _NAMED = 20
 _LAST = 10
 
@@ -121,11 +316,12 @@ class PresentState:
         semantic: how far search by meaning is, where it is on.
         states: iterations and documents of a multi-agent system, where there are any.
         checkpoints: the newest checkpoint, and what is wrong with checkpoints, where there is such a system.
-        delivery: which sources give agents their context, which of them fail, and how many conflicts there are.
+        delivery: which sources give agents their context, and how many conflicts there are.
         hooks: how many sessions have events that are no memory yet.
         mounts: each mounted workspace.
         merges: what merges left to decide, and whether git joins memory files field by field.
         invalid: the edits that are invalid, so that nothing commits them.
+        rows: what is told of all that in a line each.
     """
 
     workspace: Path
@@ -150,6 +346,7 @@ class PresentState:
     mounts: Mapping[str, Any] | None = field(default=None, metadata=OMIT)
     merges: Mapping[str, Any]
     invalid: frozenset[str] = field(default=frozenset(), metadata=TEXT_ONLY)
+    rows: Mapping[str, str] = field(metadata=TEXT_ONLY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,23 +400,6 @@ class AreaWeight:
 
 
 @dataclass(frozen=True, slots=True)
-class IterationWeight:
-    """An iteration of a multi-agent system.
-
-    Attributes:
-        number: its number.
-        documents: how many documents it has.
-        bytes: what they weigh.
-        archived: how many of them are in an archive.
-    """
-
-    number: int
-    documents: int
-    bytes: int
-    archived: int
-
-
-@dataclass(frozen=True, slots=True)
 class StorageUse:
     """What everything weighs, and how often memories were used.
 
@@ -238,7 +418,7 @@ class StorageUse:
     areas: Mapping[str, AreaWeight]
     total: AreaWeight
     free: int | None
-    iterations: tuple[IterationWeight, ...]
+    iterations: tuple[IterationUse, ...]
     bytes_per_iteration: int
     growth_of_an_iteration: int
     uncounted: str = field(default="", metadata=TEXT_ONLY)
@@ -256,7 +436,6 @@ class WorkspaceStatus:
         private: your private memory of this project; null where there is none.
         problems: what is wrong; 'memfs check' looks for more.
         as_of: the revision that was asked for.
-        all: whether a person is shown every row.
         only_private: whether only private memory was asked for.
     """
 
@@ -267,7 +446,6 @@ class WorkspaceStatus:
     private: PrivateMemory | None = None
     problems: tuple[Problem, ...] = ()
     as_of: AsOf | None = field(default=None, metadata=OMIT)
-    all: bool = field(default=False, metadata=TEXT_ONLY)
     only_private: bool = field(default=False, metadata=TEXT_ONLY)
 
 
@@ -278,7 +456,7 @@ def _text(found: WorkspaceStatus) -> Iterator[Any]:
         yield from found.private.remarks()
         return
     if found.now is not None:
-        yield from facts(_rows(found, found.now))
+        yield from facts(found.now.rows)
         yield from _waiting(found.now)
     if found.counts is not None:
         yield from _counted(found.items, found.counts)
@@ -289,46 +467,6 @@ def _text(found: WorkspaceStatus) -> Iterator[Any]:
     else:
         yield from found.problems
     yield from problems_note(len(found.problems))
-
-
-def _rows(found: WorkspaceStatus, now: PresentState) -> dict[str, str]:
-    """The rows; of what is usual only where all of them are asked for."""
-    states = asdict(now)
-    at = f" at {now.head[:12]}" if now.head else ", no commits yet"
-    waiting = count(now.pending_commits, "change") if now.pending_commits else "nothing"
-    reason = f" ({now.pending_reason})" if now.pending_reason else ""
-    rows = {
-        "workspace": str(now.workspace),
-        "items": f"{found.items:,}",
-        **knowledge_rows(states),
-        "branch": f"{now.branch or 'detached HEAD'}{at}",
-        "to commit": waiting + reason + (f", {count(len(now.hand_edits), 'hand edit')}" if now.hand_edits else ""),
-    }
-    if found.all or not now.index["fresh"]:
-        rows["index"] = f"{now.index['engine']}, {'fresh' if now.index['fresh'] else 'stale'}"
-    if found.all or now.watch["state"].startswith("degraded"):
-        rows["watch"] = now.watch["state"]
-    rows |= status_row(dict(now.trust))
-    rows |= semantic_row(now.semantic) if now.semantic is not None else {}
-    if found.all or now.delivery["conflicts"]:
-        rows |= delivery_row(states)
-    rows |= hooks_row(states)
-    rows |= mounts_row({"mounts": now.mounts or {}})
-    rows |= {"private": found.private.held()} if found.private is not None else {}
-    rows |= merges_row(states)
-    rows |= states_row({"states": now.states}) if now.states else {}
-    if now.checkpoints and (
-        found.all or any(now.checkpoints[name] for name in ("damaged", "due", "update_late_seconds"))
-    ):
-        rows |= checkpoint_row({"checkpoints": now.checkpoints})
-    if found.all or any(now.storage[name] for name in ("reason", "waiting", "secondary_reason")):
-        rows |= storage_row(now.storage)
-    kept = keeping_rows(states)
-    if not (found.all or any(one["level"] for one in now.quota)):
-        kept.pop("quota", None)
-    if not (found.all or now.backup["overdue"] or now.backup["error"]):
-        kept.pop("backup", None)
-    return rows | kept
 
 
 def _waiting(now: PresentState) -> Iterator[str]:
@@ -392,10 +530,12 @@ def status(ctx: click.Context, all_: bool, storage: bool, mine: bool, as_of: str
     if as_of is not None:
         return _past(ctx, as_of)
     with opened(ctx) as workspace, workspace.store.looking_once():  # what follows would look at every file again
-        now = None if storage else _now(workspace)
+        folder = private_folder(workspace)
+        mine_here = private_memory(private.project_at(workspace.root), folder) if folder else None
+        now = None if storage else _now(workspace, mine_here, all_)
         problems = [
             *(workspace.checker.item_problems() if workspace.store.problems() else ()),  # which takes much to import
-            *mounts_problems(workspace),
+            *(workspace.sources.mounts.problems() if workspace.settings.mounts else ()),
             *hook_problems(workspace),
             *branch_problems(workspace.repository, workspace.parts.policy.agent),
         ]
@@ -404,15 +544,13 @@ def status(ctx: click.Context, all_: bool, storage: bool, mine: bool, as_of: str
             counts = _counts(tally(workspace.store, workspace.parts))
             weights = _weights(workspace)
         problems += filter(None, [workspace.quota.problem])
-        folder = private_folder(workspace)
         return WorkspaceStatus(
             items=workspace.store.count(),
             now=now,
             counts=counts,
             weights=weights,
-            private=private_memory(private.project_at(workspace.root), folder) if folder else None,
+            private=mine_here,
             problems=tuple(problems),
-            all=all_,
         )
 
 
@@ -443,35 +581,50 @@ def _past(ctx: click.Context, revision: str) -> WorkspaceStatus:
         return WorkspaceStatus(items=found.items, counts=counts, problems=problems, as_of=revision_of(past))
 
 
-def _now(workspace: Workspace) -> PresentState:
+def _now(workspace: Workspace, mine: PrivateMemory | None, all_: bool) -> PresentState:
+    """How a workspace is now; rows of what is usual only with ``all_``."""
     store = workspace.store
     store.writing.bring_home()
     store.notice_commits(thorough=True)
     with store.change_detector.everywhere():
         learned, edits = store.edit_finder.look()  # brings the index in step first
     pending, head = store.pending(), workspace.repository.head()
+    at = f" at {head.commit[:12]}" if head.commit else ", no commits yet"
+    waiting = count(pending.count, "change") if pending.count else "nothing"
+    waiting += f" ({pending.reason})" if pending.reason else ""
+    merges = merges_facts(workspace)
+    parts = (
+        _knowledge(workspace),
+        StatusPart("branch", head.branch or None, {"branch": f"{head.branch or 'detached HEAD'}{at}"}),
+        StatusPart(
+            "hand_edits",
+            tuple(edits),
+            {"to commit": waiting + (f", {count(len(edits), 'hand edit')}" if edits else "")},
+        ),
+        _index(workspace, fresh=not (learned and store.refresh())),
+        _watch(workspace),
+        _trust(workspace),
+        _semantic(workspace),
+        _delivery(workspace),
+        _hooks(workspace),
+        _mounts(workspace),
+        StatusPart("", None, {"private": mine.held()} if mine is not None else {}),
+        StatusPart("merges", merges["merges"], merges_row(merges)),
+        *_states(workspace),
+        _storage(workspace),
+        _quota(workspace),
+        _backup(workspace),
+    )
+    rows = {name: text for part in parts if all_ or not part.usual for name, text in part.rows.items()}
     return PresentState(
         workspace=workspace.root,
-        **knowledge_facts(workspace),
         head=head.commit,
-        branch=head.branch or None,
         pending_commits=pending.count,
         pending_reason=pending.reason,
         pending=tuple(pending.paths),
-        hand_edits=tuple(edits),
-        index={"engine": workspace.settings.index.engine, "fresh": not (learned and store.refresh())},
-        watch=watch_facts(workspace.repository.state),
-        trust=status_facts(workspace),
-        storage=storage_facts(workspace),
-        **keeping_facts(workspace),
-        semantic=semantic_status(workspace),
-        **states_facts(workspace),
-        **checkpoint_facts(workspace),
-        **delivery_facts(workspace, store.count()),
-        **hooks_facts(workspace),
-        **mounts_facts(workspace),
-        **merges_facts(workspace),
         invalid=frozenset(workspace.checker.invalid_edits()) if edits else frozenset(),
+        rows={"workspace": str(workspace.root), "items": f"{store.count():,}", **rows},
+        **{part.key: part.value for part in parts if part.key},
     )
 
 
@@ -493,9 +646,7 @@ def _weights(workspace: Workspace) -> StorageUse:
         areas={name: AreaWeight(weight, limits.get(name)) for name, weight in measured.areas.items()},
         total=AreaWeight(measured.total, limits.get("total")),
         free=measured.free,
-        iterations=tuple(
-            IterationWeight(row.number, row.documents, row.bytes, row.archived) for row in growth.iterations
-        ),
+        iterations=growth.iterations,
         bytes_per_iteration=round(growth.mean),
         growth_of_an_iteration=round(growth.slope),
         uncounted=workspace.usage.problem,

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.doors.cli.command import Unclear, complete_ids, complete_types, opened, verb
-from memfs.doors.cli.commit_report import SOURCE, CommitReport, land
-from memfs.doors.cli.draft import draft, text_of
-from memfs.doors.cli.filters import known_type, when
-from memfs.doors.cli.options import allow_secret_option, likely_notes, reference
+from memfs.doors.cli.draft import draft, text_of, weighing, weight
+from memfs.doors.cli.filters import known_type
+from memfs.doors.cli.options import SOURCE, CommitReport, allow_secret_option, land, likely_notes, reference
 from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, clean, styled
 from memfs.errors import ContentError, ItemNotFound
 from memfs.model.item import Link
@@ -74,12 +73,8 @@ def _text(done: UpdatedItem) -> Iterator[Any]:
 @click.option(
     "--tag", "tags", multiple=True, metavar="[+|-]TAG", help="+TAG adds, -TAG removes; TAG alone: only these."
 )
-@click.option(
-    "--importance", type=click.FloatRange(0, 10), metavar="NUMBER", help="Its weight in recall, 0 to 10; 1 is usual."
-)
-@click.option("--pin/--unpin", "pinned", default=None, help="Never prune, archive or fade it.")
+@weighing
 @click.option("--status", help="The stage of a plan or a convention, such as done or accepted; '' for none.")
-@click.option("--expires", metavar="DATE", help="When it stops being true; 'never' takes that back.")
 @click.option("--link", "links", multiple=True, metavar="[RELATION=]ID", help="Link it to another item; -ID removes.")
 @click.option("--context", multiple=True, metavar="KEY=VALUE", help="A circumstance to match at recall.")
 @click.option("--data", multiple=True, metavar="KEY=VALUE", help="A field of its type's own.")
@@ -155,10 +150,10 @@ def _update(
     if wanted.type is not None:
         known_type(workspace, wanted.type)
     before = workspace.store.find(reference(workspace, name))
-    own = {"importance": importance, "pinned": pinned, "status": status}
-    changes: dict[str, Any] = {key: value for key, value in own.items() if value is not None}
-    if expires is not None:
-        changes["expires"] = None if expires == "never" else _to_come(workspace, expires)
+    now = workspace.parts.clock()
+    changes: dict[str, Any] = weight(now, importance=importance, pinned=pinned, expires=expires)
+    if status is not None:
+        changes["status"] = status
     if tags:
         changes["tags"] = _tags(before, tags)
     if links:
@@ -174,13 +169,6 @@ def _update(
         landed=land(workspace, item),
         remarks=tuple(likely_notes(item)) if content else (),
     )
-
-
-def _to_come(workspace: Workspace, written: str) -> Any:
-    moment = when(written, "expires")
-    if moment is None or moment <= workspace.parts.clock():
-        raise Unclear(f"--expires: {written} is past", "name a day to come, such as 2027-01-01, or 'never'")
-    return moment
 
 
 def _tags(item: MemoryItem, written: Sequence[str]) -> tuple[str, ...]:

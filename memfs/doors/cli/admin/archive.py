@@ -8,11 +8,9 @@ from typing import Any
 
 import click
 
-from memfs.doors.cli.actions import Actions
-from memfs.doors.cli.backup import size
-from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.command import Actions, opened, verb
 from memfs.doors.cli.filters import AsOf, as_of, revision_of, state_at
-from memfs.doors.cli.output import MERGE, OMIT, Note, clean, count, merge, progress, styled
+from memfs.doors.cli.output import MERGE, OMIT, Note, clean, count, merge, progress, size, styled
 from memfs.state.archives import ArchiveResult, ArchiveVerdict, Period, UnpackResult, iterations_text
 
 

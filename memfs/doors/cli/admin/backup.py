@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.actions import Actions
-from memfs.doors.cli.backup import size
-from memfs.doors.cli.command import Unclear, opened, verb
-from memfs.doors.cli.output import TEXT_ONLY, Note, Table, clean, count, problems_note, styled
+from memfs.doors.cli.command import Actions, Unclear, opened, verb
+from memfs.doors.cli.output import TEXT_ONLY, Note, Table, clean, count, problems_note, size, styled
 from memfs.git.log import OWN_PATHS
 from memfs.model import Problem
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs.admin.cleanup import CleanupStep
-from memfs.doors.cli.backup import size
 from memfs.doors.cli.command import opened, verb
-from memfs.doors.cli.commit_report import land
-from memfs.doors.cli.output import MERGE, clean, count
+from memfs.doors.cli.options import land
+from memfs.doors.cli.output import MERGE, clean, count, size
 from memfs.doors.cli.semantic import embed
 from memfs.errors import MemfsError
 

@@ -9,7 +9,7 @@ import click
 
 from memfs.admin.format import MigrationResult
 from memfs.doors.cli.command import opened, verb
-from memfs.doors.cli.commit_report import AT_ONCE, land
+from memfs.doors.cli.options import AT_ONCE, land
 from memfs.doors.cli.output import MERGE, TEXT_ONLY, Note, clean
 
 

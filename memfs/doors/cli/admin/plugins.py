@@ -10,10 +10,9 @@ from dataclasses import dataclass
 import click
 
 from memfs.context.source_status import SourceCheck, SourceRow
-from memfs.doors.cli.actions import Actions
-from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.command import Actions, opened, verb
+from memfs.doors.cli.config import note_ignored
 from memfs.doors.cli.output import Note, Table, clean, count, styled
-from memfs.doors.cli.trust import note_ignored
 
 
 @dataclass(frozen=True, slots=True)

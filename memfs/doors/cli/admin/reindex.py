@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import click
 
+from memfs.admin.store_builder import has_states
 from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, count, problems_note, progress
-from memfs.doors.cli.summary import reindex_states
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def reindex(ctx: click.Context) -> IndexReport:
     with opened(ctx) as workspace:
         with progress("Indexing") as step:
             items = workspace.store.reindex(progress=step)
-        states = reindex_states(workspace).get("state_documents")
+        states = workspace.states.reading.reindex() if has_states(workspace.parts.seen) else None
         engine = workspace.settings.index.engine
         problems = len(workspace.store.problems())
     return IndexReport(items, engine, round(time.monotonic() - began, 3), states, problems)

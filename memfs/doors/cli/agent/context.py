@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.actions import Actions
-from memfs.doors.cli.command import Unclear, opened, verb
-from memfs.doors.cli.commit_report import SOURCE, CommitReport, land
+from memfs.doors.cli.command import Actions, Unclear, opened, verb
 from memfs.doors.cli.filters import AsOf, as_of, past_at, revision_of
+from memfs.doors.cli.options import SOURCE, CommitReport, land
 from memfs.doors.cli.output import OMIT, TEXT_ONLY, Block, Note, Table, clean, count, readable
 from memfs.errors import ContentError, ItemNotFound
 from memfs.model.kinds import nearest

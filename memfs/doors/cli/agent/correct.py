@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import click
 
 from memfs.doors.cli.agent.inject import spoken
 from memfs.doors.cli.command import opened, verb
-from memfs.doors.cli.commit_report import SOURCE, CommitReport, land
 from memfs.doors.cli.filters import pair
-from memfs.doors.cli.options import allow_secret_option
-from memfs.doors.cli.output import MERGE, Note, clean, count, one_line, styled
+from memfs.doors.cli.options import SOURCE, CommitReport, allow_secret_option, land
+from memfs.doors.cli.output import MERGE, Note, clean, count, merge, one_line, styled
 from memfs.recall.conflict_notes import CONTRADICTS
+
+if TYPE_CHECKING:
+    from memfs.model import MemoryItem
 
 _PASSED_SHOWN = 3
 
@@ -23,15 +26,11 @@ class KeptPreference:
     """A preference that was kept, or made stronger.
 
     Attributes:
-        id: its id.
-        content: what it says.
-        path: its file.
+        item: of which these fields stand beside the others.
         contradicts: ids of the items that say otherwise.
     """
 
-    id: str
-    content: str
-    path: str
+    item: MemoryItem = field(metadata=merge("id content path"))
     contradicts: tuple[str, ...]
 
 
@@ -52,7 +51,7 @@ class CorrectionReport:
 
 def _text(done: CorrectionReport) -> Iterator[str | Note]:
     for one in done.preferences:
-        yield f"{styled(one.id, fg='green', bold=True)}  {one_line(one.content, 100)}"
+        yield f"{styled(one.item.id, fg='green', bold=True)}  {one_line(one.item.content, 100)}"
         for other in one.contradicts:
             yield f"  contradicts {clean(other)}: this one is told; 'memfs team conflicts' settles it"
     if not done.preferences:
@@ -94,11 +93,7 @@ def correct(
         preferences = workspace.sources.preferences
         items = preferences.record(message, context=circumstances, whole=not only_corrections, source=SOURCE, **known)
         landed = land(workspace, items[-1] if items else None)
-    kept = tuple(
-        KeptPreference(
-            item.id, item.content, item.path, tuple(link.to for link in item.links if link.relation == CONTRADICTS)
-        )
-        for item in items
-    )
+    against = [tuple(link.to for link in item.links if link.relation == CONTRADICTS) for item in items]
+    kept = tuple(map(KeptPreference, items, against))
     # where nothing was kept, or the message as a whole, no sentence was passed over
     return CorrectionReport(kept, tuple(passed_over(message)) if items and corrections(message) else (), landed)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
 
-from memfs.doors.cli.actions import Actions
 from memfs.doors.cli.agent.inject import situation, spoken, state_of
-from memfs.doors.cli.command import opened, verb
-from memfs.doors.cli.commit_report import SOURCE, CommitReport, land
+from memfs.doors.cli.command import Actions, opened, verb
 from memfs.doors.cli.filters import AsOf, as_of, past_at, revision_of
+from memfs.doors.cli.options import SOURCE, CommitReport, land
 from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, Note, Table, clean, count, merge, one_line, styled
 from memfs.model.ids import of_mount
 from memfs.model.suggestion import Keep
@@ -26,67 +24,30 @@ _REDACTED = "[redacted: "
 _OUTCOMES = click.Choice(["success", "failure", "partial"])
 
 
-@dataclass(frozen=True, slots=True)
-class EpisodeFacts:
-    """What an agent did, and how it ended.
-
-    Attributes:
-        id: its id.
-        outcome: `success`, `failure` or `partial`.
-        tool: the tool that was used.
-        did: what was done.
-        about: what was about to be done.
-        files: the files it was about.
-        error: what went wrong.
-        warned: ids of the items that the agent was warned with.
-        timestamp: when it happened.
-        path: its file.
-    """
-
-    id: str
-    outcome: str
-    tool: str
-    did: str
-    about: str
-    files: tuple[str, ...]
-    error: str
-    warned: tuple[str, ...]
-    timestamp: datetime | None
-    path: str = field(default="", metadata=OMIT)
-
-    @classmethod
-    def of(cls, one: Episode) -> EpisodeFacts:
-        """Of an episode that was recorded."""
-        action, state = one.action, one.state
-        texts = (one.id, one.outcome.value, action.tool, action.description, state.context)
-        return cls(*texts, tuple(state.files), one.error_message, tuple(one.warned), one.timestamp)
-
-    @classmethod
-    def of_row(cls, row: TriggerRow) -> EpisodeFacts:
-        """Of a row of what is known."""
-        texts = (row.id, row.outcome, row.tool, row.did, row.context)
-        return cls(*texts, tuple(row.files), row.error, tuple(row.warned), row.timestamp, row.path)
-
-
 # -- record -------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class RecordedEpisode:
     """An episode that was recorded.
 
     Attributes:
-        episode: all of it; its fields stand beside the others.
+        episode: of which these fields stand beside the others.
         landed: how safe it is.
         remarks: what to know about it.
     """
 
-    episode: EpisodeFacts = field(metadata=MERGE)
+    episode: Episode = field(
+        metadata=merge(
+            "id outcome tool=action.tool did=action.description about=state.context files=state.files "
+            "error=error_message warned timestamp"
+        )
+    )
     landed: CommitReport = field(metadata=MERGE)
     remarks: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
 
 
 def _recorded_text(done: RecordedEpisode) -> Iterator[str | Note]:
     yield from map(Note, done.remarks)
-    yield f"Recorded {styled(done.episode.id, fg='green', bold=True)}  {done.episode.outcome}"
+    yield f"Recorded {styled(done.episode.id, fg='green', bold=True)}  {done.episode.outcome.value}"
     yield from done.landed.remarks()
 
 
@@ -142,7 +103,7 @@ def record(
     said = [f"--warned {one}: no memory is called so; kept as it was given" for one in unknown]
     if _REDACTED in stored.error_message and _REDACTED not in error:
         said.append("what looks like a secret in the error was blacked out")
-    return RecordedEpisode(EpisodeFacts.of(stored), landed, tuple(said))
+    return RecordedEpisode(stored, landed, tuple(said))
 
 
 # -- list ---------------------------------------------------------------------------------------------------------
@@ -156,7 +117,7 @@ class EpisodeList:
         as_of: the revision they are of.
     """
 
-    episodes: tuple[EpisodeFacts, ...]
+    episodes: tuple[TriggerRow, ...]
     count: int
     as_of: AsOf | None = field(default=None, metadata=OMIT)
 
@@ -169,10 +130,9 @@ def _list_text(found: EpisodeList) -> Iterator[Table | Note]:
     yield Note(count(found.count, "episode") + (f"; {more:,} more with --limit" if more else ""))
 
 
-def _row(one: EpisodeFacts) -> tuple[str, ...]:
-    what = ": ".join(filter(None, (one.did or one.about, one.error)))
-    day = one.timestamp.date().isoformat() if one.timestamp else ""
-    return day, one.id, one.outcome, ", ".join(one.files[:2]), one_line(what, 0)
+def _row(one: TriggerRow) -> tuple[str, ...]:
+    what = ": ".join(filter(None, (one.did or one.context, one.error)))
+    return one.timestamp.date().isoformat(), one.id, one.outcome, ", ".join(one.files[:2]), one_line(what, 0)
 
 
 @verb("list", text=_list_text, example="memfs agent episode list --outcome failure")
@@ -194,44 +154,27 @@ def list_(
         if all(not value or getattr(row, name) == value for name, value in wanted.items())
         and (not files or set(files) & set(row.files))
     ]
-    return EpisodeList(tuple(map(EpisodeFacts.of_row, rows[:limit])), len(rows), revision_of(past))
+    return EpisodeList(tuple(rows[:limit]), len(rows), revision_of(past))
 
 
 # -- analyze ------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class FoundRule:
-    """A rule that failures teach.
-
-    Attributes:
-        id: its id.
-        action: what it advises.
-        confidence: how sure it is, 0 to 1.
-    """
-
-    id: str
-    action: str
-    confidence: float
-
-
 @dataclass(frozen=True, slots=True)
 class EpisodeAnalysis:
     """What analysing the failures came to.
 
     Attributes:
-        done: what became of rules that were there.
-        found: rules that were made.
+        done: what became of rules; of which these fields stand beside the others.
         kept: `write` where they are stored, `suggest` where they wait in the inbox.
         landed: how safe that is.
     """
 
-    done: FailureAnalysis = field(metadata=merge("read changed retired doubted"))
-    found: tuple[FoundRule, ...]
+    done: FailureAnalysis = field(metadata=merge("read found changed retired doubted"))
     kept: Keep
     landed: CommitReport = field(metadata=MERGE)
 
 
 def _analysis_text(analysis: EpisodeAnalysis) -> Iterator[str | Note]:
-    done, found, writes = analysis.done, analysis.found, analysis.kept is Keep.WRITE
+    done, found, writes = analysis.done, analysis.done.found, analysis.kept is Keep.WRITE
     for rule in found:
         word = "Learned" if writes else "Suggest"
         yield f"{word} {styled(rule.id, fg='green', bold=True)}  {styled(f'{rule.confidence:.0%}', dim=True)}"
@@ -254,8 +197,7 @@ def analyze(ctx: click.Context, /) -> EpisodeAnalysis:
         keep = Keep.WRITE if workspace.learner.keep("rules") is Keep.WRITE else Keep.SUGGEST
         done = workspace.sources.rules.analyze(keep=keep)
         landed = land(workspace, None)
-    rules = tuple(FoundRule(rule.id, rule.action, rule.confidence) for rule in done.found)
-    return EpisodeAnalysis(done, rules, keep, landed)
+    return EpisodeAnalysis(done, keep, landed)
 
 
 episode = Actions(

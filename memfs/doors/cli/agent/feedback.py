@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 import click
 
 from memfs.doors.cli.command import complete_ids, opened, verb
-from memfs.doors.cli.commit_report import SOURCE, CommitReport, land
-from memfs.doors.cli.options import reference
+from memfs.doors.cli.options import SOURCE, CommitReport, land, reference
 from memfs.doors.cli.output import MERGE, Note, styled
 
 _SIGNALS = {"+": True, "good": True, "yes": True, "-": False, "bad": False, "no": False}

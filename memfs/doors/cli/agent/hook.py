@@ -5,15 +5,14 @@ A call in an agent's own form goes straight to ``memfs.doors.claude_code.hook``,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from memfs.doors.cli.command import Invocation, verb
-from memfs.doors.cli.output import count
 from memfs.errors import MemfsError
 
 if TYPE_CHECKING:
@@ -54,12 +53,11 @@ def hook_problems(workspace: Workspace) -> list[Problem]:
     ]
 
 
-def hooks_facts(workspace: Workspace) -> dict[str, Any]:
+def waiting_sessions(workspace: Workspace) -> int:
     """How many sessions have events that are no memory yet."""
     from memfs.fs import append_log
 
-    waiting = sum(len(append_log.waiting(state / append_log.FOLDER)) for state in _states(workspace))
-    return {"hooks": {"waiting": waiting}}
+    return sum(len(append_log.waiting(state / append_log.FOLDER)) for state in _states(workspace))
 
 
 def _states(workspace: Workspace) -> Iterator[Path]:
@@ -72,10 +70,3 @@ def _states(workspace: Workspace) -> Iterator[Path]:
     if folder is not None:
         with suppress(MemfsError):  # 'memfs status --private' says what is wrong
             yield state_of(folder)
-
-
-def hooks_row(facts: Mapping[str, Any]) -> dict[str, str]:
-    """What waits; nothing where nothing does."""
-    waiting = facts["hooks"]["waiting"]
-    told = f"what {count(waiting, 'session')} told waits; the agent's next answer, or session, makes it memories"
-    return {"hooks": told} if waiting else {}

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.doors.cli.command import opened, verb
-from memfs.doors.cli.commit_report import land
 from memfs.doors.cli.draft import standard_input
+from memfs.doors.cli.options import land
 from memfs.doors.cli.output import TEXT_ONLY, Block, Note, count, merge
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from memfs.doors.cli.command import opened, verb
-from memfs.doors.cli.commit_report import land
+from memfs.doors.cli.options import land
 from memfs.doors.cli.output import TEXT_ONLY, Note, Table
 
 

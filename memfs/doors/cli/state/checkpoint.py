@@ -5,21 +5,19 @@ Also what ``status`` says of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.actions import Actions
-from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.command import Actions, opened, verb
 from memfs.doors.cli.filters import AsOf, as_of, past_at, revision_of
 from memfs.doors.cli.output import MERGE, OMIT, Note, Table, clean, count, readable, styled, time_text
 
 if TYPE_CHECKING:
     from memfs.model.state_documents import RecoveryState
     from memfs.state.checkpoint_store import Checkpoint, CheckpointVerdict
-    from memfs.workspace import Workspace
 
 _MOST_SHOWN = 20
 _NONE_YET = "No checkpoints yet: 'memfs state checkpoint create' makes one"
@@ -250,38 +248,3 @@ checkpoint = Actions(
     prune,
     help="Keep the whole state of a multi-agent system as it is at one moment, and go on from it after a crash.",
 )
-
-
-# -- status -------------------------------------------------------------------------------------------------------
-def checkpoint_facts(workspace: Workspace) -> dict[str, Any]:
-    """The state of the workspace's checkpoints, as JSON; nothing where no state is kept."""
-    from memfs.admin.store_builder import has_states
-
-    if not has_states(workspace.parts.seen):
-        return {}
-    found = workspace.states.checkpoints.standing()
-    return {
-        "checkpoints": {
-            "last": found.last or None,
-            "age_seconds": None if found.age is None else round(found.age),
-            "count": found.count,
-            "damaged": found.damaged,
-            "due": found.due,
-            "update_late_seconds": round(found.update_late),
-        }
-    }
-
-
-def checkpoint_row(facts: Mapping[str, Any]) -> dict[str, str]:
-    """The same for people."""
-    found = facts.get("checkpoints")
-    if found is None:
-        return {}
-    parts = [f"{count(found['count'], 'checkpoint')}, the last {found['last']}" if found["last"] else "none yet"]
-    if found["damaged"]:
-        parts.append(f"{found['damaged']} cannot be used, see 'memfs state checkpoint verify'")
-    if found["due"]:
-        parts.append(f"one is due by {found['due']}")
-    if found["update_late_seconds"]:
-        parts.append(f"no state update for {found['update_late_seconds']} s, update_interval_seconds expects one")
-    return {"checkpoint": "; ".join(parts)}

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.actions import Actions
-from memfs.doors.cli.command import opened, verb
-from memfs.doors.cli.commit_report import land
+from memfs.doors.cli.command import Actions, opened, verb
 from memfs.doors.cli.filters import AsOf, as_of, past_at, revision_of
+from memfs.doors.cli.options import land
 from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Table, clean, count, time_text
 from memfs.errors import IterationInvalid
 

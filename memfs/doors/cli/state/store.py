@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.doors.cli.command import Unclear, opened, verb
-from memfs.doors.cli.commit_report import land
-from memfs.doors.cli.draft import decoded, mapping_of, standard_input
+from memfs.doors.cli.draft import decoded, standard_input
+from memfs.doors.cli.options import land
 from memfs.doors.cli.output import TEXT_ONLY, Note, note
 from memfs.doors.cli.streams import somebody_types
-from memfs.errors import ContentError, MemfsError, StorageIO
+from memfs.errors import ContentError, ItemSyntaxError, MemfsError, StorageIO
+from memfs.state.export_formats import load
 
 if TYPE_CHECKING:
     from memfs.model.state_documents import Acknowledgement
@@ -105,7 +106,7 @@ def store(ctx: click.Context, kind: str, file: str, base: str | None) -> StoredD
 
 def _base(file: str) -> dict[str, Any]:
     try:
-        return mapping_of(_contents(file))
+        return _mapping(_contents(file), 1)
     except ContentError as error:
         raise error.located(_name(file)) from None
 
@@ -128,23 +129,29 @@ def _documents(text: str, name: str) -> list[tuple[int, dict[str, Any]]]:
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     try:
         if len(lines) < 2 or not _whole(lines[0][1]):
-            return [(1, mapping_of(text))] if lines else []
+            return [(1, _mapping(text, 1))] if lines else []
     except ContentError as error:
         error.line = getattr(error.__cause__, "lineno", 1)
         raise error.located(name) from None
     found = []
     for number, line in lines:
         try:
-            found.append((number, mapping_of(line)))
+            found.append((number, _mapping(line, number)))
         except ContentError as error:
-            error.line = number
             raise error.located(name) from None
     return found
 
 
+def _mapping(text: str, number: int) -> dict[str, Any]:
+    value = load(text, number, "write one object per line")
+    if not isinstance(value, dict):
+        raise ItemSyntaxError("not a JSON object", line=number, hint="write one object per line")
+    return value
+
+
 def _whole(line: str) -> bool:
     try:
-        mapping_of(line)
+        _mapping(line, 1)
     except ContentError:
         return False
     return True

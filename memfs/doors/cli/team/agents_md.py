@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.actions import Actions
-from memfs.doors.cli.command import Invocation, opened, verb
+from memfs.doors.cli.command import Actions, Invocation, opened, verb
 from memfs.doors.cli.output import TEXT_ONLY, Block, Note, clean, count, styled
 from memfs.fs.own_branch import code_of
 

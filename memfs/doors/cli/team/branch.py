@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.actions import Actions
-from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.command import Actions, opened, verb
 from memfs.doors.cli.output import MERGE, TEXT_ONLY, Note, Table, clean, count, merge, readable, styled
 
 if TYPE_CHECKING:
