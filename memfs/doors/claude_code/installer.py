@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from memfs.doors.claude_code import settings_file
 from memfs.doors.claude_code.settings_file import Change, InstallScope, SettingsChange, SettingsFile
-from memfs.errors import Conflict, MemfsError, WorkspaceNotFound
+from memfs.errors import Conflict, ContentError, MemfsError, WorkspaceNotFound
 from memfs.format import json_text, plain
 from memfs.fs.own_branch import code_of
 from memfs.fs.workspace_location import MEMORY_FOLDER
@@ -126,6 +126,7 @@ def _by_module(arguments: list[Any]) -> int:
 
 
 HOOKS = "hooks"
+_MOST_STEPS = 500
 Groups = dict[str, dict[str, Any]]
 
 
@@ -177,8 +178,12 @@ def handlers_in(text: str) -> list[Handler]:
 def _settled(text: str, wanted: Groups) -> str | None:
     """The text after as many single changes as it takes; each changes what is read next."""
     after: str | None = text
-    while after is not None and (step := _step(after, wanted)) is not None:
+    for _ in range(_MOST_STEPS):
+        step = None if after is None else _step(after, wanted)
+        if step is None:
+            break
         after = step[0]
+    _compare(text, after, wanted)
     return after
 
 
@@ -244,6 +249,39 @@ def _hooks(text: str) -> dict[str, list[Any]]:
     return hooks
 
 
+# -- proof -------------------------------------------------------------------------------------------
+def _compare(before: str, after: str | None, wanted: Groups) -> None:
+    """Prove that two texts differ in memfs's handlers alone, and that the second has those that are wanted.
+
+    Raises:
+        ContentError: they do not; nothing may be written.
+    """
+    found = {one.event: one.value for one in _ours(settings_file.said(after).get(HOOKS, {}))}
+    same = _others(before) == _others(after)
+    if not same or found != {event: group[HOOKS][0] for event, group in wanted.items()}:
+        raise ContentError("memfs cannot change this file safely", hint="write or remove its hooks by hand")
+
+
+def _others(text: str | None) -> Any:
+    """What a settings file says besides memfs's handlers, in its order, without collections that hold nothing."""
+    content = settings_file.said(text)
+    events = []
+    for event, groups in content.pop(HOOKS, {}).items():
+        left = [[one for one in _handlers(group) if not is_ours(one)] for group in groups]
+        theirs = [
+            (group, handlers_left)
+            for group, handlers_left in zip(groups, left, strict=True)
+            if handlers_left or not _handlers(group)
+        ]
+        events += [(event, _shell(group), one) for group, one in theirs]
+    return [list(content.items()), events]
+
+
+def _shell(group: Any) -> Any:
+    """A group without its handlers."""
+    return [(key, value) for key, value in group.items() if key != HOOKS] if isinstance(group, dict) else group
+
+
 SERVERS = "mcpServers"
 _NAME = COMMAND
 
@@ -269,9 +307,13 @@ def with_server(text: str | None, wanted: dict[str, Any], key: str = SERVERS) ->
         error = Conflict(f"a server named {_NAME} is there already", hint="give it another name")
         error.line = plain.place(json_text.tree(text), text, (key, _NAME), of_key=True).line
         raise error
-    if key in settings_file.said(text):
-        return settings_file.put(text, (key, _NAME), wanted)
-    return settings_file.put(text, (key,), {_NAME: wanted})
+    after = (
+        settings_file.put(text, (key, _NAME), wanted)
+        if key in settings_file.said(text)
+        else settings_file.put(text, (key,), {_NAME: wanted})
+    )
+    _compare_servers(text, after, wanted, key)
+    return after
 
 
 def without_server(text: str | None, key: str = SERVERS) -> str | None:
@@ -282,7 +324,28 @@ def without_server(text: str | None, key: str = SERVERS) -> str | None:
     """
     if text is None or not is_our_server(settings_file.below(text, key).get(_NAME)):
         return text
-    return settings_file.take(text, (key, _NAME))
+    after = settings_file.take(text, (key, _NAME))
+    _compare_servers(text, after, None, key)
+    return after
+
+
+def _compare_servers(before: str, after: str | None, wanted: dict[str, Any] | None, key: str) -> None:
+    """Prove that two texts differ in memfs's server alone, and that the second has the one that is wanted.
+
+    Raises:
+        ContentError: they do not; nothing may be written.
+    """
+    first, second = (_parted(text, key) for text in (before, after))
+    first[1].pop(_NAME, None)
+    if second[1].pop(_NAME, None) != wanted or first != second:
+        raise ContentError("memfs cannot change this file safely", hint="write or remove its server by hand")
+
+
+def _parted(text: str | None, key: str) -> tuple[list[Any], dict[str, Any]]:
+    """What a file says besides its servers, in its order, and the servers."""
+    all_of_it = settings_file.said(text)
+    servers = all_of_it.pop(key, {})
+    return list(all_of_it.items()), servers
 
 
 _TOPS = (MEMORY_FOLDER, ".git")
