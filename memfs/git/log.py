@@ -315,7 +315,13 @@ def _changed(repository: Repository, commits: Sequence[str]) -> dict[str, tuple[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlameLine:
-    """One line of a file and the commit it comes from; ``line`` counts from 1."""
+    """One line of a file and the commit it comes from.
+
+    Attributes:
+        line: its number, from 1.
+        text: what it says.
+        revision: the commit.
+    """
 
     line: int
     text: str

@@ -64,11 +64,13 @@ class DocumentClash:
 
     Attributes:
         path: the record of it.
-        document: the document; ``iteration`` is the one it belongs to.
+        document: the document.
+        iteration: the one it belongs to; None where there is none.
         field: its dotted name.
         kept: the value in the document; None where the field is gone.
         lost: the overridden value; None where that writer had removed the field.
         by: who wrote last, "" where nobody is named.
+        timestamp: when.
     """
 
     path: str

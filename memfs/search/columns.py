@@ -250,10 +250,6 @@ class DocumentColumns:
         """Whether any document has a place in a talk."""
         return len(self._parts["talks"]) > 0
 
-    def in_talk(self, dead: Collection[int]) -> bool:
-        """Whether any document has a place in a talk, apart from these."""
-        return self.talks and any(number not in dead for number in self._in_talks)
-
     def average_length(self) -> float:
         """Mean number of terms over all documents that still take part in scoring."""
         return sum(self.lengths) / len(self) if len(self) else 0.0

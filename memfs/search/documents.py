@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from sys import intern
 from typing import Any
 
-from memfs.model import Candidate, MemoryItem, Query
+from memfs.model import Candidate, MemoryItem, Problem, Query
 from memfs.model.ids import stem_of
 from memfs.search import analyzer
 
@@ -176,16 +176,6 @@ class IndexDocument:
         return replace(self, row=replace(self.row, time=moment), since=moment)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unfit:
-    """Why a file is no item: the code, message, line and hint of its problem."""
-
-    code: str
-    message: str
-    line: int | None
-    hint: str
-
-
 def document_of(item: MemoryItem, size: int, timed: bool) -> IndexDocument:
     """The document of an item in a file of so many bytes."""
     terms, length = analyzer.weighted_terms(item)
@@ -202,9 +192,9 @@ def document_of(item: MemoryItem, size: int, timed: bool) -> IndexDocument:
 
 
 # -- as text --------------------------------------------------------------------------------------------------------
-def packed(found: IndexDocument | Unfit) -> str:
+def packed(found: IndexDocument | Problem) -> str:
     """A document as a line of text."""
-    if isinstance(found, Unfit):
+    if isinstance(found, Problem):
         return _text([found.code, found.message, found.line, found.hint])
     by_weight: dict[float, list[str]] = {}
     for term, weight in found.terms.items():
@@ -215,7 +205,7 @@ def packed(found: IndexDocument | Unfit) -> str:
     return _text([[row[name] for name in _ROW], words, found.length, found.size, found.since, found.timed])
 
 
-def unpacked(path: str, values: Any) -> IndexDocument | Unfit:
+def unpacked(path: str, values: Any) -> IndexDocument | Problem:
     """The document of the file at a path again, of what its line holds.
 
     Raises:
@@ -224,7 +214,7 @@ def unpacked(path: str, values: Any) -> IndexDocument | Unfit:
     try:
         if len(values) == 4:
             code, message, line, hint = values
-            return Unfit(code=str(code), message=str(message), line=line, hint=str(hint))
+            return Problem(path=path, code=str(code), message=str(message), line=line, hint=str(hint))
         facts, words, length, size, since, timed = values
         row = dict(zip(_ROW, facts, strict=True))
         row["tags"] = tuple(row["tags"])

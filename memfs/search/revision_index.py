@@ -17,10 +17,10 @@ from typing import Any
 from zlib import crc32
 
 from memfs.errors import IndexUnavailable
-from memfs.model import Candidate, Query
+from memfs.model import Candidate, Problem, Query
 from memfs.search import documents
 from memfs.search.cache_database import CacheDatabase
-from memfs.search.documents import IndexDocument, Place, Unfit
+from memfs.search.documents import IndexDocument, Place
 from memfs.search.engine import TermStatistics
 from memfs.search.memory import MemoryIndex
 from memfs.search.merged_search import Asked, asked_of
@@ -113,9 +113,9 @@ class DocumentCache:
         self._base = CacheDatabase(path, _SCHEMA, f"{documents.FORM} {made_by}", what="the cache of the past")
         self._most = most_bytes
 
-    def found(self, wanted: Mapping[str, str]) -> dict[str, IndexDocument | Unfit]:
+    def found(self, wanted: Mapping[str, str]) -> dict[str, IndexDocument | Problem]:
         """The documents that are kept of files (path to mark), by path."""
-        found: dict[str, IndexDocument | Unfit] = {}
+        found: dict[str, IndexDocument | Problem] = {}
         marks = iter(dict.fromkeys(wanted.values()))
         with suppress(IndexUnavailable):
             while some := list(islice(marks, _AT_ONCE)):
@@ -124,7 +124,7 @@ class DocumentCache:
 
     def _some(
         self, marks: Collection[str], wanted: Mapping[str, str], base: sqlite3.Connection
-    ) -> dict[str, IndexDocument | Unfit]:
+    ) -> dict[str, IndexDocument | Problem]:
         rows = [
             (path, line)
             for mark, written, line, checksum in base.execute(_ASK, (json.dumps(list(marks)),))
@@ -133,7 +133,7 @@ class DocumentCache:
         lines: list[Any] = json.loads(f"[{','.join(line for _, line in rows)}]")
         return {path: documents.unpacked(path, values) for (path, _), values in zip(rows, lines, strict=True)}
 
-    def keep(self, made: Iterable[tuple[str, str, IndexDocument | Unfit]]) -> None:
+    def keep(self, made: Iterable[tuple[str, str, IndexDocument | Problem]]) -> None:
         """Keep documents, each with its file's path and mark."""
         plain = [(mark, json.dumps(path), documents.packed(one)) for path, mark, one in made]
         rows = [(*row, _checksum(*row)) for row in plain]

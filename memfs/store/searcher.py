@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from memfs.config_names import SETTINGS_FILE
 from memfs.errors import IndexUnavailable, ItemNotFound
@@ -27,19 +27,24 @@ from memfs.store.parts import CONTENT, ITEM_SUFFIXES
 from memfs.store.values import FileWatcher
 from memfs.store.write import FileWriter
 
-if TYPE_CHECKING:
-    from memfs.store.store import Store
+
+class ItemReader(Protocol):
+    """Reads items by path and by id."""
+
+    def read(self, path: str) -> MemoryItem: ...
+
+    def get(self, item_id: str) -> MemoryItem | None: ...
 
 
-def find(store: Store, reference: str) -> MemoryItem:
-    """See ``Store.find``."""
+def find(store: ItemReader, reference: str, every: Callable[[], Collection[str]]) -> MemoryItem:
+    """The item a person means; see ``Store.find``. ``every`` gives the ids there are."""
     if "/" in reference or reference.endswith(ITEM_SUFFIXES):
         with contextlib.suppress(FileNotFoundError):
             return store.read(path_of(reference))
     found = store.get(reference)
     if found is not None:
         return found
-    ids = store.index_sync.ids()
+    ids = every()
     starting = [item_id for item_id in ids if item_id.casefold().startswith(reference.casefold())]
     if len(starting) == 1 and (only := store.get(starting[0])) is not None:
         return only

@@ -475,7 +475,7 @@ class Store:
         Raises:
             ItemNotFound: naming the nearest id.
         """
-        return find(self, reference)
+        return find(self, reference, self.index_sync.ids)
 
     def last_good(self, path: str) -> MemoryItem | None:
         """The last good version of an item whose file is invalid at present, None where there is none."""

@@ -18,8 +18,8 @@ from memfs.recall.recaller import Recaller
 from memfs.recall.tokens import gist
 from memfs.team.asof import Past
 from memfs.team.culprit import state_of
+from memfs.team.review_changes import Side
 from memfs.team.review_report import AnsweredQuestion, ReviewFinding, finding
-from memfs.team.review_sides import Side
 
 At = Callable[[str, datetime | None], Past]
 """The memory at a revision, with what counts as the present."""

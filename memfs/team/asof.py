@@ -39,12 +39,11 @@ from memfs.recall.tokens import whole
 from memfs.recall.vector_search import Together, VectorSearch
 from memfs.search import analyzer
 from memfs.search.cache_folders import past_folder
-from memfs.search.documents import micros
 from memfs.search.revision_index import DocumentCache
 from memfs.search.vectors import Near, VectorRow, VectorStore
 from memfs.settings import RecallSettings, Settings
 from memfs.store.parts import below_content
-from memfs.team.revision_reader import Built, PastFiles, PastStore, Progress, RevisionItems, built
+from memfs.team.revision_reader import PastFiles, PastStore, Progress
 from memfs.version import __version__
 
 if TYPE_CHECKING:
@@ -209,8 +208,7 @@ class Travel:
             error.message = f"{error.message} ({f'at {files.commit[:10]}' if files.commit else 'as staged'})"
             raise
         codec = Codec(schemas, kinds, self._settings.security.allow_invisible)
-        reading = RevisionItems(files, codec, kinds, self._documents, now)
-        store = PastStore(files, reading, kinds, partial(self._built, reading, now, progress), lambda: now)
+        store = PastStore(files, codec, self._documents, now, progress)
         helpers = Helpers(relevance=lambda: self._relevance, meaning=partial(self._meaning, store))
         recall = Recaller(store, settings.preset, lambda: now, kinds, helpers=helpers)
         return Past(
@@ -225,11 +223,6 @@ class Travel:
             settings=settings,
             tell=partial(self._notes, store),
         )
-
-    def _built(self, reading: RevisionItems, now: datetime, progress: Progress | None) -> Built:
-        with self._turn:
-            files = reading.candidates()
-            return built(reading.documents(files, progress), files, micros(now))
 
     # -- what is shared by all revisions ----------------------------------------------------------------------------
     @cached_property

@@ -26,8 +26,7 @@ from memfs.model.ids import stem_of
 from memfs.model.time import utc_now
 from memfs.store.parts import READ_LIMIT, Parts, is_item
 from memfs.store.values import is_own_file
-from memfs.team.history_merge import HistoryJoin
-from memfs.team.tree_join import Place, TreeJoin, Versions, joined_place, place_in
+from memfs.team.history_merge import HistoryJoin, Place, TreeJoin, Versions, joined_place, place_in
 
 Side = Literal["", "ours", "theirs"]
 """Whose version is taken whole; "" for neither: they are joined."""

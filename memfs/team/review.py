@@ -22,7 +22,16 @@ from memfs.git.ancestry import cut_off, merge_bases
 from memfs.git.repository import Repository
 from memfs.settings import Settings
 from memfs.team.answers import compare, not_asked, question_findings, questions_of
-from memfs.team.review_changes import ChangedPaths, changed_between, convention_changes, document_changes, item_changes
+from memfs.team.review_changes import (
+    ChangedPaths,
+    Side,
+    changed_between,
+    convention_changes,
+    document_changes,
+    item_changes,
+    side_of,
+    staged_side,
+)
 from memfs.team.review_findings import (
     commits_between,
     file_findings,
@@ -39,7 +48,6 @@ from memfs.team.review_report import (
     in_order,
     of_error,
 )
-from memfs.team.review_sides import Side, side_of, staged_side
 
 if TYPE_CHECKING:
     from memfs.team.asof import Past, Travel

@@ -41,7 +41,7 @@ from memfs.settings import MOUNTS, SPECS
 from memfs.store.parts import CONTENT, READ_LIMIT
 from memfs.store.values import is_own_file
 from memfs.team.injection import Instruction, instructions
-from memfs.team.review_changes import ChangedPaths, mapping_in, texts_of
+from memfs.team.review_changes import ChangedPaths, Side, mapping_in, texts_of
 from memfs.team.review_report import (
     ARCHIVED,
     NOTE,
@@ -52,7 +52,6 @@ from memfs.team.review_report import (
     of_error,
     of_problem,
 )
-from memfs.team.review_sides import Side
 
 _MOST_IN_FILE = 5
 _SHOWN = 80

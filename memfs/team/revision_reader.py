@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import accumulate, islice
@@ -23,15 +22,15 @@ from memfs.fs.tree import Content
 from memfs.git.objects import FOLDER, REGULAR, TreeEntry
 from memfs.git.process import contents, sizes
 from memfs.git.repository import Repository
-from memfs.model import BUILT_IN, Candidate, Freshness, KindTable, MemoryItem, Problem, Query
+from memfs.model import BUILT_IN, Candidate, Freshness, MemoryItem, Problem, Query
 from memfs.model.ids import stem_of
 from memfs.model.item import Stamp
 from memfs.model.kinds import ITEM_LIMIT
-from memfs.search.documents import IndexDocument, IndexRow, Unfit, document_of, micros
+from memfs.search.documents import IndexDocument, document_of, micros
 from memfs.search.revision_index import DocumentCache, TreeIndex
 from memfs.store.index_sync import SyncResult
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content
-from memfs.store.searcher import Searcher, in_types, not_found, path_of
+from memfs.store.searcher import Searcher, find, in_types
 from memfs.store.store import ItemDecoder
 from memfs.store.values import LoadedItem
 
@@ -152,140 +151,9 @@ _STRAY = ContentError(
     hint="move the file below memories/<type>/, or add the type to kinds.yaml",
 )
 
+_BUILT_IN = frozenset(kind.name for kind in BUILT_IN)
+
 Progress = Callable[[int, int], None]
-
-
-class RevisionItems:
-    """Reads the items of one revision. May be used from several threads."""
-
-    def __init__(
-        self, files: PastFiles, codec: Codec, kinds: KindTable, cache: DocumentCache, moment: datetime
-    ) -> None:
-        """``moment``: the time of items whose files name none."""
-        self._files = files
-        self._codec = codec
-        self._kinds = kinds
-        self._cache = cache
-        self._moment = moment
-        self._built_in = frozenset(kind.name for kind in BUILT_IN)
-
-    def candidates(self) -> dict[str, str]:
-        """Path to mark of every file that should hold an item: content id and what else decides, in any revision."""
-        folders = tuple({f"{CONTENT}/{kind.folder.split('/')[0]}/" for kind in self._kinds})
-        endings: dict[str, str] = {}
-        found = {}
-        for path, blob in self._files.blobs.items():
-            if path.startswith(folders) and path.endswith(ITEM_SUFFIXES) and "/." not in path:
-                folder = path.rpartition("/")[0]
-                if folder not in endings:
-                    endings[folder] = self._ending(path)
-                found[path] = blob + endings[folder]
-        return found
-
-    def item(self, path: str) -> MemoryItem:
-        """The item in a file.
-
-        Raises:
-            FileNotFoundError: it is not there.
-            ContentError, IdInvalid: it is invalid.
-            HistoryUnavailable: git cannot give it.
-        """
-        data = self._files.read(path, ITEM_LIMIT).data
-        return self._codec.read(data, path, self._moment)
-
-    def stamp(self, path: str) -> Stamp:
-        """What tells a file's content from any other.
-
-        Raises:
-            FileNotFoundError: it is not there.
-        """
-        blob = self._files.blobs.get(path)
-        if blob is None:
-            raise FileNotFoundError(path)
-        return Stamp(0, 0, 0, 0, blob, 0)
-
-    def documents(self, files: Mapping[str, str], progress: Progress | None = None) -> dict[str, IndexDocument | Unfit]:
-        """What a search needs of each file (path to mark), by path.
-
-        Raises:
-            HistoryUnavailable: git cannot give one of them.
-        """
-        found = self._cache.found(files)
-        lacking = iter([path for path in files if path not in found])
-        while some := list(islice(lacking, _AT_ONCE)):
-            ahead = self._files.ahead(some, ITEM_LIMIT)
-            made = {path: self._document(path, ahead.get(path)) for path in some}
-            self._cache.keep((path, files[path], one) for path, one in made.items())
-            found.update(made)
-            if progress is not None:
-                progress(len(found), len(files))
-        return found
-
-    def _ending(self, path: str) -> str:
-        """What decides about the files of a folder beside their bytes: outside of the built-in kinds, all kinds."""
-        kind = self._kinds.at(below_content(path))
-        built_in = kind is not None and kind.name in self._built_in
-        return "" if built_in else f" {self._files.blobs.get(KINDS_FILE, '')}"
-
-    def _document(self, path: str, data: bytes | None) -> IndexDocument | Unfit:
-        """What a search needs of a file, whose bytes may have been read already."""
-        try:
-            if self._kinds.at(below_content(path)) is None:
-                raise _STRAY
-            if data is None:
-                data = self._files.content(path, ITEM_LIMIT)
-            refuse_file(data, path)
-            item = self._codec.read(data, path, _NEVER)
-        except HistoryError:
-            raise
-        except MemfsError as error:
-            return unfit(error, path)
-        timed = item.created is not None or item.timestamp != _NEVER
-        return document_of(item, len(data), timed)
-
-
-def unfit(error: MemfsError, path: str) -> Unfit:
-    """What an error says of a file."""
-    problem = Problem.of(error, path)
-    return Unfit(code=problem.code, message=problem.message, line=problem.line, hint=problem.hint)
-
-
-def problems_of(left: Mapping[str, Unfit]) -> Iterator[Problem]:
-    """What is wrong with files, by path."""
-    for path in sorted(left):
-        one = left[path]
-        yield Problem(path=path, code=one.code, message=one.message, line=one.line, hint=one.hint)
-
-
-@dataclass(frozen=True, slots=True)
-class Built:
-    """The index of a revision, and by path what is wrong with the files that are not in it."""
-
-    index: TreeIndex
-    left: Mapping[str, Unfit]
-
-
-def built(found: Mapping[str, IndexDocument | Unfit], files: Mapping[str, str], moment: int) -> Built:
-    """The index of a revision; of files that claim one id the oldest gets it, of equally old ones the first by path.
-
-    Args:
-        found: what a search needs of each file.
-        files: path to mark of each.
-        moment: the time of items whose files name none, in microseconds.
-    """
-    left = {path: one for path, one in found.items() if isinstance(one, Unfit)}
-    fit = [one.at(moment) for one in found.values() if isinstance(one, IndexDocument)]
-    owners: dict[str, IndexDocument] = {}
-    for one in sorted(fit, key=lambda one: (one.since, one.row.path)):
-        owner = owners.setdefault(one.row.id.casefold(), one)
-        if owner is not one:
-            left[one.row.path] = _twin(one.row, owner.row)
-    return Built(TreeIndex((one, files[one.row.path].partition(" ")[0]) for one in owners.values()), left)
-
-
-def _twin(row: IndexRow, owner: IndexRow) -> Unfit:
-    error = DuplicateId(f"the id {row.id!r} belongs to {owner.path}", hint="rename this file")
-    return unfit(error, row.path)
 
 
 class PastStore:
@@ -295,41 +163,110 @@ class PastStore:
 
     Attributes:
         files: every file of the revision.
-        kinds: the types of memory there were.
+        codec, kinds: how its items are read, and the types of memory there were.
+        now: what counts as the present, and the time of items whose files name none.
         searcher: asks the index, which is made with the first question.
-        clock: tells what counts as the present.
     """
 
     def __init__(
         self,
         files: PastFiles,
-        items: RevisionItems,
-        kinds: KindTable,
-        build: Callable[[], Built],
-        clock: Callable[[], datetime],
+        codec: Codec,
+        cache: DocumentCache,
+        now: datetime,
+        progress: Progress | None = None,
     ) -> None:
-        """``build`` makes the index, or finds it made."""
-        self.files = files
-        self.kinds = kinds
-        self.clock = clock
-        self._items = items
-        self._build = build
+        """
+        Args:
+            cache: what is kept of files that other revisions have, too.
+            progress: called with how many of how many files were read, where that takes a while.
+        """
+        self.files, self.codec, self.kinds, self.now = files, codec, codec.kinds, now
+        self._cache, self._progress = cache, progress
         self._turn = threading.RLock()
         renewed_in_child(self)
         self._decoded = ItemDecoder()
         self._failures: list[Problem] = []
         self.searcher = Searcher(self)
 
+    # -- the index --------------------------------------------------------------------------------------------------
     @cached_property
-    def _built(self) -> Built:
+    def _built(self) -> tuple[TreeIndex, dict[str, Problem]]:
+        """The index, and by path what is wrong with the files that are not in it.
+
+        Of files that claim one id the oldest gets it, of equally old ones the first by path.
+        """
         with self._turn:
-            found: Built | None = self.__dict__.get("_built")
-            return found if found is not None else self._build()
+            known: tuple[TreeIndex, dict[str, Problem]] | None = self.__dict__.get("_built")
+            if known is not None:
+                return known
+            found = self._documents(self._candidates())
+            left = {path: one for path, one in found.items() if isinstance(one, Problem)}
+            fit = [one.at(micros(self.now)) for one in found.values() if isinstance(one, IndexDocument)]
+            owners: dict[str, IndexDocument] = {}
+            for one in sorted(fit, key=lambda one: (one.since, one.row.path)):
+                owner = owners.setdefault(one.row.id.casefold(), one)
+                if owner is not one:
+                    error = DuplicateId(f"the id {one.row.id!r} belongs to {owner.row.path}", hint="rename this file")
+                    left[one.row.path] = Problem.of(error, one.row.path)
+            return TreeIndex((one, self.files.blobs[one.row.path]) for one in owners.values()), left
+
+    def _candidates(self) -> dict[str, str]:
+        """Path to mark of every file that should hold an item: content id and what else decides, in any revision."""
+        folders = tuple({f"{CONTENT}/{kind.folder.split('/')[0]}/" for kind in self.kinds})
+        endings: dict[str, str] = {}
+        found = {}
+        for path, blob in self.files.blobs.items():
+            if path.startswith(folders) and path.endswith(ITEM_SUFFIXES) and "/." not in path:
+                folder = path.rpartition("/")[0]
+                if folder not in endings:
+                    endings[folder] = self._ending(path)
+                found[path] = blob + endings[folder]
+        return found
+
+    def _ending(self, path: str) -> str:
+        """What decides about the files of a folder beside their bytes: outside of the built-in kinds, all kinds."""
+        kind = self.kinds.at(below_content(path))
+        built_in = kind is not None and kind.name in _BUILT_IN
+        return "" if built_in else f" {self.files.blobs.get(KINDS_FILE, '')}"
+
+    def _documents(self, files: Mapping[str, str]) -> dict[str, IndexDocument | Problem]:
+        """What a search needs of each file (path to mark), by path.
+
+        Raises:
+            HistoryUnavailable: git cannot give one of them.
+        """
+        found = self._cache.found(files)
+        lacking = iter([path for path in files if path not in found])
+        while some := list(islice(lacking, _AT_ONCE)):
+            ahead = self.files.ahead(some, ITEM_LIMIT)
+            made = {path: self._document(path, ahead.get(path)) for path in some}
+            self._cache.keep((path, files[path], one) for path, one in made.items())
+            found.update(made)
+            if self._progress is not None:
+                self._progress(len(found), len(files))
+        return found
+
+    def _document(self, path: str, data: bytes | None) -> IndexDocument | Problem:
+        """What a search needs of a file, whose bytes may have been read already."""
+        try:
+            if self.kinds.at(below_content(path)) is None:
+                raise _STRAY
+            if data is None:
+                data = self.files.content(path, ITEM_LIMIT)
+            refuse_file(data, path)
+            item = self.codec.read(data, path, _NEVER)
+        except HistoryError:
+            raise
+        except MemfsError as error:
+            return Problem.of(error, path)
+        timed = item.created is not None or item.timestamp != _NEVER
+        return document_of(item, len(data), timed)
 
     @property
     def index(self) -> TreeIndex:
         """What is searched."""
-        return self._built.index
+        return self._built[0]
 
     @property
     def seen(self) -> PastFiles:
@@ -344,13 +281,13 @@ class PastStore:
             ContentError: its file was invalid.
         """
         path = self.locate(item_id)
-        return self._items.item(path) if path else None
+        return self.read(path) if path else None
 
     def locate(self, item_id: str) -> str:
         """The path of the file that held the id, "" where none did."""
         folded = item_id.casefold()
         path = self.index.paths.get(folded)
-        return path or next((one for one in sorted(self._built.left) if stem_of(one).casefold() == folded), "")
+        return path or next((one for one in sorted(self._built[1]) if stem_of(one).casefold() == folded), "")
 
     def ids(self) -> list[str]:
         """The ids of all valid items."""
@@ -363,28 +300,16 @@ class PastStore:
             ItemNotFound: naming the nearest id of that revision.
             ContentError: its file was invalid.
         """
-        if "/" in reference or reference.endswith(ITEM_SUFFIXES):
-            try:
-                return self._items.item(path_of(reference))
-            except FileNotFoundError:
-                pass
-        found = self.get(reference)
-        if found is not None:
-            return found
-        ids = self.ids()
-        starting = [item_id for item_id in ids if item_id.casefold().startswith(reference.casefold())]
-        if len(starting) == 1 and (only := self.get(starting[0])) is not None:
-            return only
-        raise self._located(not_found(reference, starting, ids))
+        try:
+            return find(self, reference, self.ids)
+        except ItemNotFound as error:
+            raise ItemNotFound(f"{error.message} at {self.files.commit[:10]}", hint=error.hint) from None
 
     def beginning(self, reference: str) -> str:
         """The path of the only file that should hold an item whose id begins so, "" where there is none."""
         folded = reference.casefold()
-        found = [path for path in self._items.candidates() if stem_of(path).casefold().startswith(folded)]
+        found = [path for path in self._candidates() if stem_of(path).casefold().startswith(folded)]
         return found[0] if len(found) == 1 else ""
-
-    def _located(self, error: ItemNotFound) -> ItemNotFound:
-        return ItemNotFound(f"{error.message} at {self.files.commit[:10]}", hint=error.hint)
 
     def read(self, path: str) -> MemoryItem:
         """The item in the file at a path below the workspace.
@@ -392,8 +317,9 @@ class PastStore:
         Raises:
             FileNotFoundError: it was not there.
             ContentError, IdInvalid: it was invalid.
+            HistoryUnavailable: git cannot give it.
         """
-        return self._items.item(path)
+        return self.codec.read(self.files.read(path, ITEM_LIMIT).data, path, self.now)
 
     def load(self, candidate: Candidate) -> LoadedItem | None:
         """The item behind a candidate; None where git cannot give it."""
@@ -406,12 +332,11 @@ class PastStore:
 
     def _item(self, candidate: Candidate) -> MemoryItem:
         """The item, decoded unless it was decoded before: the bytes of a revision never change."""
-        return self._decoded.item(
-            candidate.path,
-            self._items.stamp(candidate.path),
-            lambda: self._items.item(candidate.path),
-            checked=True,
-        )
+        blob = self.files.blobs.get(candidate.path)
+        if blob is None:
+            raise FileNotFoundError(candidate.path)
+        stamp = Stamp(0, 0, 0, 0, blob, 0)
+        return self._decoded.item(candidate.path, stamp, lambda: self.read(candidate.path), checked=True)
 
     def select(self, query: Query) -> list[MemoryItem]:
         """The items that pass the query's filters, by text score or else newest first."""
@@ -420,7 +345,7 @@ class PastStore:
 
     def unread(self, query: Query) -> list[str]:
         """The files a query could concern that hold no item; ``problems`` says why."""
-        left = self._built.left
+        left = self._built[1]
         typed = in_types(query, self.kinds)
         return [path for path in left if self._concerns(typed, path)]
 
@@ -435,7 +360,8 @@ class PastStore:
 
     def problems(self) -> list[Problem]:
         """What was wrong with its files, and what went wrong while they were read."""
-        return [*problems_of(self._built.left), *self._failures]
+        left = self._built[1]
+        return [*(left[path] for path in sorted(left)), *self._failures]
 
     def note_failure(self, error: Exception) -> None:
         """Report what went wrong behind the scenes, once, among the problems."""

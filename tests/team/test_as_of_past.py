@@ -26,7 +26,7 @@ from memfs.model import MemoryItem, Query
 from memfs.search.cache_folders import PAST, WHOSE, folder_named
 from memfs.search.generations import LOCK
 from memfs.team.asof import Past, Travel
-from memfs.team.revision_reader import RevisionItems
+from memfs.team.revision_reader import PastStore
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]
@@ -68,14 +68,14 @@ def past_folder(workspace: Workspace) -> Path:
 def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The paths of the files that are read and cut into terms meanwhile."""
     found: list[str] = []
-    made = RevisionItems._document
+    made = PastStore._document
 
-    def noted(self: RevisionItems, path: str, data: bytes | None) -> object:
+    def noted(self: PastStore, path: str, data: bytes | None) -> object:
         found.append(path)
         return made(self, path, data)
 
     with monkeypatch.context() as patch:
-        patch.setattr(RevisionItems, "_document", noted)
+        patch.setattr(PastStore, "_document", noted)
         yield found
 
 

@@ -17,8 +17,8 @@ from memfs.admin.merge_spool import MergeSpool
 from memfs.doors.cli.app import run
 from memfs.errors import StorageFull
 from memfs.git.repository import Repository
-from memfs.team.decisions import DecisionRule
 from memfs.team.merge_driver import drive, give_up, place_of
+from memfs.team.resolve import DecisionRule
 
 __all__ = ["clones", "joining", "memfs", "pristine_memory"]
 

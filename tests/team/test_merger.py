@@ -19,7 +19,7 @@ from memfs.model import Origin
 from memfs.model.state_paths import document_kind
 from memfs.store.authorship import signed_by
 from memfs.team import history_merge as module
-from memfs.team.tree_join import joined_place
+from memfs.team.history_merge import joined_place
 
 Git = Callable[..., str]
 Opened = Callable[..., Workspace]

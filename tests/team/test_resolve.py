@@ -17,7 +17,7 @@ from memfs.errors import GitBusy
 from memfs.format.conflict_markers import has_markers, sides
 from memfs.model import MemoryItem
 from memfs.team import resolve
-from memfs.team.decisions import DecisionRule
+from memfs.team.resolve import DecisionRule
 
 __all__ = ["clones", "joining", "memfs", "pristine_memory"]
 

@@ -10,7 +10,7 @@ from changes import Team, codes
 from memfs.errors import HistoryUnavailable
 from memfs.team.answers import questions_of
 from memfs.team.review import Reviews
-from memfs.team.review_sides import side_of
+from memfs.team.review_changes import side_of
 
 FILE = "ContextMemory/configuration/questions.yaml"
 PINNED = """questions:

@@ -85,7 +85,7 @@ def _object(kind: type) -> Schema:
 
 def _keys(kind: type, names: str = "") -> Iterator[tuple[str, Any, str, bool]]:
     """The keys that JSON has of a value: name, type, meaning, and whether each is always there."""
-    hints, texts = _hints(kind), attributes(kind)
+    hints, texts = _hints(kind), _properties(kind) | attributes(kind)
     chosen = names or ATTRIBUTES.get(kind.__name__, "")
     for key, attribute, always in keys(chosen):
         outer, _, inner = attribute.partition(".")
@@ -137,11 +137,17 @@ def _names(module: types.ModuleType) -> Mapping[str, Any]:
     return names
 
 
-def attributes(kind: type) -> Mapping[str, str]:
+def attributes(kind: type) -> dict[str, str]:
     """What a docstring says of each attribute."""
     _, _, listed = (inspect.getdoc(kind) or "").partition("Attributes:\n")
     rows = re.findall(r"^    ([\w, ]+): (.+(?:\n     +.+)*)", listed, re.MULTILINE)
     return {name: " ".join(text.split()) for names, text in rows for name in names.split(", ")}
+
+
+def _properties(kind: type) -> dict[str, str]:
+    """What the docstring of each property says in its first line."""
+    found = {name: value for name, value in vars(kind).items() if isinstance(value, property)}
+    return {name: (inspect.getdoc(value) or "").partition("\n")[0] for name, value in found.items()}
 
 
 # -- the pages ----------------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +11,7 @@ import click
 from memfs.doors.cli.command import complete_ids, opened, verb
 from memfs.doors.cli.filters import when
 from memfs.doors.cli.options import named
-from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Table, count, one_line
+from memfs.doors.cli.output import TEXT_ONLY, Note, Table, count, merge, one_line
 
 if TYPE_CHECKING:
     from memfs.store.access_log import AccessRecord
@@ -39,38 +38,21 @@ class ServedAnswer:
     """Items that were handed out together.
 
     Attributes:
-        time: when.
-        way: `recall`, `automatic`, `triggered` or `read`.
-        door: what they went through, such as `cli`, `mcp`, `hook` or `python`.
-        agent: which agent was given them; "" where nobody said.
-        session: in which session.
-        commit: the last commit then.
+        record: when, to whom, and what was asked, where `served.questions` is true.
         items: what was handed out.
-        question: what was asked, where `served.questions` is true.
     """
 
-    time: datetime
-    way: str
-    door: str
-    agent: str
-    session: str
-    commit: str
+    record: AccessRecord = field(metadata=merge("time way door agent session commit question?"))
     items: tuple[ServedItem, ...]
-    question: str = field(default="", metadata=OMIT)
-
-    @classmethod
-    def of(cls, row: AccessRecord) -> ServedAnswer:
-        """What the record says."""
-        items = tuple(ServedItem(*pair) for pair in row.items)
-        return cls(row.time, row.way, row.door, row.agent, row.session, row.commit, items, row.question)
 
     def row(self) -> tuple[str, ...]:
         """Its row in a table."""
-        who = ", ".join(filter(None, (self.agent, f"session {self.session}" if self.session else "")))
-        more = f" and {len(self.items) - _IDS_SHOWN} more" if len(self.items) > _IDS_SHOWN else ""
-        ids = ", ".join(one.id for one in self.items[:_IDS_SHOWN]) + more
-        asked = f' for "{one_line(self.question, 60)}"' if self.question else ""
-        return f"{self.time:%Y-%m-%d %H:%M:%S}", self.way, self.door, who, self.commit[:_SHORT], f"{ids}{asked}"
+        one = self.record
+        who = ", ".join(filter(None, (one.agent, f"session {one.session}" if one.session else "")))
+        more = f" and {len(one.ids) - _IDS_SHOWN} more" if len(one.ids) > _IDS_SHOWN else ""
+        ids = ", ".join(one.ids[:_IDS_SHOWN]) + more
+        asked = f' for "{one_line(one.question, 60)}"' if one.question else ""
+        return f"{one.time:%Y-%m-%d %H:%M:%S}", one.way, one.door, who, one.commit[:_SHORT], f"{ids}{asked}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,4 +108,5 @@ def access(ctx: click.Context, id: str | None, agent: str, session: str, since: 
         log = workspace.usage.served
         rows = log.find(wanted, agent=agent, session=session, since=when(since, "since"))
         kept = workspace.settings.served.log
-    return AccessReport(tuple(map(ServedAnswer.of, rows[:limit])), len(rows), kept, log.problem)
+    served = tuple(ServedAnswer(row, tuple(ServedItem(*pair) for pair in row.items)) for row in rows[:limit])
+    return AccessReport(served, len(rows), kept, log.problem)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
 
 from memfs.doors.cli.command import Unclear, complete_ids, opened, verb
 from memfs.doors.cli.options import named
-from memfs.doors.cli.output import OMIT, clean, one_line, readable, styled, width
+from memfs.doors.cli.output import OMIT, clean, merge, one_line, readable, styled, width
 
 if TYPE_CHECKING:
-    from memfs.git.log import BlameLine
+    from memfs.git.log import BlameLine, Revision
     from memfs.team.blame import LearnedFrom
 
 _SHORT = 10
@@ -27,28 +26,12 @@ class BlamedLine:
     """A line of a file, and the commit that wrote it.
 
     Attributes:
-        line: its number, from 1.
-        text: what it says.
-        commit: the commit.
-        author: who made that.
-        time: when.
-        subject: the commit's sentence.
-        trailers: the commit's trailers, by name.
+        row: the line.
+        made: the commit.
     """
 
-    line: int
-    text: str
-    commit: str
-    author: str
-    time: datetime
-    subject: str
-    trailers: Mapping[str, tuple[str, ...]]
-
-    @classmethod
-    def of(cls, row: BlameLine) -> BlamedLine:
-        """The line with its commit."""
-        made = row.revision
-        return cls(row.line, row.text, made.commit, made.author, made.time, made.subject, made.trailers)
+    row: BlameLine = field(metadata=merge("line text"))
+    made: Revision = field(metadata=merge("commit author time subject trailers"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +48,11 @@ class BlameReport:
 
 
 def _text(found: BlameReport) -> Iterator[str]:
-    authors = max((len(clean(row.author)) for row in found.lines), default=0)
-    for row in found.lines:
-        made = styled(f"{row.time:%Y-%m-%d}", dim=True)
-        who = clean(row.author).ljust(authors)
-        yield f"{styled(row.commit[:_SHORT], fg='yellow')} {made} {who} {row.line:>4}  {clean(row.text)}"
+    authors = max((len(clean(one.made.author)) for one in found.lines), default=0)
+    for one in found.lines:
+        day, who = styled(f"{one.made.time:%Y-%m-%d}", dim=True), clean(one.made.author).ljust(authors)
+        commit = styled(one.made.commit[:_SHORT], fg="yellow")
+        yield f"{commit} {day} {who} {one.row.line:>4}  {clean(one.row.text)}"
     yield from _fields_text(found.fields)
 
 
@@ -120,5 +103,6 @@ def blame(ctx: click.Context, id: str, field: str, as_of: str | None, by_line: b
     with opened(ctx) as workspace:
         target = named(workspace, id) or id
         if by_line:
-            return BlameReport(lines=tuple(map(BlamedLine.of, workspace.history.blame(target, as_of or "HEAD"))))
+            lines = workspace.history.blame(target, as_of or "HEAD")
+            return BlameReport(lines=tuple(BlamedLine(row, row.revision) for row in lines))
         return BlameReport(fields=tuple(workspace.teams.blame.fields(target, field, as_of)))

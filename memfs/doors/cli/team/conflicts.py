@@ -35,9 +35,8 @@ if TYPE_CHECKING:
     from memfs.model import MemoryItem, RecordedConflict
     from memfs.model.conflict import Decision, Disagreement
     from memfs.team.blame import LearnedFrom
-    from memfs.team.decisions import DecisionResult
     from memfs.team.open_merges import MergeOutcome, Side
-    from memfs.team.resolve import OpenConflicts
+    from memfs.team.resolve import DecisionResult, OpenConflicts
     from memfs.workspace import Workspace
 
 _ENDINGS = {
@@ -557,7 +556,7 @@ def _decide(
     workspace: Workspace, names: tuple[str, ...], keep: str, field: str | None, number: int, dry_run: bool
 ) -> ConflictDecision:
     """Confirm, or put back, values of fields."""
-    from memfs.team.decisions import DecisionRule
+    from memfs.team.resolve import DecisionRule
 
     resolver, ruling = workspace.teams.resolver, DecisionRule(take=keep == "lost", field=field, number=number)
     names = names or _waiting_names(resolver.waiting(), field)
