@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from memfs.admin.backup_file import (
-    ENDING,
     FALLBACK,
     FILES,
     HISTORY,
@@ -31,7 +30,6 @@ from memfs.admin.backup_file import (
     manifest_name,
     prove_history,
     reading,
-    sweep_proofs,
     verify,
 )
 from memfs.config_names import SETTINGS_FILE
@@ -61,6 +59,8 @@ from memfs.usage import snapshot as uses
 
 _KEPT_STATE = ("journal", INBOX)
 _KEPT_FOLDERS = ("recovered", "spool")
+_OURS = ".memfs-"
+"""How what a backup has not finished yet is named, whichever workspace it is of."""
 _LEVEL = 6
 _GZIP = 31
 
@@ -91,7 +91,7 @@ def make(parts: Parts, target: Path, origin: str) -> BackupManifest:
         Conflict: the name is taken.
         StorageIO, HistoryError, LockTimeout, BackupInvalid: no backup was made.
     """
-    sweep_unfinished(target.parent)
+    io.sweep(target.parent, _OURS)
     with ExitStack() as stack:
         packed = stack.enter_context(_temporary(target, "files"))
         bundled = stack.enter_context(_temporary(target, "history"))
@@ -107,14 +107,6 @@ def make(parts: Parts, target: Path, origin: str) -> BackupManifest:
     return manifest
 
 
-def sweep_unfinished(place: Path) -> None:
-    """Remove what backups that were killed left in a folder, whichever workspace they were of."""
-    io.sweep(place, ".memfs-")
-    with io.operation("list", place):
-        if place.is_dir():
-            sweep_proofs(place)
-
-
 # -- temporary files ----------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class _Open:
@@ -125,7 +117,7 @@ class _Open:
 @contextmanager
 def _temporary(target: Path, what: str) -> Iterator[_Open]:
     """A file beside the target that goes when the block ends; after a kill, the next backup's sweep takes it."""
-    path = target.with_name(f".{target.name}.{what}.{os.getpid()}.tmp")
+    path = _beside(target, what)
     io.unlink(path, missing_ok=True)
     fd = io.open_file(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
     try:
@@ -134,6 +126,10 @@ def _temporary(target: Path, what: str) -> Iterator[_Open]:
         os.close(fd)
         with suppress(MemfsError):
             io.unlink(path, missing_ok=True)
+
+
+def _beside(target: Path, what: str) -> Path:
+    return target.with_name(f".{target.name}.{what}.{os.getpid()}.tmp")
 
 
 def _give_name(temporary: Path, target: Path) -> None:
@@ -188,7 +184,7 @@ def _bundled(parts: Parts, stage: _Stage, history: RepositorySnapshot, file: _Op
     try:
         write_bundle(parts.repository, history, file.fd, str(file.path))
         if history.refs:
-            prove_history(_from_start(file), history, target.with_name(f".{target.name}.{os.getpid()}{ENDING}"))
+            prove_history(_from_start(file), history, _beside(target, "proof"))
     except HistoryError as error:
         stage.left_out[HISTORY] = error.message
         return replace(history, refs={})
@@ -460,7 +456,7 @@ class Backups:
             try:
                 old = self.kept()
                 for place in self._all_places():
-                    sweep_unfinished(place)
+                    io.sweep(place, _OURS)
             except MemfsError:  # a place that is none any more holds nothing that could be found
                 return 0, []
             made: set[Path] = set()

@@ -310,9 +310,6 @@ def _unpacked(chunks: Iterator[bytes], limit: int) -> Read:
     return read
 
 
-ENDING = ".proof"
-
-
 def prove_history(chunks: Iterator[bytes], history: RepositorySnapshot, folder: Path) -> None:
     """Take a bundle into a new repository in ``folder``, which must not exist, and remove it.
 
@@ -365,15 +362,6 @@ def untakable(error: HistoryError) -> BackupInvalid:
         f"its history cannot be taken: {error.message}",
         hint="use another backup, or take the files alone: 'memfs admin backup restore FILE FOLDER --without-history'",
     )
-
-
-def sweep_proofs(folder: Path) -> None:
-    """Remove the repositories that killed backups left in a folder."""
-    for name in os.listdir(folder):
-        writer = name.removesuffix(ENDING).rpartition(".")[2]
-        if name.startswith(".memfs-") and name.endswith(ENDING) and writer.isdecimal() and not io.lives(int(writer)):
-            with suppress(MemfsError, OSError):
-                io.remove_all(folder / name)
 
 
 def _scratch() -> tempfile.TemporaryDirectory[str]:

@@ -326,7 +326,7 @@ class _Look:
         finally:
             os.close(fd)
         io.sync_folder(target.parent)
-        prove_history(_pieces(target), history, target.with_name(f".{target.name}.{os.getpid()}.proof"))
+        prove_history(_pieces(target), history, target.with_name(f".{target.name}.proof.{os.getpid()}.tmp"))
         digest = hashlib.sha256()
         for piece in _pieces(target):
             digest.update(piece)

@@ -40,7 +40,6 @@ from memfs.store.parts import CONTENT
 
 _STATE_NAMES = frozenset({"journal", "usage.db", INBOX, FALLBACK})
 _STATE_FOLDERS = ("recovered", "spool")
-_UNFINISHED = ".restoring"
 _SPARE = 1 << 20
 
 
@@ -75,8 +74,8 @@ def restore(backup: Path, target: Path, *, history: bool = True) -> RestoreResul
     _require_room(manifest, target)
     with io.operation("restore", target.parent):
         target.parent.mkdir(parents=True, exist_ok=True)
-        _sweep(target)
-    building = target.with_name(f".{target.name}.{os.getpid()}{_UNFINISHED}")
+        io.sweep(target.parent, f".{target.name}.")  # what a killed restore left
+    building = target.with_name(f".{target.name}.restored.{os.getpid()}.tmp")
     if not io.mkdir(building, 0o700):  # of a killed one that had our number, as in a container that was restarted
         io.remove_all(building)
         io.mkdir(building, 0o700)
@@ -117,16 +116,6 @@ def _require_room(manifest: BackupManifest, target: Path) -> None:
     free = free_bytes(folder)
     if free is not None and free < needed:
         raise io.storage_error(OSError(28, f"needs {needed:,} bytes, free are {free:,}"), "restore", str(target))
-
-
-def _sweep(target: Path) -> None:
-    """Remove what a killed restore to the same place left unfinished."""
-    begin = f".{target.name}."
-    for name in os.listdir(target.parent):
-        process = name.removeprefix(begin).removesuffix(_UNFINISHED)
-        if name == f"{begin}{process}{_UNFINISHED}" and process.isdecimal() and not io.lives(int(process)):
-            with suppress(MemfsError, OSError):
-                io.remove_all(target.parent / name)
 
 
 def _umask() -> int:

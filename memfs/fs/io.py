@@ -504,7 +504,8 @@ def write_file(path: Path, data: bytes, mode: int = 0o600, durable: bool = True)
 
 
 def sweep(folder: Path, beginning: str = ".") -> int:
-    """Remove what ``write_file`` left unfinished in a folder where its process has ended; return how many files.
+    """Remove what ``write_file`` and those that name files or folders alike left unfinished in a folder where their
+    process has ended; return how many.
 
     The caller holds the lock under which such files are written: process ids say nothing across containers. What cannot
     be removed stays for the next time.
@@ -513,8 +514,8 @@ def sweep(folder: Path, beginning: str = ".") -> int:
     for name in _listed(folder):
         writer = name.removesuffix(_TEMPORARY).rpartition(".")[2]
         if name.startswith(beginning) and name.endswith(_TEMPORARY) and writer.isdecimal() and not lives(int(writer)):
-            with suppress(StorageIO):
-                unlink(folder / name, missing_ok=True)
+            with suppress(StorageIO, OSError):
+                remove_all(folder / name)
                 swept += 1
     return swept
 
