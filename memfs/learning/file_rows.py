@@ -15,7 +15,8 @@ from memfs.errors import IndexUnavailable, StorageIO
 from memfs.model import Candidate, MemoryItem, Stamp
 from memfs.search.stamps import Entry, StampTable
 from memfs.search.trigger_table import RowBase
-from memfs.store.reader import Followable, Machinery
+from memfs.store.reader import Followable
+from memfs.store.store import Machinery
 
 _TRIED = 20
 _UNTIMED = datetime.min.replace(tzinfo=UTC)

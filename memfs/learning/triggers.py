@@ -45,7 +45,8 @@ from memfs.model.time import utc_now
 from memfs.search.trigger_table import FILE, Pool, RowBase, TriggerTable, packed, unpacked
 from memfs.store import Store
 from memfs.store.parts import CONTENT, Fire
-from memfs.store.reader import Followable, Machinery
+from memfs.store.reader import Followable
+from memfs.store.store import Machinery
 
 THRESHOLD = 0.7
 _AGEING = 1.5

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from memfs.errors import StorageIO
 from memfs.format.codec import Codec
-from memfs.fs.tree import Tree, View
+from memfs.fs.tree import Tree
 from memfs.model import Candidate, Freshness, KindTable, MemoryItem, Problem, Query
 from memfs.search.search_index import SearchIndex
 from memfs.store.index_sync import IndexSync, SyncResult
@@ -74,22 +74,6 @@ class Followable(Protocol):
 
     def load(self, candidate: Candidate) -> LoadedItem | None:
         """The item behind a candidate as its file has it now."""
-
-
-class Machinery(Protocol):
-    """The parts of a workspace needed beside a followable store; see ``memfs.store.parts.Parts`` for each."""
-
-    @property
-    def seen(self) -> View: ...
-
-    @property
-    def index(self) -> SearchIndex: ...
-
-    @property
-    def kinds(self) -> KindTable: ...
-
-    @property
-    def clock(self) -> Callable[[], datetime]: ...
 
 
 class Readable(Protocol):

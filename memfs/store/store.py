@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -23,7 +24,7 @@ from memfs.fs import io
 from memfs.fs.lock import renewed_in_child
 from memfs.fs.operation import FileChange, Operation
 from memfs.fs.tree import Content, Tree, View, blob_id, corrupt, rotten
-from memfs.model import Candidate, Freshness, MemoryItem, Problem, Query, Stamp
+from memfs.model import Candidate, Freshness, KindTable, MemoryItem, Problem, Query, Stamp
 from memfs.model.ids import stem_of
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.time import from_timestamp_ns
@@ -112,20 +113,26 @@ def _apart(item: MemoryItem) -> MemoryItem:
     return copy
 
 
-class ReaderParts(Protocol):
-    """What items are read by; see ``memfs.store.parts.Parts`` for each."""
-
-    @property
-    def seen(self) -> View: ...
+class Machinery(Protocol):
+    """What a workspace is read with; see ``memfs.store.parts.Parts`` for each."""
 
     @property
     def tree(self) -> Tree: ...
 
     @property
-    def index(self) -> SearchIndex: ...
+    def seen(self) -> View: ...
 
     @property
     def codec(self) -> Codec: ...
+
+    @property
+    def index(self) -> SearchIndex: ...
+
+    @property
+    def kinds(self) -> KindTable: ...
+
+    @property
+    def clock(self) -> Callable[[], datetime]: ...
 
 
 class ItemReader:
@@ -134,7 +141,7 @@ class ItemReader:
     Text comes from a file that was looked at, never from the index.
     """
 
-    def __init__(self, parts: ReaderParts) -> None:
+    def __init__(self, parts: Machinery) -> None:
         self._parts = parts
         self._known = ItemDecoder()
 
