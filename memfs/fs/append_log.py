@@ -52,7 +52,7 @@ def append(path: Path, text: bytes) -> None:
         WritePending: the line may be found all the same.
     """
     data = _line(text)
-    with _held(path, os.O_RDWR | os.O_APPEND | os.O_CREAT) as fd:
+    with held(path, os.O_RDWR | os.O_APPEND | os.O_CREAT) as fd:
         assert fd is not None  # it is made where it is not there
         size = os.lseek(fd, 0, os.SEEK_END)
         if size + len(data) > MOST_BYTES:
@@ -102,7 +102,7 @@ def take_away(path: Path, upto: int) -> None:
     Raises:
         LockTimeout, StorageIO: the file is as it was.
     """
-    with _held(path, os.O_RDWR) as fd:
+    with held(path, os.O_RDWR) as fd:
         if fd is None:
             return
         rest = os.pread(fd, MOST_BYTES * 2, upto)
@@ -119,7 +119,7 @@ def keep_only(path: Path, wanted: Callable[[bytes], bool]) -> int:
     Raises:
         LockTimeout, StorageIO: the file is as it was.
     """
-    with _held(path, os.O_RDWR) as fd:
+    with held(path, os.O_RDWR) as fd:
         if fd is None:
             return 0
         lines, damaged = read(path)
@@ -205,9 +205,14 @@ def _age(path: Path) -> float:
 
 
 @contextmanager
-def _held(path: Path, flags: int) -> Iterator[int | None]:
-    """The open file while no other process writes or removes it; None where it is not there and may not be made."""
-    deadline = time.monotonic() + _WAIT
+def held(path: Path, flags: int, *, shared: bool = False, wait: float = _WAIT) -> Iterator[int | None]:
+    """The open file while no other process replaces or removes it, and, unless ``shared``, none adds to it; None where
+    it is not there and may not be made.
+
+    Raises:
+        LockTimeout: another process holds it for longer than ``wait`` seconds.
+    """
+    deadline = time.monotonic() + wait
     while True:
         try:
             fd = io.open_file(path, flags)
@@ -217,7 +222,7 @@ def _held(path: Path, flags: int) -> Iterator[int | None]:
             yield None
             return
         try:
-            if locked(fd) and leads_to(path, fd):  # who took lines away may have put another there
+            if locked(fd, shared=shared) and leads_to(path, fd):  # who took lines away may have put another there
                 yield fd
                 return
         finally:

@@ -20,8 +20,7 @@ from types import MappingProxyType
 from typing import Any
 
 from memfs.errors import MemfsError, StorageIO, WorkspaceClosed
-from memfs.fs import io
-from memfs.fs.lock import leads_to, locked, release
+from memfs.fs import append_log, io
 from memfs.model.ids import of_mount
 from memfs.model.time import given_time
 
@@ -161,7 +160,7 @@ _A_LINE = 500
 _ABOVE = 2  # the folder of the repository, which is never made, above that of its workspaces and that of this one
 _LONGEST_NAME = 200
 _LONGEST_QUESTION = 500
-_WAIT, _STEP = 0.05, 0.002
+_WAIT = 0.05
 _LONG_WAIT = 10.0
 _NO_PATHS: Mapping[str, str] = MappingProxyType({})
 
@@ -301,33 +300,17 @@ class ServedLog:
                 io.unlink(path, missing_ok=True)
 
     @contextmanager
-    def _held(self, path: Path, *, shared: bool = False, wait: float | None = None) -> Iterator[int]:
+    def _held(self, path: Path, *, shared: bool = False, wait: float = _WAIT) -> Iterator[int]:
         """The current file, made where it is not there, held so that nobody replaces it meanwhile."""
-        deadline = time.monotonic() + (_WAIT if wait is None else wait)
-        while True:
-            fd = self._opened(path)
-            try:
-                if locked(fd, shared=shared) and leads_to(path, fd):
-                    yield fd
-                    return
-            finally:
-                release(fd)
-            if time.monotonic() > deadline:
-                raise StorageIO("another process holds this file", path=str(path), hint="end that process")
-            time.sleep(_STEP)
-
-    def _opened(self, path: Path) -> int:
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
-        try:
-            fd = io.open_file(path, flags)
-        except FileNotFoundError:
+        if not self._folder.is_dir():
             io.make_private_folder(self._folder, self._folder.parents[_ABOVE])
-            fd = io.open_file(path, flags)
-        found = os.fstat(fd)
-        if stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid() and found.st_nlink <= 1:
-            return fd
-        os.close(fd)
-        raise StorageIO("something else stands where it is noted what is handed out", path=str(path), hint="remove it")
+        with append_log.held(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, shared=shared, wait=wait) as fd:
+            assert fd is not None  # it is made where it is not there
+            found = os.fstat(fd)
+            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid() or found.st_nlink > 1:
+                reason = "something else stands where it is noted what is handed out"
+                raise StorageIO(reason, path=str(path), hint="remove it")
+            yield fd
 
     # -- asking -------------------------------------------------------------------------------------------------------
     def find(
@@ -394,7 +377,7 @@ class ServedLog:
             quotes: whether a question tells of them: it goes, too.
 
         Raises:
-            StorageIO: a file cannot be replaced.
+            StorageIO, LockTimeout: a file cannot be replaced.
         """
         self._require_open()
         gone = frozenset(one.casefold() for one in ids)

@@ -7,10 +7,7 @@ from typing import Protocol
 
 from memfs.config_names import CONFIGURATION, SETTINGS_FILE
 from memfs.errors import Conflict
-from memfs.format.codec import CONTEXTS as CONTEXTS
-from memfs.format.codec import PRUNED as PRUNED
-from memfs.format.codec import SCHEMAS
-from memfs.format.codec import schema_of as schema_of
+from memfs.format.codec import PRUNED, SCHEMAS
 from memfs.model import MemoryItem, Problem
 from memfs.model.ids import stem_of
 from memfs.model.state_paths import document_kind

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from memfs.errors import StorageIO
+from memfs.errors import LockTimeout
 from memfs.facades.agent_tools import AgentMemory
 from memfs.facades.entries import Entries, EntryChange
 from memfs.facades.layered import MultiLayeredMemorySystem
@@ -335,7 +335,7 @@ def closed_after(log: ServedLog, looks: int) -> Callable[[], list[Path]]:
     def look() -> list[Path]:
         found = list_closed()
         if next(seen) == looks:
-            with suppress(StorageIO):  # it does not get it
+            with suppress(LockTimeout):  # it does not get it
                 other._close_file(log._folder / "log.jsonl", NOON)
         return found
 
