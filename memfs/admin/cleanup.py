@@ -86,16 +86,16 @@ def remove_leftovers(parts: Parts) -> int:
 
 def _leftovers(cleaner: Cleaner, do: bool) -> CleanupStep:
     """Remove temporary files that killed processes left."""
-    found = [entry.size for entry in cleaner.parts.tree.scan(CONTENT, hidden=True) if _is_leftover(entry.path)]
+    found = [
+        entry.size
+        for entry in cleaner.parts.tree.scan(CONTENT, hidden=True)
+        if is_temporary(entry.path.rpartition("/")[2])
+    ]
     what = f"remove {len(found)} temporary file(s) that killed processes left"
     if do:
         what = f"removed {remove_leftovers(cleaner.parts)} temporary file(s) that killed processes left"
         io.sweep(cleaner.parts.repository.state)
     return CleanupStep(what=what, bytes=sum(found))
-
-
-def _is_leftover(path: str) -> bool:
-    return is_temporary(path.rpartition("/")[2])
 
 
 def _twice(cleaner: Cleaner, do: bool) -> CleanupStep:

@@ -84,7 +84,6 @@ Learned = Callable[[Sequence[Written], Mapping[str, Mapping[str, Any] | None]], 
 class _EncodedDocument:
     change: DocumentChange
     data: bytes | None
-    values: Mapping[str, Any] | None
 
 
 class StateFiles:
@@ -239,7 +238,7 @@ class StateFiles:
         alone = len(encoded) > 1 if alone is None else alone
         with self._turns:
             written = self._carried_out(encoded, message, source, critical, alone)
-        values = {one.change.path: one.values for one in encoded}
+        values = {change.path: change.values for change in changes}
         for listener in self.learned:
             listener(written, values)
         return written
@@ -258,17 +257,15 @@ class StateFiles:
             hint = "see docs/format.md for where documents lie"
             raise PathEscape("no document lies there", path=change.path, hint=hint)
         if change.values is None:
-            return _EncodedDocument(change, None, None)
+            return _EncodedDocument(change, None)
         codec = self._parts.codec
         try:
             data = codec.write_document(change.values, change.path, schema)
             if sidecars.holds_reference(data):
                 sidecars.refuse_reserved(plain(change.values))
-            return _EncodedDocument(change, data, change.values)
+            return _EncodedDocument(change, data)
         except ItemTooLarge:
-            return _EncodedDocument(
-                change, self._spilled(change.path, plain(change.values), schema, critical), change.values
-            )
+            return _EncodedDocument(change, self._spilled(change.path, plain(change.values), schema, critical))
         except MemfsError as error:
             raise error.located(change.path) from None
 
