@@ -20,8 +20,7 @@ from memfs.errors import FormatUnsupported, MemfsError, StorageReadOnly
 from memfs.fs import io
 from memfs.fs.lock import locked_within, release
 from memfs.fs.workspace_location import MEMORY_FOLDER, user_folder
-from memfs.git.config import read_config
-from memfs.git.layout import common_folder, own_users
+from memfs.git.layout import common_folder, own_users, read_config
 
 NAME = "private"
 """What private memory is called where it is read together with other memory."""

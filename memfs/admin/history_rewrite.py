@@ -22,11 +22,10 @@ from memfs.git.busy import ERASE_FOLDER, ERASE_RECORD
 from memfs.git.commits import recover
 from memfs.git.process import entries_of
 from memfs.git.refs import NULL
-from memfs.git.remote import LOCK
+from memfs.git.remote import LOCK, RemoteHistory
 from memfs.git.rewrite import PATIENCE, Rewritten, Survey
 from memfs.git.rewrite_swap import SWAP_LOCK, Before, MovedRef, Successor, Swap, finish, release, swap
 from memfs.git.rewrite_text import Traces, new_names
-from memfs.git.sync_state import RemoteHistory
 from memfs.store.parts import Parts
 
 LOCK_WAIT = 60.0

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from memfs.errors import NotRegularFile
-from memfs.git.config import read_config
+from memfs.git.layout import read_config
 from memfs.git.repository import Repository
 from memfs.model import Problem
 from memfs.model.problem import WARNING

@@ -16,7 +16,7 @@ from memfs.errors import EraseRefused, GitFailed
 from memfs.fs import io
 from memfs.git.busy import running_git, situation
 from memfs.git.commit_object import SOURCE, parse_commit
-from memfs.git.config import read_config
+from memfs.git.layout import read_config
 from memfs.git.repository import Repository
 from memfs.git.rewrite import PATIENCE
 from memfs.git.rewrite_swap import fsck

@@ -25,8 +25,7 @@ from memfs.fs.lock import FileLock
 from memfs.fs.own_branch import BRANCH, place_in
 from memfs.fs.workspace_location import is_workspace
 from memfs.git.busy import BusyProcess, users_of
-from memfs.git.config import read_config
-from memfs.git.layout import discover, state_path
+from memfs.git.layout import discover, read_config, state_path
 from memfs.git.process import wait_for_children
 from memfs.git.refs import read_list, short_name
 from memfs.git.repository import Repository

@@ -23,13 +23,11 @@ from memfs.fs.own_branch import BRANCH
 from memfs.fs.workspace_location import MEMORY_FOLDER
 from memfs.git.commit_object import CommitChange, CommitWriter, Group
 from memfs.git.commits import build, store
-from memfs.git.config import read_config
-from memfs.git.layout import Layout, discover
+from memfs.git.layout import Layout, discover, read_config
 from memfs.git.process import wait_for_children
 from memfs.git.refs import HEADS, Refs
-from memfs.git.remote import LOCK, RemoteConnection, configured, remote_of
+from memfs.git.remote import LOCK, RemoteConnection, RemoteHistory, configured, remote_of
 from memfs.git.repository import Repository
-from memfs.git.sync_state import RemoteHistory
 from memfs.model.time import utc_now
 from memfs.team.worktrees import at, first_of, lay_out, take_away, update_refs
 

@@ -28,9 +28,8 @@ from memfs.fs.workspace_location import is_own
 from memfs.git.ancestry import beyond, count_beyond, cut_off, holds_commit, is_ancestor, merge_bases
 from memfs.git.quarantine import require_clean
 from memfs.git.refs import HEADS, is_branch
-from memfs.git.remote import LOCK, Raced, Remote, RemoteConnection, configured, remote_of, upstream
+from memfs.git.remote import LOCK, Raced, Remote, RemoteConnection, RemoteHistory, configured, remote_of, upstream
 from memfs.git.repository import Repository
-from memfs.git.sync_state import RemoteHistory
 from memfs.git.tree_diff import snapshots
 from memfs.store import Store
 from memfs.store.parts import Parts

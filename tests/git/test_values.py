@@ -24,7 +24,7 @@ from memfs.git.commit_object import (
     parse_commit,
     sanitised,
 )
-from memfs.git.config import parse_config, truth
+from memfs.git.layout import parse_config, truth
 from memfs.git.objects import EMPTY_TREE, Object, add, encode_tree, pack, parse_tree, read_loose, write_loose
 from memfs.git.repository import parse_moment
 from memfs.git.tree import TreeEditor

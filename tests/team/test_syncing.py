@@ -29,8 +29,7 @@ from memfs.errors import (
 from memfs.git import remote as talking
 from memfs.git.process import check
 from memfs.git.quarantine import QuarantinedBranch, save
-from memfs.git.remote import RemoteConnection, protocol_of, remote_of
-from memfs.git.sync_state import RemoteHistory
+from memfs.git.remote import RemoteConnection, RemoteHistory, protocol_of, remote_of
 
 Git = Callable[..., str]
 Opened = Callable[..., Workspace]
