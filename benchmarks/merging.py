@@ -15,7 +15,7 @@ from benchmarks.corpus import read
 from benchmarks.samples import Samples
 from benchmarks.starting import compile_all
 from benchmarks.surroundings import git, hermetic, memfs_command
-from memfs.admin import merge_driver_setup
+from memfs.admin.layout import install_driver, uninstall_driver
 from memfs.format.file_merge import FileMerger
 from memfs.model import MemoryItem
 from memfs.workspace import Workspace, open_workspace
@@ -95,7 +95,7 @@ def _whole(folder: Path, rounds: int) -> None:
         for samples, driver in ((floor, False), (driven, True)):
             place = _clone(folder, f"{number}-{driver}")
             with open_workspace(place, watch=False, settings=_SETTINGS) as workspace:
-                (merge_driver_setup.install if driver else merge_driver_setup.uninstall)(workspace.repository)
+                (install_driver if driver else uninstall_driver)(workspace.repository)
             words = ("merge", "--quiet", "--no-edit", *([] if driver else ["-X", "ours"]), "origin/theirs")
             samples.time(lambda place=place, words=words: git(place, *words))  # type: ignore[misc]
         with open_workspace(_clone(folder, f"{number}-memfs"), watch=False, settings=_SETTINGS) as workspace:

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from memfs.admin import merge_driver_setup, store_builder
+from memfs.admin import store_builder
 from memfs.admin.archive_file import INDEX_LIMIT, INDEX_SUFFIX, ArchiveIndex, archive_lock, decode, payload_path, verify
 from memfs.admin.archive_file import damaged as damage_in
 from memfs.admin.cleanup import remove_leftovers
 from memfs.admin.format import problems as format_problems
 from memfs.admin.integrity import BEFORE, document_problems, read_documents, read_items
 from memfs.admin.integrity import EXAMINATIONS as INTEGRITY_EXAMINATIONS
-from memfs.admin.layout import files
+from memfs.admin.layout import asks_for_driver, attribute_lines, driver_problems, first_files, install_driver
 from memfs.admin.prune import PrunedItems
 from memfs.admin.recover import RecoveryCopies
 from memfs.admin.repair import Repair, Repairer
@@ -441,7 +441,7 @@ class Checker:
         done += [f"removed {left} large value(s) that no document refers to"] if left else []
         if _restore_attributes(self):
             done.append(f"wrote {ATTRIBUTES} anew")
-        if merge_driver_setup.install(self.parts.repository):
+        if install_driver(self.parts.repository):
             done.append("installed the merge driver")
         if self.store.take_up(at_once=True):
             done.append("committed what was left by a process that ended before it could")
@@ -563,11 +563,11 @@ def _attributes(checker: Checker) -> Iterator[Problem]:
 
 
 def _joined_by_field(checker: Checker) -> bool:
-    return merge_driver_setup.asks_for_driver(checker.parts.tree.read(ATTRIBUTES, READ_LIMIT).data)
+    return asks_for_driver(checker.parts.tree.read(ATTRIBUTES, READ_LIMIT).data)
 
 
 def _merge_driver(checker: Checker) -> Iterator[Problem]:
-    yield from merge_driver_setup.problems(checker.parts.repository)
+    yield from driver_problems(checker.parts.repository)
 
 
 def _history(checker: Checker) -> Iterator[Problem]:
@@ -688,12 +688,12 @@ def _checkpoints(checker: Checker) -> Iterator[Problem]:
 
 
 def _restore_attributes(checker: Checker) -> bool:
-    wanted = files({})[ATTRIBUTES]
+    wanted = first_files({})[ATTRIBUTES]
     if checker.parts.tree.entry(ATTRIBUTES) is not None:
         if _joined_by_field(checker):
             return False
         present = checker.parts.tree.read(ATTRIBUTES, READ_LIMIT).data
-        wanted = present + (b"" if present.endswith(b"\n") else b"\n") + merge_driver_setup.attribute_lines().encode()
+        wanted = present + (b"" if present.endswith(b"\n") else b"\n") + attribute_lines().encode()
     plan = checker.store.plan_restore(ATTRIBUTES, wanted)
     if plan is not None:
         checker.store.carry_out([plan], "Restore the git attributes of memory files", source="check")

@@ -5,18 +5,23 @@ Only missing files are written. Also exports the schemas that editors complete a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from memfs import resources
-from memfs.admin import merge_driver_setup
 from memfs.config import first_policies, first_toml
 from memfs.config_names import SETTINGS_FILE
-from memfs.errors import MemfsError
+from memfs.errors import MemfsError, NotRegularFile
 from memfs.format.schema import Schemas
 from memfs.fs import io
+from memfs.git.layout import read_config
 from memfs.git.repository import Repository
+from memfs.model import Problem
+from memfs.model.problem import WARNING
 from memfs.store import Store
 from memfs.store.parts import CONTENT
 
@@ -47,7 +52,7 @@ class CreateResult:
     driver: bool = False
 
 
-def files(chosen: Mapping[str, str]) -> dict[str, bytes]:
+def first_files(chosen: Mapping[str, str]) -> dict[str, bytes]:
     """The content of each file a new workspace begins with, by path."""
     return {
         SETTINGS_FILE: first_toml(chosen).encode(),
@@ -58,7 +63,7 @@ def files(chosen: Mapping[str, str]) -> dict[str, bytes]:
 
 def missing(root: Path, chosen: Mapping[str, str]) -> list[str]:
     """Those of a new workspace's files that are not there yet."""
-    return [path for path in files(chosen) if not (root / path).exists()]
+    return [path for path in first_files(chosen) if not (root / path).exists()]
 
 
 def lay_out(store: Store, repository: Repository, repository_made: bool) -> CreateResult:
@@ -71,7 +76,7 @@ def lay_out(store: Store, repository: Repository, repository_made: bool) -> Crea
     chosen = first_policies(repository_made)
     plans = [
         plan
-        for path, data in files(chosen).items()
+        for path, data in first_files(chosen).items()
         if (plan := store.plan_restore(path, data)) is not None and plan.before is None
     ]
     driver = bool(plans or repository_made) and _install(store, repository)  # first: once files lie here, nobody would
@@ -109,7 +114,103 @@ def export_schemas(schemas: Schemas, folder: Path, *, ignored: bool = False) -> 
 def _install(store: Store, repository: Repository) -> bool:
     """A configuration that cannot be written is no reason to be without a workspace."""
     try:
-        return merge_driver_setup.install(repository)
+        return install_driver(repository)
     except MemfsError as error:
         store.note_failure(error)
         return False
+
+
+DRIVER = "memfs"
+SUFFIXES = ("yaml", "yml", "json")
+_COMMAND = "memfs"
+_NAME = "joins memory files field by field"
+_SECTION = f"merge.{DRIVER}"
+_SETTING = f"{_SECTION}.driver"
+_ANSWERED = 2  # the driver answers 0 or 1; anything above comes of a program that is not there, or knows no such verb
+
+
+def driver_command() -> str:
+    """What git's shell runs: this very memfs; where that is gone, the one on ``PATH``; else git's own text merge.
+
+    Without the last, a driver that is not there would leave our version in the file, and theirs nowhere.
+    """
+    words = "merge-driver %O %A %B --marker-size %L --path %P"
+    script = os.path.join(os.path.dirname(sys.executable), _COMMAND)
+    called = script if os.access(script, os.X_OK) and script.isprintable() else ""
+    first = shlex.quote(called).replace("%", "%%") if called else _COMMAND
+    text = "git merge-file -L ours -L base -L theirs --marker-size=%L %A %O %B"
+    return f'm={first}; test -x "$m" || m={_COMMAND}; "$m" {words}; s=$?; test $s -lt {_ANSWERED} && exit $s; {text}'
+
+
+def install_driver(repository: Repository) -> bool:
+    """Name the driver in the repository's own configuration; False where that is so already.
+
+    Raises:
+        NotRegularFile: a link leads out of the repository.
+        GitFailed: git cannot read the file, or somebody else writes it.
+    """
+    place, wanted = _place(repository), {f"{_SECTION}.name": _NAME, _SETTING: driver_command()}
+    known = read_config(place)
+    missing = {name: value for name, value in wanted.items() if known.get(name) != value}
+    for name, value in missing.items():
+        repository.git.run("config", "--file", str(place), "--replace-all", name, value)
+    return bool(missing)
+
+
+def uninstall_driver(repository: Repository) -> bool:
+    """Take the driver out of the configuration; False where it was not there. Raises what ``install_driver`` raises."""
+    place = _place(repository)
+    if not any(name.startswith(f"{_SECTION}.") for name in read_config(place)):
+        return False
+    repository.git.run("config", "--file", str(place), "--remove-section", _SECTION)
+    return True
+
+
+def setting_lines() -> tuple[str, ...]:
+    """What ``install_driver`` writes, as git's configuration names it."""
+    return f"{_SECTION}.name = {_NAME}", f"{_SETTING} = {driver_command()}"
+
+
+def is_driver_named(common_dir: Path) -> bool:
+    """Whether the repository's own configuration names just this driver."""
+    return read_config(common_dir / "config").get(_SETTING) == driver_command()
+
+
+def has_driver(repository: Repository) -> bool:
+    """Whether git finds a driver of that name, in the repository's configuration or the person's."""
+    if read_config(repository.common_dir / "config").get(_SETTING):
+        return True
+    return any(value for _, value in repository.git.settings(rf"^{_SETTING.replace('.', '[.]')}$"))
+
+
+def driver_problems(repository: Repository) -> Iterator[Problem]:
+    """A warning where git would join memory files as plain text."""
+    if not has_driver(repository):
+        yield Problem(
+            path="",
+            code="MergeDriverMissing",
+            message="git joins memory files as plain text here: the merge driver is not installed",
+            hint="'memfs init' installs it",
+            severity=WARNING,
+        )
+
+
+def attribute_lines() -> str:
+    """The lines of ``.gitattributes`` that ask for the driver."""
+    return "".join(f"*.{suffix} merge={DRIVER}\n" for suffix in SUFFIXES)
+
+
+def asks_for_driver(attributes: bytes) -> bool:
+    """Whether attributes say anything of how files are merged; a person may have chosen something else."""
+    words = (
+        word for line in attributes.splitlines() if not line.lstrip().startswith(b"#") for word in line.split()[1:]
+    )
+    return any(word.lstrip(b"-!").partition(b"=")[0] == b"merge" for word in words)
+
+
+def _place(repository: Repository) -> Path:
+    """The configuration that all working trees share."""
+    place = Path(os.path.realpath(repository.common_dir / "config"))
+    if place.parent != Path(os.path.realpath(repository.common_dir)):
+        raise NotRegularFile("git's configuration is a link to elsewhere", path=str(place), hint="replace it by a file")
+    return place

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from memfs.admin import merge_driver_setup
+from memfs.admin import layout
 from memfs.admin.backup_file import (
     FALLBACK,
     FILES,
@@ -147,7 +147,7 @@ def _build(backup: Path, building: Path, with_history: bool) -> bool:
         if not history.refs:
             _take_history(repository, iter(()), history)
         _join_journals(repository.state)
-        merge_driver_setup.install(repository)
+        layout.install_driver(repository)
         own = tuple(repository.full(path) for path in (CONTENT, SETTINGS_FILE))
         others = not all(name.startswith(own) for name in fill_index(repository))
         repository.close()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memfs import private, trust
-from memfs.admin import merge_driver_setup
+from memfs.admin.layout import DRIVER, uninstall_driver
 from memfs.config_names import SETTINGS_FILE
 from memfs.context.agents_md import FILE, AgentsBlock, BlockResult, BlockStatus
 from memfs.errors import DeinitRefused, GitBusy, MemfsError, StorageIO
@@ -158,7 +158,7 @@ class Deinit:
             branches=(*branches, *((BRANCH,) if self._own and self._purge else ())),
             links=tuple(own_branch.linked(repository)) if self._own else (),
             refs=_refs(repository) if not self._others else (),
-            merge_driver=not self._others and f"merge.{merge_driver_setup.DRIVER}.driver" in config,
+            merge_driver=not self._others and f"merge.{DRIVER}.driver" in config,
             state=repository.state if self._others else self._record,
             caches=tuple(one.folder for one in caches(self._record) if one.root in roots),
             losses=tuple(self._losses(branches)),
@@ -375,7 +375,7 @@ def take_out(root: Path, *, keep_key: bool = False, purge: bool = False) -> Dein
         locks = FileLock(record / "commit.lock"), FileLock(state / "lock")
         with locks[0].hold("leave the repository"), locks[1].hold("leave the repository"):
             wait_for_children(record)
-            driver = not others and merge_driver_setup.uninstall(repository)
+            driver = not others and uninstall_driver(repository)
             refs = () if others else _refs(repository)
             if refs:
                 update_refs(repository, [f"delete {ref}" for ref in refs], "memfs deinit")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memfs import resources, trust
-from memfs.admin import layout, merge_driver_setup
+from memfs.admin import layout as workspace_layout
 from memfs.config import first_policies
 from memfs.config_names import SETTINGS_FILE
 from memfs.errors import BranchRefused, MemfsError, NotRegularFile, RemoteUnreachable, RepoUnsupported
@@ -64,7 +64,7 @@ class OwnBranch:
 
 def first_files() -> dict[str, bytes]:
     """What the branch begins with, by path: a workspace's first files, and the workflow that reviews pull requests."""
-    files = layout.files(first_policies(True))
+    files = workspace_layout.first_files(first_policies(True))
     return {**files, WORKFLOW: resources.template_text("github-workflow.yml").encode()}
 
 
@@ -123,7 +123,7 @@ def _set_up(repository: Repository, moved: str) -> OwnBranch:
     if (begun := common / "memfs" / _BEGUN).is_dir():  # what was laid out is in its place, or not wanted there
         io.remove_all(begun)
     _write_exclude(common, wanted=True)
-    merge_driver_setup.install(repository)
+    workspace_layout.install_driver(repository)
     links, blocked = _links(common)
     return OwnBranch(
         memory=memory,

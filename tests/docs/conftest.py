@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kit.patience import UNHURRIED_PROGRAM
-from memfs.admin.merge_driver_setup import install
+from memfs.admin.layout import install_driver
 from memfs.git.repository import Repository
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,7 +46,7 @@ def example(tmp_path: Path, git: Callable[..., str]) -> Path:
     git(root, "commit", "--quiet", "--message", "The memory so far")
     repository = Repository.find(root)
     assert repository is not None
-    install(repository)
+    install_driver(repository)
     repository.close()
     return root
 

@@ -14,7 +14,7 @@ import pytest
 
 from memfs import ContextMemory
 from memfs.admin.check import Checker
-from memfs.admin.layout import files
+from memfs.admin.layout import first_files
 from memfs.config import load, load_kinds
 from memfs.config_names import FEEDBACK_TEMPLATE, KINDS
 from memfs.doors.cli.app import run
@@ -107,9 +107,9 @@ def test_settings_are_read_without_complaint() -> None:
 
 def test_it_holds_what_init_lays() -> None:
     """The example has every file a new workspace begins with, names the present format, and has no copied schemas."""
-    assert [path for path in files({}) if not (EXAMPLE / path).is_file()] == []
+    assert [path for path in first_files({}) if not (EXAMPLE / path).is_file()] == []
     for path in ("ContextMemory/.gitattributes", "ContextMemory/.gitignore"):
-        assert (EXAMPLE / path).read_bytes() == files({})[path]
+        assert (EXAMPLE / path).read_bytes() == first_files({})[path]
     assert tomllib.loads((EXAMPLE / "memfs.toml").read_text())["format_version"] == FORMAT_VERSION
     assert not (EXAMPLE / "ContextMemory/.schemas").exists()
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from memfs import open_workspace
-from memfs.admin import merge_driver_setup
+from memfs.admin import layout
 from memfs.doors.cli.app import run
 from memfs.git.repository import Repository
 
@@ -94,7 +94,7 @@ class Clone:
         """Install the merge driver, as ``memfs init`` does in a fresh clone."""
         repository = Repository.find(self.root)
         assert repository is not None
-        merge_driver_setup.install(repository)
+        layout.install_driver(repository)
 
     def pull(self, other: Clone, *options: str, code: int | None = 0) -> Done:
         """Merge the other's branch into this one."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from memfs import private, trust
-from memfs.admin import merge_driver_setup
+from memfs.admin.layout import install_driver, is_driver_named, missing, setting_lines
 from memfs.config import first_policies
 from memfs.config_names import SETTINGS_FILE
 from memfs.doors.cli.command import Invocation, verb, wants_json
@@ -217,7 +217,7 @@ def init(
         created = workspace.created
         assert created is not None  # this is what create=True promises
         found = _take_in(workspace, created)
-        driver = created.driver or merge_driver_setup.install(workspace.repository)
+        driver = created.driver or install_driver(workspace.repository)
         root = workspace.root
     _ask_to_join(root, silent=silent)
     made = bool(created.files) or created.repository_made
@@ -408,18 +408,16 @@ def _plan(root: Path) -> InitResult:
     Raises:
         RepoUnsupported: the repository is of a sort that memfs does not handle.
     """
-    from memfs.admin.layout import missing
-
     layout = discover(_nearest_folder(root))
     policies = first_policies(layout is None)
-    named = layout is not None and merge_driver_setup.named(layout.common_dir)
+    named = layout is not None and is_driver_named(layout.common_dir)
     return InitResult(
         workspace=root,
         created=False,
         dry_run=True,
         repository_made=layout is None,
         files=tuple(missing(root, policies)),
-        git_config=() if named else merge_driver_setup.setting_lines(),
+        git_config=() if named else setting_lines(),
         policies=policies,
     )
 

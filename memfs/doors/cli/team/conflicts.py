@@ -596,13 +596,13 @@ def _settle(workspace: Workspace, names: tuple[str, ...], keep: str, reason: str
 # -- for status ---------------------------------------------------------------------------------------------------
 def merges_facts(workspace: Workspace) -> dict[str, Any]:
     """For 'status': what merges left to decide, and whether git joins memory files field by field here."""
-    from memfs.admin import merge_driver_setup
+    from memfs.admin import layout
 
     try:
         waiting = workspace.teams.resolver.waiting().count
     except MemfsError:  # git's files cannot be read: 'check' says why
         waiting = 0
-    return {"merges": {"waiting": waiting, "driver": merge_driver_setup.installed(workspace.repository)}}
+    return {"merges": {"waiting": waiting, "driver": layout.has_driver(workspace.repository)}}
 
 
 def merges_row(facts: Mapping[str, Any]) -> dict[str, str]:
