@@ -16,7 +16,7 @@ from memfs.errors import IndexUnavailable, MemfsError, StorageIO
 from memfs.format.codec import schema_of
 from memfs.fs.atomic_replace import sha256
 from memfs.fs.journal import Journal
-from memfs.fs.tree import corrupt, rotten
+from memfs.fs.tree import refuse_rot
 from memfs.git import maintenance
 from memfs.model import Problem, Stamp
 from memfs.model.problem import WARNING
@@ -59,8 +59,7 @@ def document_problems(store: Store, parts: Parts) -> Iterator[Problem]:
             continue
         try:
             content = parts.tree.read(path, READ_LIMIT)
-            if path in stamps and rotten(stamps[path], content, parts.tree.root):
-                raise corrupt(path, stamps[path], content)
+            refuse_rot(path, stamps.get(path), content, parts.tree.root)
             parts.codec.read_document(content.data, path, schema)
         except FileNotFoundError:
             continue

@@ -448,3 +448,9 @@ def corrupt(path: str, stamp: Stamp, content: Content) -> CorruptItem:
         path=path,
         hint="'memfs check --fix' brings back what was written; if the change is yours, 'touch' the file to keep it",
     )
+
+
+def refuse_rot(path: str, stamp: Stamp | None, content: Content, root: Path) -> None:
+    """Raise ``CorruptItem`` where the disk changed bytes that nobody wrote; see ``rotten``. Nothing known, no rot."""
+    if stamp is not None and rotten(stamp, content, root):
+        raise corrupt(path, stamp, content)

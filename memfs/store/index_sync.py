@@ -16,7 +16,7 @@ from memfs.format.codec import Codec
 from memfs.format.secrets import refuse_file
 from memfs.fs.lock import renewed_in_child
 from memfs.fs.scan import ScanEntry
-from memfs.fs.tree import Content, View, blob_id, corrupt, rotten
+from memfs.fs.tree import Content, View, blob_id, refuse_rot
 from memfs.git.repository import Repository
 from memfs.model import KindTable, MemoryItem, Problem, Query, Stamp
 from memfs.model.ids import check_id, stem_of
@@ -410,7 +410,8 @@ class IndexSync:
                 self._index.restamp(path, content.stamp)
                 self._paths().setdefault(row[0].casefold(), path)  # a writer could never plan for an id nobody owns
                 return
-            self._refuse_rot(path, content, outcome)
+            before = outcome.witness.get(path)
+            refuse_rot(path, before[1] if before else None, content, self._tree.root)
             refuse_file(content.data, path)
             item = self._codec.read(content.data, path, from_timestamp_ns(content.stamp.mtime_ns))
             self._settle_twins(item, outcome)
@@ -420,11 +421,6 @@ class IndexSync:
         self._rejected.pop(path, None)
         outcome.items.append((item, content.stamp))
         self._paths()[item.id.casefold()] = path
-
-    def _refuse_rot(self, path: str, content: Content, outcome: ScanResult) -> None:
-        before = outcome.witness.get(path)
-        if before is not None and rotten(before[1], content, self._tree.root):
-            raise corrupt(path, before[1], content)
 
     def _read(self, entry: ScanEntry) -> Content | None:
         if not entry.regular:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, PathEscape, SchemaInvalid
 from memfs.format.secrets import allowed, refuse_new
 from memfs.fs.atomic_replace import sha256
-from memfs.fs.tree import Content, corrupt, rotten
+from memfs.fs.tree import Content, refuse_rot
 from memfs.fs.workspace_location import is_own
 from memfs.model import MemoryItem, Stamp
 from memfs.model.ids import check_id, new_id
@@ -143,9 +143,7 @@ class Planner:
             content = self._parts.seen.read(path, READ_LIMIT)
         except FileNotFoundError:
             return None
-        stamp = self._index_sync.stamp_of(path)
-        if stamp is not None and rotten(stamp, content, self._parts.tree.root):
-            raise corrupt(path, stamp, content)
+        refuse_rot(path, self._index_sync.stamp_of(path), content, self._parts.tree.root)
         return content
 
     def _decode(self, path: str, content: Content | None) -> MemoryItem | None:

@@ -23,7 +23,7 @@ from memfs.errors import Conflict, CorruptItem, MemfsError, QuotaExceeded, Stora
 from memfs.fs import io
 from memfs.fs.lock import renewed_in_child
 from memfs.fs.operation import FileChange, Operation
-from memfs.fs.tree import Content, Tree, View, blob_id, corrupt, rotten
+from memfs.fs.tree import Content, Tree, View, blob_id, refuse_rot
 from memfs.model import Candidate, Freshness, KindTable, MemoryItem, Problem, Query, Stamp
 from memfs.model.ids import stem_of
 from memfs.model.kinds import ITEM_LIMIT
@@ -154,8 +154,7 @@ class ItemReader:
         """
         content = self._parts.seen.read(path, ITEM_LIMIT)
         known = self._parts.index.stamps().get(path)
-        if known is not None and rotten(known[1], content, self._parts.tree.root):
-            raise corrupt(path, known[1], content)
+        refuse_rot(path, known[1] if known else None, content, self._parts.tree.root)
         return self._decoded(path, content)
 
     def load(self, candidate: Candidate, index_sync: IndexSync) -> LoadedItem | None:
