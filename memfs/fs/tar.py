@@ -251,7 +251,7 @@ class TreePacker:
             if not stat.S_ISREG(before.st_mode):
                 self.left_out[path] = "not a regular file"
                 return True
-            whole = self._pack(path, chunks_of(fd, before.st_size, path), before.st_size)
+            whole = self._pack(path, self._chunks(fd, before.st_size, path), before.st_size)
             facts = _facts(before)
             whole = whole and facts == _facts(os.fstat(fd))
             # One that was touched a moment ago, or while it was read, is looked at again.
@@ -277,6 +277,9 @@ class TreePacker:
                 self._forget(entry.path)
         for path in self.files.keys() - present:
             self._forget(path)
+
+    def _chunks(self, fd: int, size: int, path: str) -> Iterable[bytes]:
+        return chunks_of(fd, size, path)
 
     def _pack(self, path: str, chunks: Iterable[bytes], size: int) -> bool:
         digest, whole = self.tar.add(path, chunks, size)
