@@ -371,7 +371,7 @@ _LASTS = 24 * 3600.0
 _NEARLY = 3600.0
 
 
-class _Warning(NamedTuple):
+class _WarningRow(NamedTuple):
     """The warnings given for one situation.
 
     Attributes:
@@ -419,14 +419,14 @@ class WarningHistory:
         return next((rows[-1].ids for rows in (asked, nearly) if rows), ())
 
 
-def _warnings(path: Path) -> Iterator[_Warning]:
+def _warnings(path: Path) -> Iterator[_WarningRow]:
     """The lines that are what ``note`` writes."""
     for line in append_log.noted(path, _MOST):
         with suppress(ValueError, TypeError, RecursionError):
             time, exact, near, ids = json.loads(line)
             texts = [exact, near, *ids]
             if isinstance(time, (int, float)) and all(isinstance(text, str) for text in texts):
-                yield _Warning(float(time), exact, near, tuple(ids[:_MOST_IDS]))
+                yield _WarningRow(float(time), exact, near, tuple(ids[:_MOST_IDS]))
 
 
 def _identities(state: StateSnapshot) -> tuple[str, str]:
