@@ -28,7 +28,7 @@ from memfs.store.values import FileWatcher
 from memfs.store.write import FileWriter
 
 
-class ItemSource(Protocol):
+class ItemLookup(Protocol):
     """Reads items by path and by id."""
 
     def read(self, path: str) -> MemoryItem: ...
@@ -36,7 +36,7 @@ class ItemSource(Protocol):
     def get(self, item_id: str) -> MemoryItem | None: ...
 
 
-def find(store: ItemSource, reference: str, every: Callable[[], Collection[str]]) -> MemoryItem:
+def find(store: ItemLookup, reference: str, every: Callable[[], Collection[str]]) -> MemoryItem:
     """The item a person means; see ``Store.find``. ``every`` gives the ids there are."""
     if "/" in reference or reference.endswith(ITEM_SUFFIXES):
         with contextlib.suppress(FileNotFoundError):
