@@ -33,7 +33,7 @@ from memfs.model.state_paths import document_of_sidecar
 from memfs.model.time import utc_now
 from memfs.store import Store
 from memfs.team.branches import share_sidecars
-from memfs.team.own_branch import REF, WORKFLOW, first_files, set_up, take_out
+from memfs.team.own_branch import REF, set_up, take_out
 from memfs.team.worktrees import first_of, remove_empty
 
 _LARGEST = 1 << 30
@@ -193,17 +193,13 @@ def _present(top: Path) -> dict[str, str]:
 
 # -- steps ----------------------------------------------------------------------------------------------------------
 def _settled(repository: Repository, tip: str) -> str:
-    """A commit on the extracted history after which memfs commits by itself, and pull requests are reviewed."""
+    """A commit on the extracted history after which memfs commits by itself."""
     text = (repository.read(tip, SETTINGS_FILE) or b"").decode("utf-8", "surrogateescape")
     for key, value in first_policies(True).items():
         table, _, name = key.rpartition(".")
         text = toml_text.with_value(text, table, name, value)
-    changes = (
-        CommitChange(path=SETTINGS_FILE, data=text.encode("utf-8", "surrogateescape")),
-        CommitChange(path=WORKFLOW, data=first_files()[WORKFLOW]),
-    )
     group = Group(
-        changes=changes,
+        changes=(CommitChange(path=SETTINGS_FILE, data=text.encode("utf-8", "surrogateescape")),),
         message="Move the memory to a branch of its own",
         writers=(CommitWriter(source="move"),),
         time=utc_now(),

@@ -12,7 +12,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from memfs import resources, trust
+from memfs import trust
 from memfs.admin import layout as workspace_layout
 from memfs.config import first_policies
 from memfs.config_names import SETTINGS_FILE
@@ -32,7 +32,6 @@ from memfs.model.time import utc_now
 from memfs.team.worktrees import at, first_of, lay_out, take_away, update_refs
 
 REF = HEADS + BRANCH
-WORKFLOW = ".github/workflows/memory-review.yml"
 _BEGUN = "begun"
 _MESSAGE = "Begin a memory on its own branch"
 _PATIENCE = 60.0
@@ -60,12 +59,6 @@ class OwnBranch:
     already: bool = False
     links: tuple[Path, ...] = ()
     blocked: tuple[Path, ...] = ()
-
-
-def first_files() -> dict[str, bytes]:
-    """What the branch begins with, by path: a workspace's first files, and the workflow that reviews pull requests."""
-    files = workspace_layout.first_files(first_policies(True))
-    return {**files, WORKFLOW: resources.template_text("github-workflow.yml").encode()}
 
 
 def set_up(top: Path, *, dry_run: bool = False, moved: str = "") -> OwnBranch:
@@ -249,7 +242,8 @@ def _was_reached(repository: Repository, name: str) -> bool:
 
 
 def _first_commit(repository: Repository) -> str:
-    changes = tuple(CommitChange(path=path, data=data) for path, data in first_files().items())
+    files = workspace_layout.first_files(first_policies(True))
+    changes = tuple(CommitChange(path=path, data=data) for path, data in files.items())
     return root_commit(repository, changes, _MESSAGE)
 
 

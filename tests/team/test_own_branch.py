@@ -309,7 +309,6 @@ def test_a_pull_request_against_it_is_reviewed_and_merged(code: Path, git: Git, 
     git(place, "merge", "-q", "--no-ff", "-m", "Times are UTC", "memory/utc")
     assert "Times are UTC" in memfs(code, "team", "convention", "list")
     assert git(place, "status", "--porcelain") == ""
-    assert ".github/workflows/memory-review.yml" in git(code, "ls-tree", "-r", "--name-only", "context-memory")
 
 
 def test_an_agents_branch_starts_from_it_and_lies_beside_the_code(code: Path, git: Git, memfs: Said) -> None:
