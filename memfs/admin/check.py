@@ -445,7 +445,7 @@ class Checker:
             done.append("installed the merge driver")
         if self.store.take_up(at_once=True):
             done.append("committed what was left by a process that ended before it could")
-        done.append(f"built the index anew over {self.store.reindex()} item(s)")
+        done.append(f"rebuilt the index over {self.store.reindex()} item(s)")
         return [*told, *(Repair(path="", what="workspace", sentence=sentence, done=True) for sentence in done)]
 
     def item_problems(self) -> list[Problem]:

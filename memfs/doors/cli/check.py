@@ -89,7 +89,7 @@ def check(
     """Look for problems, of these items alone or of the whole workspace: invalid files, damage, a stale index.
 
     --fix brings back what the disk damaged, from git, the journal or the files, after copying the damaged bytes aside
-    ('memfs restore --displaced' lists them); it also removes temporary files, and makes the index anew. What a
+    ('memfs restore --displaced' lists them); it also removes temporary files, and rebuilds the index. What a
     person's edit made invalid is left alone, unless the item is named: then its last good version comes back. Nothing
     is committed. If a change that counts as damage is yours after all, 'touch' the file: it then counts as an edit.
 

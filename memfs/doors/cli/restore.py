@@ -71,7 +71,7 @@ def restore(
 
     With --displaced it brings back what memfs had written and no commit holds, such as what an edit by hand displaced.
     A content called damaged-... is the copy of what 'memfs check --fix' replaced: the error names its file.
-    'memfs admin backup restore' makes a workspace anew from a backup.
+    'memfs admin backup restore' recreates a workspace from a backup.
     """
     if displaced == (revision is not None):
         backup = target is not None and target.endswith(".tar")

@@ -49,7 +49,7 @@ class UndoReport:
 def _text(report: UndoReport) -> Iterator[str | Note]:
     done, words = report.done, _PLANNED if report.dry_run else _DONE
     for step in done.steps[:_STEPS_SHOWN]:
-        commit = styled(step.commit[:_SHORT] or "not committed", fg="yellow")
+        commit = styled(step.commit[:_SHORT] or "uncommitted", fg="yellow")
         moment = styled(f"{step.time:%Y-%m-%d %H:%M}", dim=True)
         yield f"{commit}  {moment}  {clean(step.author)}  {one_line(step.subject)}"
     if len(done.steps) > _STEPS_SHOWN:

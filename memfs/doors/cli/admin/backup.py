@@ -239,7 +239,7 @@ def _restore_text(done: RestoreReport) -> Iterator[Any]:
 @click.argument("folder", type=click.Path(file_okay=False))
 @click.option("--without-history", "bare", is_flag=True, help="Take the files alone, where git refuses the history.")
 def restore(file: Path, folder: str, bare: bool) -> RestoreReport:
-    """Make the workspace in FILE anew, in a FOLDER that does not exist or is empty; then check it.
+    """Recreate the workspace in FILE, in a FOLDER that does not exist or is empty; then check it.
 
     The backup is verified whole before, and the folder appears only when everything is in it. Git configuration,
     hooks, remotes and reflogs are not in a backup.

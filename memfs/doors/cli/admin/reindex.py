@@ -1,4 +1,4 @@
-"""``admin reindex``: build the search index anew."""
+"""``admin reindex``: rebuild the search index."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _text(done: IndexReport) -> Iterator[str | Note]:
 @verb("reindex", text=_text, example="memfs admin reindex")
 @click.pass_context
 def reindex(ctx: click.Context) -> IndexReport:
-    """Build the search index anew from the files. Nothing is lost by it: the index is only a cache."""
+    """Rebuild the search index from the files. Nothing is lost by it: the index is only a cache."""
     began = time.monotonic()
     with opened(ctx) as workspace:
         with progress("Indexing") as step:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from memfs.team.blame import LearnedFrom
 
 _SHORT = 10
-_WAITING = {"memfs": "not committed", "hand": "by hand"}
+_WAITING = {"memfs": "uncommitted", "hand": "by hand"}
 _LEAST = 20
 
 

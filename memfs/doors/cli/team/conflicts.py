@@ -46,6 +46,7 @@ _ENDINGS = {
     "REBASE_HEAD": "git rebase --continue",
 }
 _SHORT = 10
+_UNCOMMITTED = "uncommitted"
 _LONGEST = 200
 _SIDES = ("ours", "theirs")
 _VALUES = ("kept", "lost")
@@ -125,7 +126,7 @@ class ValueWriter:
         """Who it was; None where the history does not tell."""
         if one is None:
             return None
-        parts = (written_by(one), time_text(one.time), one.commit[:_SHORT] or "not committed")
+        parts = (written_by(one), time_text(one.time), one.commit[:_SHORT] or _UNCOMMITTED)
         return cls(one.author, one.agent, one.session, one.time, one.commit, ", ".join(filter(None, parts)))
 
 
@@ -281,7 +282,7 @@ def _item_text(item: MergedItem) -> Iterator[str]:
         for word, value, by in zip(_VALUES, values(one.conflict), names, strict=True):
             yield f"  {styled(word, bold=True)}  {one_line(value, _LONGEST)}"
             if by:
-                yield styled(f"        by {by}", dim=True)
+                yield styled(f"        {by if by == _UNCOMMITTED else f'by {by}'}", dim=True)
     yield _command(f"{item.id} --keep kept|lost" + (" [--number N]" if several else ""))
 
 
