@@ -600,7 +600,7 @@ def _waiting(checker: Checker) -> Iterator[Problem]:
         yield Problem(
             path="",
             code="CommitsWaiting",
-            message=f"{pending.count} write(s) wait for their commit{why} ({named})",
+            message=f"{pending.count} write(s) to {len(pending.paths)} file(s) wait for their commit{why} ({named})",
             hint=f"they are safe in the journal; {when}",
             severity=WARNING,
         )

@@ -48,9 +48,22 @@ def test_status_names_problems_and_edits_and_still_succeeds(root: Path, item: Pa
     assert sorted(ran.json["hand_edits"]) == sorted(path.relative_to(root).as_posix() for path in (item, other))
     assert "1 problem" in ran.err
     shown = memfs("status").out
+    assert "to commit  2 uncommitted hand edits\n" in shown
     assert f"edited {other.relative_to(root).as_posix()}\n" in shown
     assert f"edited {item.relative_to(root).as_posix()}  invalid" in shown
     assert "ttle" in shown
+
+
+def test_status_lists_what_waits_below_its_count(memfs: Memfs) -> None:
+    """The waiting files of two changes follow the row that counts them, before any other row."""
+    manual = ("--set", "history.commit=manual")
+    memfs("remember", "We use tabs", "--id", "tabs", *manual)
+    memfs("state", "iteration", "start", *manual)
+    rows = memfs("status", "--all", *manual).out.splitlines()
+    at = next(number for number, row in enumerate(rows) if row.startswith("to commit"))
+    waiting = [number for number, row in enumerate(rows) if row.split()[0] == "waiting"]
+    assert waiting == list(range(at + 1, at + 1 + len(waiting)))
+    assert rows[at] == f"to commit  2 changes to {len(waiting)} files"
 
 
 def test_check_codes(root: Path, item: Path, memfs: Memfs, bare: Memfs, tmp_path: Path) -> None:
@@ -194,7 +207,7 @@ def test_check_fix_says_what_it_did(root: Path, item: Path, memfs: Memfs) -> Non
     (root / "ContextMemory" / ".gitattributes").unlink()
     fixed = memfs("check", "--fix", "--json").json["repairs"]
     assert fixed[0]["sentence"] == "wrote ContextMemory/.gitattributes anew"
-    assert memfs("check", "--fix").out.splitlines()[0] == "Fixed: built the index anew over 1 item(s)"
+    assert memfs("check", "--fix").out.splitlines()[0] == "Fixed: rebuilt the index over 1 item(s)"
 
 
 def test_check_names_a_field_once(root: Path, item: Path, memfs: Memfs) -> None:

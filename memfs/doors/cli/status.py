@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from memfs.context.mounts import MountState
     from memfs.model import MemoryItem
     from memfs.state.retention import IterationUse
+    from memfs.store.values import PendingCommit
     from memfs.workspace import Workspace
 
 
@@ -291,6 +292,7 @@ def _age(seconds: int) -> str:
 
 # -- what it prints -----------------------------------------------------------------------------------------------
 _NAMED = 20
+_TO_COMMIT = "to commit"
 _LAST = 10
 
 
@@ -456,8 +458,10 @@ def _text(found: WorkspaceStatus) -> Iterator[Any]:
         yield from found.private.remarks()
         return
     if found.now is not None:
-        yield from facts(found.now.rows)
-        yield from _waiting(found.now)
+        for name, value in found.now.rows.items():
+            yield from facts({name: value})
+            if name == _TO_COMMIT:
+                yield from _waiting(found.now)
     if found.counts is not None:
         yield from _counted(found.items, found.counts)
     if found.weights is not None:
@@ -590,8 +594,6 @@ def _now(workspace: Workspace, mine: PrivateMemory | None, all_: bool) -> Presen
         learned, edits = store.edit_finder.look()  # brings the index in step first
     pending, head = store.pending(), workspace.repository.head()
     at = f" at {head.commit[:12]}" if head.commit else ", no commits yet"
-    waiting = count(pending.count, "change") if pending.count else "nothing"
-    waiting += f" ({pending.reason})" if pending.reason else ""
     merges = merges_facts(workspace)
     parts = (
         _knowledge(workspace),
@@ -599,7 +601,7 @@ def _now(workspace: Workspace, mine: PrivateMemory | None, all_: bool) -> Presen
         StatusPart(
             "hand_edits",
             tuple(edits),
-            {"to commit": waiting + (f", {count(len(edits), 'hand edit')}" if edits else "")},
+            {_TO_COMMIT: _to_commit(pending, len(edits))},
         ),
         _index(workspace, fresh=not (learned and store.refresh())),
         _watch(workspace),
@@ -626,6 +628,17 @@ def _now(workspace: Workspace, mine: PrivateMemory | None, all_: bool) -> Presen
         rows={"workspace": str(workspace.root), "items": f"{store.count():,}", **rows},
         **{part.key: part.value for part in parts if part.key},
     )
+
+
+def _to_commit(pending: PendingCommit, edits: int) -> str:
+    """How many changes wait and of how many files, where that is another number; and how many edits by hand."""
+    said = []
+    if pending.count:
+        files = f" to {count(len(pending.paths), 'file')}" if len(pending.paths) not in (0, pending.count) else ""
+        said.append(count(pending.count, "change") + files + (f" ({pending.reason})" if pending.reason else ""))
+    if edits:
+        said.append(count(edits, "uncommitted hand edit"))
+    return ", ".join(said) or "nothing"
 
 
 def _counts(found: MemoryTally, *, past: bool = False) -> ItemCounts:
