@@ -137,6 +137,13 @@ def test_an_unknown_verb_names_the_nearest(bare: Memfs) -> None:
         ("xyzzy", "there is no verb 'xyzzy'", "'memfs --help' lists them"),
         ("check --fx", "'memfs check' has no option '--fx'", "did you mean '--fix'?"),
         ("list --workspac", "'memfs list' has no option '--workspac'", "see 'memfs list --help'"),
+        ("update x --tag", "Option '--tag' requires an argument.", "see 'memfs update --help'"),
+        ("commit -m", "Option '-m' requires an argument.", "see 'memfs commit --help'"),
+        (
+            "log -n x",
+            "Invalid value for '-n' / '--limit': a whole number is wanted, at least 1",
+            "see 'memfs log --help'",
+        ),
         ("undo", "what is to be taken back?", "name --session, --agent or both; or --commit HEAD, the newest commit"),
     ],
 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from .conftest import Memfs, git
 
 
@@ -99,6 +101,17 @@ def test_forget_dry_run_changes_nothing(root: Path, memfs: Memfs) -> None:
     ran = memfs("forget", "a", "--dry-run")
     assert ran.out.startswith("Would forget a")
     assert memfs("show", "a").code == 0
+
+
+@pytest.mark.parametrize("verb", [("forget",), ("update", "--pin")])
+def test_a_folder_is_not_taken_for_a_memory(memfs: Memfs, verb: tuple[str, ...]) -> None:
+    """forget and update of a folder say that it is one, and what takes a single memory."""
+    memfs("remember", "kept", "--id", "kept")
+    ran = memfs(*verb, "ContextMemory/memories/semantic")
+    assert (ran.code, ran.out) == (2, "")
+    assert "ContextMemory/memories/semantic is a folder" in ran.err
+    assert f"'memfs {verb[0]} ID' takes one memory" in ran.err
+    assert memfs("show", "kept").code == 0
 
 
 def test_show_at_a_date_names_the_commit(root: Path, memfs: Memfs) -> None:

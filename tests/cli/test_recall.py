@@ -141,6 +141,14 @@ def test_nothing_found_is_no_failure(filled: Memfs) -> None:
     assert "nothing found" in ran.err
 
 
+def test_filters_that_leave_nothing_are_named(filled: Memfs) -> None:
+    """Where filters were given and nothing fits, they are the hint, not search by meaning."""
+    ran = filled("recall", "database", "--tag", "nope", "--since", "30d")
+    assert "only what fits --tag, --since was searched" in ran.err
+    assert "semantic on" not in ran.err
+    assert "was searched" not in filled("recall", "zebra").err
+
+
 def test_an_invalid_file_is_named_on_standard_error_only(root: Path, filled: Memfs) -> None:
     """The last good version answers, marked stale; the count of problems goes to standard error, the code stays 0."""
     path = root / filled("show", "database", "--json").json["path"]
@@ -206,6 +214,16 @@ def test_what_cannot_be_understood_has_one_code(filled: Memfs, verb: tuple[str, 
     """Arguments that make no sense end with 2, whatever is wrong with them."""
     ran = filled(*verb, *arguments)
     assert (ran.code, ran.out) == (2, "")
+
+
+@pytest.mark.parametrize("verb", [("recall", "x"), ("list",)])
+def test_a_span_that_ends_before_it_begins_is_refused(filled: Memfs, verb: tuple[str, ...]) -> None:
+    """An --until before --since can hold nothing: both are named, instead of an empty answer."""
+    ran = filled(*verb, "--since", "3d", "--until", "5d")
+    assert (ran.code, ran.out) == (2, "")
+    assert "--until 5d lies before --since 3d" in ran.err
+    assert filled(*verb, "--since", "5d", "--until", "3d").code == 0
+    assert filled(*verb, "--since", "2026-03-01", "--until", "2026-03-01").code == 0
 
 
 def test_ages_in_words_are_understood(filled: Memfs) -> None:

@@ -144,6 +144,16 @@ def test_update_changes_what_is_given_and_keeps_the_rest(root: Path, memfs: Memf
     assert memfs("show", "x", "--json").json["content"] == "two"
 
 
+def test_another_type_is_a_change(root: Path, memfs: Memfs) -> None:
+    """update --type says Updated though only the file's place changes, the same second as well."""
+    memfs("remember", "one", "--id", "x")
+    for kind in ("procedural", "semantic", "procedural"):
+        ran = memfs("update", "x", "--type", kind)
+        assert ran.out.startswith("Updated x\n"), ran.out
+        assert f"/memories/{kind}/" in ran.out
+    assert memfs("update", "x", "--type", "procedural").out.startswith("Unchanged x\n")
+
+
 def test_a_kind_of_ones_own_gets_what_it_requires(root: Path, memfs: Memfs) -> None:
     """``--data`` gives the fields of a type's own; without one that is required, nothing is stored (K3)."""
     body = "body: {type: object, required: [person], properties: {person: {type: string}}}"
@@ -169,6 +179,11 @@ def test_a_kind_of_ones_own_gets_what_it_requires(root: Path, memfs: Memfs) -> N
         (["--context", "novalue"], 2, "--context branch=main"),
         (["--time", "soon"], 2, "7d"),
         (["--phase", "soon"], 2, "refine"),
+        (["--role", "robot"], 2, "'user', 'assistant', 'tool'"),
+        (["--agent", " "], 2, "name the agent; without --agent a person says it"),
+        (["--importance", "nan"], 2, "a number is wanted, at least 0 and at most 10"),
+        (["--importance", "much"], 2, "a number is wanted, at least 0 and at most 10"),
+        (["--expires", "30"], 2, "name a day to come, such as 30d or 2027-01-01, or 'never'"),
     ],
 )
 def test_what_is_wrong_is_refused_with_a_hint(memfs: Memfs, arguments: list[str], code: int, hint: str) -> None:
@@ -366,10 +381,11 @@ def test_update_changes_every_field_that_a_person_may(memfs: Memfs) -> None:
     [
         ([], 2, "--edit"),
         (["--edit", "--pin"], 2, "leave out"),
-        (["--importance", "11"], 2, "0<=x<=10"),
+        (["--importance", "11"], 2, "a number is wanted, at least 0 and at most 10"),
         (["--expires", "2020-01-01"], 2, "to come"),
         (["--link", "nothing-such"], 1, "nothing-such"),
         (["--type", "semantc"], 2, "did you mean 'semantic'?"),
+        (["--pin", "--agent", ""], 2, "name the agent"),
     ],
 )
 def test_what_update_cannot_do_is_refused_with_a_hint(memfs: Memfs, arguments: list[str], code: int, hint: str) -> None:

@@ -274,6 +274,17 @@ def _no_option(error: click.NoSuchOption) -> Unclear:
     return Unclear(f"'{ctx.command_path}' has no option '{error.option_name}'", hint)
 
 
+def _bounds(error: click.UsageError) -> click.UsageError:
+    """The error; of a number out of bounds, or of what is no number, it says in words what is wanted."""
+    kind = error.param.type if isinstance(error, click.BadParameter) and error.param is not None else None
+    if not isinstance(kind, click.IntRange | click.FloatRange) or isinstance(error, click.MissingParameter):
+        return error
+    sort = "a whole number" if isinstance(kind, click.IntRange) else "a number"
+    most = f" and at most {kind.max:,}" if kind.max is not None else ""
+    told = f"{sort} is wanted, {'above' if kind.min_open else 'at least'} {kind.min:,}{most}"
+    return click.BadParameter(told, error.ctx, getattr(error, "param", None))
+
+
 def group(name: str, family: Family) -> click.Command:
     """The command ``memfs NAME``, whose verbs lie in the folder NAME."""
 
@@ -359,7 +370,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         write_error(error)
         return REFUSED
     except click.UsageError as error:
-        error = _no_option(error) if isinstance(error, click.NoSuchOption) else error
+        error = _no_option(error) if isinstance(error, click.NoSuchOption) else _bounds(error)
         where = error.ctx.command_path if error.ctx is not None else "memfs"
         message = " ".join(error.format_message().split())  # click puts each choice on a line
         hint = getattr(error, "hint", None) or f"see '{where} --help'"

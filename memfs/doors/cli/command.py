@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import augment_usage_errors
 
 from memfs.errors import MemfsError
 
@@ -44,10 +45,24 @@ class Unclear(click.UsageError):
         return cls(f"{option}: {error.message}" if option else error.sentence, error.hint)
 
 
+class Number(click.FloatRange):
+    """A number within bounds; "nan" is none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number that is written."""
+        found = super().convert(value, param, ctx)
+        return found if found == found else self.fail("not a number", param, ctx)
+
+
 class VerbCommand(click.Command):
     """A command whose help ends with examples, and which prints what its function returns."""
 
     text: Callable[[Any], Iterable[Any]] | None = None
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; what is wrong with them is told of this verb."""
+        with augment_usage_errors(ctx):
+            return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the function, print its result, and return the exit code of that."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from memfs.doors.cli.command import Unclear
+from memfs.doors.cli.command import Number, Unclear
 from memfs.doors.cli.filters import pair, when
 from memfs.doors.cli.streams import read_input
 from memfs.errors import ItemSyntaxError
@@ -18,6 +18,7 @@ from memfs.model import MemoryItem, Origin, Trust
 from memfs.model.item import lower_trust
 
 _DURATION = re.compile(r"\d+ *[A-Za-z]+")
+_TO_COME = "name a day to come, such as 30d or 2027-01-01, or 'never'"
 _ORIGIN = ("agent", "session", "phase", "role", "tool")
 
 
@@ -90,8 +91,10 @@ def draft(*, context: tuple[str, ...], data: tuple[str, ...], time: str | None, 
     """The draft that the options describe.
 
     Raises:
-        Unclear: a ``--context`` or ``--data`` without ``=``, a ``--time`` that is none.
+        Unclear: a ``--context`` or ``--data`` without ``=``, a ``--time`` that is none, a blank ``--agent``.
     """
+    if given["agent"] is not None and not given["agent"].strip():
+        raise Unclear("--agent is blank", "name the agent; without --agent a person says it")
     pairs = dict(pair(written) for written in context)
     own = dict(pair(written, "--data person=Ada") for written in data)
     return Draft(context=pairs, data=own, time=when(time, "time"), **given)
@@ -102,7 +105,7 @@ def weighing(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--expires", metavar="DATE|DURATION", help="When it stops being true, such as 30d; or 'never'."),
         click.option("--pin/--unpin", "pinned", default=None, help="Never prune, archive or fade it."),
-        click.option("--importance", type=click.FloatRange(0, 10), metavar="NUMBER",
+        click.option("--importance", type=Number(0, 10), metavar="NUMBER",
                      help="Its weight in recall, 0 to 10; 1 is usual."),
     ):  # fmt: skip
         function = option(function)
@@ -125,11 +128,14 @@ def weight(
 
 
 def _to_come(written: str, now: datetime) -> datetime:
-    moment = when(written, "expires", now=now)
+    try:
+        moment = when(written, "expires", now=now)
+    except Unclear as error:
+        raise Unclear(f"--expires: {written!r} is neither a date nor a duration", _TO_COME) from error
     if moment is not None and _DURATION.fullmatch(written.strip()):
         moment = now + (now - moment)  # what is an age elsewhere lies ahead here
     if moment is None or moment <= now:
-        raise Unclear(f"--expires: {written} is past", "name a day to come, such as 2027-01-01, 30d or 'never'")
+        raise Unclear(f"--expires: {written} is past", _TO_COME)
     return moment
 
 

@@ -61,18 +61,21 @@ def query(
     """The query that the options describe; ``past`` is the revision that is asked, None for the present.
 
     Raises:
-        Unclear: a type or a point in time that cannot be understood; the hint says what would be right.
+        Unclear: a type or a span of time that cannot be understood; the hint says what would be right.
         PathEscape: a folder outside the workspace.
     """
     for name in names["types"]:
         known_type(workspace if past is None else past, name)
     now = past.now if past is not None else None
+    begin, end = when(since, "since", now=now), when(until, "until", end=True, now=now)
+    if begin is not None and end is not None and end < begin:
+        raise Unclear(f"--until {until} lies before --since {since}", "exchange the two: --since takes the earlier one")
     chosen: dict[str, Any] = {key: frozenset(values) for key, values in names.items()}
     return Query(
         text=text,
         limit=limit,
-        since=when(since, "since", now=now),
-        until=when(until, "until", end=True, now=now),
+        since=begin,
+        until=end,
         path=_placed(workspace, path),
         **chosen,
     )

@@ -10,7 +10,7 @@ import click
 
 from memfs.admin.recover import RECOVERED
 from memfs.doors.cli.command import complete_ids, opened, verb
-from memfs.doors.cli.options import SOURCE, is_committed, land, reference
+from memfs.doors.cli.options import SOURCE, is_committed, item_named, land
 from memfs.doors.cli.output import TEXT_ONLY, Note, clean, styled
 from memfs.model import Origin
 from memfs.model.kinds import ITEM_LIMIT
@@ -76,7 +76,7 @@ def _text(done: Removal) -> Iterator[str | Note]:
 def forget(ctx: click.Context, ids: tuple[str, ...], reason: str, agent: str, session: str, dry_run: bool) -> Removal:
     """Remove items from the memory; history keeps them, and the command that brings each back is printed."""
     with opened(ctx) as workspace, signed_by(Origin(agent=agent, session=session)):
-        found = [workspace.store.find(reference(workspace, name)) for name in dict.fromkeys(ids)]
+        found = [item_named(workspace, name) for name in dict.fromkeys(ids)]
         items = list({item.id: item for item in found}.values())
         revision, waits = (None, "") if dry_run else _forget(workspace, items, reason)
     rows = tuple(ForgottenItem(item.id, item.path, _undo(item, revision)) for item in items)

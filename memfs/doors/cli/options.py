@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.config_names import SETTINGS_FILE
-from memfs.doors.cli.command import wants_json
+from memfs.doors.cli.command import Unclear, wants_json
 from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, Note, clean, count, day, one_line, render, styled
 from memfs.doors.cli.streams import is_interactive
 from memfs.errors import ContentError, EraseRefused, HistoryError, ItemNotFound, MemfsError, PathEscape, SecretDetected
@@ -123,6 +123,21 @@ def reference(workspace: Workspace, written: str) -> str:
     if not is_path(written) and (workspace.store.locate(written) or not _stands_here(workspace, written)):
         return written
     return place(workspace, written)
+
+
+def item_named(workspace: Workspace, written: str) -> MemoryItem:
+    """The item that a person means by an id or a path.
+
+    Raises:
+        ItemNotFound, ContentError: there is none, or its file is invalid.
+        Unclear: it is a folder.
+    """
+    name = reference(workspace, written)
+    if is_path(name) and (workspace.root / name).is_dir():
+        verb = click.get_current_context().command_path
+        hint = f"'{verb} ID' takes one memory; 'memfs list --path {written}' lists those in the folder"
+        raise Unclear(f"{written} is a folder", hint)
+    return workspace.store.find(name)
 
 
 def named(workspace: Workspace, target: str | None) -> str | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Unclear, complete_strategies, opened, verb, wants_json
+from memfs.doors.cli.command import Number, Unclear, complete_strategies, opened, verb, wants_json
 from memfs.doors.cli.filters import AsOf, as_of, filters, pair, past_at, query, revision_of
 from memfs.doors.cli.mounts import left_out, left_out_notes, recaller, unread_of
 from memfs.doors.cli.output import (
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from memfs.workspace import Workspace
 
 
-_LONGEST = 3600.0
+_LONGEST = 3600
 _MOST_TOKENS = 10_000_000
 _OPTIONS = (
     click.option("--strategy", default="", metavar="NAME", shell_complete=complete_strategies,
@@ -53,7 +53,7 @@ _OPTIONS = (
     click.option("--context", "context", multiple=True, metavar="KEY=VALUE",
                  help="A circumstance of the moment: items that share one rank higher; may be repeated."),
     click.option("--no-dedupe", is_flag=True, help="Show hits that repeat a better one, too."),
-    click.option("--deadline", type=click.FloatRange(0, _LONGEST, min_open=True), metavar="SECONDS",
+    click.option("--deadline", type=Number(0, _LONGEST, min_open=True), metavar="SECONDS",
                  help="After so long, show what was found until then."),
 )  # fmt: skip
 
@@ -294,11 +294,14 @@ def recall(
         answer = _search(workspace, asked, own, past, prove=wants_json(ctx), fenced=fenced)
         quoted = fence(answer.hits) if fenced else None
         found = _found(answer, explain, quoted, revision_of(past) if past else None)
+        narrow = "" if answer.hits else _narrow(ctx, chosen)
         if past is not None:
-            return replace(found, unread=tuple(past.store.unread(asked)), problems=len(past.store.problems()))
+            return replace(
+                found, hint=narrow, unread=tuple(past.store.unread(asked)), problems=len(past.store.problems())
+            )
         return replace(
             found,
-            hint=_hint(workspace) if _missed(answer) else "",
+            hint=narrow or (_hint(workspace) if _missed(answer) else ""),
             left_out=tuple(left_out(workspace, own)),
             unread=tuple(unread_of(workspace, own, asked)),
             problems=len(workspace.store.problems()),
@@ -354,6 +357,12 @@ def _missed(answer: Recall) -> bool:
 
     asked = set(terms(answer.query.text))
     return bool(asked) and not any(2 * len(asked & set(terms(whole(hit.item)))) >= len(asked) for hit in answer.hits)
+
+
+def _narrow(ctx: click.Context, chosen: Mapping[str, Any]) -> str:
+    """That an empty answer is of what the filters leave alone; "" without filters."""
+    given = ", ".join(one.opts[0] for one in ctx.command.params if chosen.get(one.name or ""))
+    return f"only what fits {given} was searched; leave that out to search all" if given else ""
 
 
 def _hint(workspace: Workspace) -> str:

@@ -138,7 +138,7 @@ def _text(done: StoredText) -> Iterator[Any]:
 @click.option("--agent", metavar="NAME", help="The agent that says so. Without it the memory is a person's.")
 @click.option("--session", metavar="NAME", help="The session it comes from.")
 @click.option("--phase", type=PHASE, hidden=True, help="The phase of the work it comes from.")
-@click.option("--role", metavar="ROLE", help="Who spoke: user, assistant or tool.")
+@click.option("--role", type=click.Choice(["user", "assistant", "tool"]), help="Who spoke.")
 @click.option("--tool", metavar="NAME", help="The tool it comes from.")
 @click.option("--time", metavar="WHEN", help="When it happened: a date, a time, or an age such as 2d. Now by default.")
 @click.option("--review", is_flag=True, help="Have it judged first, and stored only if it is worth it.")

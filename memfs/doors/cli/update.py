@@ -11,7 +11,7 @@ import click
 from memfs.doors.cli.command import Unclear, complete_ids, complete_types, opened, verb
 from memfs.doors.cli.draft import draft, text_of, weighing, weight
 from memfs.doors.cli.filters import known_type
-from memfs.doors.cli.options import SOURCE, CommitReport, allow_secret_option, land, likely_notes, reference
+from memfs.doors.cli.options import SOURCE, CommitReport, allow_secret_option, item_named, land, likely_notes, reference
 from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, clean, styled
 from memfs.errors import ContentError, ItemNotFound
 from memfs.model.item import Link
@@ -149,7 +149,7 @@ def _update(
     wanted = draft(**fields, **given).in_branch_of(workspace.parts.policy.agent)
     if wanted.type is not None:
         known_type(workspace, wanted.type)
-    before = workspace.store.find(reference(workspace, name))
+    before = item_named(workspace, name)
     now = workspace.parts.clock()
     changes: dict[str, Any] = weight(now, importance=importance, pinned=pinned, expires=expires)
     if status is not None:
@@ -165,7 +165,7 @@ def _update(
         id=item.id,
         path=item.path,
         sha256=item.sha256,
-        changed=item.sha256 != before.sha256,
+        changed=(item.sha256, item.path) != (before.sha256, before.path),
         landed=land(workspace, item),
         remarks=tuple(likely_notes(item)) if content else (),
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from memfs.doors.cli.command import Actions, opened, verb
+from memfs.doors.cli.command import Actions, Number, opened, verb
 from memfs.doors.cli.filters import AsOf, as_of, revision_of, state_at
 from memfs.doors.cli.output import MERGE, OMIT, Note, clean, count, merge, progress, size, styled
 from memfs.state.archives import ArchiveResult, ArchiveVerdict, Period, UnpackResult, iterations_text
@@ -65,7 +65,7 @@ def _smaller(one: ArchiveResult | Period) -> str:
     "memfs admin archive run --iteration 3",
 )
 @click.option("-n", "--dry-run", is_flag=True, help="Say what would be archived and deleted, and do nothing.")
-@click.option("--older-than", "days", type=click.FloatRange(min=0), metavar="DAYS", help="Instead of active_days.")
+@click.option("--older-than", "days", type=Number(min=0), metavar="DAYS", help="Instead of active_days.")
 @click.option(
     "--iteration",
     "chosen",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Unclear, opened, verb
+from memfs.doors.cli.command import Number, Unclear, opened, verb
 from memfs.doors.cli.filters import AsOf, as_of, revision_of, state_at, when
 from memfs.doors.cli.output import MERGE, OMIT, Document, as_json
 from memfs.errors import QueryInvalid
@@ -51,7 +51,7 @@ def _text(shown: ShownState) -> Iterator[Document]:
 @click.option("--iteration", "iterations", multiple=True, type=int, metavar="N", help="Only of this one; repeatable.")
 @click.option("--since", metavar="WHEN", help="Not before this date, time or age.")
 @click.option("--until", metavar="WHEN", help="Not after this date (that day included), time or age.")
-@click.option("--deadline", type=click.FloatRange(0), metavar="SECONDS", help="Only what is found by then.")
+@click.option("--deadline", type=Number(0), metavar="SECONDS", help="Only what is found by then.")
 @click.option("--whole", is_flag=True, help="All of it, however long that takes.")
 @as_of
 @click.pass_context
