@@ -596,7 +596,7 @@ def _waiting(checker: Checker) -> Iterator[Problem]:
         more = len(pending.paths) - _NAMED
         named = ", ".join(pending.paths[:_NAMED]) + (f" and {more} more" if more > 0 else "")
         why = f": {pending.reason}" if pending.reason else ""
-        when = "memfs commits them when that is over" if pending.reason else "'memfs commit' commits them"
+        when = checker.parts.policy.when_free if pending.reason else "'memfs commit' commits them"
         yield Problem(
             path="",
             code="CommitsWaiting",

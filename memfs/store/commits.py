@@ -114,7 +114,7 @@ class Committer:
         parts = self._parts
         busy = parts.repository.busy()
         if busy:
-            raise GitBusy(busy, hint="memfs commits by itself when that is over")
+            raise GitBusy(busy, hint=parts.policy.when_free)
         done = _Progress()
         done.notes.extend(commits.recover(parts.repository))
         done.notes.extend(self._writer.recover())

@@ -80,6 +80,12 @@ class StorePolicy:
         """Whether a person's edits are committed without being asked for; nothing is under ``manual``."""
         return self.adopt == "auto" and self.commit != "manual"
 
+    @property
+    def when_free(self) -> str:
+        """What becomes of waiting changes once git takes commits again."""
+        alone = self.commit not in ("session", "manual")
+        return "memfs commits by itself when that is over" if alone else "run 'memfs commit' again when that is over"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:

@@ -82,6 +82,27 @@ def test_commit_that_must_wait_is_refused_with_the_reason(root: Path, item: Path
     assert memfs("status", "--json").json["pending_commits"] == 0
 
 
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        ("manual", "run 'memfs commit' again when that is over"),
+        ("session", "run 'memfs commit' again when that is over"),
+        ("batch", "memfs commits by itself when that is over"),
+    ],
+)
+def test_commit_on_a_detached_head_says_what_comes_next(root: Path, memfs: Memfs, policy: str, told: str) -> None:
+    """Only where memfs commits by itself it promises to; ``check`` says the same of what waits."""
+    memfs("remember", "We use tabs")
+    git(root, "checkout", "--quiet", "--detach")
+    chosen = ("--set", f"history.commit={policy}")
+    memfs("remember", "It rains", *chosen)
+    ran = memfs("commit", *chosen)
+    assert ran.code == 1
+    assert told in ran.err
+    (waiting,) = (one for one in memfs("check", "--json", *chosen).json["problems"] if one["code"] == "CommitsWaiting")
+    assert told in waiting["hint"]
+
+
 def test_log_of_everything_and_of_one_item(root: Path, item: Path, memfs: Memfs) -> None:
     """log lists commits newest first with who, when and why; an item's log has only its own."""
     memfs("remember", "other", "--id", "y")
