@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs.doors.cli.command import Invocation, Unclear, verb, wants_json
-from memfs.doors.cli.output import MERGE, TEXT_ONLY, Block, note, print_command, print_text
+from memfs.doors.cli.output import MERGE, TEXT_ONLY, Block, Note, count, note, print_command, print_text
 
 if TYPE_CHECKING:
     from memfs.errors import WorkspaceNotFound
@@ -32,12 +32,14 @@ class ReviewedChange:
         summary: that in a sentence.
         report: all of it; its fields stand beside the others.
         strict: whether warnings fail, too.
+        remarks: what there is to say beside it.
     """
 
     failed: bool
     summary: str
     report: Report = field(metadata=MERGE)
     strict: bool = field(metadata=TEXT_ONLY)
+    remarks: tuple[Note, ...] = field(default=(), metadata=TEXT_ONLY)
 
     @property
     def exit_code(self) -> int:
@@ -45,10 +47,11 @@ class ReviewedChange:
         return int(self.report.failed(strict=self.strict))
 
 
-def _text(reviewed: ReviewedChange) -> Iterator[Block]:
+def _text(reviewed: ReviewedChange) -> Iterator[Block | Note]:
     from memfs.team.review_text import markdown
 
     yield Block(markdown(reviewed.report).rstrip("\n"))
+    yield from reviewed.remarks
 
 
 @verb(
@@ -92,19 +95,24 @@ def review(
         raise Unclear("what is staged has no range", "leave out either --staged or BASE..HEAD")
     from memfs.team.review_text import commands, markdown, summary
 
-    report = _reviewed(ctx, revisions or "", staged)
+    report, waiting = _reviewed(ctx, revisions or "", staged)
+    told = f"{count(waiting, 'uncommitted change')} {'is' if waiting == 1 else 'are'} not part of it"
+    remarks = (Note(told, "'memfs commit' commits what waits"),) if waiting else ()
     if staged and report.empty and form == "markdown" and not wants_json(ctx):
         return None  # a hook runs with every commit
     if form == "github" and not wants_json(ctx):
         for line in commands(report):
             print_command(line)
+        for remark in remarks:
+            note(*remark)
         if page := os.environ.get(_SUMMARY):
             _append(Path(page), markdown(report))
         ctx.exit(int(report.failed(strict=strict)))
-    return ReviewedChange(report.failed(), summary(report), report, strict)
+    return ReviewedChange(report.failed(), summary(report), report, strict, remarks)
 
 
-def _reviewed(ctx: click.Context, revisions: str, staged: bool) -> Report:
+def _reviewed(ctx: click.Context, revisions: str, staged: bool) -> tuple[Report, int]:
+    """The report, and how many writes it leaves out as no commit has them."""
     from memfs.config import load  # as the next, not wanted for --help
     from memfs.errors import SettingInvalid
     from memfs.settings import Settings
@@ -126,7 +134,7 @@ def _reviewed(ctx: click.Context, revisions: str, staged: bool) -> Report:
             report = reviews.staged(index_of_hook()) if staged else reviews.report(revisions)
             if missing is not None and report.empty:
                 raise missing
-            return report
+            return report, 0 if staged else reviews.uncommitted(report)
         finally:
             travel.close()
 
