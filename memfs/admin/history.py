@@ -24,6 +24,7 @@ from memfs.store.plan import FilePlan
 from memfs.store.searcher import path_of
 
 _SEARCH_DEPTH = 20_000
+_ELSEWHERE = "'memfs list' shows what there is, 'memfs recall' finds by words"
 _FEW = 100
 
 
@@ -71,6 +72,10 @@ class History:
         """Whether any commit touched a file or folder, by its path from the workspace's folder."""
         return bool(log.log(self._repository, (path,), 1))
 
+    def _ever_was(self, target: str) -> bool:
+        """Whether any commit has it."""
+        return self.has_seen(self._path_of(target)) if self._is_path(target) else self._past_path(target) is not None
+
     def diff(self, older: str = "HEAD", newer: str | None = None, target: str | None = None) -> str:
         """Unified diff of the memory between two revisions; ``newer`` None means the files as they are."""
         return log.diff(self._repository, older, newer, self._paths(target))
@@ -99,9 +104,8 @@ class History:
             data = self._repository.read(commit, path)
             if data is not None:
                 return path, data
-        raise HistoryUnavailable(
-            f"{target!r} does not exist at {revision}", hint=f"memfs log {target} shows where it does"
-        )
+        hint = f"memfs log {target} shows where it does" if self._ever_was(target) else _ELSEWHERE
+        raise HistoryUnavailable(f"{target!r} does not exist at {revision}", hint=hint)
 
     def blame(self, target: str, revision: str = "HEAD") -> list[BlameLine]:
         """For each line of an item's file, the revision that wrote it."""
@@ -216,7 +220,7 @@ class History:
             return (current,)
         past = self._past_path(target)
         if past is None:
-            raise ItemNotFound(f"no memory ever had the id {target!r}", hint="memfs log lists what happened")
+            raise ItemNotFound(f"no memory ever had the id {target!r}", hint=_ELSEWHERE)
         return (past,)
 
     def _path_of(self, target: str) -> str:

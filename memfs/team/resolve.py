@@ -711,7 +711,8 @@ class Resolver:
         for reference in references:
             found = [one for one in opened if any(_means(reference, path) for path in one.paths)]
             if not found:
-                hint = "'memfs team conflicts' lists what waits; where no merge is open, say with --keep what holds"
+                decide = f"'memfs team conflicts resolve {reference}"
+                hint = f"{decide} --keep kept' (or lost) decides a field, {decide} OTHER --keep ID' which memory holds"
                 raise ItemNotFound(f"no merge left {reference!r} open", hint=hint)
             yield from found
 

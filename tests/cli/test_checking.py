@@ -102,6 +102,8 @@ def test_a_named_item_gets_its_last_good_version_back(root: Path, damaged: str, 
     assert dog.read_bytes() == good
     missing = memfs("check", "nobody")
     assert (missing.code, "nobody" in missing.err) == (2, True)
+    assert "'memfs list' shows what there is" in missing.err
+    assert "restore" not in missing.err
 
 
 def test_check_fix_repairs_rot_too(damaged: str, memfs: Memfs) -> None:

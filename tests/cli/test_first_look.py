@@ -143,7 +143,7 @@ def test_p6_silence_is_explained(memfs: Memfs, root: Path, tmp_path: Path) -> No
     ran = memfs("agent", "warn", "--file", "a.py", "--prompt-file", str(prompt))
     assert (ran.out, f"is told already: {failed['id']}" in ran.err) == ("", True)
     asked = memfs("team", "conflicts", "resolve", "t30", "t60")
-    assert (asked.code, "say with --keep what holds" in asked.err) == (1, True)
+    assert (asked.code, "resolve t30 OTHER --keep ID'" in asked.err) == (1, True)
 
 
 def test_p7_a_decision_about_two_that_agree_is_remarked_upon(memfs: Memfs) -> None:

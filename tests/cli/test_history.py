@@ -255,6 +255,14 @@ def test_log_of_what_never_was_is_refused(item: Path, memfs: Memfs, name: str) -
     assert "nothing" in ran.err
 
 
+@pytest.mark.parametrize("name", ["ContextMemory/memories/semantic/nothing.yaml", "nothing"])
+def test_blame_of_what_never_was_names_where_to_look(item: Path, memfs: Memfs, name: str) -> None:
+    """The hint does not lead to a log that is empty; of what is gone it does."""
+    assert "'memfs list' shows what there is" in memfs("team", "blame", name).err
+    memfs("forget", "x")
+    assert "memfs log x shows where it does" in memfs("team", "blame", "x").err
+
+
 def test_log_of_what_is_not_committed_yet_is_empty(root: Path, memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that is there has a history still to come."""
     monkeypatch.setenv("MEMFS_HISTORY_COMMIT", "session")

@@ -86,6 +86,10 @@ def test_a_workspace_that_asks_for_nothing_says_nothing(memfs: Memfs, root: Path
     assert "trust" not in memfs("status").out
     assert "ignored" not in memfs("config").err
     assert "Nothing in this workspace asks for trust" in memfs("admin", "trust", "--show").out
+    asked = memfs("admin", "trust")
+    assert (asked.code, asked.err) == (0, "")
+    assert "Nothing in this workspace asks for trust" in asked.out
+    assert memfs("admin", "trust", "--json").json["changed"] is False
 
 
 def test_show_and_revoke_exclude_each_other(memfs: Memfs) -> None:

@@ -222,7 +222,8 @@ def import_(ctx: click.Context, /, files: tuple[str, ...], origin: str | None, *
 
     Of an export of memories, or of state documents, nothing is stored if anything in it cannot be, unless
     --skip-refused leaves that out. What is there with other content is refused, unless --replace; history keeps the
-    other. A line such as {"content": "...", "tags": ["x"]}, or one that 'memfs list --json' prints, is a memory, too.
+    other. A line such as {"content": "...", "tags": ["x"]} is a memory, too. To copy a whole memory, pipe
+    'memfs export' into 'memfs import -'; 'memfs list --json' prints one document instead of lines.
 
     Exit code 1: something was refused.
     """

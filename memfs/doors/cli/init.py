@@ -193,7 +193,8 @@ def init(
     It writes three small files and tells git how to join memory files field by field, in a fresh clone only the
     latter. Inside a repository that was there before it commits nothing, then or later, unless asked. With --own-branch
     all branches of the code share one memory, on a branch of its own, which a clone takes up again. With --user the
-    workspace lies in your data folder and has a repository of its own: agents use it where no other is found.
+    workspace lies in your data folder and has a repository of its own: 'memfs agent mcp' and programs in Python use it
+    where no other is found, other commands where -C names it.
 
     Your private memory of a repository is that of one clone; --join-private lets another clone of the same origin use
     it, or the one in the folder of the name KEY.

@@ -89,7 +89,7 @@ def trust(ctx: click.Context, path: str | None, show: bool, revoke: bool, yes: b
         changed = workspace_trust.revoke(root)
         standing = workspace_trust.standing(root)
         said = f"{clean(str(root))} {'is no longer trusted' if changed else 'was not trusted'}"
-    elif show:
+    elif show or not (yes or standing.wants or owners or elsewhere):
         said = "trusted" if standing.trusted else f"not trusted: {clean(standing.reason)}"
     else:
         if not yes:

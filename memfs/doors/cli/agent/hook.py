@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from memfs.workspace import Workspace
 
 
-@verb("hook", example="memfs hook SessionStart < event.json", json=False)
+@verb("hook", example="memfs agent hook SessionStart < event.json", json=False)
 @click.argument("event", nargs=-1, type=click.UNPROCESSED, metavar="[EVENT]")
 @click.option("--into", type=click.Choice(["private", "repository"]), default="private", help="Which memory keeps it.")
 @click.pass_context
