@@ -1,7 +1,8 @@
 """Commits what waits in the journal, and a person's own edits, when it is due.
 
-Waiting operations are cut into commits in their order: no path twice, no two writers, each batch alone. One process
-commits at a time. What a person committed with git of it waits no longer: HEAD's bytes at a path tell.
+Waiting operations are cut into commits in their order: no path twice, no two writers, each batch alone; with a message
+of the person's, everything of one writer together. One process commits at a time. What a person committed with git of
+it waits no longer: HEAD's bytes at a path tell.
 """
 
 from __future__ import annotations
@@ -167,6 +168,7 @@ class Committer:
                 for piece in _pieces(chosen, message):
                     left = [_reduced(operation, aside.keys()) for operation in piece]
                     again = self._commit(windows(left, message), ref, done)
+                    self._keep_earlier(_cut(left, message))
                     done.notes.extend(self._set_aside(self._of(aside, piece)))
                     done.notes.extend(self._settle(piece, ref, again))
             except GitBusy as error:
@@ -174,6 +176,15 @@ class Committer:
             else:
                 done.displaced = done.displaced or bool(aside)
         return reasons
+
+    def _keep_earlier(self, cut: Iterable[Sequence[Operation]]) -> None:
+        """Keep the contents of which a commit has only a later version."""
+        for members in cut:
+            last = _last(members)
+            for operation in members:
+                for change in operation.changes:
+                    if change.data is not None and change.data != last[change.path]:
+                        keep_replaced(self._parts.repository.state, change.path, change.data)
 
     def _shareable(self, operation: Operation) -> Operation:
         """An operation without what stays on this machine; what is in history already may leave it."""
@@ -319,8 +330,8 @@ class Committer:
 def windows(operations: Iterable[Operation], message: str = "") -> list[Group]:
     """Cut operations, in order, into commits: no path twice, no two writers, each batch alone.
 
-    What somebody commits with a ``message`` of their own stands together: only where an agent or a session differs, or
-    a path is written again, there is another commit, of the same message.
+    What somebody commits with a ``message`` of their own stands together, a path as it was written last: only where an
+    agent or a session differs there is another commit, of the same message.
     """
     return [_group(members, message) for members in _cut(operations, message)]
 
@@ -348,7 +359,7 @@ def _cut(operations: Iterable[Operation], message: str) -> list[list[Operation]]
         if not operation.changes and not operation.merges:
             continue
         touched = {change.path for change in operation.changes}
-        if not cut or touched & paths or not _belong_together(cut[-1][-1], operation, message):
+        if not cut or (touched & paths and not message) or not _belong_together(cut[-1][-1], operation, message):
             cut.append([])
             paths = set()
         cut[-1].append(operation)
@@ -370,14 +381,22 @@ def _group(operations: Sequence[Operation], message: str) -> Group:
     from memfs.git.commit_object import CommitChange, Group
 
     return Group(
-        changes=tuple(
-            CommitChange(path=change.path, data=change.data) for operation in operations for change in operation.changes
-        ),
+        changes=tuple(CommitChange(path=path, data=data) for path, data in _last(operations).items()),
         message=gathered([operation.message for operation in operations], message),
         writers=tuple(dict.fromkeys(_writer(fields) for operation in operations for fields in operation.writers)),
         time=datetime.fromtimestamp(operations[-1].time, UTC),
         merges=operations[0].merges,
     )
+
+
+def _last(operations: Iterable[Operation]) -> dict[str, bytes | None]:
+    """What operations leave at each path, in the order of the last changes: a file may give way to a folder."""
+    last: dict[str, bytes | None] = {}
+    for operation in operations:
+        for change in operation.changes:
+            last.pop(change.path, None)
+            last[change.path] = change.data
+    return last
 
 
 def _writer(fields: dict[str, object]) -> CommitWriter:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from memfs.workspace import open_workspace
+
 from .conftest import Memfs, git
 
 
@@ -54,6 +56,43 @@ def test_commit_with_a_message_is_one_commit_of_what_a_person_wrote(root: Path, 
     ]
     assert "- Remember: We deploy on Fridays - Remember: We use tabs" in log.replace("\n- ", " - ")
     assert len(shown.json["commits"]) == 3
+
+
+def test_commit_with_a_message_joins_the_versions_of_a_memory(root: Path, memfs: Memfs) -> None:
+    """One commit has the last of several versions, and those before it can be brought back."""
+    manual = ("--set", "history.commit=manual")
+    path = memfs("remember", "We deploy on Mondays", "--id", "deploys", "--json", *manual).json["path"]
+    memfs("update", "deploys", "We deploy on Tuesdays", *manual)
+    memfs("update", "deploys", "We deploy on Fridays", *manual)
+    gone = memfs("remember", "It rains", "--id", "rain", "--json", *manual).json["path"]
+    memfs("forget", "rain", *manual)
+    memfs("remember", "We use tabs", "--id", "tabs", *manual)
+    before = git(root, "rev-parse", "HEAD").strip()
+    shown = memfs("commit", "-m", "One message", "--json", *manual)
+    assert (len(shown.json["commits"]), shown.json["waiting"]) == (1, 0)
+    assert git(root, "log", "--format=%s", f"{before}..").splitlines() == ["One message"]
+    assert "We deploy on Fridays" in git(root, "show", f"HEAD:{path}")
+    assert git(root, "status", "--porcelain") == ""
+    with open_workspace(root, watch=False) as workspace:
+        kept = workspace.recovered.list()
+        assert sorted(row.path for row in kept) == sorted([path, path, gone])
+        texts = []
+        for row in kept:
+            if row.path == path:
+                workspace.recovered.restore(row.name)
+                texts.append((root / path).read_text())
+    assert sorted(day for day in ("Mondays", "Tuesdays", "Fridays") if any(day in text for text in texts)) == [
+        "Mondays",
+        "Tuesdays",
+    ]
+
+
+def test_commit_without_a_message_keeps_every_version_in_history(root: Path, memfs: Memfs) -> None:
+    """Each version of a memory is a commit of its own."""
+    manual = ("--set", "history.commit=manual")
+    memfs("remember", "We deploy on Mondays", "--id", "deploys", *manual)
+    memfs("update", "deploys", "We deploy on Fridays", *manual)
+    assert len(memfs("commit", "--json", *manual).json["commits"]) == 2
 
 
 def test_commit_leaves_staged_files_to_the_person(root: Path, item: Path, memfs: Memfs) -> None:

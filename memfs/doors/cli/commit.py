@@ -57,7 +57,8 @@ def commit(ctx: click.Context, message: str, include_staged: bool, allow_secret:
     """Commit what waits: what memfs wrote, and the edits that people made by hand.
 
     Only files of memfs are committed, whatever else is staged. With -m that is one commit, unless agents wrote some of
-    it. Commits are signed where git's commit.gpgsign says so; the repository's hooks do not run.
+    it; of a memory written several times it has the last version, and 'memfs restore --displaced' the others for 30
+    days. Commits are signed where git's commit.gpgsign says so; the repository's hooks do not run.
 
     Exit code 1: git is busy, or a commit cannot be signed; changes still wait.
     """
