@@ -7,7 +7,7 @@ workspace.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,7 +38,7 @@ from memfs.model import Problem
 from memfs.model.item import object_id
 from memfs.model.problem import WARNING
 from memfs.store import Store
-from memfs.store.parts import CONTENT, Parts
+from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 
 if TYPE_CHECKING:
     from memfs.admin.backup import Backups
@@ -322,11 +322,12 @@ class Eraser:
         staged = staged_changes(self._repository.git, self._repository.head_commit())
         entries = entries_of(self._repository.git)
         edited = [os.fsdecode(one.path) for one in entries if self._is_edited(one, one.path in staged, target)]
+        edited += [path for path in self._uncommitted(target) if path not in edited]
         if edited:
             raise EraseRefused(
                 f"changes are not committed: {', '.join(edited)}",
                 path=edited[0],
-                hint="commit them, or 'git restore --staged --worktree' what is not to stay",
+                hint="commit them, or remove what is not to stay, from the index as well",
             )
 
     def _is_edited(self, entry: IndexEntry, staged: bool, target: Target) -> bool:
@@ -341,6 +342,18 @@ class Eraser:
         except MemfsError:
             return True
         return meant and object_id("blob", data) not in {entry.blob, *target.blobs}
+
+    def _uncommitted(self, target: Target) -> Iterator[str]:
+        """Files of that name with a content that no commit holds: they would stay, and so would the item."""
+        for path in self._store.edit_finder.own_paths():
+            if self._parts.is_local(path) or not target.named.means(path):
+                continue
+            try:
+                blob = self._repository.blob_id(self._parts.tree.read(path, READ_LIMIT).data)
+            except (FileNotFoundError, NotRegularFile, ItemTooLarge, PathEscape):  # no version of it
+                continue
+            if blob not in target.blobs and blob != self._repository.head_blob(path):
+                yield os.fsdecode(self._repository.full(path))
 
     def _refuse_secondary(self) -> None:
         """Refuse where the secondary location may hold the item and cannot be looked into."""

@@ -147,17 +147,32 @@ class TargetFinder:
 
     # -- versions -------------------------------------------------------------------------------------------------
     def _versions(self) -> tuple[set[str], Versions]:
-        """The item's names and versions."""
+        """The item's names and versions; a name under which only its bytes were, and which is gone, is one of them."""
         repository = self._parts.repository
+        folder = repository.full(CONTENT)
+        former: set[str] = set()
+        while True:
+            current = frozenset(former)
 
-        def means(path: bytes) -> bool:
-            inner = repository.below(path)
-            return inner is not None and self._named.means(inner)
+            def means(path: bytes, current: frozenset[str] = current) -> bool:
+                inner = repository.below(path)
+                return inner is not None and (self._named.means(inner) or inner in current)
 
-        versions = self._survey.versions(repository.full(CONTENT), means)
+            versions = self._survey.versions(folder, means)
+            big = [blob for blob in versions.blobs if self._survey.facts[blob].size >= _TRIVIAL]
+            found = {inner for path in self._survey.paths(big) if (inner := self._former(path)) is not None}
+            if found <= former:
+                break
+            former |= found
         paths = {os.fsdecode(path) for found in versions.blobs.values() for path in found}
         names = {stem_of(path) for path in paths} | (set() if self._named.is_path else {self._named.reference})
         return names, versions
+
+    def _former(self, path: bytes) -> str | None:
+        inner = self._parts.repository.below(path)
+        if inner is None or not inner.startswith(CONTENT + "/") or not inner.endswith(ITEM_SUFFIXES):
+            return None
+        return inner if self._parts.repository.head_blob(inner) is None and not self._named.means(inner) else None
 
     def _elsewhere(self) -> Iterator[FileChange]:
         """Versions outside git's objects: those in no commit, those that wait, and those that were set aside."""

@@ -24,7 +24,7 @@ from memfs.git.refs import NULL
 from memfs.git.repository import Facts, Repository, facts_of
 from memfs.git.rewrite import PATIENCE, inventory
 from memfs.git.rewrite_text import Names, Traces, changed_loose, edit_logs, packed_text, read_names, turn
-from memfs.git.transaction import index_of, lock_of
+from memfs.git.transaction import index_of, keep_date, lock_of
 from memfs.model.item import object_id
 
 _AT_ONCE = 5_000
@@ -115,12 +115,14 @@ class Successor:
         except FileNotFoundError:
             return False
         target = self.folder / INDEX
-        io.write_file(target, data, os.stat(source).st_mode & 0o777, durable=False)
+        facts = os.stat(source)
+        io.write_file(target, data, facts.st_mode & 0o777, durable=False)
         if not without and b"REUC" not in data:
             return False
         lines = b"".join(b"0 %s\t%s\0" % (NULL.encode(), path) for path in sorted(without))
         options = ("--clear-resolve-undo", "-z", "--index-info")
         self._git.run("update-index", *options, data=lines, variables={"GIT_INDEX_FILE": str(target)})
+        keep_date(target, facts.st_mtime_ns)
         _sync(target)
         return True
 

@@ -237,8 +237,8 @@ def test_a_name_that_never_was_is_not_found(opened: Opened, git: Git) -> None:
     assert not (workspace.repository.state / "erase").exists()
 
 
-def test_a_former_name_is_named_and_its_other_versions_are_erased_by_it(opened: Opened, git: Git) -> None:
-    """A person renamed the item's file: the plan names the path it had, whose own versions are another name's."""
+def test_a_former_name_of_the_same_bytes_goes_with_its_other_versions(opened: Opened, git: Git) -> None:
+    """A person renamed the item's file: what it was under the old name is the same item."""
     workspace = opened()
     put(workspace, text=SECRET.replace("7781", "7700"))
     item = put(workspace)
@@ -247,9 +247,7 @@ def test_a_former_name_is_named_and_its_other_versions_are_erased_by_it(opened: 
     git(workspace.root, "commit", "-qm", "Rename")
     workspace.store.refresh()
     done = workspace.eraser.erase("door")
-    assert (done.plan.paths, done.plan.copies) == ((renamed,), (item.path,))
-    assert not in_objects(workspace.root, "marten-7781")
-    workspace.eraser.erase("gate")
+    assert set(done.plan.paths) == {item.path, renamed}
     assert not in_objects(workspace.root, "marten")
 
 
@@ -275,6 +273,18 @@ def test_changes_of_other_files_stay_as_they_are(opened: Opened, git: Git) -> No
     assert git(workspace.root, "status", "--porcelain") == "AM notes.txt\n"
     assert git(workspace.root, "show", ":notes.txt") == "staged\n"
     assert notes.read_text() == "edited\n"
+
+
+def test_a_file_that_was_never_committed_is_refused_by_name(opened: Opened, git: Git) -> None:
+    """Staged or not, no proof is given of what stays where it is."""
+    workspace = opened()
+    item = put(workspace)
+    renamed = item.path.replace("gate.yaml", "door.yaml")
+    git(workspace.root, "mv", item.path, renamed)
+    workspace.store.refresh()
+    with pytest.raises(EraseRefused, match=r"door\.yaml"):
+        workspace.eraser.erase("door")
+    assert (workspace.root / renamed).exists()
 
 
 def test_messages_lose_a_short_name_only_where_they_are_about_the_item(opened: Opened, git: Git) -> None:
@@ -337,6 +347,25 @@ def edited_item(root: Path, git: Git) -> None:
     path.write_text(path.read_text() + "tags:\n- gate\n")
 
 
+def edited_and_out_of_the_index(root: Path, git: Git) -> None:
+    path = next((root / "ContextMemory").rglob("gate.yaml"))
+    git(root, "rm", "-q", "--cached", str(path))
+    edited_item(root, git)
+
+
+def another_staged(root: Path, git: Git) -> None:
+    path = next((root / "ContextMemory").rglob("gate.yaml"))
+    other = path.parent.parent / "2001-01" / path.name
+    other.parent.mkdir()
+    other.write_text("content: never committed\n")
+    git(root, "add", str(other))
+
+
+def another_untracked(root: Path, git: Git) -> None:
+    another_staged(root, git)
+    git(root, "reset", "-q")
+
+
 def merging(root: Path, git: Git) -> None:
     (root / ".git/MERGE_HEAD").write_text(git(root, "rev-parse", "HEAD"))
 
@@ -386,6 +415,9 @@ def locked(root: Path, git: Git) -> None:
     [
         (staged_copy, "notes.txt"),
         (edited_item, "gate.yaml"),
+        (edited_and_out_of_the_index, "gate.yaml"),
+        (another_staged, "2001-01/gate.yaml"),
+        (another_untracked, "2001-01/gate.yaml"),
         (merging, "merge"),
         (detached, "detached"),
         (with_worktree, "second"),
