@@ -91,7 +91,7 @@ def make(parts: Parts, target: Path, origin: str) -> BackupManifest:
         Conflict: the name is taken.
         StorageIO, HistoryError, LockTimeout, BackupInvalid: no backup was made.
     """
-    io.sweep(target.parent, _OURS)
+    io.sweep(target.parent, _OURS, folders=True)
     with ExitStack() as stack:
         packed = stack.enter_context(_temporary(target, "files"))
         bundled = stack.enter_context(_temporary(target, "history"))
@@ -456,7 +456,7 @@ class Backups:
             try:
                 old = self.kept()
                 for place in self._all_places():
-                    io.sweep(place, _OURS)
+                    io.sweep(place, _OURS, folders=True)
             except MemfsError:  # a place that is none any more holds nothing that could be found
                 return 0, []
             made: set[Path] = set()

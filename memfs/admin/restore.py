@@ -74,7 +74,7 @@ def restore(backup: Path, target: Path, *, history: bool = True) -> RestoreResul
     _require_room(manifest, target)
     with io.operation("restore", target.parent):
         target.parent.mkdir(parents=True, exist_ok=True)
-        io.sweep(target.parent, f".{target.name}.")  # what a killed restore left
+        io.sweep(target.parent, f".{target.name}.", folders=True)  # what a killed restore left
     building = target.with_name(f".{target.name}.restored.{os.getpid()}.tmp")
     if not io.mkdir(building, 0o700):  # of a killed one that had our number, as in a container that was restarted
         io.remove_all(building)

@@ -503,9 +503,9 @@ def write_file(path: Path, data: bytes, mode: int = 0o600, durable: bool = True)
         sync_folder(path.parent)
 
 
-def sweep(folder: Path, beginning: str = ".") -> int:
-    """Remove what ``write_file`` and those that name files or folders alike left unfinished in a folder where their
-    process has ended; return how many.
+def sweep(folder: Path, beginning: str = ".", *, folders: bool = False) -> int:
+    """Remove what ``write_file`` left unfinished in a folder where its process has ended, and ``folders`` of such names
+    where asked for; return how many.
 
     The caller holds the lock under which such files are written: process ids say nothing across containers. What cannot
     be removed stays for the next time.
@@ -515,7 +515,7 @@ def sweep(folder: Path, beginning: str = ".") -> int:
         writer = name.removesuffix(_TEMPORARY).rpartition(".")[2]
         if name.startswith(beginning) and name.endswith(_TEMPORARY) and writer.isdecimal() and not lives(int(writer)):
             with suppress(StorageIO, OSError):
-                remove_all(folder / name)
+                (remove_all if folders else unlink)(folder / name)
                 swept += 1
     return swept
 

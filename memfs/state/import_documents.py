@@ -309,6 +309,8 @@ class Importer:
         item = allowed(self._item(record), allow_secret)[0]
         data = self._text(record, item)
         existing = self._store.get(item.id)
+        if existing is not None:
+            item = _with_times(item, record.document, existing)
         if existing is not None and (existing.sha256 == _digest(data) or _values(existing) == _values(item)):
             return []
         if existing is not None and not replace:
@@ -402,6 +404,15 @@ class Importer:
 def _name_of(source: str | os.PathLike[str] | BinaryIO) -> str:
     name = os.fspath(source) if isinstance(source, str | os.PathLike) else getattr(source, "name", "")
     return name if isinstance(name, str) and name and not name.startswith("<") else "standard input"
+
+
+def _with_times(item: MemoryItem, said: Mapping[str, Any], existing: MemoryItem) -> MemoryItem:
+    """The item with the times of the one that is there, where its record names none."""
+    if said.get("created"):
+        return item
+    return item.replace(
+        created=existing.created, timestamp=item.timestamp if said.get("timestamp") else existing.timestamp
+    )
 
 
 def _refuse_twice(record: ExportRecord, seen: dict[str, int | None]) -> None:

@@ -88,8 +88,21 @@ def test_lines_that_are_memories_by_themselves_are_imported(root: Path, memfs: M
     place.write_text('\n{"content": "from a list", "id": "one"}\n{"content": "another", "id": "two"}\n'.lstrip())
     assert "2 memories" in memfs("import", str(place)).out
     assert memfs("import", "-", "--json", stdin='{"content": "third"}').json["stored"] == 1
-    assert memfs("import", str(place)).code == 1
+    assert memfs("import", str(place)).code == 0
     assert memfs("show", "two").code == 0
+
+
+def test_a_line_without_times_has_those_of_the_memory_that_is_there(root: Path, memfs: Memfs, tmp_path: Path) -> None:
+    """A second import of a line changes nothing, and --replace leaves when it happened (C4)."""
+    place = tmp_path / "lines.jsonl"
+    place.write_text('{"id": "same", "content": "same"}\n')
+    assert memfs("import", str(place)).code == 0
+    assert "1 were there already" in memfs("import", str(place)).out
+    memfs("remember", "It happened", "--id", "event", "--time", "2020-05-05")
+    place.write_text('{"id": "event", "content": "It happened twice"}\n')
+    assert memfs("import", str(place), "--replace").code == 0
+    shown = memfs("show", "event", "--json").json
+    assert (shown["content"], shown["timestamp"][:10]) == ("It happened twice", "2020-05-05")
 
 
 def test_a_place_for_an_export_is_kept_from_harm(filled: Path, memfs: Memfs, tmp_path: Path) -> None:
