@@ -114,7 +114,7 @@ def read(body: bytes | str) -> Any:
 
 
 def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _mapping(value: object) -> dict[str, Any]:
@@ -150,7 +150,7 @@ def _object_in(text: str) -> dict[str, Any]:
             continue
         if isinstance(answer, dict):
             return answer
-    raise AnswerUnusable(f"the model's answer is no JSON object: {excerpt(text)}")
+    raise AnswerUnusable(f"the model's answer is not a JSON object: {excerpt(text)}")
 
 
 def _vector(value: object) -> list[float]:

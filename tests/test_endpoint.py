@@ -248,9 +248,9 @@ def test_a_service_that_is_not_there_is_named(asking: Asking) -> None:
         (ModelReply(body=[]), "shape of the protocol"),
         (ModelReply(body={"choices": []}), "shape of the protocol"),
         (ModelReply(body={"choices": [{"message": "7"}]}), "shape of the protocol"),
-        (says("It deserves a seven."), "no JSON object"),
-        (says("[7]"), "no JSON object"),
-        (says('{"score": NaN}'), "no JSON object"),
+        (says("It deserves a seven."), "not a JSON object"),
+        (says("[7]"), "not a JSON object"),
+        (says('{"score": NaN}'), "not a JSON object"),
         (says(""), "answered nothing"),
         (says(None), "answered nothing"),
         (says({"grade": 7}), "lacks 'score'"),
@@ -398,6 +398,6 @@ def test_thoughts_without_end_cost_no_time() -> None:
     """An answer that begins to think and never ends is told from JSON at once, so that a call ends in time (C3)."""
     body = json.dumps({"choices": [{"message": {"content": "<think>" * 100_000}}]}).encode()
     began = time.process_time()
-    with pytest.raises(AnswerUnusable, match="no JSON object"):
+    with pytest.raises(AnswerUnusable, match="not a JSON object"):
         chat_answer(body, ["score"])
     assert time.process_time() - began < 2

@@ -294,8 +294,7 @@ _DIGEST_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _HINT = (
-    "take it out, and revoke it if anybody may have seen it; or give a reason why it may stay: "
-    "allow_secret=..., --allow-secret REASON"
+    "take it out, and revoke it if anybody may have seen it; or give a reason why it may stay: --allow-secret REASON"
 )
 _HINT_FILE = (
     "take it out of the file, and revoke it if anybody may have seen it; or say why it may stay: "

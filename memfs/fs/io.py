@@ -91,13 +91,13 @@ def storage_error(error: OSError, name: str, path: str) -> StorageIO:
     """The memfs error for a failed system call."""
     reason = f"{name} failed: {error.strerror or error}"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return StorageFull(reason, path=path, hint="free some space and try again; nothing was acknowledged")
+        return StorageFull(reason, path=path, hint="free some space and try again; nothing was written")
     if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
         return StorageReadOnly(reason, path=path, hint="make it writable for this user")
     if error.errno in (errno.EMFILE, errno.ENFILE):
-        return StorageIO(reason, path=path, hint=f"{_MORE_FILES}; nothing was acknowledged")
+        return StorageIO(reason, path=path, hint=f"{_MORE_FILES}; nothing was written")
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
-        return StorageIO(reason, path=path, hint="see whether its folder is there; nothing was acknowledged")
+        return StorageIO(reason, path=path, hint="see whether its folder is there; nothing was written")
     return StorageIO(reason, path=path, hint="check the disk; nothing was acknowledged")
 
 

@@ -322,7 +322,8 @@ class Consolidation:
         if suggest and not dry_run:  # first: what is cleared is gone
             left |= self._suggest(found, session, free)
             free, found = [item for item in free if item.id not in left], []
-        message = f"Consolidate session {session[:80]}: keep {len(found)} of {len(free)} working memories"
+        noun = "memory" if len(free) == 1 else "memories"
+        message = f"Consolidate session {session[:80]}: keep {len(found)} of {len(free)} working {noun}"
         refused: dict[str, str] = {}
         with _in_its_name(free, session), self._store.batch(message, source=_WRITER) as batch:
             promoted = [kept for one in found if (kept := self._promote(batch, one, session, free, refused))]

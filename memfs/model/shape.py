@@ -5,6 +5,7 @@ A shape is made from a mapping and gives it back, so it can be read by attribute
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields
 from datetime import datetime
@@ -78,7 +79,8 @@ class Shape(Mapping[str, Any]):
                 )
         for name, one in known.items():
             if name not in values and one.default is MISSING and one.default_factory is MISSING:
-                raise SchemaInvalid("the field is missing", field=_dotted(where, name), hint=f"give {cls.__name__} it")
+                hint = f"{re.sub('(?<!^)(?=[A-Z])', '_', cls.__name__).lower()} needs it"
+                raise SchemaInvalid("the field is missing", field=_dotted(where, name), hint=hint)
         try:
             return cls(**values)
         except SchemaInvalid as error:

@@ -190,9 +190,9 @@ def _object(given: bytes | str) -> dict[str, Any]:
         text = given.decode("utf-8-sig", "replace") if isinstance(given, bytes) else given
         told = json.loads(text, parse_int=_number, parse_constant=lambda _: None)
     except (ValueError, RecursionError) as error:
-        raise ItemSyntaxError("the hook's input is no JSON", hint=hint) from error
+        raise ItemSyntaxError("the hook's input is not JSON", hint=hint) from error
     if not isinstance(told, dict):
-        raise ItemSyntaxError("the hook's input is no JSON object", hint=hint)
+        raise ItemSyntaxError("the hook's input is not a JSON object", hint=hint)
     return told
 
 

@@ -389,14 +389,15 @@ class Importer:
         before = total - number
         if dry_run or not number:
             return
-        message = f"Import {number:,} document{'s' * (number != 1)} from {os.path.basename(name)}"
+        one, more = ("document", "documents") if batch.changes else ("memory", "memories")
+        message = f"Import {number:,} {one if number == 1 else more} from {os.path.basename(name)}"
         try:
             if batch.changes:
                 self._files.write(batch.changes, message, source=_SOURCE)
             else:
                 self._store.carry_out(batch.plans, message, source=_SOURCE, critical=False)
         except (StorageIO, Conflict) as error:
-            stored = f"{before:,} documents before this one are stored; " if before else ""
+            stored = f"{before:,} {more} before this one are stored; " if before else ""
             error.hint = f"{stored}{(error.hint or 'try again').rstrip('.')}, then import again: it goes on from there"
             raise
 

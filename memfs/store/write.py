@@ -183,7 +183,7 @@ class FileWriter:
             first = refused.message if refused else "earlier writes of this file wait in the secondary location"
             raise StorageUnavailable(
                 f"neither place took the write: {self._parts.tree.root}: {first}; {secondary.place}: {error.message}",
-                hint="make room in one of them, or make it writable, and try again; nothing was acknowledged",
+                hint="make room in one of them, or make it writable, and try again; nothing was written",
             ) from error
         self._away.note(secondary.folder, len(secondary.journal.waiting))
         return stamps

@@ -389,7 +389,7 @@ class RevisionVectorSearch(VectorSearch):
         """What to say of an answer that was found by words alone."""
         if self._vectors.lacking > 0:
             yield (
-                f"found by words alone: {self._vectors.lacking:,} memories of that time have no vector yet; "
+                f"found by words alone: there is no vector yet for {self._vectors.lacking:,} of that time's memories; "
                 "each question makes some more"
             )
 

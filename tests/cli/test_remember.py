@@ -57,6 +57,12 @@ def test_allow_secret_takes_no_option_for_the_reason(memfs: Memfs) -> None:
     assert "--json" in ran.json["error"]["message"]
 
 
+def test_a_secret_is_refused_with_the_option_that_lets_it_stay(memfs: Memfs) -> None:
+    """On the command line the hint names the option, not the argument of a function."""
+    ran = memfs("remember", "The token is ghp_16C7e42F292c6912E7710c838347Ae178B4a")
+    assert (ran.code, "--allow-secret REASON" in ran.err, "allow_secret" in ran.err) == (1, True, False)
+
+
 def test_every_option_reaches_the_file(root: Path, memfs: Memfs) -> None:
     """What is given on the command line is what show tells."""
     ran = memfs(
@@ -220,7 +226,7 @@ def test_a_file_of_lines_is_imported(tmp_path: Path, root: Path, memfs: Memfs) -
     two = memfs("show", "two", "--json").json
     assert (two["type"], two["tags"], two["origin"], two["trust"]) == ("rule", ["own"], {"agent": "coder"}, "agent")
     assert {item["trust"] for item in memfs("list", "--json").json["items"]} == {"human", "agent"}
-    assert "Import 3 documents from f.jsonl" in git(root, "log", "-1", "--format=%s")
+    assert "Import 3 memories from f.jsonl" in git(root, "log", "-1", "--format=%s")
 
 
 def test_a_wrong_line_stops_the_whole_import(tmp_path: Path, memfs: Memfs) -> None:

@@ -110,6 +110,13 @@ def test_a_field_that_is_none_is_refused_by_its_whole_name(name: str) -> None:
             assert refused.value.field == f"{field}.no_such"
 
 
+def test_a_missing_field_is_told_by_the_name_of_its_document() -> None:
+    """The hint has the name by which the document is stored, not that of a class."""
+    with pytest.raises(SchemaInvalid) as caught:
+        state_documents.AgentOutput.from_dict({})
+    assert caught.value.hint == "agent_output needs it"
+
+
 def test_what_calls_hand_back_obeys_its_schema(opened: Callable[..., Workspace]) -> None:
     """Answers are what their schemas say, full and empty ones (S3, S4, S7)."""
     memory = ContextMemory(workspace=opened())

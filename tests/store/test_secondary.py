@@ -457,4 +457,4 @@ def test_a_failed_probe_names_the_place(opened: Opened, spare: Path) -> None:
     with full(Path("/nowhere")):
         reason = workspace.store.storage().reason
     assert "probe." not in reason
-    assert "nothing was acknowledged" not in reason
+    assert "nothing was written" not in reason

@@ -42,7 +42,7 @@ _CHUNK = 1 << 16
 _GRACE_SECONDS = 10.0
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _JSON: TypeAdapter[Any] = TypeAdapter(Any)
-_NO_MESSAGE = "this line is no JSON-RPC message: a request has a method, and an id that is a whole number or a text"
+_NO_MESSAGE = "this line is not a JSON-RPC message: a request has a method, and an id that is a whole number or a text"
 _NEVER_ANSWERED = "subscriptions/listen"  # it is answered by what follows, for as long as the client stays
 
 
@@ -266,7 +266,7 @@ def _not_understood(line: bytes) -> JSONRPCError:
         try:
             told = _JSON.validate_json(line)
         except ValueError:
-            error = ErrorData(code=PARSE_ERROR, message="this line is no JSON")
+            error = ErrorData(code=PARSE_ERROR, message="this line is not JSON")
         else:
             error = ErrorData(code=INVALID_REQUEST, message=_NO_MESSAGE)
             given = told.get("id") if isinstance(told, dict) and "method" in told else None

@@ -393,6 +393,7 @@ class DecidedItem:
         fields: the fields; "" for the item as a whole.
         sha256: of the file now; null where it is not written.
         removed: whether the decision takes the item away.
+        held: what each field has now, in words.
     """
 
     id: str
@@ -401,14 +402,23 @@ class DecidedItem:
     record: str = ""
     sha256: str | None = None
     removed: bool = False
+    held: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
 
     @classmethod
-    def of(cls, one: DecisionResult | DocumentClash) -> DecidedItem:
-        """What was decided."""
+    def of(cls, one: DecisionResult | DocumentClash, take: bool) -> DecidedItem:
+        """What was decided; ``take``: for the value that gave way."""
         if isinstance(one, DocumentClash):
-            return cls("", one.document, (one.field,), one.path)
-        names = tuple(conflict.field for conflict in one.settled)
-        return cls(one.id, one.path, names, sha256=one.item.sha256 if one.item else None, removed=one.removed)
+            return cls("", one.document, (one.field,), one.path, held=(_held(one, take),))
+        names, held = tuple(pair.field for pair in one.settled), tuple(_held(pair, take) for pair in one.settled)
+        sha256 = one.item.sha256 if one.item else None
+        return cls(one.id, one.path, names, sha256=sha256, removed=one.removed, held=held)
+
+
+def _held(pair: RecordedConflict | DocumentClash, take: bool) -> str:
+    value = pair.lost if take else pair.kept
+    if not pair.field or (not isinstance(pair, DocumentClash) and pair.part):
+        return "the other version" if take else "as it is"
+    return "empty" if value is None else f"'{one_line(readable(value), _LONGEST)}'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,11 +454,11 @@ class ConflictDecision:
 def _decision_text(done: ConflictDecision) -> Iterator[str | Note]:
     for file in done.files:
         yield from _file_text(file, done.dry_run)
-    stands = "would stand" if done.dry_run else "stands"
-    value = f"the value that {'gave way' if done.kept == 'lost' else 'is there'} {stands}"
+    words = ("would be", "would stay") if done.dry_run else ("is now", "stays")
     for one in done.decided:
-        names = ", ".join(dict.fromkeys(name or "the item as a whole" for name in one.fields))
-        outcome = f"{'would be ' if done.dry_run else ''}removed" if one.removed else f"{value} for {clean(names)}"
+        held = zip((name or "the item as a whole" for name in one.fields), one.held, strict=True)
+        told = ", ".join(f"{clean(name)} {words[done.kept != 'lost']} {value}" for name, value in dict(held).items())
+        outcome = f"{'would be ' if done.dry_run else ''}removed" if one.removed else told
         yield f"{styled(one.id or one.path, bold=True)}: {outcome}"
     if done.ids:
         before = "" if done.changed else ", as it was decided before"
@@ -564,7 +574,7 @@ def _decide(
     decided, left = [], {}
     for name in dict.fromkeys(names):
         try:
-            decided.append(DecidedItem.of(resolver.decide(name, ruling, source=SOURCE, dry_run=dry_run)))
+            decided.append(DecidedItem.of(resolver.decide(name, ruling, source=SOURCE, dry_run=dry_run), ruling.take))
         except MemfsError as error:
             if len(names) == 1:
                 raise
