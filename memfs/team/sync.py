@@ -183,10 +183,10 @@ class Syncer:
                 talk.close()
 
     def unpublished_edits(self) -> list[str]:
-        """The files edited by hand whose edits a sync would have to commit to publish them.
+        """The files edited by hand whose edits a sync does not leave out without being told to.
 
-        None where the policy leaves edits to the person: then a sync leaves them, too. What the person has staged, and
-        what cannot be committed as it is, is left in any case.
+        None where the policy leaves edits to the person: a sync takes those only if told to. What they have staged,
+        and what cannot be committed as it is, is left in any case.
         """
         self._store.require_open()
         return [plan.path for plan in self._store.edit_finder.find(False).plans] if self._adopts else []
@@ -384,7 +384,7 @@ class Syncer:
             pushed=False,
             rounds=number,
             uncommitted=self._store.pending().count if asked.dry_run else 0,
-            edits=tuple(self.unpublished_edits()),
+            edits=tuple(self._store.hand_edits()),
             rescued=rescued,
         )
 

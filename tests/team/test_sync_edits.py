@@ -113,3 +113,40 @@ def test_where_edits_are_left_to_the_person_nothing_is_asked(ada: Workspace, pub
     assert run(["-C", str(ada.root), "--set", "history.adopt=leave", "sync"]) == 0
     assert published() == {"first", "second"}
     assert EDITED in git(ada.root, "status", "--porcelain", "-uall")
+
+
+@pytest.mark.parametrize("setting", ["history.commit=manual", "history.adopt=leave"])
+def test_an_edit_that_is_left_to_the_person_is_named_and_goes_along_with_yes(
+    ada: Workspace, published: Published, git: Git, capsys: pytest.CaptureFixture[str], setting: str
+) -> None:
+    """Also where there is nothing to push but the edit, ``--yes`` commits and publishes it (D1)."""
+    sync_now = ("-C", str(ada.root), "--set", setting, "sync")
+    assert run([*sync_now, "--dry-run"]) == 0
+    assert f"1 edit by hand would stay here: {EDITED}" in capsys.readouterr().err
+    for _ in range(2):
+        assert run(sync_now) == 0
+        told = capsys.readouterr().err
+        assert f"1 edit by hand stayed here: {EDITED}" in told
+        assert "--yes" in told
+    assert run([*sync_now, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["edits"] == [EDITED]
+    assert run([*sync_now, "--yes"]) == 0
+    said = capsys.readouterr()
+    assert ("Pushed 1 commit" in said.out, "by hand" in said.err) == (True, False)
+    assert published() == {"first", "second", "half-done"}
+    assert git(ada.root, "status", "--porcelain", "-uall") == ""
+
+
+@pytest.mark.parametrize("more", [(), ("--yes",)])
+def test_an_invalid_edit_is_named(
+    ada: Workspace, published: Published, capsys: pytest.CaptureFixture[str], more: tuple[str, ...]
+) -> None:
+    """What cannot be committed is not published, and neither asked about nor passed over in silence (D1)."""
+    (ada.root / EDITED).write_text("content: x\nttle: y\n")
+    assert run(["-C", str(ada.root), "sync", *more]) == 0
+    told = capsys.readouterr().err
+    assert f"1 edit by hand cannot be committed: {EDITED}" in told
+    assert "memfs check" in told
+    assert run(["-C", str(ada.root), "sync", "--json", *more]) == 0
+    assert json.loads(capsys.readouterr().out)["edits"] == [EDITED]
+    assert published() == {"first", "second"}

@@ -37,6 +37,7 @@ class SyncReport:
         dry_run: whether nothing was merged and pushed.
         would_push: whether a dry run asks about pushing, too.
         duplicates: items of which there are two now.
+        remarks: what becomes of edits by hand.
     """
 
     outcome: SyncOutcome = field(
@@ -48,6 +49,7 @@ class SyncReport:
     dry_run: bool
     would_push: bool = field(metadata=TEXT_ONLY)
     duplicates: tuple[Problem, ...] = field(metadata=TEXT_ONLY)
+    remarks: tuple[Note, ...] = field(metadata=TEXT_ONLY)
 
     @property
     def exit_code(self) -> int:
@@ -71,9 +73,7 @@ def _text(report: SyncReport) -> Iterator[str | Note]:
     elif done.joined is None:
         stay = f"Nothing to take from {where}, and {count(done.ahead, 'commit')} it lacks stay here"
         yield stay if done.ahead else f"In step with {where}"
-    if done.edits:
-        left = "would be asked about" if report.dry_run else "stayed here"
-        yield Note(f"{count(len(done.edits), 'edit')} by hand {left}: {clean(', '.join(done.edits[:3]))}")
+    yield from report.remarks
     if done.waiting:
         yield Note(f"the merge waits for its commit: {done.waiting}")
     if done.pushed and not done.fetched:
@@ -114,10 +114,35 @@ def _joined_text(joined: MergeResult, where: str, dry_run: bool) -> Iterator[str
         yield "memfs team conflicts lists them and decides."
 
 
-def _ask(edits: Sequence[str], asked: bool, yes: bool) -> bool | None:
+def _edit_remarks(edits: Sequence[str], invalid: Sequence[str], fate: str, hint: str) -> Iterator[Note]:
+    """Names the edits by hand that no commit has: those that could be committed, and those that cannot."""
+    ready = [path for path in edits if path not in invalid]
+    if ready:
+        yield Note(f"{count(len(ready), 'edit')} by hand {fate}: {_first(ready)}", hint)
+    if invalid:
+        told = f"{count(len(invalid), 'edit')} by hand cannot be committed: {_first(invalid)}"
+        yield Note(told, "'memfs check' says why")
+
+
+def _first(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _PATHS_SHOWN:,} more" if len(paths) > _PATHS_SHOWN else ""
+    return clean(", ".join(paths[:_PATHS_SHOWN])) + more
+
+
+def _fate(push: bool, dry_run: bool, yes: bool, adopts: bool) -> tuple[str, str]:
+    """What becomes of edits by hand that no commit has, and what to do about it."""
+    if dry_run and push and yes:
+        return "would be committed and published", ""
+    if dry_run and push and adopts:
+        return "would be asked about", ""
+    again = "'memfs commit' says why" if yes and push else "'memfs sync --yes' commits and publishes what can be"
+    return "would stay here" if dry_run else "stayed here", again
+
+
+def _ask(edits: Sequence[str], asked: bool) -> bool | None:
     """Whether these edits are to be published; None where there is nobody to ask."""
-    if yes or not asked:
-        return True if yes else None
+    if not asked:
+        return None
     note(f"{count(len(edits), 'edit')} by hand {'is' if len(edits) == 1 else 'are'} not committed:")
     for path in edits[:_PATHS_SHOWN]:
         note(f"  {clean(path)}")
@@ -145,17 +170,21 @@ def sync(
 ) -> SyncReport:
     """Fetch the branch from a remote, merge it field by field, and push the result. Never forces.
 
-    What waits is committed first. An edit by hand that is not committed is published only after asking, or with --yes.
-    Where others push at the same moment, it fetches and merges again. A remote whose history was rewritten is refused,
-    and what it had is kept; so are commits of other files than memory: push those yourself. Exit code 1 when the merge
-    waits, as git is busy.
+    What waits is committed first. An edit by hand that is not committed is published only with --yes or, where
+    history.adopt is auto and history.commit not manual, after asking; else it stays here, and is named. Where others
+    push at the same moment, it fetches and merges again. A remote whose history was rewritten is refused, and what it
+    had is kept; so are commits of other files than memory: push those yourself. Exit code 1 when the merge waits, as
+    git is busy.
     """
     push = not no_push
     with opened(ctx) as workspace:
         syncer = workspace.teams.syncer
-        found = syncer.unpublished_edits() if push and not dry_run else []
-        edits = _ask(found, is_interactive() and not wants_json(ctx), yes) if found else None
+        publish = yes and push and not dry_run
+        found = syncer.unpublished_edits() if push and not dry_run and not yes else []
+        edits = publish or (_ask(found, is_interactive() and not wants_json(ctx)) if found else None)
         done = syncer.sync(remote or "", branch=branch, push=push, rejoin=rejoin, dry_run=dry_run, edits=edits)
+        invalid = workspace.checker.invalid_edits() if done.edits else []
+        fate = _fate(push, dry_run, yes, workspace.parts.policy.adopts)
         duplicates = tuple(one for one in workspace.store.problems() if one.code == "DuplicateId")
     joined = done.joined
     return SyncReport(
@@ -166,4 +195,5 @@ def sync(
         dry_run=dry_run,
         would_push=dry_run and push,
         duplicates=duplicates,
+        remarks=tuple(_edit_remarks(done.edits, invalid, *fate)),
     )
