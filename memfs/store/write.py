@@ -350,7 +350,7 @@ class FileWriter:
             unfinished = bool(self._parts.journal.unfinished())
             if not unfinished and not self._return_home.waiting():
                 return []
-            return self._finish(timeout=30.0 if unfinished else 1.0)
+            return self._finish(timeout=None if unfinished else 1.0)
         except LockTimeout:
             if unfinished:
                 raise
@@ -358,7 +358,7 @@ class FileWriter:
         except (CorruptRecord, FormatUnsupported, StorageIO) as error:
             return [Problem.of(error)]
 
-    def _finish(self, timeout: float) -> list[Problem]:
+    def _finish(self, timeout: float | None) -> list[Problem]:
         """Redo, and bring home for as long as that makes it fewer; others get a turn in between."""
         problems: list[Problem] = []
         waits = self._return_home.waiting()

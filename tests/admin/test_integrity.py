@@ -631,7 +631,7 @@ def test_the_check_catches_a_memfs_that_looks_at_size_and_time_only(
     def rotten(stamp: Stamp, content: Content, _: Path) -> bool:
         return stamp.blob != content.stamp.blob and stamp[:2] == content.stamp[:2]
 
-    monkeypatch.setattr("memfs.store.index_sync.rotten", rotten)
+    monkeypatch.setattr("memfs.fs.tree.rotten", rotten)
     with pytest.raises(AssertionError):
         persons_day(workspace, git, 60)
 

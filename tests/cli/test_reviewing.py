@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from .conftest import Memfs
 
 DECISION = "Decided to use PostgreSQL for transactions"
@@ -61,12 +59,10 @@ def test_a_contradiction_is_shown_when_stored_recalled_and_shown(memfs: Memfs) -
     assert "contradicts" not in memfs("show", memfs("remember", "Use UTC", "--json").json["id"], "--json").json
 
 
-@pytest.mark.parametrize("words", [("--edit",), ("--file", "notes.jsonl")])
-def test_only_one_new_text_is_reviewed(memfs: Memfs, words: tuple[str, ...]) -> None:
-    """--review with --edit or --file is a usage error."""
-    ran = memfs("remember", "--review", *words)
-    assert ran.code == 2
-    assert "--review judges one new text" in ran.err
+def test_a_text_of_the_editor_is_not_reviewed(memfs: Memfs) -> None:
+    """--review with --edit is a usage error, with what to leave out."""
+    ran = memfs("remember", "--review", "--edit")
+    assert (ran.code, "leave out the text and --review" in ran.err) == (2, True)
 
 
 def test_a_taken_id_names_the_way_out(memfs: Memfs) -> None:
