@@ -72,7 +72,7 @@ run 'memfs recall "how often do we retry a call to a carrier" --limit 1'
 expect "tried eight times"
 refuse "tried five times"
 run 'memfs status'
-expect "1 hand edit"
+expect "1 uncommitted hand edit"
 
 say "4. The edit becomes history like any other change. git knows all of it."
 run 'memfs commit -m "Retry eight times"'
