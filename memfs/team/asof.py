@@ -387,11 +387,9 @@ class RevisionVectorSearch(VectorSearch):
 
     def notes(self) -> Iterable[str]:
         """What to say of an answer that was found by words alone."""
-        if self._vectors.lacking > 0:
-            yield (
-                f"found by words alone: there is no vector yet for {self._vectors.lacking:,} of that time's memories; "
-                "each question makes some more"
-            )
+        if lacking := self._vectors.lacking:
+            some = f"{lacking:,} memories of that time have" if lacking > 1 else "1 memory of that time has"
+            yield f"found by words alone: {some} no vector yet; each question makes some more"
 
 
 class RevisionEmbeddings:
