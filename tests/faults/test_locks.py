@@ -51,7 +51,7 @@ with FileLock(Path(sys.argv[1])).hold("a long task"):
             os.close(1)
             while os.getppid() == holder:
                 time.sleep(0.01)
-            time.sleep(0.2)
+            time.sleep(0.05)
             os._exit(0)
     print("held", flush=True)
     time.sleep(600)
