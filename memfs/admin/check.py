@@ -440,7 +440,7 @@ class Checker:
         left = remove_left(self.parts)
         done += [f"removed {left} large value(s) that no document refers to"] if left else []
         if _restore_attributes(self):
-            done.append(f"wrote {ATTRIBUTES} anew")
+            done.append(f"rewrote {ATTRIBUTES}")
         if install_driver(self.parts.repository):
             done.append("installed the merge driver")
         if self.store.take_up(at_once=True):

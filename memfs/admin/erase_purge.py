@@ -401,7 +401,7 @@ def out_of_reach(parts: Parts) -> list[str]:
     found = [f"the remote {name} ({_plain(url)}) and its forks" for name, url in remotes(parts)]
     if any(entry.path.endswith(".tar.zst") for entry in parts.tree.scan(ARCHIVE)):
         found.append(
-            "archives of iterations: 'memfs admin archive unpack' those that may hold it, erase, and archive anew"
+            "archives of iterations: 'memfs admin archive unpack' those that may hold it, erase, and archive again"
         )
     found += [f"the export of older history, {name}" for name in _exports(parts)]
     found.append("other clones, and repositories that borrow objects from this one")

@@ -170,7 +170,7 @@ def _index(checker: Checker) -> Iterator[Problem]:
             path="",
             code="IndexDamaged",
             message="the index is damaged, or was made by another version; it is not used",
-            hint="the next recall makes it anew from the files",
+            hint="the next recall rebuilds it from the files",
             severity=WARNING,
         )
 

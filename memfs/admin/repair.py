@@ -100,7 +100,7 @@ class Repairer:
             elif not named:
                 yield _Step(self._invalid(problem))
         if stale:
-            yield _Step(Repair(path="", what="index", sentence="the index is made anew"), self._store.reindex)
+            yield _Step(Repair(path="", what="index", sentence="the index is rebuilt"), self._store.reindex)
 
     def file(self, reference: str) -> str:
         """The path of an item or document that is named by path or id.
@@ -210,7 +210,7 @@ class Repairer:
             yield _Step(Repair(path="", what="journal", sentence=f"the journal: {error}", possible=False))
             return
         if saved is not None:
-            sentence = f"the journal is made anew of the {saved.operations} whole write(s) in it; a copy is kept"
+            sentence = f"the journal is rebuilt from the {saved.operations} whole write(s) in it; a copy is kept"
             yield _Step(Repair(path="", what="journal", sentence=sentence, source="the journal"), self._renew_journal)
 
     def _renew_journal(self) -> None:
@@ -251,7 +251,7 @@ class Repairer:
                 sentence = f"{finding.message}: {integrity.advice(finding)}"
                 yield _Step(Repair(path="", what="object", sentence=sentence, possible=False))
                 continue
-            sentence = f"{finding.message}: it is written anew from the files"
+            sentence = f"{finding.message}: it is rewritten from the files"
             repair = Repair(path="", what="object", sentence=sentence, source="the files")
             yield _Step(repair, partial(self._put_object_back, finding.object))
 

@@ -51,9 +51,7 @@ def unpack(data: bytes) -> dict[str, memoryview]:
         if place != len(data):
             raise ValueError(f"{len(data)} bytes instead of {place}")
     except (ValueError, AttributeError, TypeError) as error:
-        raise IndexUnavailable(
-            f"an index file cannot be read: {error}", hint="it is made anew from the files"
-        ) from error
+        raise IndexUnavailable(f"an index file cannot be read: {error}", hint="it is rebuilt from the files") from error
     return found
 
 

@@ -410,7 +410,7 @@ class SearchIndex:
             raise StorageIO(
                 f"the index was damaged while it was written: {error}",
                 path=str(self.folder),
-                hint="it is made anew from the files",
+                hint="it is rebuilt from the files",
             ) from error
 
     def _written(self, base: Generation | None, fill: Callable[[Index], StampTable], changes: Changes) -> None:
@@ -462,4 +462,4 @@ _abandoned: list[Index | None] = []
 
 
 def _damaged(reason: object) -> IndexUnavailable:
-    return IndexUnavailable(f"the index was damaged while in use: {reason}", hint="it is made anew from the files")
+    return IndexUnavailable(f"the index was damaged while in use: {reason}", hint="it is rebuilt from the files")

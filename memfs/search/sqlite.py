@@ -365,7 +365,7 @@ class SqliteIndex:
 
     def _unusable(self, error: Exception) -> IndexUnavailable:
         return IndexUnavailable(
-            f"the SQLite index cannot be used: {error}", path=str(self._path), hint="it is made anew from the files"
+            f"the SQLite index cannot be used: {error}", path=str(self._path), hint="it is rebuilt from the files"
         )
 
 

@@ -110,7 +110,7 @@ def reported(folder: Path) -> Iterator[None]:
 
 def unavailable(reason: str) -> IndexUnavailable:
     """The error for an index that cannot be read."""
-    return IndexUnavailable(f"the Whoosh index cannot be read: {reason}", hint="it is made anew from the files")
+    return IndexUnavailable(f"the Whoosh index cannot be read: {reason}", hint="it is rebuilt from the files")
 
 
 _LOCK = "MAIN_WRITELOCK"

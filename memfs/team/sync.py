@@ -290,7 +290,7 @@ class Syncer:
             kept = f"; {rescued} keeps that" if rescued else ""
             raise RemoteRewritten(
                 f"{asked.remote.name} has no branch {asked.branch} any more, and had one with {last[:10]}{kept}",
-                hint="ask why. If something was erased, clone anew; if by mistake, or if the remote is another one, "
+                hint="ask why. If something was erased, clone again; if by mistake, or if the remote is another one, "
                 "'memfs sync --rejoin' makes it again",
             )
         return rescued
@@ -328,7 +328,7 @@ class Syncer:
             remote, branch = asked.remote.name, asked.branch
             raise RemoteRewritten(
                 f"history was rewritten here (an erase, or a cut), and {remote}/{branch} still has the old one",
-                hint=f"git push --force {remote} HEAD:{branch} replaces it there; then sync, and make every clone anew",
+                hint=f"git push --force {remote} HEAD:{branch} replaces it there; then sync, and replace every clone",
             )
 
     def _would_return(self, last: str, theirs: str, here: str | None) -> bool:
@@ -346,12 +346,12 @@ class Syncer:
         if erased:
             return RemoteRewritten(
                 f"something was erased from the history of {name}; this clone still has it, and would bring it back",
-                hint="make this clone anew with git clone, and there again what only this one has (memfs log)",
+                hint="run git clone again, and repeat there what only this clone has (memfs log)",
             )
         kept = f"; {rescued} keeps what it had" if rescued else ""
         return RemoteRewritten(
             f"{name} was rewritten: it had {last[:10]} and has {theirs[:10]}, which does not lead there{kept}",
-            hint="ask why. If something was erased, clone anew; if by mistake, 'memfs sync --rejoin' brings it back",
+            hint="ask why. If something was erased, clone again; if by mistake, 'memfs sync --rejoin' brings it back",
         )
 
     def _merge(self, asked: _SyncRequest, theirs: str) -> MergeResult:

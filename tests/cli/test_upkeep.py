@@ -206,7 +206,7 @@ def test_check_fix_says_what_it_did(root: Path, item: Path, memfs: Memfs) -> Non
     """Each repair is a line, and an entry in JSON."""
     (root / "ContextMemory" / ".gitattributes").unlink()
     fixed = memfs("check", "--fix", "--json").json["repairs"]
-    assert fixed[0]["sentence"] == "wrote ContextMemory/.gitattributes anew"
+    assert fixed[0]["sentence"] == "rewrote ContextMemory/.gitattributes"
     assert memfs("check", "--fix").out.splitlines()[0] == "Fixed: rebuilt the index over 1 item(s)"
 
 

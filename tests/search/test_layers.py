@@ -520,7 +520,7 @@ class TestStored:
         index.base_stamps()
         for path in (folder / "gen-1" / "engine").iterdir():
             path.write_bytes(b"")
-        with pytest.raises(IndexUnavailable, match="anew"):
+        with pytest.raises(IndexUnavailable, match="rebuilt"):
             index.search(Query(text="pool"))
         assert dict(index.base_stamps()) == {}
         index.update(pairs(*corpus(30)))

@@ -57,7 +57,7 @@ def store(desk: Desk, caller: Caller, given: Given) -> ToolResult:
     if ack.checkpoint_problem:
         lines.append(f"No checkpoint was made: {ack.checkpoint_problem}")
     if ack.conflicts:
-        lines.append(f"Another writer's value gave way in {', '.join(ack.conflicts)}; history keeps it.")
+        lines.append(f"Another writer's value was replaced in {', '.join(ack.conflicts)}; history keeps it.")
     return ToolResult("\n".join(lines), data)
 
 
