@@ -80,7 +80,7 @@ def _taken_back(done: Undone) -> str:
 def _clash(one: UntouchedField) -> str:
     """What stays because somebody edited it later."""
     if not one.field:
-        what = {"brought back": "was made anew since, and stays", "removed": "was edited since, and stays"}
+        what = {"brought back": "was made again since, and stays", "removed": "was edited since, and stays"}
         return f"Kept {clean(one.path)}: it {what.get(str(one.undone), 'stays')}"
     now, undone = (
         one_line(readable(value), _VALUE) if value is not None else "nothing" for value in (one.now, one.undone)

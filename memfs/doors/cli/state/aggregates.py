@@ -40,7 +40,7 @@ def _text(made: MadeAggregates) -> Iterator[Any]:
 
 
 @verb("aggregates", text=_text, example="memfs state aggregates\nmemfs state aggregates --rebuild")
-@click.option("--rebuild", is_flag=True, help="Make them anew from the documents alone.")
+@click.option("--rebuild", is_flag=True, help="Rebuild them from the documents alone.")
 @click.pass_context
 def aggregates(ctx: click.Context, rebuild: bool) -> MadeAggregates:
     """Bring the three files in ContextMemory/aggregates up to date, and say which of them changed.

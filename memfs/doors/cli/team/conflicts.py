@@ -517,7 +517,7 @@ def _resolve(
     stands, and --keep lost puts the other in its place.
 
     Of two memories, ID OTHER --keep ID keeps one: the other gets the status 'superseded'. --keep both says that they
-    are compatible. It is not asked about again, until an edit makes the two contradict each other anew.
+    are compatible. It is not asked about again, until an edit makes the two contradict each other again.
 
     Exit code 1: something was left, and the reason is told.
     """
