@@ -634,12 +634,8 @@ class JointPreferences:
         """The preferences that hold in private memory, those that fit the context first."""
         asked = Query(types=frozenset({KIND}))
         loaded = (mount.load(candidate) for candidate in mount.searcher.every(asked))
-        items = {one.item.id: one.item for one in loaded if one is not None}
-        names = [row.id for row in preferences_in_order(items.values(), self._clock())]
-        if context.strip():
-            found = mount.searcher.candidates(replace(asked, text=context, limit=max(limit, 1)))
-            names = list(dict.fromkeys([*(one.id for one in found if one.id in names), *names]))
-        return [items[name] for name in names[:limit]]
+        items = [one.item for one in loaded if one is not None]
+        return preferences_in_order(items, self._clock(), context)[:limit]
 
 
 class JointSessions:

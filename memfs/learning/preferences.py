@@ -6,34 +6,30 @@ Only preferences that a person vouched for and that hold now are returned; of tw
 from __future__ import annotations
 
 import hashlib
-import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
-from heapq import heapify, heappop
 from itertools import chain, zip_longest
 from math import inf, log
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from memfs.errors import Conflict, ContentError, IdExists
-from memfs.fs.lock import renewed_in_child
 from memfs.intake.neighbours import Neighbourhood
 from memfs.learning.conflicts import covers, record_of
-from memfs.learning.file_rows import FileRows
-from memfs.model import Candidate, MemoryItem, Origin
+from memfs.model import MemoryItem, Origin, Query
 from memfs.model.ids import slug
 from memfs.model.item import VOUCHED, Trust
 from memfs.model.suggestion import Source, Suggestion
-from memfs.recall.conflict_notes import OVER, contradicted, disputes_among
+from memfs.recall.conflict_notes import OVER, disputes
 from memfs.recall.similarity import normalised
 from memfs.recall.tokens import gist
-from memfs.search.analyzer import identity, terms
+from memfs.search.analyzer import terms
 from memfs.search.terms import weights
-from memfs.search.trigger_table import RowBase
 from memfs.store import Store
 from memfs.store.commit_message import of_items
-from memfs.store.parts import CONTENT, Fire, Parts
+from memfs.store.parts import Fire, Parts
 from memfs.usage import Usage
 
 if TYPE_CHECKING:
@@ -44,210 +40,71 @@ if TYPE_CHECKING:
 
 KIND = "preference"
 _NOT_HELD = frozenset({"proposed", "done", *OVER})
-_LONG_AGO = datetime.min.replace(tzinfo=UTC)
-_LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
-FILE = "preferences.sqlite"
-_VERSION = 1
-_WORTH_CACHING = 100
-"""With fewer files it takes no longer to read them than to open a cache."""
-_KEEP_AT = 200
 _LOOKED_INTO = 5_000
 _COMMON = 0.5
 _FEW = 8
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
-class PreferenceRow(NamedTuple):
-    """What is known of one preference.
+def preferences_in_order(items: Iterable[MemoryItem], now: datetime, context: str = "") -> list[MemoryItem]:
+    """Of preferences those that hold, in the order in which they are given.
 
-    Attributes:
-        id, path, blob: the item, its file, and what the file held when this was made of it.
-        time: when it was said, for the last time, in seconds since 1970.
-        importance, pinned, trust, status: of the item.
-        expires: when it stops being true, in seconds since 1970; infinite for never.
-        terms: the terms of its text, each once, with spaces between them.
-        supersedes: ids of the items it replaces.
-        against: ids of the items that it contradicts.
+    What fits the context comes first, the best first; then what is pinned, then by importance, then the newest. Of two
+    of which one says that it contradicts the other, the newer holds.
     """
-
-    id: str
-    path: str
-    blob: str
-    time: float
-    importance: float
-    pinned: bool
-    trust: str
-    status: str
-    expires: float
-    terms: str
-    supersedes: tuple[str, ...]
-    against: tuple[str, ...]
-
-    @property
-    def order(self) -> tuple[bool, float, float, str]:
-        """Sorts the first one first."""
-        return (not self.pinned, -self.importance, -self.time, self.id)
-
-    def candidate(self) -> Candidate:
-        """What the store loads it by."""
-        moment = datetime.fromtimestamp(self.time, UTC)
-        return Candidate(id=self.id, path=self.path, similarity=0.0, type=KIND, timestamp=moment)
+    holding = _holding(items, now)
+    given = _undisputed(holding, disputes(holding))
+    return _fitting_first(sorted(given, key=lambda item: (not item.pinned, -item.importance)), context)
 
 
-@dataclass(frozen=True)
-class _Table:
-    """The rows that hold, in order; the ids that are in dispute; and until when."""
-
-    held: tuple[PreferenceRow, ...] = ()
-    disputed: frozenset[str] = field(default_factory=frozenset)
-    until: float = inf
-
-    @cached_property
-    def having(self) -> Mapping[str, Sequence[int]]:
-        """Which of the rows have a term."""
-        found: dict[str, list[int]] = {}
-        for place, row in enumerate(self.held):
-            for term in row.terms.split():
-                found.setdefault(term, []).append(place)
-        return found
+def _holding(items: Iterable[MemoryItem], now: datetime) -> list[MemoryItem]:
+    """Those that a person stands behind, that are not over, and that none of them replaces."""
+    present = [
+        item
+        for item in items
+        if item.trust in VOUCHED
+        and item.status.strip() not in _NOT_HELD
+        and (item.expires is None or item.expires > now)
+    ]
+    replaced = {name for item in present for name in item.supersedes}
+    return [item for item in present if item.id not in replaced]
 
 
-class PreferenceTable:
-    """The table of the preferences of one workspace. May be used from several threads."""
-
-    def __init__(self, store: Store, parts: Parts) -> None:
-        folder = f"{CONTENT}/{parts.kinds.get(KIND).folder}/"
-        self._rows = FileRows[PreferenceRow](
-            store,
-            parts,
-            (folder,),
-            RowBase(parts.index.folder, f"{_VERSION}/{identity()}", file=FILE, what="the index of preferences"),
-            _row,
-            pack=list,
-            unpack=_rows,
-            worth_caching=_WORTH_CACHING,
-        )
-        self._lock = threading.Lock()
-        renewed_in_child(self)
-        self._table = _Table()
-
-    def ordered(self, context: str, now: datetime) -> Iterator[PreferenceRow]:
-        """Those that hold, each once: what fits the context first, the best first; then by importance and time."""
-        table = self._current(now)
-        fits = _fitting(table, context)
-        best = [(-worth, place) for place, worth in fits.items()]
-        heapify(best)  # of thousands only the first few are asked for
-        fitting = (heappop(best)[1] for _ in range(len(best)))
-        for place in chain(fitting, (place for place in range(len(table.held)) if place not in fits)):
-            yield table.held[place]
-
-    def disputed(self, name: str, now: datetime) -> bool:
-        """Whether an item contradicts another one, or is contradicted, as the files say."""
-        return name in self._current(now).disputed
-
-    def close(self) -> None:
-        """Keep what was learned for the next process. May be repeated."""
-        with self._lock:
-            self._rows.close()
-
-    def _current(self, now: datetime) -> _Table:
-        self._rows.follow()
-        with self._lock:
-            self._rows.update()
-            if self._rows.changes() or self._table.until <= now.timestamp():
-                self._table = _table(self._rows.rows.values(), now.timestamp())
-                self._rows.keep(_KEEP_AT)
-            return self._table
-
-
-def is_wanted(item: MemoryItem, now: datetime) -> bool:
-    """Whether a preference may be given, whatever others say of it: a person stands behind it, and it is not over."""
-    expired = item.expires is not None and item.expires <= now
-    return _is_held(item.trust, item.status) and not expired
-
-
-def preferences_in_order(items: Iterable[MemoryItem], now: datetime) -> Sequence[PreferenceRow]:
-    """Of preferences at hand those that hold, in the order in which they are given where nothing fits better."""
-    return _table([_row(item, "") for item in items], now.timestamp()).held
-
-
-def _is_held(trust: str, status: str) -> bool:
-    return trust in VOUCHED and status.strip() not in _NOT_HELD
-
-
-def _table(rows: Iterable[PreferenceRow], now: float) -> _Table:
-    present = [row for row in rows if _is_held(row.trust, row.status) and row.expires > now]
-    replaced = {name for row in present for name in row.supersedes}
-    holding = [row for row in present if row.id not in replaced]
-    against = disputes_among([(row.id, row.against) for row in holding])
-    given = sorted(_undisputed(holding, against), key=lambda row: row.order)
-    until = min((row.expires for row in present), default=inf)
-    return _Table(tuple(given), frozenset(against), until)
-
-
-def _undisputed(rows: Iterable[PreferenceRow], against: Mapping[str, Sequence[str]]) -> Iterator[PreferenceRow]:
-    """The rows without those that a newer one contradicts which is given itself."""
+def _undisputed(items: Iterable[MemoryItem], against: Mapping[str, Sequence[str]]) -> Iterator[MemoryItem]:
+    """The items, the newest first, without those that a newer one contradicts which is given itself."""
     given: set[str] = set()
-    for row in sorted(rows, key=lambda one: (-one.time, one.id)) if against else rows:
-        if given.isdisjoint(against.get(row.id, ())):
-            given.add(row.id)
-            yield row
+    for item in sorted(sorted(items, key=lambda one: one.id), key=_moment, reverse=True):
+        if given.isdisjoint(against.get(item.id, ())):
+            given.add(item.id)
+            yield item
 
 
-def _row(item: MemoryItem, blob: str) -> PreferenceRow:
-    return PreferenceRow(
-        id=item.id,
-        path=item.path,
-        blob=blob,
-        time=min((item.timestamp or item.created or _LONG_AGO).timestamp(), _LAST),
-        importance=float(item.importance),
-        pinned=item.pinned,
-        trust=item.trust,
-        status=item.status,
-        expires=inf if item.expires is None else item.expires.timestamp(),
-        terms=" ".join(dict.fromkeys(terms(f"{item.title}\n{gist(item)}\n{' '.join(item.tags)}"[:_LOOKED_INTO]))),
-        supersedes=tuple(item.supersedes),
-        against=contradicted(item),
-    )
-
-
-_SORTS = [str, str, str, float, float, bool, str, str, float, str, tuple, tuple]
-
-
-def _rows(kept: list[Any]) -> list[PreferenceRow]:
-    """The rows again.
-
-    Raises:
-        ValueError: one of them is damaged.
-    """
-    found = []
-    for values in kept:
-        *facts, supersedes, against = values
-        row = [*facts, tuple(supersedes), tuple(against)]
-        if list(map(type, row)) != _SORTS:
-            raise ValueError("a row is damaged")
-        found.append(PreferenceRow._make(row))
-    return found
-
-
-def _fitting(table: _Table, context: str) -> dict[int, float]:
-    """How well preferences fit a context, by place: the worth of the terms they share, the rarer the more.
+def _fitting_first(items: list[MemoryItem], context: str) -> list[MemoryItem]:
+    """The items, those first that fit a context best: by the worth of the terms they share, the rarer the more.
 
     A term that half of them have tells nothing, unless there are few.
     """
-    found: dict[int, float] = {}
-    count = len(table.held)
-    for term, worth in weights(context[:_LOOKED_INTO]).items() if context.strip() else ():
-        places = table.having.get(term, ())
-        if places and (count < _FEW or len(places) < _COMMON * count):
-            share = worth * log(1 + count / len(places))
-            for place in places:
-                found[place] = found.get(place, 0.0) + share
-    return found
+    asked = weights(context[:_LOOKED_INTO]) if context.strip() else {}
+    if not asked:
+        return items
+    shared = [asked.keys() & set(terms(_text(item))) for item in items]
+    held = Counter(chain.from_iterable(shared))
+    most = _COMMON * len(items) if len(items) >= _FEW else inf
+    worth = {term: asked[term] * log(1 + len(items) / many) for term, many in held.items() if many < most}
+    fits = [sum(worth.get(term, 0.0) for term in one) for one in shared]
+    return [items[place] for place in sorted(range(len(items)), key=lambda place: -fits[place])]
+
+
+def _text(item: MemoryItem) -> str:
+    return f"{item.title}\n{gist(item)}\n{' '.join(item.tags)}"[:_LOOKED_INTO]
+
+
+def _moment(item: MemoryItem) -> datetime:
+    return item.timestamp or item.created or _EARLIEST
 
 
 _SOURCE = "correction"
 _SAID_AGAIN = timedelta(days=1)
-_EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,7 +156,6 @@ class Preferences:
         self._clock: Callable[[], datetime] = parts.clock
         self._parts, self._usage, self._fire = parts, usage, fire
         self._neighbourhood = Neighbourhood(store, parts.kinds)
-        self._table = PreferenceTable(store, parts)
 
     @cached_property
     def _intake(self) -> Intake:
@@ -410,7 +266,7 @@ class Preferences:
     def _renewed(self, item: MemoryItem, draft: MemoryItem, source: str) -> MemoryItem:
         """What was said before as said now: it counts as newer than what was said against it in between."""
         said, now = _moment(item), _moment(draft)
-        disputed = self._table.disputed(item.id, now)
+        disputed = item.id in disputes(_holding(self._every(), now))
         if now <= said or (now - said < _SAID_AGAIN and not disputed):
             return item
         try:
@@ -434,14 +290,17 @@ class Preferences:
             beside: preferences that hold elsewhere, in their order: they are given in turn with these.
         """
         given: list[MemoryItem] = []
-        now = self._clock()
-        rows = self._table.ordered(context, now) if limit > 0 else ()
-        own = (item for row in rows if (item := self._read(row, now)) is not None)
+        own = preferences_in_order(self._every(), self._clock(), context) if limit > 0 else ()
         for item in _in_turn(own, beside) if limit > 0 else ():
             given = self._joined(given, item)
             if len(given) == limit:
                 break
         return [Preference.of(item) for item in given]
+
+    def _every(self) -> list[MemoryItem]:
+        """All preferences as their files have them now, whether they hold or not."""
+        loaded = map(self._store.load, self._store.searcher.every(Query(types=frozenset({KIND}))))
+        return [one.item for one in loaded if one is not None and not one.stale]
 
     def _joined(self, given: list[MemoryItem], item: MemoryItem) -> list[MemoryItem]:
         """What is given with one more, unless it repeats one, or a newer one speaks against it.
@@ -457,26 +316,13 @@ class Preferences:
             return given
         return [*(one for one in given if one not in against), item]
 
-    def _read(self, row: PreferenceRow, now: datetime) -> MemoryItem | None:
-        """The item as its file has it now; None where it no longer says what was chosen."""
-        loaded = self._store.load(row.candidate())
-        return loaded.item if loaded is not None and is_wanted(loaded.item, now) else None
-
     def count(self) -> int:
         """How many preferences hold."""
-        return sum(1 for _ in self._table.ordered("", self._clock()))
-
-    def close(self) -> None:
-        """Keep what was learned for the next process. May be repeated."""
-        self._table.close()
+        return len(preferences_in_order(self._every(), self._clock()))
 
 
 def _in_turn(one: Iterable[MemoryItem], other: Iterable[MemoryItem]) -> Iterator[MemoryItem]:
     return (item for pair in zip_longest(one, other) for item in pair if item is not None)
-
-
-def _moment(item: MemoryItem) -> datetime:
-    return item.timestamp or item.created or _EARLIEST
 
 
 def _stable_id(draft: MemoryItem) -> str:

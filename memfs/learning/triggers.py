@@ -17,11 +17,10 @@ from math import floor, inf
 from pathlib import Path
 from typing import NamedTuple
 
-from memfs.errors import MemfsError
+from memfs.errors import IndexUnavailable, MemfsError, StorageIO
 from memfs.fs import append_log
 from memfs.fs.lock import renewed_in_child
 from memfs.intake.episode_item import EPISODIC, episode_of, item_of
-from memfs.learning.file_rows import FileRows
 from memfs.learning.situations import (
     GENERIC,
     KINDS,
@@ -42,6 +41,7 @@ from memfs.model.episode import RULE, Episode, Outcome, RuleMatch, Similar, Stat
 from memfs.model.item import Trust
 from memfs.model.rule import ENDED
 from memfs.model.time import utc_now
+from memfs.search.stamps import Entry, StampTable
 from memfs.search.trigger_table import FILE, Pool, RowBase, TriggerTable, packed, unpacked
 from memfs.store import Store
 from memfs.store.parts import CONTENT, Fire
@@ -57,8 +57,102 @@ _COMPARED, _SHOWN = 400, 60
 _STEPS, _AS_MUCH = 20, 0.95
 _MOST_REMEMBERED = 1_000
 _KEEP_AT = 200
+_TRIED = 20
 _BY_FILE_ALONE = 3
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class TriggerRows:
+    """What is known of each episode and rule, one row a file, in step with the files. Not safe for several threads.
+
+    The rows are cached for the next process. A row is good only for the very bytes it was made of, so that deleting the
+    cache costs time alone.
+
+    Attributes:
+        rows: by path, as the files were at the last ``update``.
+    """
+
+    def __init__(self, store: Followable, parts: Machinery) -> None:
+        """Nothing is read before the first ``update``."""
+        self._store, self._parts = store, parts
+        self._folders = tuple(f"{CONTENT}/{kind.folder}/" for kind in parts.kinds if kind.name in KINDS)
+        self._cache = RowBase(parts.index.folder, maker(), file=FILE, what="the index of episodes and rules")
+        self.rows: dict[str, TriggerRow] = {}
+        self._seen: tuple[StampTable, Mapping[str, str]] | None = None
+        self._below: Mapping[str, str] = {}
+        self._missed: dict[str, str] = {}
+        self._changed: dict[str, TriggerRow | None] = {}
+        self._uncached: dict[str, TriggerRow | None] = {}
+
+    def update(self) -> None:
+        """Bring the rows in step with the index; what cannot be read now is tried again the next time."""
+        base, over, stamps = self._index()
+        if self._seen is None:
+            self._load(base, over)
+            base, over, stamps = self._index()
+        if self._seen is None or self._seen[0] is not base or self._seen[1] != over:
+            self._compare(base, over)
+        for path, blob in list(self._missed.items()):
+            if path in stamps and (loaded := self._store.load(_candidate(stamps[path][0], path))) is not None:
+                self.rows[path] = self._changed[path] = self._uncached[path] = row_of(loaded.item, blob)
+                del self._missed[path]
+
+    def changes(self) -> Mapping[str, TriggerRow | None]:
+        """The rows that came or changed since the last call, by path; None for those that are gone."""
+        changed, self._changed = self._changed, {}
+        return changed
+
+    def keep(self, most: int = 0) -> None:
+        """Write what is new into the cache where it is more than ``most`` rows."""
+        if len(self._uncached) <= most:
+            return
+        rows, self._uncached = self._uncached, {}
+        with suppress(IndexUnavailable, StorageIO):  # a cache: the next process reads the files
+            self._cache.keep(
+                [(path, row.blob, packed(row)) for path, row in rows.items() if row is not None],
+                [path for path, row in rows.items() if row is None],
+            )
+
+    def close(self) -> None:
+        """Write what is new into the cache, and release it. May be repeated."""
+        self.keep()
+        self._cache.close()
+
+    # -- in step with the index -------------------------------------------------------------------------------------
+    def _index(self) -> tuple[StampTable, dict[str, str], Mapping[str, Entry]]:
+        """The base of the index, what lies over it here, and both together, at one moment."""
+        with self._parts.index.held():
+            base, stamps = self._parts.index.base_stamps(), self._parts.index.stamps()
+            over: dict[str, str] = {}
+            for folder in self._folders:
+                over.update(stamps.changed_below(folder))
+        return base, over, stamps
+
+    def _held(self, base: StampTable, over: Mapping[str, str]) -> dict[str, str]:
+        if self._seen is None or self._seen[0] is not base:
+            self._below = {path: blob for path, blob in base.blobs() if path.startswith(self._folders)}
+        return {path: blob for path, blob in {**self._below, **over}.items() if blob}
+
+    def _load(self, base: StampTable, over: Mapping[str, str]) -> None:
+        """Begin with the cached rows."""
+        held = self._held(base, over)
+        try:
+            self.rows = {row.path: row for row in self._cache.load(unpacked)}
+        except (IndexUnavailable, StorageIO):  # a cache: without it the files are read
+            self.rows = {}
+        self._changed.update(self.rows)
+        lost = [path for path in self.rows if path not in held]
+        if any(self._parts.seen.entry(path) is not None for path in lost[:_TRIED]):
+            self._store.refresh()  # the index was damaged, and lacks what is there
+
+    def _compare(self, base: StampTable, over: Mapping[str, str]) -> None:
+        """Forget the rows that are no longer what the files hold; what is to be read is then missed."""
+        held = self._held(base, over)
+        for path in [path for path, row in self.rows.items() if row.blob != held.get(path)]:
+            del self.rows[path]
+            self._changed[path] = self._uncached[path] = None
+        self._missed = {path: blob for path, blob in held.items() if path not in self.rows}
+        self._seen = base, over
 
 
 class Triggers:
@@ -72,16 +166,7 @@ class Triggers:
         """
         self._store = store
         self._parts = parts
-        folders = tuple(f"{CONTENT}/{kind.folder}/" for kind in parts.kinds if kind.name in KINDS)
-        self._rows = FileRows[TriggerRow](
-            store,
-            parts,
-            folders,
-            RowBase(parts.index.folder, maker(), file=FILE, what="the index of episodes and rules"),
-            lambda item, blob: row_of(item, blob),
-            pack=packed,
-            unpack=unpacked,
-        )
+        self._rows = TriggerRows(store, parts)
         half_lives = {kind.name: kind.half_life_days for kind in parts.kinds}
         self._half_life = half_lives[EPISODIC] if ageing else 0.0
         self._table: TriggerTable | None = None
@@ -233,7 +318,7 @@ class Triggers:
     @contextmanager
     def _current(self) -> Iterator[TriggerTable]:
         """The table as the files are now; no other thread changes it meanwhile."""
-        self._rows.follow()
+        self._store.follow()
         with self._lock:
             table = self._table
             if table is None or table.wasteful:

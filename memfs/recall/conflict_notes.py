@@ -74,11 +74,7 @@ def contradicted(item: MemoryItem) -> tuple[str, ...]:
 
 def disputes(items: Sequence[MemoryItem]) -> dict[str, list[str]]:
     """Of items that occur together: what each contradicts, and which of the others contradict it, by id."""
-    return disputes_among([(item.id, contradicted(item)) for item in items])
-
-
-def disputes_among(said: Sequence[tuple[str, Sequence[str]]]) -> dict[str, list[str]]:
-    """As ``disputes``, of ids and of what each of these contradicts."""
+    said = [(item.id, contradicted(item)) for item in items]
     present = {name for name, _ in said}
     found: dict[str, list[str]] = {}
     for name, others in said:

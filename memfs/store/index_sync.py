@@ -7,7 +7,7 @@ only read here.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -135,16 +135,11 @@ def seniority(item: MemoryItem) -> tuple[datetime, str]:
 
 
 Progress = Callable[[int, int], None]
-Listener = Callable[[Sequence[tuple[MemoryItem, Stamp]], Sequence[str]], None]
 _STALE = _LOOK_AGAIN = (0, 0, 0, 0)
 
 
 class IndexSync:
-    """Keeps the index in step with the files, in one process. Its methods may be called from several threads.
-
-    ``listeners`` are called with each change of the index: what it learned, and which paths it forgot. They must not
-    wait.
-    """
+    """Keeps the index in step with the files, in one process. Its methods may be called from several threads."""
 
     def __init__(self, tree: View, codec: Codec, kinds: KindTable, index: SearchIndex, git: Repository | None) -> None:
         """``git``: in which earlier versions of files that are invalid now are looked up; None for none."""
@@ -160,7 +155,6 @@ class IndexSync:
         self._closed: list[str] = []
         self._lock = threading.RLock()
         renewed_in_child(self)
-        self.listeners: list[Listener] = []
 
     def begin_anew_in_child(self) -> None:
         """Know nothing of the files, as their index does."""
@@ -519,5 +513,3 @@ class IndexSync:
         for item, _ in rows:
             owners[item.id.casefold()] = item.path
         self._index.update(rows, gone)
-        for tell in self.listeners:
-            tell(rows, gone)

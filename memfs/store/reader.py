@@ -60,11 +60,7 @@ class Browsable(Protocol):
 
 
 class Followable(Protocol):
-    """Keeps its index in step with its files, and reports its changes."""
-
-    @property
-    def index_sync(self) -> IndexSync:
-        """Tells its listeners what the index learns."""
+    """Keeps its index in step with its files."""
 
     def follow(self) -> SyncResult:
         """Bring the index in step with what was seen to change."""
