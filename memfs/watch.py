@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -238,13 +238,21 @@ _SUFFIX = ".json"
 _LIMIT = 4096
 
 
+_SILENT_AFTER = 60.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WatcherPresence:
-    """One living process's note: whose, what it says, and how many seconds ago it last said so."""
+class WatchStatus:
+    """How one resident process watches: ``reason`` says why it cannot rely on events, "" when it can."""
 
     pid: int
-    facts: Mapping[str, Any]
-    silent_seconds: float
+    host: str
+    reason: str
+
+    @property
+    def state(self) -> str:
+        """``on``, or ``degraded`` with the reason in brackets."""
+        return f"degraded ({self.reason})" if self.reason else "on"
 
 
 class Presence:
@@ -278,10 +286,10 @@ class Presence:
         self._path, self._fd = path, fd
         renewed_in_child(self)
 
-    def say(self, facts: Mapping[str, Any]) -> None:
-        """Replace what the note says."""
-        line = json.dumps(facts).encode()[:_LIMIT]
+    def say(self, reason: str) -> None:
+        """Say why events cannot be relied on, "" where they can."""
         if self._fd >= 0:
+            line = json.dumps({"host": socket.gethostname(), "reason": reason}).encode()[:_LIMIT]
             with suppress(StorageIO), io.operation("say", self._path):
                 os.pwrite(self._fd, line.ljust(_LIMIT), 0)
 
@@ -300,16 +308,17 @@ class Presence:
             self._fd = -1
 
 
-def present(folder: Path) -> list[WatcherPresence]:
-    """The notes of living processes, oldest process first; those of the dead are taken away."""
+def watchers(folder: Path) -> list[WatchStatus]:
+    """How each living process watches, those that cannot rely on events first; notes of the dead are taken away."""
     try:
-        names = sorted(name for name in os.listdir(folder) if name.endswith(_SUFFIX))
+        names = [name for name in os.listdir(folder) if name.endswith(_SUFFIX)]
     except OSError:
         return []
-    return [found for name in names if (found := _read(folder / name)) is not None]
+    found = filter(None, (_read(folder / name) for name in names))
+    return sorted(found, key=lambda row: (not row.reason, row.pid))
 
 
-def _read(path: Path) -> WatcherPresence | None:
+def _read(path: Path) -> WatchStatus | None:
     try:
         fd = io.open_file(path, os.O_RDONLY | os.O_NONBLOCK)
     except (FileNotFoundError, MemfsError):
@@ -320,15 +329,15 @@ def _read(path: Path) -> WatcherPresence | None:
                 io.unlink(path, missing_ok=True)
             return None
         facts = json.loads(io.read_regular(fd, str(path), _LIMIT))
-        silent = max(0.0, time.time() - os.fstat(fd).st_mtime)
-    except (MemfsError, ValueError):
+        silent = time.time() - os.fstat(fd).st_mtime
+        pid, host, reason = int(path.name.partition("-")[0]), str(facts.get("host", "")), str(facts.get("reason", ""))
+    except (MemfsError, ValueError, AttributeError):
         return None
     finally:
         os.close(fd)
-    pid = path.name.partition("-")[0]
-    if not isinstance(facts, dict) or not pid.isdecimal():
-        return None
-    return WatcherPresence(pid=int(pid), facts=facts, silent_seconds=silent)
+    if silent > _SILENT_AFTER:
+        reason = f"it has not reported for {silent:.0f} s: stopped, or its watching thread died"
+    return WatchStatus(pid=pid, host=host, reason=reason)
 
 
 _STORM = 500
@@ -502,7 +511,7 @@ class Watcher:
         self.degraded = degraded
         if self._presence is not None and (news or time.monotonic() - self._said_at >= _SAY_SECONDS):
             self._said_at = time.monotonic()
-            self._presence.say({"host": socket.gethostname(), "reason": degraded})
+            self._presence.say(degraded)
 
     # -- catching up ----------------------------------------------------------------------------------------------
     def _started(self) -> threading.Thread:
@@ -589,37 +598,9 @@ class Watcher:
         return min(self._settings.scan_seconds, max(_SHORTEST_SCAN, _REST_AFTER_SCAN * self._scan_took))
 
 
-_SILENT_AFTER = 60.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchStatus:
-    """How one resident process watches: ``reason`` says why it cannot rely on events, "" when it can."""
-
-    pid: int
-    host: str
-    reason: str
-
-    @property
-    def state(self) -> str:
-        """``on``, or ``degraded`` with the reason in brackets."""
-        return f"degraded ({self.reason})" if self.reason else "on"
-
-
 def notes_folder(state: Path) -> Path:
     """The folder of the notes of a workspace's watchers, below its state folder."""
     return state / "watchers"
-
-
-def watchers(state: Path) -> list[WatchStatus]:
-    """How each living process watches, those that cannot rely on events first."""
-    found = []
-    for note in present(notes_folder(state)):
-        reason = str(note.facts.get("reason", ""))
-        if note.silent_seconds > _SILENT_AFTER:
-            reason = f"it has not reported for {note.silent_seconds:.0f} s: stopped, or its watching thread died"
-        found.append(WatchStatus(pid=note.pid, host=str(note.facts.get("host", "")), reason=reason))
-    return sorted(found, key=lambda row: (not row.reason, row.pid))
 
 
 def summary(found: list[WatchStatus]) -> str:
@@ -633,6 +614,6 @@ def summary(found: list[WatchStatus]) -> str:
 
 def watch_facts(state: Path) -> dict[str, Any]:
     """The row of ``memfs status``: the summary, and each process with its own state."""
-    found = watchers(state)
+    found = watchers(notes_folder(state))
     rows = [{"pid": row.pid, "host": row.host, "state": row.state} for row in found]
     return {"state": summary(found), "processes": rows}

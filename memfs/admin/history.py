@@ -13,7 +13,7 @@ from memfs.config_names import SETTINGS_FILE
 from memfs.errors import Conflict, HistoryUnavailable, ItemNotFound
 from memfs.fs.lock import FileLock
 from memfs.git import log, maintenance
-from memfs.git.log import BlameLine, Revision, blame
+from memfs.git.log import Revision
 from memfs.git.maintenance import MaintenanceResult
 from memfs.git.quarantine import of_checkout, require_clean
 from memfs.git.repository import Repository
@@ -106,10 +106,6 @@ class History:
                 return path, data
         hint = f"memfs log {target} shows where it does" if self._ever_was(target) else _ELSEWHERE
         raise HistoryUnavailable(f"{target!r} does not exist at {revision}", hint=hint)
-
-    def blame(self, target: str, revision: str = "HEAD") -> list[BlameLine]:
-        """For each line of an item's file, the revision that wrote it."""
-        return blame(self._repository, self._paths(target)[0], revision)
 
     def maintain(self) -> MaintenanceResult:
         """Pack the repository and write what makes reading history quick."""

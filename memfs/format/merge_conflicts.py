@@ -109,7 +109,9 @@ def settled(item: MemoryItem, conflict: RecordedConflict, *, take: bool) -> Memo
         return item.replace(conflicts=left)
     if not conflict.field or conflict.lost_sha256:
         hint = "keep what stands, or bring the other version back from history: 'memfs log', 'memfs restore'"
-        raise QueryInvalid("the record does not hold what gave way", field=conflict.field or None, hint=hint)
+        raise QueryInvalid(
+            "the record does not hold the value that was not kept", field=conflict.field or None, hint=hint
+        )
     mapping = item_fields.values(item)
     place = _place(mapping, conflict.field)
     if place is None or not stands(item, conflict):

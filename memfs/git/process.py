@@ -510,38 +510,40 @@ def sizes(git: GitCommands, blobs: Iterable[str]) -> dict[str, int]:
     return {row[0]: int(row[2]) for row in rows if len(row) == 3 and row[1] == "blob"}
 
 
-def contents(git: GitCommands, blobs: Mapping[str, int]) -> Iterator[tuple[str, bytes]]:
-    """The contents of blobs, each verified.
+def contents(git: GitCommands, sizes: Mapping[str, int], timeout: float = TIMEOUT) -> Iterator[tuple[str, bytes]]:
+    """The contents of objects, each verified.
 
     Args:
-        blobs: by id their sizes, as ``sizes`` gives them: so much is asked for at once as fits into memory.
+        sizes: by id how large each is: so many are asked for at once as fit into memory.
+        timeout: seconds for so many.
 
     Raises:
         HistoryUnavailable: one is missing or damaged.
     """
-    for chunk in _chunks(blobs):
-        out = git.run("cat-file", "--batch", data="".join(f"{blob}\n" for blob in chunk).encode())
+    for chunk in _chunks(sizes):
+        request = "".join(f"{name}\n" for name in chunk).encode()
+        out = git.run("cat-file", "--batch", "--buffer", data=request, timeout=timeout)
         at = 0
-        for blob in chunk:
+        for name in chunk:
             end = out.find(b"\n", at)
-            facts = out[at:end].split()
-            if len(facts) != 3 or facts[0] != blob.encode():
-                raise HistoryUnavailable(f"the object {blob} is not in the repository", hint="run git fsck")
+            facts = out[at:end].decode("ascii", "replace").split()
+            if len(facts) != 3 or facts[0] != name:
+                raise HistoryUnavailable(f"the object {name} is not in the repository", hint="run git fsck")
             start, at = end + 1, end + 2 + int(facts[2])
             data = out[start : at - 1]
-            if object_id("blob", data) != blob:
-                raise HistoryUnavailable(f"the object {blob} is damaged", hint="run git fsck")
-            yield blob, data
+            if object_id(facts[1], data) != name:
+                raise HistoryUnavailable(f"the object {name} is damaged", hint="run git fsck")
+            yield name, data
 
 
-def _chunks(blobs: Mapping[str, int]) -> Iterator[list[str]]:
+def _chunks(sizes: Mapping[str, int]) -> Iterator[list[str]]:
     chunk: list[str] = []
     size = 0
-    for blob, length in blobs.items():
+    for name, length in sizes.items():
         if chunk and (len(chunk) >= _AT_ONCE or size + length > _BYTES_AT_ONCE):
             yield chunk
             chunk, size = [], 0
-        chunk.append(blob)
+        chunk.append(name)
         size += length
     if chunk:
         yield chunk

@@ -6,16 +6,14 @@ holds for every working tree. A process is started only where a single commit is
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memfs.errors import BranchQuarantined, CorruptRecord, ItemTooLarge, MemfsError, NotRegularFile
-from memfs.fs import io
-from memfs.git.refs import HEADS, HEX, NULL, Refs, is_branch
+from memfs.errors import BranchQuarantined, MemfsError
+from memfs.git.refs import HEADS, HEX, NULL, Refs, is_branch, read_rows, save_rows
 
 if TYPE_CHECKING:
     from memfs.git.layout import Layout
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
 
 
 FILE = "memfs/quarantine.json"
-_LIMIT = 1 << 20
-_VERSION = 1
 _LOOK = "look at it with memfs show, log, diff or review; memfs team branch release lets it be read again"
 _TAKE_BACK = (
     "git merged it into what is checked out: 'memfs undo --agent NAME' takes back what it wrote, "
@@ -68,28 +64,13 @@ def listed(common_dir: Path) -> tuple[QuarantinedBranch, ...]:
     Raises:
         CorruptRecord: the list cannot be read. Nobody can tell what is quarantined then.
     """
-    path = common_dir / FILE
-    try:
-        data = io.read_file(path, _LIMIT)
-    except FileNotFoundError:
-        return ()
-    except (NotRegularFile, ItemTooLarge) as error:
-        raise _unreadable(path, error.message) from error
-    try:
-        value = json.loads(data)
-        if value["version"] != _VERSION:
-            raise ValueError("another version")
-        return tuple(_entry(row) for row in value["quarantined"])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise _unreadable(path, "it is not a list of branches that this memfs knows") from error
+    hint = "look at it; where nothing is to be quarantined, remove it"
+    return tuple(read_rows(common_dir / FILE, "quarantined", _entry, hint))
 
 
 def save(common_dir: Path, entries: Iterable[QuarantinedBranch]) -> None:
     """Replace the list, durably. The caller holds ``commit.lock``."""
-    rows = [asdict(entry) for entry in sorted(entries, key=lambda entry: entry.branch)]
-    text = json.dumps({"version": _VERSION, "quarantined": rows}, indent=2)
-    io.make_private_folder(common_dir / "memfs")
-    io.write_file(common_dir / FILE, text.encode() + b"\n")
+    save_rows(common_dir / FILE, "quarantined", sorted(entries, key=lambda entry: entry.branch))
 
 
 def renew(repository: Repository, mapped: Mapping[str, str]) -> None:
@@ -226,8 +207,3 @@ def _entry(row: Mapping[str, Any]) -> QuarantinedBranch:
     if not all(HEX.fullmatch(name) for name in (entry.tip, entry.start, entry.head) if name):
         raise ValueError("not a commit")
     return entry
-
-
-def _unreadable(path: Path, reason: str) -> CorruptRecord:
-    hint = "look at it; where nothing is to be quarantined, remove it"
-    return CorruptRecord(f"the list of quarantined branches cannot be read: {reason}", path=str(path), hint=hint)

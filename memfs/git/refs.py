@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from memfs.errors import (
     BranchRefused,
@@ -184,6 +184,7 @@ def blobs_at_tips(repository: Repository, path: str) -> set[str]:
 
 FILE = "memfs/branches.json"
 OURS = "memfs/"
+Row = TypeVar("Row")
 _LIMIT = 4 << 20
 _VERSION = 1
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -242,18 +243,8 @@ def read_list(common_dir: Path) -> dict[str, BranchEntry]:
     Raises:
         CorruptRecord: the list cannot be read.
     """
-    path = common_dir / FILE
-    try:
-        value = json.loads(io.read_file(path, _LIMIT))
-        if value["version"] != _VERSION:
-            raise ValueError("another version")
-        rows = [_given(row) for row in value["branches"]]
-    except FileNotFoundError:
-        return {}
-    except (NotRegularFile, ItemTooLarge, ValueError, KeyError, TypeError, RecursionError) as error:
-        hint = "move it away; git worktree list still knows the folders"
-        raise CorruptRecord("the list of branches cannot be read", path=str(path), hint=hint) from error
-    return {row.branch: row for row in rows}
+    hint = "move it away; git worktree list still knows the folders"
+    return {row.branch: row for row in read_rows(common_dir / FILE, "branches", _given, hint)}
 
 
 def save_list(common_dir: Path, rows: Iterable[BranchEntry]) -> None:
@@ -261,10 +252,36 @@ def save_list(common_dir: Path, rows: Iterable[BranchEntry]) -> None:
 
     It is written before a working tree is begun, so that one that was interrupted can be taken up again.
     """
-    listed = [asdict(row) for row in sorted(rows, key=lambda row: row.branch)]
-    io.make_private_folder(common_dir / "memfs")
-    text = json.dumps({"version": _VERSION, "branches": listed}, indent=2)
-    io.write_file(common_dir / FILE, text.encode() + b"\n")
+    save_rows(common_dir / FILE, "branches", sorted(rows, key=lambda row: row.branch))
+
+
+def read_rows(path: Path, key: str, read: Callable[[Mapping[str, Any]], Row], hint: str) -> list[Row]:
+    """The rows of a list of branches that memfs keeps in the git common folder; without a file there are none.
+
+    Args:
+        key: what the list is called in the file.
+        read: makes a row of its values; raises ``ValueError`` or ``TypeError`` where they are none.
+
+    Raises:
+        CorruptRecord: it cannot be read.
+    """
+    try:
+        value = json.loads(io.read_file(path, _LIMIT))
+        if value["version"] != _VERSION:
+            raise ValueError("another version")
+        return [read(row) for row in value[key]]
+    except FileNotFoundError:
+        return []
+    except (NotRegularFile, ItemTooLarge, ValueError, KeyError, TypeError, RecursionError) as error:
+        what = "branches" if key == "branches" else f"{key} branches"
+        raise CorruptRecord(f"the list of {what} cannot be read", path=str(path), hint=hint) from error
+
+
+def save_rows(path: Path, key: str, rows: Iterable[Any]) -> None:
+    """Replace such a list, durably. The caller holds ``commit.lock``."""
+    text = json.dumps({"version": _VERSION, key: list(map(asdict, rows))}, indent=2)
+    io.make_private_folder(path.parent)
+    io.write_file(path, text.encode() + b"\n")
 
 
 def agent_at(common_dir: Path, git_dir: Path) -> str:

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from memfs.errors import HistoryUnavailable
 from memfs.git.ancestry import cut_off
 from memfs.git.objects import EMPTY_TREE, Objects, add, encode_tree
-from memfs.git.process import GitCommands
+from memfs.git.process import GitCommands, contents
 from memfs.git.refs import NULL
 from memfs.git.repository import Repository
 from memfs.git.rewrite_text import (
@@ -292,8 +292,6 @@ def _encoded(data: bytes, tree: str, parents: Iterable[str]) -> bytes:
 
 
 PATIENCE = 3600.0
-_CHUNK_BYTES = 32 << 20
-_CHUNK_COUNT = 20_000
 _FOLDERS = (b"40000", b"040000")
 
 Means = Callable[[bytes], bool]
@@ -345,7 +343,7 @@ class Survey:
 
     def contents(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """Each of some objects with its content."""
-        return contents(self._git, names, self.facts)
+        return contents(self._git, {name: self.facts[name].size for name in names}, PATIENCE)
 
     def leave_out(self, names: Collection[str]) -> None:
         """Go on as if some objects were not there."""
@@ -452,47 +450,12 @@ class Survey:
         return found
 
 
-def inventory(git: GitCommands, variables: Mapping[str, str] | None = None) -> dict[str, ObjectFacts]:
+def inventory(git: GitCommands) -> dict[str, ObjectFacts]:
     """Every object with its kind and size."""
     form = "--batch-check=%(objectname) %(objecttype) %(objectsize)"
-    out = git.run("cat-file", "--batch-all-objects", form, variables=variables, timeout=PATIENCE)
+    out = git.run("cat-file", "--batch-all-objects", form, timeout=PATIENCE)
     found = {}
     for line in out.decode("ascii", "replace").splitlines():
         name, kind, size = line.split(" ")
         found[name] = ObjectFacts(kind, int(size))
     return found
-
-
-def contents(
-    git: GitCommands, names: Iterable[str], facts: Mapping[str, ObjectFacts], variables: Mapping[str, str] | None = None
-) -> Iterator[tuple[str, bytes]]:
-    """Each of some objects with its content, a few megabytes at a time."""
-    for chunk in _chunks(names, facts):
-        request = "".join(f"{name}\n" for name in chunk).encode()
-        out = git.run("cat-file", "--batch", "--buffer", data=request, variables=variables, timeout=PATIENCE)
-        yield from _answers(out)
-
-
-def _chunks(names: Iterable[str], facts: Mapping[str, ObjectFacts]) -> Iterator[list[str]]:
-    chunk: list[str] = []
-    size = 0
-    for name in names:
-        if chunk and (size + facts[name].size > _CHUNK_BYTES or len(chunk) >= _CHUNK_COUNT):
-            yield chunk
-            chunk, size = [], 0
-        chunk.append(name)
-        size += facts[name].size
-    if chunk:
-        yield chunk
-
-
-def _answers(out: bytes) -> Iterator[tuple[str, bytes]]:
-    at = 0
-    while at < len(out):
-        end = out.index(b"\n", at)
-        words = out[at:end].decode("ascii", "replace").split(" ")
-        if len(words) != 3:
-            raise HistoryUnavailable(f"the object {words[0]} cannot be read", hint="run git fsck")
-        size = int(words[2])
-        yield words[0], out[end + 1 : end + 1 + size]
-        at = end + 2 + size

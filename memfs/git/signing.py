@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memfs.config_names import SIGNING_KEY
-from memfs.errors import MemfsError, SigningFailed
+from memfs.errors import GitFailed, MemfsError, SigningFailed
 from memfs.fs import io
 from memfs.fs.lock import renewed_in_child
 from memfs.git import process as environment
@@ -61,13 +61,10 @@ def run(
             command, stdin=pipe, stdout=pipe, stderr=pipe, cwd="/", env=env, pass_fds=keep, start_new_session=True
         )
     try:
-        out, err = process.communicate(data, timeout)
-    except subprocess.TimeoutExpired:
+        return environment.finish(process, data, timeout)
+    except GitFailed:
         hint = "is a hardware key waiting to be touched, or a passphrase to be typed?"
         raise SigningFailed(f"{name} did not answer within {timeout:g} seconds", hint=hint) from None
-    finally:
-        _end(process)
-    return process.returncode, out, err.decode("utf-8", "replace")
 
 
 def gpg_signature(data: bytes, key: str, program: str) -> str:
@@ -114,16 +111,6 @@ def _environment(outer: Mapping[str, str]) -> dict[str, str]:
         with suppress(OSError, ValueError):
             inner["GPG_TTY"] = os.ttyname(sys.stdin.fileno())
     return {**inner, "PATH": environment.search_path(outer)}
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        process.kill()
-        process.wait()
-    for stream in (process.stdin, process.stdout, process.stderr):
-        if stream is not None:
-            with suppress(OSError):
-                stream.close()
 
 
 NAMESPACE = "git"

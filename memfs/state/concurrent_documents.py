@@ -322,7 +322,7 @@ class Clashes:
         if keep == LOST:
             values = _changed(document.values, clash) if clash.field else _removed(clash)
             changes.append(DocumentChange(clash.document, values, document.sha256))
-        value = "the value that stands" if keep == KEPT else "the value that gave way"
+        value = "the present value" if keep == KEPT else "the other value"
         field = f"{clash.field} of " if clash.field else ""
         message = f"Decide for {value} in {field}{clash.document}"
         self._files.write(changes, f"{message}: {reason}" if reason else message, source=source)
@@ -364,7 +364,7 @@ def _removed(clash: DocumentClash) -> dict[str, Any] | None:
     """
     if clash.lost != DELETED:
         hint = f"'memfs log {clash.document}' names the versions, 'memfs restore' brings one back"
-        raise QueryInvalid("the record does not hold the version that gave way", path=clash.document, hint=hint)
+        raise QueryInvalid("the record does not hold the version that was not kept", path=clash.document, hint=hint)
     return None
 
 

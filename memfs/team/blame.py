@@ -179,7 +179,7 @@ def _parts(value: Any, field: str) -> Iterator[tuple[str, Any]]:
 
 
 _FILE, _WAITS = "file", "waits-"
-_LINES = "memfs team blame --lines shows it line by line"
+_LINES = "git blame shows it line by line"
 Leaves = dict[Leaf, Any]
 
 

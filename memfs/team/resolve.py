@@ -194,7 +194,7 @@ class Decisions:
         if dry_run:
             return decided
         names = ", ".join(dict.fromkeys(one.field or "the item as a whole" for one in chosen))
-        reason = f"the value that {'gave way' if ruling.take else 'stands'} in {names}"
+        reason = f"the {'other' if ruling.take else 'present'} value in {names}"
         with signed_by(current_signer() or Origin()):  # who decides, and not who wrote what is decided about
             if after is None:
                 self._store.delete(item.id, item.sha256, reason=f"decided for {reason}", source=source)
@@ -245,7 +245,9 @@ class Decisions:
                         read = self._parts.codec.read(data, item.path, fallback)
                         return read.replace(sha256=item.sha256)
         raise ItemNotFound(
-            "the version that gave way is not in the history", path=item.path, hint="fetch it, or edit the item by hand"
+            "the version that was not kept is not in the history",
+            path=item.path,
+            hint="fetch it, or edit the item by hand",
         )
 
 
@@ -273,7 +275,7 @@ def _taken_of(item: MemoryItem, chosen: tuple[RecordedConflict, ...], number: in
         if rival is None:
             taken.append(one)
         elif (one.lost, one.lost_sha256) != (rival.lost, rival.lost_sha256):
-            raise _choose(item, "more than one value gave way", one.field)
+            raise _choose(item, "several values were not kept", one.field)
     if len(taken) > 1 and any(not one.field and one.lost == DELETED for one in taken):
         raise _choose(item, "one of them removes the item, and others change it", "")
     return tuple(taken)
@@ -300,7 +302,7 @@ def _value(item: MemoryItem, field: str) -> Any:
 
 def _unclear(item: MemoryItem) -> QueryInvalid:
     hint = f"edit it by what 'memfs log {item.id}' names, then 'memfs team conflicts resolve {item.id} --keep kept'"
-    return QueryInvalid("more fields gave way than the item can tell", path=item.path, hint=hint)
+    return QueryInvalid("more fields were not kept than the item can name", path=item.path, hint=hint)
 
 
 def keep_conflicts(spool: MergeSpool, one: MergeOutcome) -> None:
@@ -404,7 +406,7 @@ class KeptAside:
         records = [record for _, record in chosen]
         if ruling.take and len({record["field"] for record in records}) < len(records):
             hint = f"choose as listed: 'memfs team conflicts resolve {path} --keep lost --number 1', or 2, ..."
-            raise QueryInvalid("more than one value gave way", path=path, hint=hint)
+            raise QueryInvalid("several values were not kept", path=path, hint=hint)
         if not dry_run:
             if ruling.take:
                 self._write(path, records, source)
@@ -453,7 +455,7 @@ class KeptAside:
         plan = self._store.plan_restore(path, self._with_lost(path, data, records))
         if plan is not None:
             fields = ", ".join(one["field"] or "the document as a whole" for one in records)
-            message = f"Decide for the value that gave way in {fields} of {path}"
+            message = f"Decide for the other value in {fields} of {path}"
             self._store.carry_out([replace(plan, expected=sha256(data))], message, source=source)
 
     def _with_lost(self, path: str, data: bytes, records: list[Record]) -> bytes | None:
@@ -477,7 +479,7 @@ def _require_removal(record: Record) -> None:
     if record.get("lost") != DELETED:
         path = record["document"]
         hint = f"'memfs log {path}' names the versions, 'memfs restore' brings one back"
-        raise QueryInvalid("what gave way was a version, which only history has", path=path, hint=hint)
+        raise QueryInvalid("what was not kept is a whole version, which only history has", path=path, hint=hint)
 
 
 def _clash(record: Record) -> DocumentClash:

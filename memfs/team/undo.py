@@ -19,7 +19,6 @@ from memfs.format.file_merge import FileMerger
 from memfs.format.merge_conflicts import settled, value_at
 from memfs.format.secrets import refuse_text
 from memfs.fs.atomic_replace import sha256
-from memfs.fs.operation import Operation
 from memfs.git.ancestry import is_ancestor
 from memfs.git.commit_object import AGENT, SESSION, SOURCE, ParsedCommit, trailer_value
 from memfs.git.log import OWN_PATHS
@@ -92,7 +91,7 @@ class RevertStep:
     """A commit of which something is taken back.
 
     Attributes:
-        commit: its id; "" of a write that waits, in a dry run only.
+        commit: its id.
         time: when it was made.
         author: by whom.
         subject: the first line of its message.
@@ -161,7 +160,6 @@ class RevertChoice:
     """Finds what a selection means. One is made for each undo."""
 
     def __init__(self, store: Store, parts: Parts, blame: Blame, selection: RevertSelection) -> None:
-        selection.check()
         self._store, self._parts, self._blame, self._selection = store, parts, blame, selection
         self._repository = parts.repository
         self._fields = Fields(parts.kinds)
@@ -180,7 +178,7 @@ class RevertChoice:
         if self._selection.commits and not head:
             raise HistoryUnavailable("there is no commit yet", hint="memfs log shows what there is")
         already = [commit for commit, _ in meant if commit in undone]
-        changes = list(self._waiting())
+        changes: list[StepChange] = []
         for commit, parsed in meant:
             if commit not in undone:
                 changes += self._of_commit(commit, parsed)
@@ -287,37 +285,6 @@ class RevertChoice:
 
     def _owns(self, version: RevertVersion) -> bool:
         return self._selection.owns(self._fields.read(self.data(version), version.path)[1])
-
-    # -- what waits ---------------------------------------------------------------------------------------------------
-    def _waiting(self) -> list[StepChange]:
-        """What waits for its commit on this branch, newest first."""
-        if self._selection.commits:
-            return []
-        self._parts.journal.catch_up()
-        branch = self._repository.head().ref or ""
-        now: dict[str, RevertVersion | None] = {}
-        found: list[StepChange] = []
-        for operation in self._parts.journal.operations():
-            if operation.branch == branch:
-                found[:0] = self._of_operation(operation, now)
-        return found
-
-    def _of_operation(self, operation: Operation, now: dict[str, RevertVersion | None]) -> list[StepChange]:
-        """What a waiting write did; ``now`` is what the writes before it left of each path."""
-        moment = datetime.fromtimestamp(operation.time, UTC)
-        trailers = trailers_of(operation)
-        author = next(iter(trailers.get(AGENT, ())), "")
-        step = RevertStep(commit="", time=moment, author=author, subject=operation.message.partition("\n")[0])
-        head = self._repository.head_commit() or ""
-        paths = [change.path for change in operation.changes]
-        before = {path: one for path in paths if (one := now[path] if path in now else self._at(head, path))}
-        for change in operation.changes:
-            now[change.path] = None if change.data is None else RevertVersion.of(change.path, change.data)
-        after = {path: one for path in paths if (one := now[path])}
-        since = self._selection.since
-        if not self._selection.names(trailers) or (since is not None and moment < since):
-            return []
-        return self._chosen(self._paired(step, paths, before, after), trailers)
 
     # -- files --------------------------------------------------------------------------------------------------------
     def _paired(
@@ -559,7 +526,7 @@ class Undone:
         left: files that are not touched, with why.
         handed_out: how many times any of it was handed out since it was written.
         commit: the commit that takes it back; None while it waits, and in a dry run.
-        waiting: why it waits, "" where it does not.
+        waiting: why it waits, "" where it does not; in a dry run, how many writes wait, which are left out of it.
     """
 
     steps: tuple[RevertStep, ...]
@@ -636,18 +603,22 @@ class Undo:
             Conflict: a file to be changed holds an edit that is not committed.
             GitBusy: what is meant waits for its commit, and git is busy. Nothing was changed.
         """
-        waits = "" if dry_run else self._store.flush(adopt=False).reason
+        selection.check()
+        reason = "" if dry_run else self._store.flush(adopt=False).reason
+        waiting = self._waiting(selection)
+        if waiting and not dry_run:
+            why = reason or f"{waiting} write(s)"
+            raise GitBusy(f"what is to be undone waits for its commit: {why}", hint="undo it when that is over")
         for _ in range(_TRIES):
             choosing = RevertChoice(self._store, self._parts, self._blame, selection)
             choice = choosing.choose()
-            if waits and any(not step.commit for step in choice.steps):
-                raise GitBusy(f"what is to be undone waits for its commit: {waits}", hint="undo it when that is over")
             files = self._files(choice, Reverter(self._parts.codec, self._fields, choosing.data))
             self._refuse_edited(files)
             plans = self._plans(files, choosing.data)
             if plans is None:
                 continue
-            done = self._told(choice, files)
+            left_out = f"{waiting} write(s) wait for their commit, and are left out" if waiting else ""
+            done = replace(self._told(choice, files), waiting=left_out)
             if dry_run or not plans:
                 return done
             try:
@@ -655,6 +626,13 @@ class Undo:
             except Conflict:  # somebody wrote meanwhile: their edit counts
                 continue
         raise Conflict("the files keep changing while they are written", hint="try again")
+
+    def _waiting(self, selection: RevertSelection) -> int:
+        """How many writes of those that are meant wait for their commit on this branch."""
+        self._parts.journal.catch_up()
+        branch = self._parts.repository.head().ref or ""
+        waiting = [one for one in self._parts.journal.operations() if one.branch == branch and not selection.commits]
+        return sum(selection.names(trailers_of(one)) for one in waiting)
 
     # -- what becomes of the files ------------------------------------------------------------------------------------
     def _files(self, choice: Choice, reverting: Reverter) -> list[_File]:

@@ -193,16 +193,6 @@ def test_restore_asks_from_where(item: Path, memfs: Memfs, arguments: list[str])
     assert "--displaced" in ran.err
 
 
-def test_blame_names_a_commit_for_each_line(root: Path, item: Path, memfs: Memfs) -> None:
-    """Every line of the file has its commit and author."""
-    rows = memfs("team", "blame", "x", "--lines", "--json").json["lines"]
-    assert [row["text"] for row in rows] == item.read_text().splitlines()
-    by_text = {row["text"]: row for row in rows}
-    assert by_text["content: two"]["commit"] == git(root, "rev-parse", "HEAD").strip()
-    assert by_text["content: two"]["author"] == "Ada Person"
-    assert "content: two" in memfs("team", "blame", "x", "--lines").out
-
-
 def test_restore_of_one_item(root: Path, item: Path, memfs: Memfs) -> None:
     """restore writes a new commit with the old content, and recall follows."""
     dry = memfs("restore", "--from", "HEAD~1", "x", "--dry-run")

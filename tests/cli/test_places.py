@@ -35,7 +35,7 @@ def test_every_verb_that_takes_an_item_takes_its_path(
     assert memfs("show", name, "--json").json["id"] == "x"
     assert len(memfs("log", name, "--json").json["revisions"]) == 2
     assert "+content: two" in memfs("diff", "HEAD~1", name).out
-    assert memfs("team", "blame", name, "--lines", "--json").json["lines"]
+    assert memfs("team", "blame", name, "--json").json["fields"]
     assert memfs("update", name, "--edit", "--json").json["path"] == inner.as_posix()
     assert [row["id"] for row in memfs("list", "--path", name, "--json").json["items"]] == ["x"]
     assert memfs("recall", "two", "--path", name, "--json").json["hits"]

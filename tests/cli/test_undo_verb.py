@@ -98,7 +98,6 @@ def test_blame_shows_fields(poisoned: Path, memfs: Memfs) -> None:
     (before,) = memfs("team", "blame", "deploy", "content", "--as-of", "HEAD~2", "--json").json["fields"]
     assert (before["value"], before["agent"]) == ("We deploy on Tuesdays", "planner")
     assert memfs("team", "blame", "deploy", "nothing").code == 1
-    assert memfs("team", "blame", "deploy", "content", "--lines").code == 2
 
 
 def test_blame_shows_hostile_text_as_escapes(root: Path, memfs: Memfs) -> None:

@@ -483,7 +483,7 @@ def test_the_sdks_runner_drives_it_over_http(tool: MemfsMemoryTool) -> None:
 
 
 def test_a_page_that_a_merge_left_open_says_so(workspace: Workspace, call: Call) -> None:
-    """What is shown of an undecided page names the value that gave way, below the page's lines (B3)."""
+    """What is shown of an undecided page names the value that was not kept, below the page's lines (B3)."""
     call("create", path=NOTE, file_text="Port 8080")
     (item,) = workspace.store.select(Query())
     conflict = RecordedConflict(field="content", kept="Port 8080", lost="Port 9090", by="bo")

@@ -348,5 +348,5 @@ def test_the_history_of_a_forgotten_item_is_still_there(opened: Opened) -> None:
     assert b"a1" in workspace.history.content(first, "a")
     workspace.history.restore(first, "a")
     assert found(workspace, "a1") == ["a1"]
-    blamed = {line.revision.subject.split(" as of ")[0] for line in workspace.history.blame("a")}
+    blamed = {one.subject.split(" as of ")[0] for one in workspace.teams.blame.fields("a")}
     assert blamed <= {"Remember: a1", "Restore a"}

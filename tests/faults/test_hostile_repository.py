@@ -57,7 +57,6 @@ TEAM: tuple[tuple[str, ...], ...] = (
     ("recall", "neighbour", "--diff", "HEAD~1..HEAD"),
     ("list", "--as-of", "HEAD~1"),
     ("status", "--as-of", "HEAD~1"),
-    ("team", "blame", "good", "--lines"),
     ("team", "blame", "good", "content"),
     (
         "team",

@@ -80,7 +80,7 @@ def test_k4_what_nobody_can_join_stands_in_the_item_as_a_conflict() -> None:
 
 
 def test_k4_a_later_merge_decides_about_no_earlier_conflict() -> None:
-    """What gave way waits on when a third version, whose writer knew neither, gives the field another value."""
+    """What was not kept waits on when a third version, whose writer knew neither, gives the field another value."""
     base = "title: a\nmetadata:\n  l: [m]\ncontent: |\n  x\n  y\n  z\nupdated: '2026-03-01'\n"
     one = base.replace("title: a", "title: one").replace("  y\n", "  one\n").replace("03-01", "03-03")
     two = base.replace("title: a", "title: two").replace("  y\n", "  two\n").replace("03-01", "03-02")

@@ -66,7 +66,7 @@ def item_of(clash: FieldConflict, written: str) -> MemoryItem:
     ],
 )
 def test_k4_a_conflict_is_settled_either_way(clash: FieldConflict, written: str, field: str, taken: Any) -> None:
-    """Keeping removes the record alone; taking puts the value that gave way into its field."""
+    """Keeping removes the record alone; taking puts the value that was not kept into its field."""
     item = item_of(clash, written)
     (conflict,) = item.conflicts
 
@@ -81,7 +81,7 @@ def test_k4_a_conflict_is_settled_either_way(clash: FieldConflict, written: str,
 
 
 def test_k4_an_edit_since_settles_a_conflict_by_itself() -> None:
-    """What stands no longer cannot be replaced by what gave way."""
+    """What stands no longer cannot be replaced by what was not kept."""
     item = item_of(FieldConflict(field="title", kept="a", lost="b"), "title: a\n").replace(title="c")
 
     assert not stands(item, item.conflicts[0])
@@ -107,7 +107,7 @@ def test_k4_what_stands_in_history_alone_cannot_be_taken_from_the_record() -> No
     ):
         item = item_of(clash, "title: a\n")
         assert stands(item, item.conflicts[0])
-        with pytest.raises(QueryInvalid, match="does not hold what gave way"):
+        with pytest.raises(QueryInvalid, match="does not hold the value that was not kept"):
             settled(item, item.conflicts[0], take=True)
 
 

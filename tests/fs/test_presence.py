@@ -11,27 +11,26 @@ from pathlib import Path
 import pytest
 
 from memfs.fs.lock import locked
-from memfs.watch import Presence, present
+from memfs.watch import Presence, watchers
 
 
 def test_a_note_is_there_while_its_process_says_so(tmp_path: Path) -> None:
     """Others read what was said last; after closing nothing is left."""
     folder = tmp_path / "notes"
-    assert present(folder) == []
+    assert watchers(folder) == []
     note = Presence(folder)
-    note.say({"reason": "a long one to begin with"})
-    note.say({"reason": ""})
-    found = present(folder)
-    assert [(row.pid, row.facts) for row in found] == [(os.getpid(), {"reason": ""})]
-    assert found[0].silent_seconds < 60
+    note.say("a long one to begin with")
+    note.say("")
+    found = watchers(folder)
+    assert [(row.pid, row.reason) for row in found] == [(os.getpid(), "")]
     note.close()
-    assert present(folder) == []
+    assert watchers(folder) == []
     assert os.listdir(folder) == []
 
 
 def _say_and_wait(folder: str, ready: Event) -> None:
     note = Presence(Path(folder))
-    note.say({})
+    note.say("")
     ready.set()
     signal.pause()
 
@@ -43,24 +42,24 @@ def test_the_note_of_a_killed_process_is_taken_away(tmp_path: Path) -> None:
     process = context.Process(target=_say_and_wait, args=(str(tmp_path / "notes"), ready))
     process.start()
     assert ready.wait(60)
-    assert [row.pid for row in present(tmp_path / "notes")] == [process.pid]
+    assert [row.pid for row in watchers(tmp_path / "notes")] == [process.pid]
     process.kill()
     process.join()
-    assert present(tmp_path / "notes") == []
+    assert watchers(tmp_path / "notes") == []
     assert os.listdir(tmp_path / "notes") == []
 
 
 def test_a_forked_child_neither_keeps_nor_takes_the_note(tmp_path: Path) -> None:
     """The child's end leaves the parent's note; the child does not speak for the parent after its death."""
     note = Presence(tmp_path / "notes")
-    note.say({"who": "parent"})
+    note.say("parent")
     child = os.fork()
     if child == 0:
-        note.say({"who": "child"})
+        note.say("child")
         note.close()
         os._exit(0)
     os.waitpid(child, 0)
-    assert [row.facts for row in present(tmp_path / "notes")] == [{"who": "parent"}]
+    assert [row.reason for row in watchers(tmp_path / "notes")] == ["parent"]
     note.close()
 
 
@@ -70,13 +69,13 @@ def test_a_note_that_was_looked_at_while_it_was_made_is_there(tmp_path: Path, mo
 
     def lock(fd: int, *, shared: bool = False) -> bool:
         if not shared and next(looks, False):
-            assert present(tmp_path / "notes") == []  # and took it away
+            assert watchers(tmp_path / "notes") == []  # and took it away
         return locked(fd, shared=shared)
 
     monkeypatch.setattr("memfs.watch.locked", lock)
     note = Presence(tmp_path / "notes")
-    note.say({"reason": ""})
-    assert [row.pid for row in present(tmp_path / "notes")] == [os.getpid()]
+    note.say("")
+    assert [row.pid for row in watchers(tmp_path / "notes")] == [os.getpid()]
     note.close()
     assert os.listdir(tmp_path / "notes") == []
 
@@ -85,11 +84,11 @@ def test_where_no_note_can_be_written_nothing_fails(tmp_path: Path) -> None:
     """A note is for messages only; what is no note is passed over."""
     (tmp_path / "file").write_text("")
     note = Presence(tmp_path / "file" / "notes")
-    note.say({"reason": ""})
+    note.say("")
     note.close()
     folder = tmp_path / "notes"
     folder.mkdir()
     (folder / "1-x.json").mkdir()
     os.mkfifo(folder / "2-x.json")
     (folder / "3-x.json").write_text("left by the dead")
-    assert present(folder) == []
+    assert watchers(folder) == []

@@ -17,7 +17,7 @@ from memfs.git import commits, transaction
 from memfs.git.busy import running_git
 from memfs.git.commit_object import CommitChange, CommitWriter, Group
 from memfs.git.commits import commit, recover
-from memfs.git.log import blame, diff, log, show
+from memfs.git.log import diff, log, show
 from memfs.git.maintenance import maintain
 from memfs.git.repository import Repository
 
@@ -653,7 +653,6 @@ def test_row_41_nothing_of_a_hostile_repository_runs(world, tmp_path):
         "gpg.program": command("gpg"),
         "log.showSignature": "true",
         "alias.rev-list": f"!{command('alias')}",
-        "blame.ignoreRevsFile": "/nonexistent",
         "trailer.x.command": command("trailer"),
         "uploadpack.packObjectsHook": command("packobjects"),
     }
@@ -667,7 +666,6 @@ def test_row_41_nothing_of_a_hostile_repository_runs(world, tmp_path):
         log(repository),
         log(repository, [NEW]),
         show(repository, "HEAD"),
-        blame(repository, NEW),
         diff(repository, "HEAD~1"),
     )
     maintain(repository)

@@ -1,4 +1,4 @@
-"""Reading history: log, diff, show, blame and maintenance."""
+"""Reading history: log, diff, show and maintenance."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memfs.admin.check import attribute_conflicts
 from memfs.errors import HistoryUnavailable
 from memfs.git import maintenance
 from memfs.git.commit_object import CommitWriter, Group
-from memfs.git.log import blame, diff, differences, log, show
+from memfs.git.log import diff, differences, log, show
 from memfs.git.maintenance import due, maintain
 
 ITEM = "ContextMemory/memories/semantic/2026-11/use-postgres-7h2k9q.yaml"
@@ -148,7 +148,7 @@ def test_huge_files_are_compared_in_no_time():
     assert "-10000\n+changed\n+and more\n 10001\n" in text
 
 
-# -- show and blame -----------------------------------------------------------------------------------------------
+# -- show ---------------------------------------------------------------------------------------------------------
 def test_show_tells_one_commit_with_its_patch(world):
     """The heading names the writer, the patch follows; the first commit is shown against nothing."""
     world.commit(world.put(NEW, "1\n", agent="claude", message="Why not"))
@@ -156,30 +156,6 @@ def test_show_tells_one_commit_with_its_patch(world):
     assert text.startswith(f"commit {world.repository.head().commit}\nAuthor: claude <claude@agent.memfs>\nDate: ")
     assert "\n    Why not\n\n    Memfs-Agent: claude\n\ndiff --git " in text
     assert "new file mode" in show(world.repository, "HEAD~1")
-
-
-@pytest.mark.parametrize("setting", [None, "blame.ignoreRevsFile=/nonexistent"])
-def test_blame_agrees_with_git(world, setting):
-    """Each line comes from the commit that git names, through edits, moves of lines and a merge."""
-    steps = ["a\nb\nc\nd\n", "a\nB\nc\nd\n", "x\na\nB\nc\nd\ne\n", "x\nc\nd\ne\nB\n"]
-    world.commit(*(world.put(NEW, text, message=f"m{number}") for number, text in enumerate(steps)))
-    world.git("checkout", "-q", "-b", "side", "HEAD~1")
-    world.commit(world.put(NEW, "x\na\nB\nc\nD\ne\n", message="side"), ref="refs/heads/side")
-    world.git("checkout", "-q", "main")
-    world.git("merge", "-q", "--no-edit", "side")
-    expected = [line.split(" ")[0].lstrip("^") for line in world.git("blame", "-l", NEW).splitlines()]
-    if setting:
-        world.git("config", *setting.split("="))
-    found = blame(world.repository, NEW)
-    assert [line.revision.commit for line in found] == expected
-    assert [line.line for line in found] == [1, 2, 3, 4, 5]
-    assert "".join(line.text + "\n" for line in found) == (world.root / NEW).read_text()
-
-
-def test_blame_of_what_is_not_there_is_unavailable(world):
-    """A missing file is named."""
-    with pytest.raises(HistoryUnavailable, match=r"none\.yaml"):
-        blame(world.repository, "ContextMemory/none.yaml")
 
 
 # -- maintenance and attributes -----------------------------------------------------------------------------------

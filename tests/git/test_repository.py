@@ -17,7 +17,7 @@ from memfs.git import layout, objects
 from memfs.git import repository as repository_module
 from memfs.git.commit_object import CommitChange, parse_commit
 from memfs.git.commits import commit
-from memfs.git.log import blame, diff, log, show
+from memfs.git.log import diff, log, show
 from memfs.git.refs import Head
 from memfs.git.repository import Repository
 
@@ -456,7 +456,6 @@ def test_row_13_names_that_no_file_can_have_are_refused(world, name):
         lambda: log(repository, [name]),
         lambda: diff(repository, "HEAD", None, [name]),
         lambda: show(repository, "HEAD", [name]),
-        lambda: blame(repository, name),
         lambda: attribute_conflicts(repository, [name]),
         lambda: commit(repository, [world.group(CommitChange(path=name, data=b""))], "refs/heads/main"),
     ):
@@ -468,7 +467,6 @@ def test_row_13_names_that_no_file_can_have_are_refused(world, name):
         lambda: log(repository, since=name),
         lambda: diff(repository, name),
         lambda: show(repository, name),
-        lambda: blame(repository, ITEM, name),
     ):
         with pytest.raises(HistoryUnavailable):
             question()
@@ -478,7 +476,7 @@ def test_row_13_names_that_no_file_can_have_are_refused(world, name):
 
 
 def test_row_13_files_and_folders_whose_names_are_no_unicode_have_history(world):
-    """A folder named in Latin-1 is committed, read, listed, compared and blamed like any other."""
+    """A folder named in Latin-1 is committed, read, listed and compared like any other."""
     path = os.fsdecode(b"ContextMemory/memories/caf\xe9/na\xefve.yaml")
     world.commit(world.put(path, "1\n"))
     repository = world.repository
@@ -489,7 +487,6 @@ def test_row_13_files_and_folders_whose_names_are_no_unicode_have_history(world)
     (revision,) = log(repository, [path])
     assert revision.paths == (path,)
     assert "caf\\351/na\\357ve.yaml" in diff(repository, "HEAD~1", "HEAD")
-    assert [line.text for line in blame(repository, path)] == ["1"]
     assert attribute_conflicts(repository, [path]) == []
     assert world.status() == ""
 

@@ -1,4 +1,4 @@
-"""Clashes: a field in which one writer's value gave way waits for a person (seed 001, P7)."""
+"""Clashes: a field in which one writer's value was not kept waits for a person (seed 001, P7)."""
 
 from __future__ import annotations
 

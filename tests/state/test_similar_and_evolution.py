@@ -222,7 +222,7 @@ def test_a_moment_that_is_over_has_the_hypothesis_as_it_stood(opened: Opened) ->
 
 
 def test_changed_hypotheses_share_a_commit(opened: Opened) -> None:
-    """Keeping what gave way costs no commit: what many writers change at once is committed together (S10)."""
+    """Keeping the other value costs no commit: what many writers change at once is committed together (S10)."""
     workspace = opened()
     rig = Rig(workspace)
     for state in ("new", "active"):

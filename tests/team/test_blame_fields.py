@@ -227,7 +227,7 @@ def test_documents_have_fields_too(workspace: Workspace) -> None:
     assert (found["wins"].value, found["wins"].agent) == (1, "scout")
     with pytest.raises(ContentError) as refused:
         workspace.teams.blame.fields("memfs.toml")
-    assert "--lines" in str(refused.value.hint)
+    assert "git blame" in str(refused.value.hint)
 
 
 def test_unknown_items_and_fields_are_told(workspace: Workspace) -> None:

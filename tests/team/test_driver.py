@@ -157,7 +157,7 @@ def test_a_merge_that_was_given_up_leaves_no_record(joining: Two, memfs: Memfs) 
 
 
 def test_what_has_no_place_for_a_record_is_kept_in_the_clone(joining: Two, memfs: Memfs) -> None:
-    """A context has no record beside it: the merge goes on, the clone keeps what gave way, resolve decides (B3)."""
+    """A context has no record beside it: the merge goes on, the clone keeps the other value, resolve decides (B3)."""
     ada, bo = joining
     ada.edit("staging", "vienna", CONTEXT)
     bo.edit("staging", "linz", CONTEXT)
@@ -204,7 +204,7 @@ def test_a_merge_of_memfs_keeps_the_same_aside(joining: Two, memfs: Memfs) -> No
         resolver.decide(CONTEXT, DecisionRule(take=False))
         assert resolver.waiting().count == 0
         assert left.kept in bo.read(CONTEXT)
-    assert bo.git("log", "-1", "--format=%s").out.startswith("Decide for the value that gave way in values.zone")
+    assert bo.git("log", "-1", "--format=%s").out.startswith("Decide for the other value in values.zone")
 
 
 # -- what cannot be joined ----------------------------------------------------------------------------------------

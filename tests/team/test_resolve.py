@@ -443,7 +443,7 @@ def test_deciding_from_python(clones: Two) -> None:
 
 
 def test_keeping_what_stands_decides_about_one_value_alone(clones: Two) -> None:
-    """One of several that gave way is dropped; two that say the same are one decision (B3)."""
+    """One of several that were not kept is dropped; two that say the same are one decision (B3)."""
     ada, _ = clones
     ada.edit("trust: human\n", "trust: human\norigin:\n  agent: bot\n")
     entry = "- field: title\n  kept: Deploy target\n  lost: {}\n  by: {}\n"

@@ -49,7 +49,7 @@ class UndoReport:
 def _text(report: UndoReport) -> Iterator[str | Note]:
     done, words = report.done, _PLANNED if report.dry_run else _DONE
     for step in done.steps[:_STEPS_SHOWN]:
-        commit = styled(step.commit[:_SHORT] or "uncommitted", fg="yellow")
+        commit = styled(step.commit[:_SHORT], fg="yellow")
         moment = styled(f"{step.time:%Y-%m-%d %H:%M}", dim=True)
         yield f"{commit}  {moment}  {clean(step.author)}  {one_line(step.subject)}"
     if len(done.steps) > _STEPS_SHOWN:
@@ -69,8 +69,8 @@ def _text(report: UndoReport) -> Iterator[str | Note]:
         yield Note("'memfs forget ID' removes what stays")
     if done.commit:
         yield Note(f"committed as {done.commit[:12]}; 'memfs undo --commit {done.commit[:12]}' takes it back")
-    elif done.waiting and not report.dry_run:
-        yield Note(f"the commit waits: {done.waiting}")
+    elif done.waiting:
+        yield Note(done.waiting if report.dry_run else f"the commit waits: {done.waiting}")
 
 
 def _taken_back(done: Undone) -> str:
@@ -131,7 +131,9 @@ def undo(
         done = workspace.teams.undo.run(chosen, message=message, dry_run=dry_run, by=signed)
     if not (done.files or done.left):
         hint = "nothing that is checked out here was written so; 'memfs team blame ID' names agents and sessions"
-        if done.already:
+        if done.waiting:
+            hint = f"{done.waiting}: 'memfs commit' first"
+        elif done.already:
             hint = f"{_taken_back(done)}; 'memfs undo --commit REV' of the commit that did so brings it back"
         raise HistoryUnavailable("nothing to undo", hint=hint)
     return UndoReport(done, dry_run)

@@ -1,19 +1,18 @@
-"""``blame``: show who taught each field of an item, or wrote each line of its file."""
+"""``blame``: show who taught each field of an item."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
-from memfs.doors.cli.command import Unclear, complete_ids, opened, verb
+from memfs.doors.cli.command import complete_ids, opened, verb
 from memfs.doors.cli.options import named
-from memfs.doors.cli.output import OMIT, clean, merge, one_line, readable, styled, width
+from memfs.doors.cli.output import clean, one_line, readable, styled, width
 
 if TYPE_CHECKING:
-    from memfs.git.log import BlameLine, Revision
     from memfs.team.blame import LearnedFrom
 
 _SHORT = 10
@@ -22,42 +21,18 @@ _LEAST = 20
 
 
 @dataclass(frozen=True, slots=True)
-class BlamedLine:
-    """A line of a file, and the commit that wrote it.
-
-    Attributes:
-        row: the line.
-        made: the commit.
-    """
-
-    row: BlameLine = field(metadata=merge("line text"))
-    made: Revision = field(metadata=merge("commit author time subject trailers"))
-
-
-@dataclass(frozen=True, slots=True)
 class BlameReport:
     """Who taught an item.
 
     Attributes:
         fields: each field and where it comes from; each element of a list stands for itself.
-        lines: each line of the file and its commit, with --lines instead of the fields.
     """
 
-    fields: tuple[LearnedFrom, ...] = field(default=(), metadata=OMIT)
-    lines: tuple[BlamedLine, ...] = field(default=(), metadata=OMIT)
+    fields: tuple[LearnedFrom, ...]
 
 
 def _text(found: BlameReport) -> Iterator[str]:
-    authors = max((len(clean(one.made.author)) for one in found.lines), default=0)
-    for one in found.lines:
-        day, who = styled(f"{one.made.time:%Y-%m-%d}", dim=True), clean(one.made.author).ljust(authors)
-        commit = styled(one.made.commit[:_SHORT], fg="yellow")
-        yield f"{commit} {day} {who} {one.row.line:>4}  {clean(one.row.text)}"
-    yield from _fields_text(found.fields)
-
-
-def _fields_text(taught: Sequence[LearnedFrom]) -> Iterator[str]:
-    rows = [(one.commit[:_SHORT] or _WAITING[one.waiting], _day(one), written_by(one), one) for one in taught]
+    rows = [(one.commit[:_SHORT] or _WAITING[one.waiting], _day(one), written_by(one), one) for one in found.fields]
     commits = max((len(commit) for commit, *_ in rows), default=0)
     names = max((len(who) for _, _, who, _ in rows), default=0)
     for commit, day, who, one in rows:
@@ -84,25 +59,18 @@ def written_by(one: LearnedFrom) -> str:
     "blame",
     text=_text,
     example="memfs team blame use-postgresql-for-transactions-7h2k9q\n"
-    "memfs team blame use-postgresql title --as-of 2026-03-01\n"
-    "memfs team blame use-postgresql --lines",
+    "memfs team blame use-postgresql title --as-of 2026-03-01",
 )
 @click.argument("id", metavar="ID|PATH", shell_complete=complete_ids)
 @click.argument("field", required=False, default="", metavar="[FIELD]")
 @click.option("--as-of", "as_of", metavar="REV", help="The version at this revision or date.")
-@click.option("--lines", "by_line", is_flag=True, help="By the lines of the file instead of its fields.")
 @click.pass_context
-def blame(ctx: click.Context, id: str, field: str, as_of: str | None, by_line: bool) -> BlameReport:
+def blame(ctx: click.Context, id: str, field: str, as_of: str | None) -> BlameReport:
     """Show for each field of an item which commit brought it, when, and who: agent, session, door and tool.
 
     Each element of a list stands for itself. With FIELD only that one and what is below it, such as content, tags or
     origin. Without --as-of, what waits for its commit and edits by hand are told as such.
     """
-    if by_line and field:
-        raise Unclear("--lines shows the whole file", "give a field or --lines")
     with opened(ctx) as workspace:
         target = named(workspace, id) or id
-        if by_line:
-            lines = workspace.history.blame(target, as_of or "HEAD")
-            return BlameReport(lines=tuple(BlamedLine(row, row.revision) for row in lines))
         return BlameReport(fields=tuple(workspace.teams.blame.fields(target, field, as_of)))

@@ -179,7 +179,7 @@ class DisputedField:
         iteration: the iteration it belongs to; null where it has none.
         field: the field.
         kept: the value that stands.
-        lost: the value that gave way.
+        lost: the value that was not kept.
         by: who wrote last; "" where nobody is named.
         timestamp: when.
     """
@@ -209,7 +209,7 @@ class ConflictList:
         situation: git's file of what goes on, such as `MERGE_HEAD`; "" where nothing does.
         open: files of which git has several versions.
         items: items that carry conflicts of a merge.
-        documents: fields of documents of which one value gave way.
+        documents: fields of documents of which one value was not kept.
         spooled: what waits for the merge to be over, as its record will have it.
         others: how many files that are not memory git has open.
         as_of: the revision it is of.
@@ -406,7 +406,7 @@ class DecidedItem:
 
     @classmethod
     def of(cls, one: DecisionResult | DocumentClash, take: bool) -> DecidedItem:
-        """What was decided; ``take``: for the value that gave way."""
+        """What was decided; ``take``: for the value that was not kept."""
         if isinstance(one, DocumentClash):
             return cls("", one.document, (one.field,), one.path, held=(_held(one, take),))
         names, held = tuple(pair.field for pair in one.settled), tuple(_held(pair, take) for pair in one.settled)
