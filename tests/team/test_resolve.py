@@ -318,7 +318,7 @@ def test_one_field_after_the_other(clones: Two, memfs: Memfs) -> None:
     assert "importance" not in ada.read()
     assert "conflicts" not in ada.read()
     assert ada.clean()
-    assert ada.git("log", "--format=%s", "-3").out.count("(for the value that") == 3
+    assert ada.git("log", "--format=%s", "-3").out.count(" value in ") == 3
 
 
 def test_of_several_values_that_gave_way_one_is_chosen(clones: Two, memfs: Memfs) -> None:
