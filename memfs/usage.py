@@ -48,7 +48,12 @@ _ADD = (
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """How often an item was recalled, and when last."""
+    """How an item was used.
+
+    Attributes:
+        count: how often it was recalled.
+        last: when it was recalled last, None where it never was.
+    """
 
     count: int = 0
     last: datetime | None = None

@@ -135,7 +135,13 @@ _ACTIONS = ("archive", "delete")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weak:
-    """An item that is due: what it is worth (``importance``), and why it has to go."""
+    """An item that is due.
+
+    Attributes:
+        item: the item.
+        importance: what it is worth keeping.
+        reason: why it is due.
+    """
 
     item: MemoryItem
     importance: float
@@ -144,7 +150,12 @@ class Weak:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneResult:
-    """What a pruning did, or would do: the items, weakest first, and ``archive`` or ``delete``."""
+    """What a pruning did, or would do.
+
+    Attributes:
+        items: the items, weakest first.
+        action: ``archive`` or ``delete``, as the retention policy says.
+    """
 
     items: tuple[Weak, ...]
     action: str

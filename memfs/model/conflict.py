@@ -38,6 +38,11 @@ class Disagreement:
         """The ids of the two, the newer first."""
         return self.one.id, self.other.id
 
+    @property
+    def items(self) -> tuple[MemoryItem, MemoryItem]:
+        """The two, the newer first."""
+        return self.one, self.other
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:

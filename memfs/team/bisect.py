@@ -65,11 +65,21 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broke:
-    """What an expectation met before and after the commit: ids of the hits, best first."""
+    """What an expectation met before and after the commit.
+
+    Attributes:
+        expectation: what was expected.
+        before, after: ids of the hits, best first.
+    """
 
     expectation: Expectation
     before: tuple[str, ...]
     after: tuple[str, ...]
+
+    @property
+    def expect(self) -> str:
+        """The expectation as it was written."""
+        return str(self.expectation)
 
     @property
     def broken(self) -> bool:

@@ -101,6 +101,13 @@ class MergeOutcome:
     side: Side = ""
     undecided: str = ""
 
+    @property
+    def outcome(self) -> Literal["joined", "ours", "theirs", "removed", "own", "left"]:
+        """What that is in a word; ``own``: it stays as the person made it."""
+        if self.undecided or self.own:
+            return "left" if self.undecided else "own"
+        return "removed" if self.data is None else self.side or "joined"
+
 
 class OpenMerges:
     """Finds and joins what a merge left open in one workspace. It writes nothing."""

@@ -55,7 +55,7 @@ class Number(click.FloatRange):
 
 
 class VerbCommand(click.Command):
-    """A command whose help ends with examples, and which prints what its function returns."""
+    """A command whose help ends with examples, and which prints what its function returns; and of which revision."""
 
     text: Callable[[Any], Iterable[Any]] | None = None
 
@@ -71,7 +71,9 @@ class VerbCommand(click.Command):
             return result
         from memfs.doors.cli.output import render
 
-        render(result, self.text(result), json=wants_json(ctx))
+        revision = getattr(result, "as_of", None)
+        remarks = revision.remarks() if revision is not None else ()
+        render(result, (*self.text(result), *remarks), json=wants_json(ctx))
         return getattr(result, "exit_code", 0)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  click's own

@@ -61,22 +61,18 @@ class Configuration:
         setting: the one that was named; its fields stand beside.
         file: the file in which it was changed.
         all: whether defaults are shown, too.
-        waits: why the commit of the change waits.
     """
 
     settings: Mapping[str, SettingValue] = field(default_factory=dict, metadata=OMIT)
     setting: NamedSetting | None = field(default=None, metadata=MERGE)
     file: str = field(default="", metadata=OMIT)
     all: bool = field(default=False, metadata=TEXT_ONLY)
-    waits: str = field(default="", metadata=TEXT_ONLY)
 
 
 def _text(found: Configuration) -> Iterator[Any]:
     if (one := found.setting) is not None:
         shown = one.value if isinstance(one.value, str) else toml(one.value)
         yield f"{one.key} = {toml(one.value)}  ({clean(one.origin)})" if found.file else shown
-        if found.waits:
-            yield Note(f"the commit of {SETTINGS_FILE} waits: {found.waits}")
         return
     rows = {key: row for key, row in found.settings.items() if found.all or row.origin != "default"}
     yield Table([(key, toml(row.value), row.origin) for key, row in rows.items()])
@@ -162,19 +158,34 @@ def _change(ctx: click.Context, key: str, value: Any) -> Configuration:
         SettingInvalid: it was changed, but something goes before it.
     """
     with opened(ctx) as workspace:
-        message = f"Set {key}" if value is not None else f"Unset {key}"
-        plan = workspace.store.plan_restore(SETTINGS_FILE, changed(workspace.root, key, value) or None)
-        if plan is not None:
-            workspace.store.carry_out([replace(plan, expected=plan.old_sha)], message, source="config")
-        waits = land(workspace, None).reason
+        write_setting(workspace, key, value, f"Set {key}" if value is not None else f"Unset {key}")
     with opened(ctx) as workspace:  # again: settings are read when it is opened
         note_ignored(workspace.root)
         origin = workspace.settings.origins.get(key, "default")
-        if value is not None and is_of_the_process(origin):
-            message = f"{SETTINGS_FILE} was changed, but {origin} goes before it"
-            raise SettingInvalid(message, field=key, hint="take that away")
+        if value is not None:
+            refuse_overruled(key, origin)
         found = _named(workspace, key) if key in workspace.settings.origins else _own(key, value, origin)
-    return Configuration(setting=found, file=SETTINGS_FILE, waits=waits)
+    return Configuration(setting=found, file=SETTINGS_FILE)
+
+
+def write_setting(workspace: Workspace, key: str, value: Any, message: str) -> bool:
+    """Write a setting into ``memfs.toml``, None to take it out, as a change of its own; whether the file changed."""
+    plan = workspace.store.plan_restore(SETTINGS_FILE, changed(workspace.root, key, value) or None)
+    if plan is not None:
+        workspace.store.carry_out([replace(plan, expected=plan.old_sha)], message, source="config")
+        land(workspace)
+    return plan is not None
+
+
+def refuse_overruled(key: str, origin: str) -> None:
+    """Refuse where a variable or an argument goes before the file.
+
+    Raises:
+        SettingInvalid: naming it.
+    """
+    if is_of_the_process(origin):
+        message = f"{SETTINGS_FILE} was changed, but {origin} goes before it"
+        raise SettingInvalid(message, field=key, hint="take that away")
 
 
 def _change_own(key: str, value: Any) -> Configuration:

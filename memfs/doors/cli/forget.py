@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 from memfs.admin.recover import RECOVERED
 from memfs.doors.cli.command import complete_ids, opened, verb
-from memfs.doors.cli.options import SOURCE, is_committed, item_named, land
-from memfs.doors.cli.output import TEXT_ONLY, Note, clean, styled
+from memfs.doors.cli.options import SOURCE, is_committed, item_named, land, note_waiting
+from memfs.doors.cli.output import clean, styled
 from memfs.model import Origin
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.store.authorship import signed_by
@@ -45,16 +45,14 @@ class Removal:
         forgotten: the items.
         revision: the last commit that holds them; null where git could not take them.
         dry_run: whether nothing was removed.
-        waits: why the commit of the removal waits.
     """
 
     forgotten: tuple[ForgottenItem, ...]
     revision: str | None
     dry_run: bool
-    waits: str = field(default="", metadata=TEXT_ONLY)
 
 
-def _text(done: Removal) -> Iterator[str | Note]:
+def _text(done: Removal) -> Iterator[str]:
     word = "Would forget" if done.dry_run else "Forgot"
     for item in done.forgotten:
         yield f"{word} {styled(item.id, fg='yellow', bold=True)}  {clean(item.path)}"
@@ -62,8 +60,6 @@ def _text(done: Removal) -> Iterator[str | Note]:
             yield f"  to bring it back: {clean(item.undo)}"
             if done.revision != RECOVERED:
                 yield f"  to erase it from history, too: memfs admin erase {clean(item.id)}"
-    if done.waits:
-        yield Note(f"removed; the commit waits: {done.waits}")
 
 
 @verb("forget", text=_text, example='memfs forget old-decision-4k8m2p --reason "we moved to another database"')
@@ -78,30 +74,31 @@ def forget(ctx: click.Context, ids: tuple[str, ...], reason: str, agent: str, se
     with opened(ctx) as workspace, signed_by(Origin(agent=agent, session=session)):
         found = [item_named(workspace, name) for name in dict.fromkeys(ids)]
         items = list({item.id: item for item in found}.values())
-        revision, waits = (None, "") if dry_run else _forget(workspace, items, reason)
+        revision = None if dry_run else _forget(workspace, items, reason)
     rows = tuple(ForgottenItem(item.id, item.path, _undo(item, revision)) for item in items)
-    return Removal(rows, revision, dry_run, waits)
+    return Removal(rows, revision, dry_run)
 
 
-def _forget(workspace: Workspace, items: list[MemoryItem], reason: str) -> tuple[str | None, str]:
-    """Remove the items; return a revision that holds them all, None while git cannot take it, and why it cannot.
+def _forget(workspace: Workspace, items: list[MemoryItem], reason: str) -> str | None:
+    """Remove the items; return a revision that holds them all, None while git cannot take it.
 
     Where the person commits, nothing is committed for it: what no commit holds is set aside instead.
     """
     head = workspace.repository.head().commit
     if all(is_committed(workspace, item) for item in items):
         _remove(workspace, items, reason)
-        return head, land(workspace, None).reason
+        land(workspace)
+        return head
     if workspace.settings.history.commit == "manual":
         for item in items:
             workspace.recovered.keep(item.path, workspace.parts.seen.read(item.path, ITEM_LIMIT).data)
         _remove(workspace, items, reason)
-        return RECOVERED, ""
+        return RECOVERED
     # what only the files or the journal hold goes into history now: else there were no way back
     _remove(workspace, items, reason)
     flushed = workspace.store.flush(adopt=False)
-    kept = workspace.repository.resolve(f"{flushed.commits[-1]}~1") if flushed.commits else None
-    return kept, flushed.reason
+    note_waiting(flushed.reason)
+    return workspace.repository.resolve(f"{flushed.commits[-1]}~1") if flushed.commits else None
 
 
 def _remove(workspace: Workspace, items: list[MemoryItem], reason: str) -> None:

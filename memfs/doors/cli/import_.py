@@ -82,7 +82,6 @@ class ImportReport:
         skipped: what holds no memory.
         refused: what cannot be stored.
         gone: ids of memories that came from there, and are there no longer.
-        waits: why their commit waits.
         others: the same of what else was named, of another sort.
         error: why it ended before all of those.
     """
@@ -99,7 +98,6 @@ class ImportReport:
     skipped: tuple[LeftOut, ...] = ()
     refused: tuple[LeftOut, ...] = ()
     gone: tuple[str, ...] = ()
-    waits: str = field(default="", metadata=TEXT_ONLY)
     others: tuple[ImportReport, ...] = field(default=(), metadata=TEXT_ONLY)
     error: MemfsError | None = field(default=None, metadata=TEXT_ONLY)
 
@@ -112,8 +110,6 @@ class ImportReport:
 def _text(report: ImportReport) -> Iterator[Any]:
     for one in (report, *report.others):
         yield from _export_text(one) if one.source == _EXPORT else _store_text(one)
-        if one.waits:
-            yield Note(f"stored; the commit waits: {one.waits}")
     if report.error:
         yield report.error
 
@@ -294,6 +290,8 @@ def _from_store(workspace: Workspace, store: str, files: Sequence[str], given: M
             dry_run=given["dry_run"],
             step=step,
         )
+    if not given["dry_run"]:
+        land(workspace)
     became = Counter(fate.became.value for fate in fates)
     skipped = [LeftOut(one.where, one.reason) for one in taken.skipped if not one.refused]
     refused = [LeftOut(one.where, one.reason) for one in taken.skipped if one.refused]
@@ -310,7 +308,6 @@ def _from_store(workspace: Workspace, store: str, files: Sequence[str], given: M
         skipped=tuple(skipped),
         refused=tuple(refused),
         gone=tuple(item.id for item in arriving.gone(store, fates, taken.covers)),
-        waits="" if given["dry_run"] else land(workspace, None).reason,
     )
 
 
@@ -360,6 +357,7 @@ def _from_export(workspace: Workspace, file: str, given: Mapping[str, Any]) -> I
         if refused:
             error.hint = "; ".join(filter(None, (error.hint, "--skip-refused leaves out what cannot be imported")))
         raise
+    land(workspace)
     return ImportReport(
         name,
         _EXPORT,
@@ -370,7 +368,6 @@ def _from_export(workspace: Workspace, file: str, given: Mapping[str, Any]) -> I
         same=done.same,
         derived=done.derived,
         refused=tuple(LeftOut(f"{error.path or name}:{error.line or 0}", error.sentence) for error in refused),
-        waits=land(workspace, None).reason,
     )
 
 

@@ -184,7 +184,8 @@ def _learn(workspace: Workspace, troubles: list[str]) -> int:
     try:
         with progress("Learning") as step:
             learned = workspace.learner.run(progress=step)
-        land(workspace, None)
+        if learned.written:
+            land(workspace)
     except MemfsError as error:
         troubles.append(f"nothing was learned: {error}")
         return 0
@@ -224,7 +225,6 @@ def _accepted_text(done: Acceptance) -> Iterator[str | Note]:
     for one in done.accepted:
         yield f"Accepted {styled(one.id, fg='green', bold=True)}"
         yield f"  {clean(one.place)}"
-    yield from done.landed.remarks()
 
 
 @verb(
@@ -385,8 +385,6 @@ def _patterns_text(found: PatternList) -> Iterator[Table | Note]:
         ],
         dim=(0, 1),
     )
-    if found.as_of:
-        yield from found.as_of.remarks()
     further = f"; {found.more:,} more with --limit" if found.more else ""
     if not found.patterns and not found.as_of:
         further = "; 'memfs inbox' looks for them"

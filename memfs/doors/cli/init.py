@@ -17,6 +17,7 @@ from memfs.admin.layout import install_driver, is_driver_named, missing, setting
 from memfs.config import first_policies
 from memfs.config_names import SETTINGS_FILE
 from memfs.doors.cli.command import Invocation, verb, wants_json
+from memfs.doors.cli.options import note_waiting
 from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, clean, count, note, styled
 from memfs.doors.cli.streams import somebody_types
 from memfs.errors import MemfsError, WorkspaceNotFound
@@ -61,7 +62,6 @@ class InitResult:
         private: the private memory that is used here now, as in another clone.
         place: how it lies in a repository of code: ``here`` among the code, ``own`` on a branch; "" for neither.
         committed: commits that were made.
-        waits: why the commit waits.
     """
 
     workspace: Path
@@ -81,7 +81,6 @@ class InitResult:
     private: Path | None = field(default=None, metadata=OMIT)
     place: Literal["", "here", "own"] = field(default="", metadata=TEXT_ONLY)
     committed: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
-    waits: str = field(default="", metadata=TEXT_ONLY)
 
 
 def _text(done: InitResult) -> Iterator[str | Note]:
@@ -95,8 +94,6 @@ def _text(done: InitResult) -> Iterator[str | Note]:
         yield from _created_text(done)
     if done.merge_driver:
         yield "  told git to join memory files field by field (merge.memfs in .git/config)"
-    if done.waits:
-        yield Note(f"the commit waits: {done.waits}")
 
 
 def _created_text(done: InitResult) -> Iterator[str]:
@@ -218,11 +215,12 @@ def init(
         created = workspace.created
         assert created is not None  # this is what create=True promises
         found = _take_in(workspace, created)
+        note_waiting(found.reason)
         driver = created.driver or install_driver(workspace.repository)
         root = workspace.root
     _ask_to_join(root, silent=silent)
     made = bool(created.files) or created.repository_made
-    done = InitResult(workspace=root, created=made, adopted=found.adopted, merge_driver=driver, waits=found.reason)
+    done = InitResult(workspace=root, created=made, adopted=found.adopted, merge_driver=driver)
     committed = tuple(filter(None, (created.commit, *found.commits)))
     if not made:
         return replace(done, commit=committed[-1] if found.commits else None)

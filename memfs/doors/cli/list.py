@@ -10,7 +10,7 @@ import click
 
 from memfs.doors.cli.command import opened, verb, wants_json
 from memfs.doors.cli.filters import AsOf, as_of, filters, past_at, query, revision_of
-from memfs.doors.cli.options import ItemUse, ListedItem, note_served
+from memfs.doors.cli.options import ListedItem, note_served
 from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Table, count, partial_note, problems_note
 from memfs.errors import MemfsError
 from memfs.model.query import MOST
@@ -63,8 +63,6 @@ def _text(listed: ItemList) -> Iterator[Any]:
         yield Note(f"the newest {len(listed.items):,} of {listed.found:,}{more} items; --limit shows more")
     else:
         yield Note(count(len(listed.items), "item"))
-    if listed.as_of:
-        yield from listed.as_of.remarks()
     if listed.missing:
         yield partial_note(listed.missing)
     if listed.problems:
@@ -106,7 +104,7 @@ def _listed(workspace: Workspace, past: Past | None, asked: Query, most: int, us
     items = [one.item for _, one in loaded if one is not None]
     uses = workspace.usage.of(item.id for item in items) if used and past is None else None
     return ItemList(
-        tuple(ListedItem(item, None if uses is None else ItemUse.of(uses.get(item.id, NEVER))) for item in items),
+        tuple(ListedItem(item, None if uses is None else uses.get(item.id, NEVER)) for item in items),
         partial=bool(unread or missing),
         as_of=revision_of(past) if past else None,
         found=len(found),

@@ -9,14 +9,13 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from memfs.config_names import SETTINGS_FILE
 from memfs.doors.cli.command import Unclear, wants_json
-from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, Note, clean, count, day, one_line, render, styled
+from memfs.doors.cli.output import MERGE, OMIT, Note, clean, count, day, note, one_line, render, styled
 from memfs.doors.cli.streams import is_interactive
 from memfs.errors import ContentError, EraseRefused, HistoryError, ItemNotFound, MemfsError, PathEscape, SecretDetected
 from memfs.model.kinds import ITEM_LIMIT
@@ -224,20 +223,13 @@ class CommitReport:
     Attributes:
         durability: `file`, `commit`, or `fallback` where the workspace's own storage takes nothing at present.
         revision: the commit that holds it; null where none does yet.
-        reason: why its commit waits.
     """
 
     durability: str = "file"
     revision: str | None = None
-    reason: str = field(default="", metadata=TEXT_ONLY)
-
-    def remarks(self) -> Iterator[Note]:
-        """Why the commit waits; nothing where it does not."""
-        if self.reason:
-            yield Note(f"stored; its commit waits: {self.reason}")
 
 
-def land(workspace: Workspace, item: MemoryItem | None) -> CommitReport:
+def land(workspace: Workspace, item: MemoryItem | None = None) -> CommitReport:
     """Commit what was written if the policy says so, and tell how safe the item is now.
 
     A person's edits that have rested were committed before it was written (``Store.adopt_rested``); others wait.
@@ -248,13 +240,17 @@ def land(workspace: Workspace, item: MemoryItem | None) -> CommitReport:
     if item is not None and is_committed(workspace, item):
         return CommitReport(durability="commit", revision=workspace.repository.head().commit)
     if item is not None and workspace.parts.durability(item.path) == "fallback":
-        return CommitReport(durability="fallback", reason=_at_fallback(workspace))
-    return CommitReport(reason=reason)
+        storage = workspace.store.storage()
+        note_waiting(f"it is in {storage.secondary} for now: {storage.reason or 'earlier writes wait there'}")
+        return CommitReport(durability="fallback")
+    note_waiting(reason)
+    return CommitReport()
 
 
-def _at_fallback(workspace: Workspace) -> str:
-    storage = workspace.store.storage()
-    return f"it is in {storage.secondary} for now: {storage.reason or 'earlier writes wait there'}"
+def note_waiting(reason: str) -> None:
+    """Let the command say at its end why the commit of what it wrote waits; nothing where there is no reason."""
+    if reason:
+        click.get_current_context().call_on_close(lambda: note(f"stored; its commit waits: {reason}"))
 
 
 def is_committed(workspace: Workspace, item: MemoryItem) -> bool:
@@ -268,26 +264,6 @@ def is_committed(workspace: Workspace, item: MemoryItem) -> bool:
 
 # -- items --------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
-class ItemUse:
-    """How an item was used.
-
-    Attributes:
-        access_count: how often it was recalled.
-        last_accessed: when it was recalled last; null where it never was.
-        relevance_score: 1, a twentieth more with each use, at most 2.
-    """
-
-    access_count: int
-    last_accessed: datetime | None
-    relevance_score: float
-
-    @classmethod
-    def of(cls, use: Use) -> ItemUse:
-        """What is counted of an item."""
-        return cls(use.count, use.last, round(use.relevance, 4))
-
-
-@dataclass(frozen=True, slots=True)
 class ListedItem:
     """An item in a list.
 
@@ -297,7 +273,7 @@ class ListedItem:
     """
 
     item: MemoryItem = field(metadata=MERGE)
-    usage: ItemUse | None = field(default=None, metadata=OMIT)
+    usage: Use | None = field(default=None, metadata=OMIT)
 
     def row(self) -> tuple[str, ...]:
         """Its row in a table: id, type, day, and what it says."""

@@ -164,6 +164,20 @@ ATTRIBUTES: Mapping[str, str] = {
     "PlacedHit": "rank score title=item.title content=item.content status=item.status path=item.path",
     "BusyProcess": "pid name",
     "Culprit": "commit=revision agents sessions sources or_earlier brought",
+    "Broke": "expect broken before after",
+    "Disagreement": "ids reason linked anew items",
+    "DocumentClash": "record=path document iteration field kept lost by timestamp",
+    "FieldConflict": "field kept lost",
+    "LearnedFrom": "author agent session time commit field value source tool subject path waiting",
+    "MergeOutcome": "path=open.path what=open.what outcome reason=undecided conflicts",
+    "Open": "path what",
+    "Convention": "id status title content=item.content owner scope supersedes trust pinned=item.pinned path=item.path "
+    "sha256=item.sha256",
+    "ImportResult": "id there=arrival.key became reason near contradicts",
+    "Weak": "id=item.id path=item.path importance reason",
+    "Promotion": "id=item.id content=item.content why sources known",
+    "ArchiveVerdict": "name documents sound present problems lost",
+    "Use": "access_count=count last_accessed=last relevance_score=relevance",
 }
 """Attributes that JSON has of the library's values, by class.
 

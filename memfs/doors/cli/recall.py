@@ -155,8 +155,6 @@ def _text(found: FoundItems) -> Iterator[Any]:
     else:
         yield from _hits_text(found)
     yield from _limits(found)
-    if found.as_of is not None:
-        yield from found.as_of.remarks()
     if found.hint:
         yield Note(found.hint)
     if found.left_out:

@@ -104,8 +104,6 @@ def _text(done: StoredText) -> Iterator[Any]:
             for name in ids:
                 yield f"  {styled(what, fg='yellow')} {clean(name)}; see 'memfs show {clean(name)}'"
     yield from done.remarks
-    if done.landed is not None and done.landed.reason:
-        yield from done.landed.remarks()
 
 
 @verb(

@@ -85,7 +85,7 @@ def restore(
             return Restoration(recoverable=rows, note=count(len(rows), "displaced content"))
         if revision is None:
             path = workspace.recovered.restore(str(target))
-            land(workspace, None)
+            land(workspace)
             return Restoration((path,))
         done = workspace.history.restore(revision, named(workspace, target), message=message, dry_run=dry_run)
         waits = workspace.store.by_hand and not dry_run

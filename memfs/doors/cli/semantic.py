@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memfs.config import changed, is_of_the_process
-from memfs.config_names import SETTINGS_FILE
 from memfs.doors.cli.command import opened, verb
-from memfs.doors.cli.options import land
+from memfs.doors.cli.config import refuse_overruled, write_setting
 from memfs.doors.cli.output import MERGE, TEXT_ONLY, Note, clean, count, progress, size, styled
 from memfs.errors import MemfsError, SettingInvalid
 from memfs.model.memory_config import OFF, VECTOR_DB
@@ -82,13 +80,11 @@ class SemanticSwitch:
         status: how far it is; its fields stand beside.
         change: what was done; its fields stand beside.
         embedded: whether memories were to be embedded.
-        waits: why the commit of the change waits.
     """
 
     status: SemanticStatus = field(metadata=MERGE)
     change: SemanticChange | None = field(default=None, metadata=MERGE)
     embedded: bool = field(default=False, metadata=TEXT_ONLY)
-    waits: str = field(default="", metadata=TEXT_ONLY)
 
 
 def _text(done: SemanticSwitch) -> Iterator[str | Note]:
@@ -105,8 +101,6 @@ def _text(done: SemanticSwitch) -> Iterator[str | Note]:
             yield Note(f"the memory context names {found.overrules}; {found.origin} goes before it")
     if done.embedded and done.change is not None:
         yield f"embedded {count(done.change.made, 'memory', 'memories')} in {done.change.seconds:.1f} s"
-    if done.waits:
-        yield Note(f"the commit of {SETTINGS_FILE} waits: {done.waits}")
 
 
 @verb(
@@ -130,32 +124,19 @@ def semantic(ctx: click.Context, action: str, model: str | None) -> SemanticSwit
     began = time.monotonic()
     if action != "status":
         with opened(ctx) as workspace:
-            change = _switched_on(workspace, model) if action == "on" else _switched_off(workspace)
+            changed = _switched_on(workspace, model) if action == "on" else _switched_off(workspace)
     else:
-        change = _Change()
+        changed = False
     with opened(ctx) as workspace:  # again: settings are read when it is opened
         made = embed(workspace, workspace.meaning.wanted()) if action == "on" else 0
         found = _status(workspace)
-    done = SemanticChange(change.changed, made, round(time.monotonic() - began, 3)) if action != "status" else None
-    return SemanticSwitch(found, done, action == "on", change.reason)
-
-
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """What was done to the settings.
-
-    Attributes:
-        changed: whether anything was.
-        reason: why its commit waits.
-    """
-
-    changed: bool = False
-    reason: str = ""
+    done = SemanticChange(changed, made, round(time.monotonic() - began, 3)) if action != "status" else None
+    return SemanticSwitch(found, done, action == "on")
 
 
 # -- the setting --------------------------------------------------------------------------------------------------
-def _switched_on(workspace: Workspace, model: str | None) -> _Change:
-    """Write the model into ``memfs.toml``, unless it is the one that holds already.
+def _switched_on(workspace: Workspace, model: str | None) -> bool:
+    """Write the model into ``memfs.toml``, unless it is the one that holds already; whether the file changed.
 
     Raises:
         SettingInvalid, ExtraMissing: it cannot be used here; nothing was written.
@@ -166,45 +147,32 @@ def _switched_on(workspace: Workspace, model: str | None) -> _Change:
     on = config.storage_type == VECTOR_DB
     chosen = model or (config.embedding_model if on else _DEFAULT)
     if on and chosen == config.embedding_model:
-        return _Change()
+        return False
     if not workspace.settings.semantic.endpoint:
         embedder(chosen)  # refuses a name that nobody knows, and a package that is missing
     elif not (model or on):
         raise SettingInvalid("which of the service's models?", field=_KEY, hint="name it with --model")
-    changed = _write(workspace, chosen, f"Search by meaning with {chosen}")
-    _refuse_overruled(workspace, chosen)
-    return changed
+    return _write(workspace, chosen, f"Search by meaning with {chosen}")
 
 
-def _switched_off(workspace: Workspace) -> _Change:
+def _switched_off(workspace: Workspace) -> bool:
     """Take the setting out of ``memfs.toml``; say ``off`` there where the memory context asks for a model."""
     if workspace.memory_config.storage_type != VECTOR_DB:
-        return _Change()
+        return False
     asked = _context(workspace).storage_type == VECTOR_DB
-    changed = _write(workspace, OFF if asked else "", "Search by words alone")
-    _refuse_overruled(workspace, OFF if asked else "")
-    return changed
+    return _write(workspace, OFF if asked else "", "Search by words alone")
 
 
-def _refuse_overruled(workspace: Workspace, wanted: str) -> None:
-    """Refuse where a variable or an argument goes before the file.
+def _write(workspace: Workspace, model: str, message: str) -> bool:
+    """Change ``semantic.model`` in ``memfs.toml``, "" to take it out; whether the file changed.
 
     Raises:
-        SettingInvalid: naming it.
+        SettingInvalid: a variable or an argument goes before the file.
     """
-    origin = workspace.settings.origins.get(_KEY, "")
-    if is_of_the_process(origin) and workspace.settings.semantic.model != wanted:
-        message = f"{SETTINGS_FILE} was changed, but {origin} goes before it"
-        raise SettingInvalid(message, field=_KEY, hint="take that away")
-
-
-def _write(workspace: Workspace, model: str, message: str) -> _Change:
-    """Change ``semantic.model`` in ``memfs.toml``, "" to take it out, as a write of its own."""
-    plan = workspace.store.plan_restore(SETTINGS_FILE, changed(workspace.root, _KEY, model or None) or None)
-    if plan is None:
-        return _Change()
-    workspace.store.carry_out([replace(plan, expected=plan.old_sha)], message, source="semantic")
-    return _Change(True, land(workspace, None).reason)
+    changed = write_setting(workspace, _KEY, model or None, message)
+    if workspace.settings.semantic.model != model:
+        refuse_overruled(_KEY, workspace.settings.origins.get(_KEY, ""))
+    return changed
 
 
 # -- what it says -------------------------------------------------------------------------------------------------

@@ -70,7 +70,6 @@ class ShareReport:
         count: how many there are in it that could be shared.
         kept_private: ids of those that are to stay private.
         by_hand: whether the copies are to be committed by hand.
-        waits: why the commit of the copies waits.
     """
 
     items: tuple[SharedCopy | MemoryItem, ...]
@@ -80,7 +79,6 @@ class ShareReport:
     count: int | None = field(default=None, metadata=OMIT)
     kept_private: tuple[str, ...] = field(default=(), metadata=OMIT)
     by_hand: bool = field(default=False, metadata=TEXT_ONLY)
-    waits: str = field(default="", metadata=TEXT_ONLY)
 
     @property
     def exit_code(self) -> int:
@@ -99,8 +97,6 @@ def _text(done: ShareReport) -> Iterator[str | Note]:
         yield from _copy_text(one, done.dry_run)
     if done.by_hand and any(one.fate.became == "stored" for one in copies):
         yield Note("review the file, then add and commit it with git: until then nobody else has it")
-    if done.waits:
-        yield Note(f"stored; its commit waits: {done.waits}")
 
 
 def _copy_text(one: SharedCopy, dry_run: bool) -> Iterator[str | Note]:
@@ -176,12 +172,13 @@ def share(
             if not dry_run and not yes:
                 _ask(sharing.unsaved(items))
             done = sharing.run(items, replace=replace, allow_secret=allow_secret, dry_run=dry_run)
+            if not dry_run:
+                land(workspace)
             return ShareReport(
                 tuple(SharedCopy.of(one, workspace) for one in done),
                 dry_run,
                 to=workspace.root,
                 by_hand=workspace.settings.history.commit == "manual",
-                waits="" if dry_run else land(workspace, None).reason,
             )
 
 

@@ -11,7 +11,7 @@ import click
 from memfs.doors.cli.command import complete_ids, opened, verb, wants_json
 from memfs.doors.cli.filters import AsOf, as_of, revision_of
 from memfs.doors.cli.mounts import is_mounted, item_of_mount
-from memfs.doors.cli.options import ItemUse, note_served, reference
+from memfs.doors.cli.options import note_served, reference
 from memfs.doors.cli.output import (
     MERGE,
     OMIT,
@@ -31,6 +31,7 @@ from memfs.usage import NEVER
 if TYPE_CHECKING:
     from memfs.model import MemoryItem
     from memfs.team.asof import Past
+    from memfs.usage import Use
     from memfs.workspace import Workspace
 
 
@@ -50,7 +51,7 @@ class ShownItem:
     """
 
     item: MemoryItem = field(metadata=MERGE)
-    usage: ItemUse | None = field(default=None, metadata=OMIT)
+    usage: Use | None = field(default=None, metadata=OMIT)
     contradicts: tuple[str, ...] = field(default=(), metadata=OMIT)
     as_of: AsOf | None = field(default=None, metadata=OMIT)
     stale: bool = field(default=False, metadata=OMIT)
@@ -133,7 +134,7 @@ def show(ctx: click.Context, id: str, as_of: str | None, raw: bool) -> ShownItem
             note_served(workspace, [item])
         return ShownItem(
             item,
-            usage=_use(workspace, item) if past is None and wants_json(ctx) else None,
+            usage=workspace.usage.of([item.id]).get(item.id, NEVER) if past is None and wants_json(ctx) else None,
             contradicts=() if past or raw or mounted else _against(workspace, item),
             as_of=revision_of(past) if past else None,
             stale=wrong is not None,
@@ -141,10 +142,6 @@ def show(ctx: click.Context, id: str, as_of: str | None, raw: bool) -> ShownItem
             file=data if raw else None,
             error=wrong,
         )
-
-
-def _use(workspace: Workspace, item: MemoryItem) -> ItemUse:
-    return ItemUse.of(workspace.usage.of([item.id]).get(item.id, NEVER))
 
 
 def _item_at(workspace: Workspace, named: str, revision: str) -> tuple[Past, MemoryItem, bytes]:

@@ -466,9 +466,7 @@ def _text(found: WorkspaceStatus) -> Iterator[Any]:
         yield from _counted(found.items, found.counts)
     if found.weights is not None:
         yield from _weighed(found.weights)
-    if found.as_of is not None:
-        yield from found.as_of.remarks()
-    else:
+    if found.as_of is None:
         yield from found.problems
     yield from problems_note(len(found.problems))
 
@@ -611,7 +609,7 @@ def _now(workspace: Workspace, mine: PrivateMemory | None, all_: bool) -> Presen
         _hooks(workspace),
         _mounts(workspace),
         StatusPart("", None, {"private": mine.held()} if mine is not None else {}),
-        StatusPart("merges", merges["merges"], merges_row(merges)),
+        StatusPart("merges", merges, {"merges": merges_row(merges)}),
         *_states(workspace),
         _storage(workspace),
         _quota(workspace),

@@ -56,7 +56,6 @@ def _text(done: UpdatedItem) -> Iterator[Any]:
     yield f"{'Updated' if done.changed else 'Unchanged'} {styled(done.id, fg='green', bold=True)}"
     yield f"  {clean(done.path)}"
     yield from done.remarks
-    yield from done.landed.remarks()
 
 
 @verb(

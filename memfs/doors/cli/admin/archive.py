@@ -10,7 +10,7 @@ import click
 
 from memfs.doors.cli.command import Actions, Number, opened, verb
 from memfs.doors.cli.filters import AsOf, as_of, revision_of, state_at
-from memfs.doors.cli.output import MERGE, OMIT, Note, clean, count, merge, progress, size, styled
+from memfs.doors.cli.output import MERGE, OMIT, Note, clean, count, progress, size, styled
 from memfs.state.archives import ArchiveResult, ArchiveVerdict, Period, UnpackResult, iterations_text
 
 
@@ -111,8 +111,6 @@ def _list_text(listed: ArchiveList) -> Iterator[Any]:
         yield f"{one.name:<10} {what}{where}{back}"
     if not listed.archives:
         yield "No archives at that time" if listed.as_of else "No archives yet"
-    if listed.as_of:
-        yield from listed.as_of.remarks()
 
 
 @verb("list", text=_list_text, example="memfs admin archive list\nmemfs admin archive list --as-of HEAD~3")
@@ -126,17 +124,6 @@ def list_(ctx: click.Context, as_of: str | None) -> ArchiveList:
 
 # -- verify -------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
-class ArchiveEntry:
-    """An archive that was read.
-
-    Attributes:
-        verdict: what was found; its fields stand beside each other.
-    """
-
-    verdict: ArchiveVerdict = field(metadata=merge("name documents sound present problems lost"))
-
-
-@dataclass(frozen=True, slots=True)
 class ArchiveProof:
     """Whether archives are whole.
 
@@ -144,16 +131,16 @@ class ArchiveProof:
         archives: each of them.
     """
 
-    archives: tuple[ArchiveEntry, ...]
+    archives: tuple[ArchiveVerdict, ...]
 
     @property
     def exit_code(self) -> int:
         """1 where one is damaged."""
-        return int(not all(one.verdict.sound for one in self.archives))
+        return int(not all(one.sound for one in self.archives))
 
 
 def _verify_text(proof: ArchiveProof) -> Iterator[str]:
-    yield from (_verdict_text(one.verdict) for one in proof.archives)
+    yield from map(_verdict_text, proof.archives)
     if not proof.archives:
         yield "No archives yet"
 
@@ -177,7 +164,7 @@ def verify(ctx: click.Context) -> ArchiveProof:
     Exit code 1: one is damaged.
     """
     with opened(ctx) as workspace:
-        return ArchiveProof(tuple(map(ArchiveEntry, workspace.states.archives.verify())))
+        return ArchiveProof(tuple(workspace.states.archives.verify()))
 
 
 # -- unpack -------------------------------------------------------------------------------------------------------

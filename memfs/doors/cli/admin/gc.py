@@ -99,7 +99,7 @@ def _care(workspace: Workspace, steps: list[CleanupStep]) -> CareReport:
     """Look after what is not room; what fails is a step more."""
     try:
         learned = workspace.learner.run()
-        land(workspace, None)
+        land(workspace)
         done = workspace.history.maintain()
         if freed := max(0, done.bytes_before - done.bytes_after):
             steps.append(CleanupStep(what="packed the history", bytes=freed))

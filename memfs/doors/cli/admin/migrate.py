@@ -10,7 +10,7 @@ import click
 from memfs.admin.format import MigrationResult
 from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.options import AT_ONCE, land
-from memfs.doors.cli.output import MERGE, TEXT_ONLY, Note, clean
+from memfs.doors.cli.output import MERGE, TEXT_ONLY, clean
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,16 +21,14 @@ class FormatChange:
         done: both versions and the files that changed; its fields stand beside the others.
         dry_run: whether nothing was written.
         manual: whether the person commits what changed.
-        waits: why the commit waits.
     """
 
     done: MigrationResult = field(metadata=MERGE)
     dry_run: bool
     manual: bool = field(default=False, metadata=TEXT_ONLY)
-    waits: str = field(default="", metadata=TEXT_ONLY)
 
 
-def _text(change: FormatChange) -> Iterator[str | Note]:
+def _text(change: FormatChange) -> Iterator[str]:
     done = change.done
     if not done.changed:
         yield f"Nothing to do: the workspace is of format {done.after}"
@@ -41,8 +39,6 @@ def _text(change: FormatChange) -> Iterator[str | Note]:
         yield f"  {clean(path)}"
     if change.manual and not change.dry_run:
         yield "  commit these files with git, or 'memfs commit'"
-    if change.waits:
-        yield Note(f"its commit waits: {change.waits}")
 
 
 @verb("migrate", text=_text, example="memfs admin migrate --dry-run")
@@ -58,5 +54,6 @@ def migrate(ctx: click.Context, dry_run: bool) -> FormatChange:
 
     with opened(ctx) as workspace:
         done = formats.migrate(workspace.store, workspace.parts, dry_run)
-        waits = "" if dry_run or not done.changed else land(workspace, None).reason
-        return FormatChange(done, dry_run, workspace.settings.history.commit not in AT_ONCE, waits)
+        if done.changed and not dry_run:
+            land(workspace)
+        return FormatChange(done, dry_run, workspace.settings.history.commit not in AT_ONCE)

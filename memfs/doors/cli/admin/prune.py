@@ -10,7 +10,7 @@ import click
 
 from memfs.doors.cli.command import Unclear, opened, verb
 from memfs.doors.cli.options import land
-from memfs.doors.cli.output import MERGE, TEXT_ONLY, Note, Table, clean, count, one_line, styled
+from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Table, clean, count, merge, one_line, styled
 from memfs.errors import ItemNotFound, MemfsError
 
 if TYPE_CHECKING:
@@ -21,75 +21,24 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class WeakItem:
-    """An item that went, or would go.
-
-    Attributes:
-        id: its id.
-        path: where it was.
-        importance: what it is worth keeping.
-        reason: why it is due.
-        type: its type.
-        title: what it says.
-    """
-
-    id: str
-    path: str
-    importance: float
-    reason: str
-    type: str = field(metadata=TEXT_ONLY)
-    title: str = field(metadata=TEXT_ONLY)
-
-
-@dataclass(frozen=True, slots=True)
-class PruneOutcome:
-    """What a pruning did, or would do.
-
-    Attributes:
-        pruned: the items, weakest first.
-        action: ``archive`` or ``delete``, as the retention policy says.
-        dry_run: whether nothing was done.
-        reason: why they are due.
-        spared: where none is due, the weakest, and why it stays.
-    """
-
-    pruned: tuple[WeakItem, ...]
-    action: str
-    dry_run: bool
-    reason: str = field(default="", metadata=TEXT_ONLY)
-    spared: str = field(default="", metadata=TEXT_ONLY)
-
-
-@dataclass(frozen=True, slots=True)
-class ItemReturn:
-    """An item that was put back.
-
-    Attributes:
-        id: its id.
-        path: where it is.
-        durability: ``commit`` where a commit holds it, ``file``, or ``fallback`` in the secondary location.
-    """
-
-    id: str
-    path: str
-    durability: str
-
-
-@dataclass(frozen=True, slots=True)
 class PruneReport:
     """What was pruned, or with ``--bring-back`` what was put back.
 
     Attributes:
-        away: what went; its fields stand beside the others.
-        back: what was put back; its fields stand beside the others.
+        away: what went, weakest first, and where to; its fields stand beside the others.
+        dry_run: whether nothing was done.
+        back: the item that was put back; its fields stand beside the others.
+        durability: how safe that is: ``commit``, ``file``, or ``fallback`` in the secondary location.
         revision: the commit; null where nothing changed or it waits.
-        waits: why the commit waits.
+        spared: where none is due, the weakest.
     """
 
-    away: PruneOutcome | None = field(default=None, metadata=MERGE)
-    back: ItemReturn | None = field(default=None, metadata=MERGE)
+    away: PruneResult | None = field(default=None, metadata=merge("pruned=items action"))
+    dry_run: bool = False
+    back: MemoryItem | None = field(default=None, metadata=merge("id path"))
+    durability: str = field(default="", metadata=OMIT)
     revision: str | None = None
-    waits: str = field(default="", metadata=TEXT_ONLY)
+    spared: Weak | None = field(default=None, metadata=TEXT_ONLY)
 
 
 def _text(report: PruneReport) -> Iterator[Any]:
@@ -97,19 +46,21 @@ def _text(report: PruneReport) -> Iterator[Any]:
         yield f"Brought back {styled(report.back.id, fg='green', bold=True)}"
         yield f"  {clean(report.back.path)}"
     if report.away:
-        yield from _away_text(report.away)
-    if report.waits:
-        yield Note(f"stored; the commit waits: {report.waits}")
+        yield from _away_text(report.away, report.dry_run, report.spared)
 
 
-def _away_text(away: PruneOutcome) -> Iterator[Any]:
-    yield Table([(one.id, f"{one.importance:.3g}", one.type, one.title) for one in away.pruned], dim=(1, 2))
-    if not away.pruned:
-        yield Note("nothing is due" + (f": {away.spared}" if away.spared else ""))
+def _away_text(away: PruneResult, dry_run: bool, spared: Weak | None) -> Iterator[Any]:
+    rows = [(one.item, f"{one.importance:.3g}") for one in away.items]
+    yield Table(
+        [(item.id, worth, item.type, item.title or one_line(item.content, 60)) for item, worth in rows], dim=(1, 2)
+    )
+    if not rows:
+        worth = f": the weakest, {spared.item.id}, is worth {spared.importance:.3g}; {spared.reason}" if spared else ""
+        yield Note(f"nothing is due{worth}")
         return
     way = "into the archive" if away.action == "archive" else "for good"
-    yield Note(f"{'would go' if away.dry_run else 'went'} {way}: {count(len(away.pruned), 'item')}; {away.reason}")
-    if not away.dry_run and away.action == "archive":
+    yield Note(f"{'would go' if dry_run else 'went'} {way}: {count(len(rows), 'item')}; {away.reason}")
+    if not dry_run and away.action == "archive":
         yield Note("'memfs admin prune --bring-back ID' puts one back; 'memfs list --archived' shows them all")
 
 
@@ -134,26 +85,14 @@ def prune(ctx: click.Context, dry_run: bool, bring_back: str, reason: str) -> Pr
         if bring_back:
             item = workspace.pruner.pruned.bring_back(bring_back, reason)
             landed = land(workspace, item)
-            back = ItemReturn(item.id, item.path, landed.durability)
-            return PruneReport(back=back, revision=landed.revision, waits=landed.reason)
+            return PruneReport(back=item, durability=landed.durability, revision=landed.revision)
         head = workspace.repository.head().commit
         result = workspace.pruner.prune(dry_run, reason)
-        waits = "" if dry_run or not result.items else land(workspace, None).reason
-        away = _away(result, dry_run, None if result.items else workspace.pruner.weakest())
+        if result.items and not dry_run:
+            land(workspace)
+        spared = None if result.items else workspace.pruner.weakest()
         revision = workspace.repository.head().commit
-    return PruneReport(away, revision=revision if revision != head else None, waits=waits)
-
-
-def _away(result: PruneResult, dry_run: bool, weakest: Weak | None) -> PruneOutcome:
-    rows = tuple(
-        WeakItem(
-            weak.item.id, weak.item.path, round(weak.importance, 4), weak.reason,
-            weak.item.type, weak.item.title or one_line(weak.item.content, 60),
-        )
-        for weak in result.items
-    )  # fmt: skip
-    spared = f"the weakest, {weakest.item.id}, is worth {weakest.importance:.3g}; {weakest.reason}" if weakest else ""
-    return PruneOutcome(rows, result.action, dry_run, result.reason if rows else "", spared)
+    return PruneReport(result, dry_run, revision=revision if revision != head else None, spared=spared)
 
 
 def archived(workspace: Workspace, past: Past | None = None) -> tuple[list[MemoryItem], list[MemfsError]]:

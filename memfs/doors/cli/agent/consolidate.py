@@ -9,29 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs.doors.cli.command import opened, verb
-from memfs.doors.cli.output import TEXT_ONLY, Note, clean, count, merge, one_line, styled
+from memfs.doors.cli.options import note_waiting
+from memfs.doors.cli.output import Note, clean, count, merge, one_line, styled
+from memfs.store.values import FlushResult
 
 if TYPE_CHECKING:
     from memfs.learning.consolidation import ConsolidationResult
-
-
-@dataclass(frozen=True, slots=True)
-class PromotedMemory:
-    """What is kept as knowledge.
-
-    Attributes:
-        id: its id.
-        content: what it says.
-        why: what makes it matter.
-        sources: ids of the working memories it was made of.
-        known: whether an item that says the same was there, and was brought up to date.
-    """
-
-    id: str
-    content: str
-    why: str
-    sources: tuple[str, ...]
-    known: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,24 +22,20 @@ class ConsolidatedSession:
     """What became of a session's working memory.
 
     Attributes:
-        done: all but what is kept.
-        promoted: what is kept.
+        done: of which these fields stand beside the others.
         revision: the commit of all that; null where there is none.
-        waits: why the commit waits.
     """
 
-    done: ConsolidationResult = field(metadata=merge("session read cleared pinned left dry_run"))
-    promoted: tuple[PromotedMemory, ...]
+    done: ConsolidationResult = field(metadata=merge("session read cleared pinned left dry_run promoted"))
     revision: str | None
-    waits: str = field(default="", metadata=TEXT_ONLY)
 
 
 def _text(ended: ConsolidatedSession) -> Iterator[str | Note]:
     done = ended.done
-    for one in ended.promoted:
+    for one in done.promoted:
         word = "Would keep" if done.dry_run else "Kept"
-        yield f"{word} {styled(one.id, fg='green', bold=True)}  {styled(one.why, dim=True)}"
-        yield f"  {one_line(one.content, 100)}"
+        yield f"{word} {styled(one.item.id, fg='green', bold=True)}  {styled(one.why, dim=True)}"
+        yield f"  {one_line(one.item.content, 100)}"
     if done.read:
         told = f"{count(len(done.cleared), 'working memory', 'working memories')} of session {clean(done.session)}"
         yield f"{'Would clear' if done.dry_run else 'Cleared'} {told}"
@@ -66,8 +45,6 @@ def _text(ended: ConsolidatedSession) -> Iterator[str | Note]:
         yield f"  {count(len(done.pinned), 'pinned one', 'pinned ones')} not touched"
     if ended.revision:
         yield f"  to take it back: git revert {ended.revision[:12]}"
-    if ended.waits:
-        yield Note(f"the commit waits: {ended.waits}")
     for name, why in done.left.items():
         yield Note(f"{name} stays: {why}")
 
@@ -88,13 +65,6 @@ def consolidate(ctx: click.Context, session: str, dry_run: bool) -> Consolidated
         if commits:
             workspace.store.flush(adopt=False)  # else the commit would hold more than can be taken back together
         done = workspace.consolidation.run(session, dry_run=dry_run)
-        flushed = workspace.store.flush(adopt=False) if done.cleared and commits else None
-    return ConsolidatedSession(
-        done,
-        tuple(
-            PromotedMemory(one.item.id, one.item.content, one.why, tuple(one.sources), one.known)
-            for one in done.promoted
-        ),
-        flushed.commits[-1] if flushed is not None and flushed.commits else None,
-        flushed.reason if flushed is not None else "",
-    )
+        flushed = workspace.store.flush(adopt=False) if done.cleared and commits else FlushResult()
+        note_waiting(flushed.reason)
+    return ConsolidatedSession(done, flushed.commits[-1] if flushed.commits else None)

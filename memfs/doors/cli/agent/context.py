@@ -11,7 +11,7 @@ import click
 
 from memfs.doors.cli.command import Actions, Unclear, opened, verb
 from memfs.doors.cli.filters import AsOf, as_of, past_at, revision_of
-from memfs.doors.cli.options import SOURCE, CommitReport, land
+from memfs.doors.cli.options import SOURCE, land
 from memfs.doors.cli.output import OMIT, TEXT_ONLY, Block, Note, Table, clean, count, readable
 from memfs.errors import ContentError, ItemNotFound
 from memfs.model.kinds import nearest
@@ -57,8 +57,6 @@ def _values_text(found: ContextValues) -> Iterator[Any]:
         yield Block(readable(found.values[found.key]))
     else:
         yield Table([(key, readable(value)) for key, value in found.values.items()])
-    if found.as_of:
-        yield from found.as_of.remarks()
     if found.known is not None:
         others = f"there is {clean(', '.join(found.known))}"
         begin = others if found.known else "'memfs agent context set KEY=VALUE' begins one"
@@ -91,17 +89,14 @@ class ContextChange:
     Attributes:
         name: of the context.
         values: all its keys.
-        landed: how safe the change is.
     """
 
     name: str
     values: Mapping[str, Any]
-    landed: CommitReport = field(metadata=TEXT_ONLY)
 
 
 def _change_text(done: ContextChange) -> Iterator[str | Note]:
     yield f"The context {clean(done.name)} has {count(len(done.values), 'key')}"
-    yield from done.landed.remarks()
 
 
 @verb(
@@ -121,7 +116,8 @@ def set_(ctx: click.Context, /, pairs: tuple[str, ...], name: str) -> ContextCha
     values = dict(map(_pair, pairs))
     with opened(ctx) as workspace:
         left = workspace.contexts.set(values, name, source=SOURCE)
-        return ContextChange(name, left, land(workspace, None))
+        land(workspace)
+        return ContextChange(name, left)
 
 
 @verb("unset", text=_change_text, example="memfs agent context unset ticket")
@@ -132,7 +128,8 @@ def unset(ctx: click.Context, /, keys: tuple[str, ...], name: str) -> ContextCha
     """Take keys away."""
     with opened(ctx) as workspace:
         left = workspace.contexts.unset(keys, name, source=SOURCE)
-        return ContextChange(name, left, land(workspace, None))
+        land(workspace)
+        return ContextChange(name, left)
 
 
 def _pair(word: str) -> tuple[str, Any]:
@@ -186,8 +183,6 @@ def _list_text(found: ContextList) -> Iterator[Table | Note]:
         yield Note(f"{error}; 'memfs check' says more")
     rows = [(one.name, "invalid" if one.keys is None else count(one.keys, "key")) for one in found.contexts]
     yield Table(rows, dim=(1,))
-    if found.as_of:
-        yield from found.as_of.remarks()
 
 
 @verb("list", text=_list_text, example="memfs agent context list")

@@ -60,7 +60,6 @@ def _text(done: CorrectionReport) -> Iterator[str | Note]:
         yield Note(f"not kept, as it neither corrects nor prefers: {one_line(sentence, 80)}")
     if (more := len(done.passed_over) - _PASSED_SHOWN) > 0:
         yield Note(f"nor were {count(more, 'further sentence')}")
-    yield from done.landed.remarks()
 
 
 @verb(

@@ -48,7 +48,6 @@ class RecordedEpisode:
 def _recorded_text(done: RecordedEpisode) -> Iterator[str | Note]:
     yield from map(Note, done.remarks)
     yield f"Recorded {styled(done.episode.id, fg='green', bold=True)}  {done.episode.outcome.value}"
-    yield from done.landed.remarks()
 
 
 @verb(
@@ -124,8 +123,6 @@ class EpisodeList:
 
 def _list_text(found: EpisodeList) -> Iterator[Table | Note]:
     yield Table([_row(one) for one in found.episodes], dim=(0, 1))
-    if found.as_of:
-        yield from found.as_of.remarks()
     more = found.count - len(found.episodes)
     yield Note(count(found.count, "episode") + (f"; {more:,} more with --limit" if more else ""))
 
@@ -183,7 +180,6 @@ def _analysis_text(analysis: EpisodeAnalysis) -> Iterator[str | Note]:
     yield from (f"{rule_id}  {styled(word, dim=True)}" for word, ids in words.items() for rule_id in ids)
     waits = "; 'memfs inbox' accepts or refuses them" if found and not writes else ""
     yield Note(f"read {count(done.read, 'episode')}: {count(len(found), 'rule')} found{waits}")
-    yield from analysis.landed.remarks()
 
 
 @verb("analyze", text=_analysis_text, example="memfs agent episode analyze")
@@ -196,7 +192,7 @@ def analyze(ctx: click.Context, /) -> EpisodeAnalysis:
     with opened(ctx) as workspace:
         keep = Keep.WRITE if workspace.learner.keep("rules") is Keep.WRITE else Keep.SUGGEST
         done = workspace.sources.rules.analyze(keep=keep)
-        landed = land(workspace, None)
+        landed = land(workspace)
     return EpisodeAnalysis(done, keep, landed)
 
 

@@ -37,7 +37,6 @@ def _text(done: FeedbackReport) -> Iterator[str | Note]:
     yield f"{styled(done.id, fg='green', bold=True)}  importance {done.before:g} -> {done.importance:g}"
     if done.due:
         yield Note("it is weak enough to be pruned; 'memfs admin prune --dry-run' lists what is due")
-    yield from done.landed.remarks()
 
 
 @verb(

@@ -43,19 +43,17 @@ class DeliveredMemory:
         given: the text, its parts, and what is not in it.
         problems: what keeps sources from having their say.
         nothing: what to say where nothing is told.
-        waits: why the commit of what was recorded waits.
     """
 
     given: DeliveryResult = field(metadata=merge("text texts ids repeated left_out"))
     problems: tuple[Problem, ...]
     nothing: str = field(metadata=TEXT_ONLY)
-    waits: str = field(default="", metadata=TEXT_ONLY)
 
     @classmethod
-    def of(cls, workspace: Workspace, given: DeliveryResult, nothing: str, waits: str = "") -> DeliveredMemory:
+    def of(cls, workspace: Workspace, given: DeliveryResult, nothing: str) -> DeliveredMemory:
         """What was put together, with what sources lack: trust, something to run, success."""
         problems = tuple(dict.fromkeys((*workspace.sources.plugins.problems(), *given.problems)))
-        return cls(given, problems, nothing, waits)
+        return cls(given, problems, nothing)
 
 
 def delivered_text(delivered: DeliveredMemory) -> Iterator[Block | Note]:
@@ -70,8 +68,6 @@ def delivered_text(delivered: DeliveredMemory) -> Iterator[Block | Note]:
     if not given.texts and not given.left_out:
         told = f"what is remembered is told already: {', '.join(given.repeated)}"
         yield Note(told if given.repeated else delivered.nothing)
-    if delivered.waits:
-        yield Note(f"recorded; its commit waits: {delivered.waits}")
 
 
 def situation(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -151,6 +147,7 @@ def inject(
     with opened(ctx) as workspace, redirect_stdout(sys.stderr):  # what a source of others prints is no context
         told = read_prompt(ctx, prompt_file)
         given = workspace.sources.delivery.automatic(state, prompt=told, max_tokens=max_tokens)
-        waits = land(workspace, None).reason if named["agent"] else ""  # that it was given feedback is recorded
+        if named["agent"]:
+            land(workspace)  # that it was given feedback is recorded
         nothing = "nothing is remembered that belongs into every prompt"
-        return DeliveredMemory.of(workspace, given, nothing, waits)
+        return DeliveredMemory.of(workspace, given, nothing)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.options import land
-from memfs.doors.cli.output import TEXT_ONLY, Note, Table
+from memfs.doors.cli.output import Note, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +21,11 @@ class MadeAggregates:
         changed: the files that changed.
         paths: all of them.
         behind: the iterations whose documents say something else by now.
-        waits: why their commit waits.
     """
 
     changed: tuple[str, ...]
     paths: tuple[str, ...]
     behind: tuple[int, ...]
-    waits: str = field(default="", metadata=TEXT_ONLY)
 
 
 def _text(made: MadeAggregates) -> Iterator[Any]:
@@ -35,8 +33,6 @@ def _text(made: MadeAggregates) -> Iterator[Any]:
     yield Table(rows, dim=(1,))
     if not rows:
         yield Note("there is nothing to sum up yet")
-    if made.waits:
-        yield Note(f"stored; its commit waits: {made.waits}")
 
 
 @verb("aggregates", text=_text, example="memfs state aggregates\nmemfs state aggregates --rebuild")
@@ -53,6 +49,7 @@ def aggregates(ctx: click.Context, rebuild: bool) -> MadeAggregates:
     with opened(ctx) as workspace:
         states = workspace.states
         changed = states.aggregates.rebuild() if rebuild else states.aggregates.update()
-        reason = land(workspace, None).reason if changed else ""
+        if changed:
+            land(workspace)
         paths = tuple(path for path in map(aggregate_path, AGGREGATE_NAMES) if states.files.exists(path))
-        return MadeAggregates(tuple(changed), paths, tuple(states.aggregates.behind()), waits=reason)
+        return MadeAggregates(tuple(changed), paths, tuple(states.aggregates.behind()))

@@ -71,8 +71,6 @@ class CheckpointList:
 
 
 def _list_text(listed: CheckpointList) -> Iterator[Any]:
-    if listed.as_of:
-        yield from listed.as_of.remarks()
     if not listed.checkpoints:
         yield "There was no checkpoint" if listed.as_of else _NONE_YET
     yield Table([

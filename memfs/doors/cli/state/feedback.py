@@ -10,7 +10,7 @@ import click
 
 from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.options import land
-from memfs.doors.cli.output import MERGE, TEXT_ONLY, Block, Note
+from memfs.doors.cli.output import MERGE, Block, Note
 
 if TYPE_CHECKING:
     from memfs.model.insights import AgentFeedback
@@ -22,11 +22,9 @@ class GivenFeedback:
 
     Attributes:
         feedback: all of it; its fields stand beside the others.
-        waits: why the commit of its record waits.
     """
 
     feedback: AgentFeedback = field(metadata=MERGE)
-    waits: str = field(default="", metadata=TEXT_ONLY)
 
 
 def _text(given: GivenFeedback) -> Iterator[Any]:
@@ -36,8 +34,6 @@ def _text(given: GivenFeedback) -> Iterator[Any]:
     yield from map(Note, feedback.remarks)
     if not feedback.text and not feedback.version:
         yield Note("there is no meta-review yet")
-    if given.waits:
-        yield Note(f"recorded; its commit waits: {given.waits}")
 
 
 @verb("feedback", text=_text, example='memfs state feedback "Evolution Agent"\nmemfs state feedback Scout --no-record')
@@ -54,4 +50,6 @@ def feedback(ctx: click.Context, agent: str, no_record: bool) -> GivenFeedback:
     with opened(ctx) as workspace:
         workspace.repository.require_readable()
         given = workspace.states.feedback.for_agent(agent, record=not no_record)
-        return GivenFeedback(given, waits=land(workspace, None).reason if given.recorded else "")
+        if given.recorded:
+            land(workspace)
+        return GivenFeedback(given)

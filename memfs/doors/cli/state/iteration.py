@@ -11,7 +11,7 @@ import click
 from memfs.doors.cli.command import Actions, opened, verb
 from memfs.doors.cli.filters import AsOf, as_of, past_at, revision_of
 from memfs.doors.cli.options import land
-from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Table, clean, count, time_text
+from memfs.doors.cli.output import OMIT, Note, Table, clean, count, time_text
 from memfs.errors import IterationInvalid
 
 if TYPE_CHECKING:
@@ -26,11 +26,9 @@ class ShownIteration:
 
     Attributes:
         iteration: it, with the number of its documents by kind.
-        waits: why its commit waits.
     """
 
     iteration: Iteration
-    waits: str = field(default="", metadata=TEXT_ONLY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +51,6 @@ def _text(shown: ShownIteration) -> Iterator[Any]:
     rows += [(kind.replace("_", " "), f"{number:,}") for kind, number in sorted(one.counts.items())]
     yield Table([(f"  {name}", value) for name, value in rows if value], dim=(0,))
     yield from _statistics_text(one.statistics)
-    if shown.waits:
-        yield Note(f"stored; its commit waits: {shown.waits}")
 
 
 def _statistics_text(statistics: Mapping[str, Any]) -> Iterator[Any]:
@@ -79,8 +75,6 @@ def _list_text(listed: IterationList) -> Iterator[Any]:
         ],
         dim=(2,),
     )
-    if listed.as_of:
-        yield from listed.as_of.remarks()
     yield Note(count(len(found), "iteration") + ("" if found else "; 'memfs state iteration start' opens one"))
 
 
@@ -98,7 +92,8 @@ def start(ctx: click.Context, number: int | None) -> ShownIteration:
     """Open iteration N, by default the one after the newest."""
     with opened(ctx) as workspace:
         found = workspace.states.iterations.start(number)
-        return ShownIteration(found, waits=land(workspace, None).reason)
+        land(workspace)
+        return ShownIteration(found)
 
 
 @verb("close", text=_text, example="memfs state iteration close")
@@ -108,7 +103,8 @@ def close(ctx: click.Context, number: int | None) -> ShownIteration:
     """Close iteration N, by default the newest open one, and sum it up."""
     with opened(ctx) as workspace:
         found = workspace.states.iterations.close(number)
-        return ShownIteration(found, waits=land(workspace, None).reason)
+        land(workspace)
+        return ShownIteration(found)
 
 
 @verb("show", text=_text, example="memfs state iteration show\nmemfs state iteration show 3")

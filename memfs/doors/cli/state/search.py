@@ -38,8 +38,6 @@ def _text(found: FoundDocuments) -> Iterator[Any]:
         yield f"  {clean(hit.excerpt)}"
     if not found.hits:
         yield Note("no document holds any of these words")
-    if found.as_of:
-        yield from found.as_of.remarks()
 
 
 @verb(

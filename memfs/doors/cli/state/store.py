@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ import click
 from memfs.doors.cli.command import Unclear, opened, verb
 from memfs.doors.cli.draft import decoded, standard_input
 from memfs.doors.cli.options import land
-from memfs.doors.cli.output import TEXT_ONLY, Note, note
+from memfs.doors.cli.output import Note, note
 from memfs.doors.cli.streams import somebody_types
 from memfs.errors import ContentError, ItemSyntaxError, MemfsError, StorageIO
 from memfs.state.export_formats import load
@@ -31,11 +31,9 @@ class StoredDocuments:
 
     Attributes:
         stored: what became of each, in order.
-        waits: why their commit waits.
     """
 
     stored: tuple[Acknowledgement, ...]
-    waits: str = field(default="", metadata=TEXT_ONLY)
 
 
 def _text(done: StoredDocuments) -> Iterator[Any]:
@@ -50,8 +48,6 @@ def _text(done: StoredDocuments) -> Iterator[Any]:
             yield Note(f"somebody else had changed {name}, too: their value is in history and in conflicts/")
     if not done.stored:
         yield Note("there was nothing to store")
-    if done.waits:
-        yield Note(f"stored; its commit waits: {done.waits}")
 
 
 @verb(
@@ -101,7 +97,8 @@ def store(ctx: click.Context, kind: str, file: str, base: str | None) -> StoredD
                 if stored:
                     error.hint = f"{error.hint or 'correct it'}; the {len(stored)} before it are stored"
                 raise
-        return StoredDocuments(tuple(stored), waits=land(workspace, None).reason)
+        land(workspace)
+        return StoredDocuments(tuple(stored))
 
 
 def _base(file: str) -> dict[str, Any]:

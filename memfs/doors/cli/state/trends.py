@@ -38,8 +38,6 @@ def _text(shown: ShownTrends) -> Iterator[Any]:
     left = shown.found - len(report.patterns)
     more = f"; {left} more, see --limit" if left else ""
     yield Note(f"{count(shown.found, 'pattern')} in the reviews of {count(len(report.iterations), 'iteration')}{more}")
-    if shown.as_of:
-        yield from shown.as_of.remarks()
 
 
 def _row(one: PatternTrend) -> tuple[str, ...]:

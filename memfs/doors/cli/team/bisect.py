@@ -10,11 +10,10 @@ import click
 
 from memfs.doors.cli.answer_diff import head_line, remarks, whose
 from memfs.doors.cli.command import Unclear, opened, verb
-from memfs.doors.cli.output import TEXT_ONLY, Note, clean, count, note, styled
+from memfs.doors.cli.output import Note, clean, count, merge, note, styled
 from memfs.model.query import MOST
 
 if TYPE_CHECKING:
-    from memfs.git.log import Revision
     from memfs.team.bisect import BisectResult
 
 _SHOWN = 20
@@ -35,82 +34,42 @@ class ChangedPath:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedExpectation:
-    """An expectation, and what its question brought.
-
-    Attributes:
-        expect: the expectation as it was written.
-        broken: whether this commit broke it.
-        before: ids of the answer before the commit.
-        after: ids of the answer since.
-    """
-
-    expect: str
-    broken: bool
-    before: tuple[str, ...]
-    after: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class BrokenAnswer:
     """The commit that broke an answer.
 
     Attributes:
-        good: the commit at which every expectation was met.
-        bad: the one at which one is not.
-        steps: how many commits were asked.
-        commit: the commit that broke it.
+        found: of which these fields stand beside the others.
         agent: whose it is.
         session: of which session.
         source: through which door it was written.
-        or_earlier: commits right before it that cannot be read: one of them may have done it.
-        brought: of a merge, the commits of the line that it joined and on which the expectation was never met.
         changes: the files that it changed.
-        expectations: what was expected, and what came.
-        found: all of it.
     """
 
-    good: str
-    bad: str
-    steps: int
-    commit: Revision
+    found: BisectResult = field(
+        metadata=merge(
+            "good bad steps=culprit.steps commit=culprit.revision or_earlier=culprit.or_earlier "
+            "brought=culprit.brought expectations=answers"
+        )
+    )
     agent: str
     session: str
     source: str
-    or_earlier: tuple[str, ...]
-    brought: tuple[Revision, ...]
     changes: tuple[ChangedPath, ...]
-    expectations: tuple[CheckedExpectation, ...]
-    found: BisectResult = field(metadata=TEXT_ONLY)
 
     @classmethod
     def of(cls, found: BisectResult) -> BrokenAnswer:
         """What was found."""
         culprit = found.culprit
-        return cls(
-            good=found.good,
-            bad=found.bad,
-            steps=culprit.steps,
-            commit=culprit.revision,
-            agent=", ".join(culprit.agents),
-            session=", ".join(culprit.sessions),
-            source=", ".join(culprit.sources),
-            or_earlier=tuple(culprit.or_earlier),
-            brought=tuple(culprit.brought),
-            changes=tuple(ChangedPath(*pair) for pair in found.changes),
-            expectations=tuple(
-                CheckedExpectation(str(one.expectation), one.broken, one.before, one.after) for one in found.answers
-            ),
-            found=found,
-        )
+        agent, session, source = map(", ".join, (culprit.agents, culprit.sessions, culprit.sources))
+        return cls(found, agent, session, source, tuple(ChangedPath(*pair) for pair in found.changes))
 
 
 def _text(broken: BrokenAnswer) -> Iterator[str | Note]:
     culprit = broken.found.culprit
-    yield f"{styled('broken by', fg='red')} {head_line(broken.commit)}"
+    yield f"{styled('broken by', fg='red')} {head_line(culprit.revision)}"
     for line in filter(None, (whose(culprit), *remarks(culprit))):
         yield f"  {line}"
-    for one in broken.expectations:
+    for one in broken.found.answers:
         if one.broken:
             yield f"  {clean(one.expect)}"
             yield f"    before  {_listed(one.before)}"
@@ -119,7 +78,7 @@ def _text(broken: BrokenAnswer) -> Iterator[str | Note]:
         yield f"  {styled(f'{change.what:<7}', fg=_COLOURS[change.what])} {clean(change.path)}"
     if (more := len(broken.changes) - _SHOWN) > 0:
         yield f"  and {count(more, 'more file')}"
-    name = broken.commit.short
+    name = culprit.revision.short
     yield Note(f"'memfs diff {name}^ {name}' shows the change, 'memfs undo --commit {name}' takes it back")
     yield from map(Note, broken.found.notes)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -54,83 +53,6 @@ _VALUES = ("kept", "lost")
 
 # -- list ---------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
-class ContradictingItem:
-    """One of two memories that cannot both hold.
-
-    Attributes:
-        item: its fields.
-    """
-
-    item: MemoryItem = field(metadata=merge("id type title content trust timestamp path sha256"))
-
-
-@dataclass(frozen=True, slots=True)
-class Contradiction:
-    """Two memories that cannot both hold.
-
-    Attributes:
-        ids: their ids.
-        reason: why they cannot.
-        linked: whether a link says so.
-        anew: whether they were decided about before, and edited since.
-        items: the two.
-    """
-
-    ids: tuple[str, ...]
-    reason: str
-    linked: bool
-    anew: bool
-    items: tuple[ContradictingItem, ...]
-
-    @classmethod
-    def of(cls, one: Disagreement) -> Contradiction:
-        """The two of a disagreement."""
-        return cls(one.ids, one.reason, one.linked, one.anew, tuple(map(ContradictingItem, (one.one, one.other))))
-
-
-@dataclass(frozen=True, slots=True)
-class OpenFile:
-    """A file of which git has several versions.
-
-    Attributes:
-        path: the file.
-        what: what happened to it, in words.
-    """
-
-    path: str
-    what: str
-
-
-@dataclass(frozen=True, slots=True)
-class ValueWriter:
-    """Who wrote a value.
-
-    Attributes:
-        author: who made the commit.
-        agent: which agent wrote it.
-        session: in which session.
-        time: when.
-        commit: the commit; "" while it waits for one.
-        told: all that in words.
-    """
-
-    author: str
-    agent: str
-    session: str
-    time: datetime | None
-    commit: str
-    told: str = field(metadata=TEXT_ONLY)
-
-    @classmethod
-    def of(cls, one: LearnedFrom | None) -> ValueWriter | None:
-        """Who it was; None where the history does not tell."""
-        if one is None:
-            return None
-        parts = (written_by(one), time_text(one.time), one.commit[:_SHORT] or _UNCOMMITTED)
-        return cls(one.author, one.agent, one.session, one.time, one.commit, ", ".join(filter(None, parts)))
-
-
-@dataclass(frozen=True, slots=True)
 class MergedField:
     """A field that two branches changed to different values.
 
@@ -141,8 +63,8 @@ class MergedField:
     """
 
     conflict: RecordedConflict = field(metadata=merge("field kept lost lost_sha256 part by time"))
-    kept_by: ValueWriter | None
-    lost_by: ValueWriter | None
+    kept_by: LearnedFrom | None
+    lost_by: LearnedFrom | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,53 +72,12 @@ class MergedItem:
     """An item that carries conflicts of a merge.
 
     Attributes:
-        id: its id.
-        path: its file.
-        sha256: of the file.
+        item: of which these fields stand beside the others.
         conflicts: the fields, numbered from 1.
     """
 
-    id: str
-    path: str
-    sha256: str
+    item: MemoryItem = field(metadata=merge("id path sha256"))
     conflicts: tuple[MergedField, ...]
-
-    @classmethod
-    def of(cls, workspace: Workspace, item: MemoryItem) -> MergedItem:
-        """The conflicts of an item, with who wrote which value."""
-        writers = workspace.teams.blame.writers
-        rows = (MergedField(one, *map(ValueWriter.of, writers(item, one))) for one in item.conflicts)
-        return cls(item.id, item.path, item.sha256, tuple(rows))
-
-
-@dataclass(frozen=True, slots=True)
-class DisputedField:
-    """A field of a document that two writers changed.
-
-    Attributes:
-        record: the record of it, or the document where the tree has none.
-        document: the document.
-        iteration: the iteration it belongs to; null where it has none.
-        field: the field.
-        kept: the value that stands.
-        lost: the value that was not kept.
-        by: who wrote last; "" where nobody is named.
-        timestamp: when.
-    """
-
-    record: str
-    document: str
-    iteration: int | None
-    field: str
-    kept: Any
-    lost: Any
-    by: str
-    timestamp: datetime | None
-
-    @classmethod
-    def of(cls, one: DocumentClash) -> DisputedField:
-        """The field of a clash."""
-        return cls(one.path, one.document, one.iteration, one.field, one.kept, one.lost, one.by, one.timestamp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,65 +86,54 @@ class ConflictList:
 
     Attributes:
         conflicts: memories that cannot both hold.
-        waiting: how many decisions merges left: files, and fields.
-        situation: git's file of what goes on, such as `MERGE_HEAD`; "" where nothing does.
-        open: files of which git has several versions.
+        left: what merges left; its fields stand beside the others.
         items: items that carry conflicts of a merge.
-        documents: fields of documents of which one value was not kept.
-        spooled: what waits for the merge to be over, as its record will have it.
-        others: how many files that are not memory git has open.
         as_of: the revision it is of.
         scanned: whether everything was compared.
     """
 
-    conflicts: tuple[Contradiction, ...]
-    waiting: int = 0
-    situation: str = ""
-    open: tuple[OpenFile, ...] = ()
+    conflicts: tuple[Disagreement, ...]
+    left: OpenConflicts = field(metadata=merge("waiting=count situation open documents spooled others"))
     items: tuple[MergedItem, ...] = ()
-    documents: tuple[DisputedField, ...] = ()
-    spooled: tuple[Mapping[str, Any], ...] = ()
-    others: int = 0
     as_of: AsOf | None = field(default=None, metadata=OMIT)
     scanned: bool = field(default=True, metadata=TEXT_ONLY)
 
 
 def _list_text(found: ConflictList) -> Iterator[str | Note]:
+    left = found.left
     for pair in found.conflicts:
         yield from _pair_text(pair)
-    for one in found.open:
+    for one in left.open:
         yield f"{styled('open', fg='yellow')}  {clean(one.path)}  {one.what}"
-    if found.open:
+    if left.open:
         yield _command("--all")
     for item in found.items:
         yield from _item_text(item)
-    for clash in found.documents:
+    for clash in left.documents:
         last = ", ".join(filter(None, (clash.by and f"written last by {clash.by}", time_text(clash.timestamp))))
         yield f"{styled(_what(clash.field), fg='yellow')} {clean(clash.document)}" + (
             f"  {clean(last)}" if last else ""
         )
         yield from _values_text(_VALUES, clash.kept, clash.lost)
-        yield _command(f"{clash.record} --keep kept|lost")
-    for record in found.spooled:
+        yield _command(f"{clash.path} --keep kept|lost")
+    for record in left.spooled:
         what = styled(_what(str(record["field"])), fg="yellow")
         yield f"{what} {clean(str(record['document']))}, to be decided when the merge is over"
-    if found.as_of:
-        yield from found.as_of.remarks()
-    if found.conflicts or not found.waiting:
+    if found.conflicts or not left.count:
         scan = "" if found.conflicts or found.scanned else "; '--scan' compares what nobody compared"
         yield Note(count(len(found.conflicts), "conflict") + scan)
-    if found.waiting or found.others or found.situation:
-        yield Note(_summary(found.waiting, found.situation, found.others, bool(found.open)))
+    if left.count or left.others or left.situation:
+        yield Note(_summary(left))
 
 
 def _command(words: str) -> str:
     return styled(f"  memfs team conflicts resolve {clean(words)}", dim=True)
 
 
-def _pair_text(pair: Contradiction) -> Iterator[str]:
+def _pair_text(pair: Disagreement) -> Iterator[str]:
     anew = " (decided before, and edited since)" if pair.anew else ""
     yield f"{styled(one_line(pair.reason), fg='yellow')}{anew}"
-    for item in (one.item for one in pair.items):
+    for item in pair.items:
         yield f"  {styled(item.id, bold=True)}  {styled(f'{day(item)} {item.trust}', dim=True)}"
         yield f"    {one_line(item.content or item.title, width() - 4 if width() else 200)}"
     yield _command(f"{' '.join(pair.ids)} --keep ID|both")
@@ -277,13 +147,19 @@ def _item_text(item: MergedItem) -> Iterator[str]:
     for number, one in enumerate(item.conflicts, 1):
         merged = f"  merged {time_text(one.conflict.time)}" if one.conflict.time else ""
         what = styled(_what(one.conflict.field), fg="yellow")
-        yield f"{f'{number}. ' if several else ''}{what} {styled(item.id, bold=True)}{merged}"
-        names = (one.kept_by.told if one.kept_by else "", one.lost_by.told if one.lost_by else one.conflict.by)
+        yield f"{f'{number}. ' if several else ''}{what} {styled(item.item.id, bold=True)}{merged}"
+        names = (_writer(one.kept_by), _writer(one.lost_by) or one.conflict.by)
         for word, value, by in zip(_VALUES, values(one.conflict), names, strict=True):
             yield f"  {styled(word, bold=True)}  {one_line(value, _LONGEST)}"
             if by:
                 yield styled(f"        {by if by == _UNCOMMITTED else f'by {by}'}", dim=True)
-    yield _command(f"{item.id} --keep kept|lost" + (" [--number N]" if several else ""))
+    yield _command(f"{item.item.id} --keep kept|lost" + (" [--number N]" if several else ""))
+
+
+def _writer(one: LearnedFrom | None) -> str:
+    """Who wrote a value, when, and the commit; "" where the history does not tell."""
+    parts = (written_by(one), time_text(one.time), one.commit[:_SHORT] or _UNCOMMITTED) if one is not None else ()
+    return ", ".join(filter(None, parts))
 
 
 def _what(name: str) -> str:
@@ -296,14 +172,15 @@ def _values_text(words: Sequence[str], *values: Any) -> Iterator[str]:
         yield f"  {styled(word, bold=True)}  {one_line(shown, _LONGEST)}"
 
 
-def _summary(waiting: int, situation: str, others: int, opened: bool) -> str:
+def _summary(left: OpenConflicts) -> str:
     told = "nothing waits for a decision"
-    if waiting:
-        told = f"{count(waiting, 'decision')} wait{'s' if waiting == 1 else ''}"
-    if others:
-        told += f"; {count(others, 'file')} of the merge {'is' if others == 1 else 'are'} not memory: see 'git status'"
-    elif not opened and situation:
-        told += f"; '{_ENDINGS[situation]}' finishes what git began"
+    if left.count:
+        told = f"{count(left.count, 'decision')} wait{'s' if left.count == 1 else ''}"
+    if left.others:
+        are = "is" if left.others == 1 else "are"
+        told += f"; {count(left.others, 'file')} of the merge {are} not memory: see 'git status'"
+    elif not left.open and left.situation:
+        told += f"; '{_ENDINGS[left.situation]}' finishes what git began"
     return told
 
 
@@ -318,70 +195,24 @@ def _list(ctx: click.Context, scan: bool, as_of: str | None) -> ConflictList:
     """
     if as_of is not None and scan:
         raise Unclear("what only a scan finds has no past", "leave out --scan or --as-of")
+    from memfs.team.resolve import OpenConflicts  # --help does without it
+
     with opened(ctx) as workspace:
         if as_of is not None:
             past = past_at(workspace, as_of)
             pairs = workspace.conflicts.list_in(past.store, past.now)
-            return ConflictList(tuple(map(Contradiction.of, pairs)), as_of=revision_of(past))
+            return ConflictList(tuple(pairs), OpenConflicts(), as_of=revision_of(past))
         with progress("Comparing") as step:
             pairs = workspace.conflicts.list(scan=scan, step=step)
-        waiting = workspace.teams.resolver.waiting()
-        return ConflictList(
-            conflicts=tuple(map(Contradiction.of, pairs)),
-            waiting=waiting.count,
-            situation=waiting.situation,
-            open=tuple(OpenFile(one.path, one.what) for one in waiting.open),
-            items=tuple(MergedItem.of(workspace, item) for item in waiting.items),
-            documents=tuple(map(DisputedField.of, waiting.documents)),
-            spooled=waiting.spooled,
-            others=waiting.others,
-            scanned=scan,
+        left, writers = workspace.teams.resolver.waiting(), workspace.teams.blame.writers
+        items = (
+            MergedItem(item, tuple(MergedField(one, *writers(item, one)) for one in item.conflicts))
+            for item in left.items
         )
+        return ConflictList(tuple(pairs), left, tuple(items), scanned=scan)
 
 
 # -- resolve ------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class ValuePair:
-    """A field that both sides changed.
-
-    Attributes:
-        field: the field; "" for the item as a whole.
-        kept: the value that stands; ours, where the file was left.
-        lost: the other one.
-    """
-
-    field: str
-    kept: Any
-    lost: Any
-
-
-@dataclass(frozen=True, slots=True)
-class FileOutcome:
-    """What became of a file that git left open.
-
-    Attributes:
-        path: the file.
-        what: what had happened to it, in words.
-        outcome: `joined`, `ours`, `theirs`, `removed`, `own` (it stays as you made it) or `left`.
-        reason: why it was left.
-        conflicts: what both sides changed.
-    """
-
-    path: str
-    what: str
-    outcome: str
-    reason: str
-    conflicts: tuple[ValuePair, ...]
-
-    @classmethod
-    def of(cls, one: MergeOutcome) -> FileOutcome:
-        """What became of it."""
-        became = "removed" if one.data is None else one.side or "joined"
-        word = "left" if one.undecided else "own" if one.own else became
-        pairs = tuple(ValuePair(pair.field, pair.kept, pair.lost) for pair in one.conflicts)
-        return cls(one.open.path, one.open.what, word, one.undecided, pairs)
-
-
 @dataclass(frozen=True, slots=True)
 class DecidedItem:
     """An item or a document whose fields were decided about.
@@ -438,7 +269,7 @@ class ConflictDecision:
 
     kept: str
     dry_run: bool = False
-    files: tuple[FileOutcome, ...] = ()
+    files: tuple[MergeOutcome, ...] = ()
     decided: tuple[DecidedItem, ...] = ()
     left: Mapping[str, str] = field(default_factory=dict)
     ids: tuple[str, ...] = ()
@@ -448,7 +279,7 @@ class ConflictDecision:
     @property
     def exit_code(self) -> int:
         """1 where something was left."""
-        return int(bool(self.left) or any(one.reason for one in self.files))
+        return int(bool(self.left) or any(one.undecided for one in self.files))
 
 
 def _decision_text(done: ConflictDecision) -> Iterator[str | Note]:
@@ -472,15 +303,15 @@ def _decision_text(done: ConflictDecision) -> Iterator[str | Note]:
     yield from map(Note, done.notes)
 
 
-def _file_text(one: FileOutcome, dry_run: bool) -> Iterator[str]:
-    if one.reason:
-        yield f"{styled('left', fg='yellow')}  {clean(one.path)}: {clean(one.reason)}"
+def _file_text(one: MergeOutcome, dry_run: bool) -> Iterator[str]:
+    if one.undecided:
+        yield f"{styled('left', fg='yellow')}  {clean(one.open.path)}: {clean(one.undecided)}"
     else:
         word = "yours" if one.outcome == "own" else one.outcome
-        yield f"{styled(f'would be {word}' if dry_run else word, fg='green')}  {clean(one.path)}"
+        yield f"{styled(f'would be {word}' if dry_run else word, fg='green')}  {clean(one.open.path)}"
     for pair in one.conflicts:
         yield f"  {clean(pair.field) or 'the item as a whole'}: both sides changed it"
-        yield from _values_text(_SIDES if one.reason else _VALUES, pair.kept, pair.lost)
+        yield from _values_text(_SIDES if one.undecided else _VALUES, pair.kept, pair.lost)
 
 
 @verb(
@@ -558,9 +389,8 @@ def _finish(workspace: Workspace, names: tuple[str, ...], keep: str, dry_run: bo
     if not outcomes:
         notes = ("nothing is open; 'memfs team conflicts' lists what waits",)
     elif not dry_run:
-        left = resolver.waiting()
-        notes = (_summary(left.count, left.situation, left.others, bool(left.open)),)
-    return ConflictDecision(keep, dry_run, files=tuple(map(FileOutcome.of, outcomes)), notes=notes)
+        notes = (_summary(resolver.waiting()),)
+    return ConflictDecision(keep, dry_run, files=tuple(outcomes), notes=notes)
 
 
 def _decide(
@@ -580,7 +410,9 @@ def _decide(
                 raise
             left[name] = str(error)
     notes = () if names else ("nothing waits for a decision",)
-    return ConflictDecision(keep, dry_run, decided=tuple(decided), left=left, notes=notes + _landed(workspace, dry_run))
+    if not dry_run:
+        land(workspace)
+    return ConflictDecision(keep, dry_run, decided=tuple(decided), left=left, notes=notes)
 
 
 def _waiting_names(waiting: OpenConflicts, field: str | None) -> tuple[str, ...]:
@@ -590,40 +422,36 @@ def _waiting_names(waiting: OpenConflicts, field: str | None) -> tuple[str, ...]
     return (*carrying, *(path for path, clash in aside.items() if field is None or path == clash.document))
 
 
-def _landed(workspace: Workspace, dry_run: bool = False) -> tuple[str, ...]:
-    reason = "" if dry_run else land(workspace, None).reason
-    return (f"stored; its commit waits: {reason}",) if reason else ()
-
-
 def _settle(workspace: Workspace, names: tuple[str, ...], keep: str, reason: str) -> ConflictDecision:
     """Say which of two memories holds."""
     done: Decision = workspace.conflicts.resolve(*names, keep=keep, reason=reason, source=SOURCE)
     slip = "nothing said that these two contradict each other; if it was a slip, --keep both takes it back"
     notes = (slip,) if not done.known and done.kept != "both" else ()
+    land(workspace)
     ids = (done.one.id, done.other.id)
-    return ConflictDecision(done.kept, ids=ids, changed=done.changed, notes=notes + _landed(workspace))
+    return ConflictDecision(done.kept, ids=ids, changed=done.changed, notes=notes)
 
 
 # -- for status ---------------------------------------------------------------------------------------------------
 def merges_facts(workspace: Workspace) -> dict[str, Any]:
-    """For 'status': what merges left to decide, and whether git joins memory files field by field here."""
+    """What merges left to decide, and whether git joins memory files field by field here."""
     from memfs.admin import layout
 
     try:
         waiting = workspace.teams.resolver.waiting().count
     except MemfsError:  # git's files cannot be read: 'check' says why
         waiting = 0
-    return {"merges": {"waiting": waiting, "driver": layout.has_driver(workspace.repository)}}
+    return {"waiting": waiting, "driver": layout.has_driver(workspace.repository)}
 
 
-def merges_row(facts: Mapping[str, Any]) -> dict[str, str]:
-    """The row of 'status', left out where there is nothing to say."""
-    merges, told = facts["merges"], []
+def merges_row(merges: Mapping[str, Any]) -> str:
+    """That on one line, "" where there is nothing to say."""
+    told = []
     if merges["waiting"]:
         told.append(f"{count(merges['waiting'], 'decision')} waiting ('memfs team conflicts')")
     if not merges["driver"]:
         told.append("as plain text: the merge driver is not installed ('memfs init')")
-    return {"merges": "; ".join(told)} if told else {}
+    return "; ".join(told)
 
 
 conflicts = Actions("conflicts", _list, _resolve, help="Show what contradicts or a merge left, and decide about it.")

@@ -22,7 +22,6 @@ from memfs.model.item import VOUCHED
 if TYPE_CHECKING:
     from memfs.intake.import_service import ImportResult
     from memfs.learning.conventions import Convention
-    from memfs.workspace import Workspace
 
 _STATUSES = ("accepted", "proposed", "retired")
 
@@ -33,67 +32,15 @@ _reason = click.option("--reason", metavar="TEXT", default="", help="Why, for th
 
 
 # -- list ---------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class ListedConvention:
-    """A convention.
-
-    Attributes:
-        id: its id.
-        status: `proposed`, `accepted`, `retired`, or what somebody wrote there; "" where there is nothing.
-        title: a short name.
-        content: what it says.
-        owner: the person or team to ask.
-        scope: globs of the files it holds for; none means all.
-        supersedes: ids of those it takes the place of.
-        trust: who stands behind it.
-        pinned: whether it is pinned.
-        path: its file.
-        sha256: of the file.
-        line: all of it on one line.
-    """
-
-    id: str
-    status: str
-    title: str
-    content: str
-    owner: str
-    scope: tuple[str, ...]
-    supersedes: tuple[str, ...]
-    trust: str
-    pinned: bool
-    path: str
-    sha256: str
-    line: str = field(metadata=TEXT_ONLY)
-
-    @classmethod
-    def of(cls, one: Convention) -> ListedConvention:
-        """The convention as it stands."""
-        item = one.item
-        return cls(
-            id=one.id,
-            status=one.status,
-            title=one.title,
-            content=item.content,
-            owner=one.owner,
-            scope=tuple(one.scope),
-            supersedes=tuple(one.supersedes),
-            trust=one.trust,
-            pinned=item.pinned,
-            path=item.path,
-            sha256=item.sha256,
-            line=one_line(str(one), 0),
-        )
-
-    def row(self) -> tuple[str, ...]:
-        """Its row in a table."""
-        held = self.status == "accepted" and self.trust not in VOUCHED
-        coming = bool(self.supersedes) and self.status == "proposed"
-        remarks = (
-            f"trust {self.trust}, not told to agents" if held else "",
-            f"to replace {', '.join(self.supersedes)}" if coming else "",
-        )
-        where, told = ", ".join(self.scope) or "everywhere", "; ".join(filter(None, remarks))
-        return self.status or "no status", where, self.owner, self.id, told, self.line
+def _row(one: Convention) -> tuple[str, ...]:
+    held = one.status == "accepted" and one.trust not in VOUCHED
+    coming = bool(one.supersedes) and one.status == "proposed"
+    remarks = (
+        f"trust {one.trust}, not told to agents" if held else "",
+        f"to replace {', '.join(one.supersedes)}" if coming else "",
+    )
+    where, told = ", ".join(one.scope) or "everywhere", "; ".join(filter(None, remarks))
+    return one.status or "no status", where, one.owner, one.id, told, one_line(str(one))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +52,12 @@ class ConventionList:
         as_of: the revision it is of.
     """
 
-    conventions: tuple[ListedConvention, ...]
+    conventions: tuple[Convention, ...]
     as_of: AsOf | None = field(default=None, metadata=OMIT)
 
 
 def _list_text(found: ConventionList) -> Iterator[Table | Note]:
-    yield Table([one.row() for one in found.conventions], dim=(1,))
-    if found.as_of:
-        yield from found.as_of.remarks()
+    yield Table([_row(one) for one in found.conventions], dim=(1,))
     number = len(found.conventions)
     yield Note(count(number, "convention") + ("" if number else "; memfs team convention propose 'TEXT' makes one"))
     if any(one.status in ("", "proposed") for one in found.conventions):
@@ -131,7 +76,7 @@ def _list(ctx: click.Context, statuses: tuple[str, ...], files: tuple[str, ...],
         past = past_at(workspace, as_of) if as_of is not None else None
         every = (workspace.sources.conventions if past is None else past.conventions).every()
         found = [one for one in every if (not statuses or one.status in statuses) and one.holds_for(files)]
-        return ConventionList(tuple(map(ListedConvention.of, found)), revision_of(past))
+        return ConventionList(tuple(found), revision_of(past))
 
 
 # -- propose, accept, retire --------------------------------------------------------------------------------------
@@ -160,18 +105,14 @@ def _decision_text(done: ConventionDecision) -> Iterator[str | Note]:
     yield from map(Note, done.notes)
 
 
-def _waits(workspace: Workspace) -> tuple[str, ...]:
-    reason = land(workspace, None).reason
-    return (f"stored; its commit waits: {reason}",) if reason else ()
-
-
 def _decide(ctx: click.Context, ids: tuple[str, ...], status: str, reason: str) -> ConventionDecision:
     with opened(ctx) as workspace:
         changed = workspace.sources.agreements.decide(ids, status, reason, SOURCE)
-        notes = _waits(workspace) if changed else (f"all of them are {status} already",)
+        if changed:
+            land(workspace)
+        notes = () if changed else (f"all of them are {status} already",)
         if changed and status == "accepted" and "conventions" not in workspace.settings.memory.automatic:
-            told = "agents are told by 'memfs team agents-md write', or with \"conventions\" in memory.automatic"
-            notes = (told, *notes)
+            notes = ("agents are told by 'memfs team agents-md write', or with \"conventions\" in memory.automatic",)
     lines = tuple((one.status, one.id) for one in changed)
     return ConventionDecision(status, tuple(one.id for one in changed), lines=lines, notes=notes)
 
@@ -204,8 +145,8 @@ def _propose(ctx: click.Context, /, names: tuple[str, ...], reason: str, **said:
 
     with opened(ctx) as workspace:
         made = workspace.sources.agreements.propose(Proposal(text=names[0], **said), reason, SOURCE)
-        told = f"no agent is told of it until 'memfs team convention accept {clean(made.id)}'"
-        notes = (told, *_waits(workspace))
+        land(workspace)
+    notes = (f"no agent is told of it until 'memfs team convention accept {clean(made.id)}'",)
     return ConventionDecision("proposed", (made.id,), made.item.path, (("proposed", made.id),), notes)
 
 
@@ -288,32 +229,6 @@ def _export(
 
 # -- import -------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
-class ImportedConvention:
-    """What became of a convention of the file.
-
-    Attributes:
-        id: its id here; "" of one that does not come in.
-        there: its id in the workspace it comes from.
-        became: `stored`, `updated`, `same`, `repeated`, `kept` or `refused`.
-        reason: why.
-        near: ids of memories that say nearly the same.
-        contradicts: ids of memories that say otherwise.
-    """
-
-    id: str
-    there: str
-    became: str
-    reason: str
-    near: tuple[str, ...]
-    contradicts: tuple[str, ...]
-
-    @classmethod
-    def of(cls, one: ImportResult) -> ImportedConvention:
-        """What an import made of one."""
-        return cls(one.id, one.arrival.key, one.became.value, one.reason, one.near, one.contradicts)
-
-
-@dataclass(frozen=True, slots=True)
 class ConventionIntake:
     """What an import did, or would do.
 
@@ -324,7 +239,7 @@ class ConventionIntake:
     """
 
     dry_run: bool
-    conventions: tuple[ImportedConvention, ...]
+    conventions: tuple[ImportResult, ...]
     notes: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
 
     @property
@@ -335,7 +250,7 @@ class ConventionIntake:
 
 def _import_text(done: ConventionIntake) -> Iterator[str | Table | Note]:
     yield Table(
-        [(f"  {one.became}", one.id or one.there, one.reason) for one in done.conventions if one.became != "same"]
+        [(f"  {one.became}", one.id or one.arrival.key, one.reason) for one in done.conventions if one.became != "same"]
     )
     counts = Counter(one.became for one in done.conventions)
     told = ", ".join(f"{number} {word}" for word, number in counts.items()) or "nothing"
@@ -360,10 +275,11 @@ def _import(ctx: click.Context, file: str, accepted: bool, replace: bool, dry_ru
     with opened(ctx) as workspace:
         name = "standard input" if file == "-" else file
         done = workspace.sources.sharing.take_in(_read(file), name, accepted=accepted, replace=replace, dry_run=dry_run)
-        notes = () if dry_run else _waits(workspace)
-        if not accepted and any(one.became in ("stored", "updated") for one in done):
-            notes = ("what comes in is proposed; 'memfs team convention accept ID' makes it one of yours", *notes)
-    return ConventionIntake(dry_run, tuple(map(ImportedConvention.of, done)), notes)
+        if not dry_run:
+            land(workspace)
+    proposed = not accepted and any(one.became in ("stored", "updated") for one in done)
+    notes = ("what comes in is proposed; 'memfs team convention accept ID' makes it one of yours",) if proposed else ()
+    return ConventionIntake(dry_run, tuple(done), notes)
 
 
 def _read(file: str) -> bytes:
