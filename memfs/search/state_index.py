@@ -450,11 +450,6 @@ class StateIndex:
             sql, values = f"{sql} OR ({_BELOW})", [folder, *_span(folder)]
         return self._base.ask(lambda base: {path: Folder(*facts) for path, *facts in base.execute(sql, values)})
 
-    def folders_after(self, path: str, most: int) -> dict[str, Folder]:
-        """So many folders, in the order of their paths, that come after one."""
-        sql = "SELECT * FROM folders WHERE path > ? ORDER BY path LIMIT ?"
-        return self._base.ask(lambda base: {found: Folder(*facts) for found, *facts in base.execute(sql, (path, most))})
-
     def known_folders(self, paths: Sequence[str]) -> set[str]:
         """Those of the folders that were looked into."""
         sql = "SELECT f.path FROM json_each(?) e JOIN folders f ON f.path = e.value"

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import builtins
 import json
-import os
-import time
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
 
 
 _NUMBERS = "give a number from 1 to 999,999,999,999; without one it is that after the newest there is"
-_RACY_NS = 2_000_000_000
 
 
 class Iterations:
@@ -47,8 +44,6 @@ class Iterations:
         self._reader = reader
         self._clock = parts.clock
         self._fire = fire
-        self._folder = parts.tree.root / state_paths.ITERATIONS
-        self._found: tuple[int, int] | None = None
 
     # -- opening and closing --------------------------------------------------------------------------------------
     def start(self, number: int | None = None) -> Iteration:
@@ -161,14 +156,8 @@ class Iterations:
         return settled(self._current)
 
     def _current(self) -> int:
-        seen = self._seen()
-        if self._found is not None and seen and self._found[1] == seen:
-            header = self.header(self._found[0])
-            if header is not None and header.values.get("status") == "open":
-                return self._found[0]
         found = self._reader.open_iteration()
         if found is not None:
-            self._found = (found, seen)
             return found
         try:
             return self.start((self._newest() or 0) + 1).number
@@ -201,14 +190,6 @@ class Iterations:
 
     def _newest(self) -> int | None:
         return self._reader.latest_iteration()
-
-    def _seen(self) -> int:
-        """When the folder of iterations last got a new one; 0 where that cannot be relied on."""
-        try:
-            changed = os.stat(self._folder).st_mtime_ns
-        except OSError:
-            return 0
-        return changed if time.time_ns() - changed > _RACY_NS else 0
 
     def _refuse_archived(self, number: int) -> None:
         if any(row.number == number and row.archive for row in self._reader.iterations()):

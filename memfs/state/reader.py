@@ -333,7 +333,6 @@ class StateReader:
         with suppress(IndexUnavailable):
             self.index.learn(rows)
             self.looking.removed(gone)
-            self.looking.wrote([*(row.path for row in rows), *gone])
 
     def reindex(self) -> int:
         """Forget everything and look at every file again; returns how many documents there are."""

@@ -12,11 +12,9 @@ import re
 import stat
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from memfs.errors import ContentError, CorruptItem, CorruptRecord, HistoryError, MemfsError, NotRegularFile, PathEscape
@@ -35,8 +33,6 @@ if TYPE_CHECKING:
     from memfs.state.archives import Archives
 
 
-_SECONDS = 10.0
-_MOST_FOLDERS = 64
 _FINE_NS = 20_000_000
 _COARSE_NS = 2_000_000_000
 
@@ -47,67 +43,11 @@ def settled(folder: Folder) -> bool:
     return age > (_FINE_NS if folder.mtime_ns % 1_000_000 else _COARSE_NS)
 
 
-@dataclass(slots=True)
-class _FolderList:
-    names: Mapping[str, int]
-    facts: Folder
-    until: float
-    own: bool = False
-
-
-class Glances:
-    """The folders that one process listed lately. Its caller lets one thread in at a time."""
-
-    def __init__(self, root: Path) -> None:
-        """``root``: the workspace's."""
-        self._root = root
-        self._listed: OrderedDict[str, _FolderList] = OrderedDict()
-
-    def listed(self, folder: str, names: Mapping[str, int], facts: Folder) -> None:
-        """Note what a whole listing found: the inodes by name; ``facts`` are from before it."""
-        self._listed[folder] = _FolderList(names, facts, time.monotonic() + _SECONDS)
-        self._listed.move_to_end(folder)
-        while len(self._listed) > _MOST_FOLDERS:
-            self._listed.popitem(last=False)
-
-    def wrote(self, folder: str) -> None:
-        """Note that this process wrote in a folder: its times change, and nobody else need have been there."""
-        if (kept := self._listed.get(folder)) is not None:
-            kept.own = True
-
-    def changed(self, folder: str, now: Folder) -> set[str] | None:
-        """The names that came, went or lead to another file since the last look; None where only a listing tells.
-
-        A file that was removed and made again may have the same inode: so a glance does for some seconds only.
-        """
-        kept = self._listed.get(folder)
-        if kept is None or not kept.own or time.monotonic() > kept.until:
-            return None
-        if kept.facts[:3] == now[:3] and settled(kept.facts):
-            return set()
-        names: dict[str, int] = {}
-        try:
-            with io.operation("scan", folder), os.scandir(self._root / folder) as found:
-                for entry in found:
-                    name, inode = entry.name, entry.inode()
-                    if name.startswith("."):
-                        continue
-                    if kept.names.get(name) != inode and entry.is_dir(follow_symlinks=False):
-                        return None
-                    names[name] = inode
-        except MemfsError:
-            return None
-        different = {name for name, _ in names.items() ^ kept.names.items()}
-        kept.names, kept.facts = names, now
-        return different
-
-
 _BATCH = 500
 _AT_ONCE = 50
 _MINUTE_NS = 60_000_000_000
 _FEW = 5_000
 _MOST_OPEN = 5
-_SOME = 1_000
 _DEEPEST = 8
 _NEVER = Deadline(None)
 _ARCHIVED = ".index.json"
@@ -138,7 +78,6 @@ class StateScan:
         self._root = parts.tree.root
         self._turn = threading.RLock()
         renewed_in_child(self)
-        self._glances = Glances(self._root)
         self._everywhere_ns = 0
 
     # -- looks --------------------------------------------------------------------------------------------------------
@@ -159,13 +98,9 @@ class StateScan:
         with self._turn:
             head = self._head()
             self._look_at_archives(None)
-            known = self._index.stamps(ITERATIONS)
-            found: set[str] = set()
-            complete = self._walk([ITERATIONS], deadline, known, found)
+            documents = (path.rpartition("/")[0] for path in self._index.stamps(ITERATIONS))
+            complete = self._walk({ITERATIONS, *self._index.folders(ITERATIONS), *documents}, deadline)
             if complete:
-                held = () if self._parts.secondary is None else self._parts.secondary.held()
-                gone = [path for path, facts in known.items() if not facts[5] and path not in found]
-                self._drop(path for path in gone if path not in held)
                 self._looked(head)
             self._look_at_secondary()
             return complete
@@ -246,35 +181,13 @@ class StateScan:
         changed = []
         for path, before in folders.items():
             now = self._folder(path)
-            if now is None or ((now[:3] != before[:3] or not settled(before)) and not self._glanced(path, now)):
+            if now is None or now[:3] != before[:3] or not settled(before):
                 changed.append(path)
         return self._walk(changed, deadline)
 
-    def _glanced(self, folder: str, now: Folder) -> bool:
-        """Whether a glance was enough for a folder; what it found is learned."""
-        names = self._glances.changed(folder, now)
-        if names is None:
-            return False
-        paths = sorted(f"{folder}/{name}" for name in names)
-        self.refresh(path for path in paths if _is_text(path) and document_kind(path) and self._differs(path))
-        return True
-
-    def wrote(self, paths: Iterable[str]) -> None:
-        """Learn that this process wrote or removed documents, which the index knows by now."""
-        with self._turn:
-            for path in paths:
-                self._glances.wrote(path.rpartition("/")[0])
-
-    def _walk(
-        self, folders: list[str], deadline: Deadline, known: Known | None = None, found: set[str] | None = None
-    ) -> bool:
-        """Look into folders, and into those inside that are new; learn what differs from what is known.
-
-        Args:
-            known: what is known of all documents: then all folders inside are looked into, and what is gone stays.
-            found: gets the paths of the documents that are there.
-        """
-        waiting, looked = list(folders), {}
+    def _walk(self, folders: Iterable[str], deadline: Deadline) -> bool:
+        """Look into folders, and into those inside that are new; learn what differs from what is known."""
+        waiting, looked = list(folders), dict[str, Folder]()
         rows: list[StateRow] = []
         while waiting and not deadline.passed:
             folder = waiting.pop()
@@ -283,20 +196,15 @@ class StateScan:
                 self._drop(path for path, facts in self._index.stamps(folder).items() if not facts[5])
                 self._index.looked_into({}, [folder])
                 continue
-            stamps = self._index.stamps(folder, deep=False) if known is None else known
-            files, inside, names = self._listed(folder, stamps)
+            stamps = self._index.stamps(folder, deep=False)
+            files, inside = self._listed(folder, stamps)
             if not self._take(self._changed(files, stamps), rows, deadline):
                 waiting.append(folder)
                 break
             looked[folder] = now
-            self._glances.listed(folder, names, now)
-            if found is not None:
-                found.update(files)
-            if known is None:
-                inside = sorted(set(inside) - self._index.known_folders(inside)) if inside else []
-                gone = [path for path, facts in stamps.items() if not facts[5] and path not in files]
-                self._drop(path for path in gone if self._parts.seen.entry(path) is None)
-            waiting += sorted(inside, reverse=True)
+            gone = [path for path, facts in stamps.items() if not facts[5] and path not in files]
+            self._drop(path for path in gone if self._parts.seen.entry(path) is None)
+            waiting += sorted(set(inside) - self._index.known_folders(inside), reverse=True) if inside else []
             if len(looked) >= _BATCH:
                 self._learn(rows, looked)
         self._learn(rows, looked)
@@ -327,24 +235,22 @@ class StateScan:
                 if row is not None:
                     yield row
 
-    def _listed(self, folder: str, known: Known) -> tuple[dict[str, FileFacts], list[str], dict[str, int]]:
-        """A folder's documents with their facts, the folders in it, and all inodes by name. No link is followed."""
+    def _listed(self, folder: str, known: Known) -> tuple[dict[str, FileFacts], list[str]]:
+        """A folder's documents with their facts, and the folders in it. No link is followed."""
         files: dict[str, FileFacts] = {}
         inside: list[str] = []
-        names: dict[str, int] = {}
         with suppress(MemfsError), io.operation("scan", folder), os.scandir(self._root / folder) as found:
             for entry in found:
                 path = f"{folder}/{entry.name}"
                 if entry.name.startswith(".") or not _is_text(path):
                     continue
-                names[entry.name] = entry.inode()
                 if entry.is_dir(follow_symlinks=False):
                     if path.count("/") < _DEEPEST and iteration_of(path) is not None:
                         inside.append(path)
                 elif (path in known or document_kind(path)) and entry.is_file(follow_symlinks=False):
                     facts = entry.stat(follow_symlinks=False)
                     files[path] = (facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino)
-        return files, inside, names
+        return files, inside
 
     def _folder(self, path: str) -> Folder | None:
         """The facts about a folder, None where there is none."""
@@ -358,28 +264,20 @@ class StateScan:
 
     # -- now and then -------------------------------------------------------------------------------------------------
     def _look_now_and_then(self, notes: Mapping[str, str], deadline: Deadline) -> bool:
-        """Once a minute, of all processes together, look at everything; where that is much, at every folder."""
+        """Once a minute, of all processes together, look at everything; where that is much, at what folders tell."""
         last = max(int(notes.get("looked", "0")), self._everywhere_ns)
         if time.time_ns() - last < _MINUTE_NS:
             return True
         if self._index.count() <= _FEW:
             return self.everything(deadline)
-        return self._look_at_some(notes, deadline)
-
-    def _look_at_some(self, notes: Mapping[str, str], deadline: Deadline) -> bool:
-        """Go on with a look at all folders, of which each question does a part."""
-        some = self._index.folders_after(notes.get("cursor", ""), _SOME)
-        if not self._look_at_folders(some, deadline):
-            return False
-        if len(some) < _SOME:
+        complete = self._look_at_folders(self._index.folders(ITERATIONS), deadline)
+        if complete:
             self._looked(notes.get("head", ""))
-        else:
-            self._index.note(cursor=max(some))
-        return True
+        return complete
 
     def _looked(self, head: str) -> None:
         self._everywhere_ns = time.time_ns()
-        self._index.note(looked=str(self._everywhere_ns), head=head, cursor="")
+        self._index.note(looked=str(self._everywhere_ns), head=head)
 
     def _look_at_secondary(self) -> None:
         """What waits in the secondary location lies in no folder of the tree."""
