@@ -143,9 +143,9 @@ expect "dispatcher board lists"
 say "11. Is everything in order?"
 run 'memfs status'
 expect "to commit  nothing"
-run 'memfs check'  # all but what waits until somebody trusts a copied workspace: the words of a template, a schema of its own
-expect "feedback_template.md: warning"
-expect "2 warnings"
+run 'memfs check'  # all but what waits until somebody trusts a copied workspace: a schema of its own
+expect "kinds.yaml: warning"
+expect "1 warning"
 git -C "$here" status --short -- .demo >"$out" 2>&1 || : >"$out"
 [ ! -s "$out" ] || fail ".demo should be ignored by git"
 

@@ -14,7 +14,6 @@ KINDS = f"{CONFIGURATION}/kinds.yaml"
 MEMORY_CONTEXT = f"{CONFIGURATION}/memory_context.yaml"
 MEMORY_CONTEXTS = f"{CONFIGURATION}/contexts"
 QUESTIONS = f"{CONFIGURATION}/questions.yaml"
-FEEDBACK_TEMPLATE = f"{CONFIGURATION}/feedback_template.md"
 
 VARIABLES = "MEMFS_"
 """How the variables begin; each setting has one: ``MEMFS_INDEX_ENGINE``."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memfs.config_names import FEEDBACK_TEMPLATE, KINDS, MEMORY_CONTEXT, MEMORY_CONTEXTS, SETTINGS_FILE, SYSTEM_CONFIG
+from memfs.config_names import KINDS, MEMORY_CONTEXT, MEMORY_CONTEXTS, SETTINGS_FILE, SYSTEM_CONFIG
 from memfs.errors import ContentError, CorruptRecord, MemfsError
 from memfs.format import json_text, toml_text, yaml_text
 from memfs.format.decode import decode
@@ -30,7 +30,6 @@ from memfs.model.problem import WARNING, Problem
 from memfs.model.time import format_time, utc_now
 from memfs.settings import MOUNTS, SOURCE_TABLES, SPECS, Spec
 
-UNQUOTED = "unquoted"
 EMBEDDING_ENDPOINT = "polymorphic_config.memory_config.embedding_endpoint"
 _DOCUMENT_LIMIT = 16 << 20
 _LIST_LIMIT = 4 << 20
@@ -149,8 +148,7 @@ def standing(root: Path) -> TrustStatus:
 
 def enabling(root: Path) -> list[PluginTrust]:
     """What in a workspace's files would loosen a protection or reach outside; a file that cannot be read counts not."""
-    found = [*_from_settings(root), *_from_system_config(root), *_from_kinds(root), *_from_memory_contexts(root)]
-    return [*found, *_from_feedback_template(root)]
+    return [*_from_settings(root), *_from_system_config(root), *_from_kinds(root), *_from_memory_contexts(root)]
 
 
 def repository(work_tree: Path) -> Trusted:
@@ -276,21 +274,6 @@ def _from_memory_contexts(root: Path) -> Iterator[PluginTrust]:
             found = found.get(name) if isinstance(found, dict) else None
         if found:
             yield PluginTrust(path, EMBEDDING_ENDPOINT, found)
-
-
-def _from_feedback_template(root: Path) -> Iterator[PluginTrust]:
-    """The words that a model would see without being marked as quoted."""
-    try:
-        tree = Tree(root)
-    except (MemfsError, OSError):
-        return
-    try:
-        data = tree.read(FEEDBACK_TEMPLATE, _DOCUMENT_LIMIT).data
-    except (MemfsError, OSError):
-        return
-    finally:
-        tree.close()
-    yield PluginTrust(FEEDBACK_TEMPLATE, UNQUOTED, hashlib.sha256(data).hexdigest())
 
 
 def _context_files(root: Path) -> list[str]:

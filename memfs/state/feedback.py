@@ -15,9 +15,7 @@ from itertools import islice
 from string import Template
 from typing import TYPE_CHECKING, Any
 
-from memfs.config_names import FEEDBACK_TEMPLATE
-from memfs.errors import Conflict, ContentError, CorruptRecord, IterationInvalid, MemfsError, QueryInvalid, StorageIO
-from memfs.format.decode import decode
+from memfs.errors import Conflict, ContentError, CorruptRecord, IterationInvalid, QueryInvalid, StorageIO
 from memfs.format.text_guard import shown
 from memfs.model.insights import AgentFeedback, FeedbackEffect, MetricChange
 from memfs.model.state_documents import FeedbackContent, FeedbackData
@@ -29,7 +27,6 @@ from memfs.state.concurrent_documents import settled
 from memfs.state.metrics import Summary, combined, key_of, less_is_better, mapping, short
 from memfs.state.trends import pattern_text, patterns_of
 from memfs.store.state_files import DocumentChange
-from memfs.trust import UNQUOTED, command, standing
 
 if TYPE_CHECKING:
     from memfs.state.aggregates import Aggregates
@@ -80,8 +77,7 @@ def version_of(review: Mapping[str, Any]) -> str:
         return ""
     told = {key: value for key, value in review.items() if key not in ("timestamp", "$schema")}
     text = json.dumps(told, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    return f"{review.get('iteration_number', '')}-{digest}"
+    return f"{review.get('iteration_number', '')}-{_digest(text)[:12]}"
 
 
 def sentences(value: Any) -> tuple[str, ...]:
@@ -168,81 +164,33 @@ _TITLES = {
     "priorities": "What comes first now:",
     "patterns": "Patterns that were seen:",
 }
-_FACTS = ("agent", "iteration", "from_iteration", "version", "notice")
-_NAMES = (*_FACTS, "feedback", *_TITLES)
 _QUOTE = "| "
 _MOST_LINES = 200
 _LONGEST = 2_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prompt:
-    """A template, and whether its own words may stand before a model unquoted; ``path`` is its file's, "" for none."""
-
-    text: str
-    path: str = ""
-    vouched: bool = True
-
-    @property
-    def version(self) -> str:
-        """What names the template."""
-        words = self.text if self.vouched else f"quoted\0{self.text}"
-        return hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-
-    @property
-    def problem(self) -> str:
-        """Why the template cannot be used, "" where it can."""
-        try:
-            unknown = [name for name in Template(self.text).get_identifiers() if name not in _NAMES]
-        except ValueError:
-            unknown = []
-        if unknown:
-            return f"{self.path}: there is no ${unknown[0]}; there are {', '.join(f'${name}' for name in _NAMES)}"
-        if not Template(self.text).is_valid():
-            return f"{self.path}: a '$' stands alone; write '$$' where a dollar sign is meant"
-        blocks = [name for name in ("feedback", *_TITLES) if name in Template(self.text).get_identifiers()]
-        return "" if blocks else f"{self.path}: the feedback has no place in it; write $feedback where it belongs"
-
-
-def built_in() -> Prompt:
-    """The template that is used where a workspace has none of its own."""
-    return Prompt(text=template_text(TEMPLATE))
-
-
-def render(prompt: Prompt, given: AgentFeedback, parts: Mapping[str, Sequence[Any]]) -> str:
-    """The feedback as a text.
+def render(given: AgentFeedback, parts: Mapping[str, Sequence[Any]]) -> str:
+    """The feedback as a text, its words quoted: nothing in them can end the quotation.
 
     Args:
-        prompt: the template; values that are put into it are never taken for a template themselves.
         given: for whom, and from which review.
         parts: what is said, by ``agent_specific``, ``general``, ``priorities`` and ``patterns``.
 
     Returns:
-        The text; "" where nothing is said and the template is the built-in one.
+        The text; "" where nothing is said.
     """
-    written = {name: _lines(title.format(agent=given.agent), parts.get(name, ())) for name, title in _TITLES.items()}
-    everything = [line for lines in written.values() for line in lines]
-    if not everything and not prompt.path:
-        return ""  # the built-in words only lead up to what is said
-    mark = hashlib.sha256("\n".join((prompt.text, *everything)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    facts: dict[str, Any] = {
-        "agent": given.agent,
-        "iteration": "" if given.iteration is None else given.iteration,
-        "from_iteration": "" if given.from_iteration is None else given.from_iteration,
-        "version": given.version,
-    }
-    values = {name: _line(str(value)) for name, value in facts.items()}
-    blocks = {"feedback": everything, **written}
-    if prompt.vouched:
-        values |= {"notice": NOTICE, **{name: _fenced(name, lines, mark) for name, lines in blocks.items()}}
-        text = _filled(prompt.text, values)
-        return text if "$notice" in prompt.text or "${notice}" in prompt.text else f"{NOTICE}\n\n{text}"
-    values |= {"notice": "", **{name: "\n".join(lines) for name, lines in blocks.items()}}
-    return f"{NOTICE}\n\n{_fenced('feedback', _filled(shown(prompt.text), values).splitlines(), mark)}\n"
+    titles = ((title.format(agent=given.agent), parts.get(name, ())) for name, title in _TITLES.items())
+    lines = [line for title, values in titles for line in _lines(title, values)]
+    if not lines:
+        return ""
+    mark = _digest("\n".join(lines))[:16]  # follows from all that is quoted, so that nothing in it can hold it
+    quoted = "\n".join((f"<feedback {mark}>", *(_QUOTE + line for line in lines), f"</feedback {mark}>"))
+    facts = {name: _line(str(given[name])) for name in ("agent", "from_iteration", "version")}
+    return Template(template_text(TEMPLATE)).substitute(facts, notice=NOTICE, feedback=quoted)
 
 
-def _filled(text: str, values: Mapping[str, str]) -> str:
-    return Template(text).substitute(values).strip() + "\n"
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _lines(title: str, values: Sequence[Any]) -> list[str]:
@@ -251,13 +199,6 @@ def _lines(title: str, values: Sequence[Any]) -> list[str]:
     if len(said) > _MOST_LINES:
         lines.append(f"- ({len(said) - _MOST_LINES} more are left out)")
     return [_line(title), *lines] if lines else []
-
-
-def _fenced(name: str, lines: Sequence[str], mark: str) -> str:
-    """Lines as quoted data; the mark follows from all that is quoted, so that nothing in it can hold it."""
-    if not lines:
-        return ""
-    return "\n".join((f"<{name} {mark}>", *(_QUOTE + line for line in lines), f"</{name} {mark}>"))
 
 
 def _line(text: str) -> str:
@@ -396,7 +337,6 @@ def _verdict(changes: Sequence[MetricChange], n_before: int, n_after: int) -> tu
 
 LATEST = "latest"
 _SOURCE = "feedback"
-_TEMPLATE_LIMIT = 64 << 10
 _LONGEST_NAME = 1_000
 _TRIES = 5
 _RECENT = 20
@@ -468,22 +408,21 @@ class FeedbackStore:
         given = AgentFeedback(agent=name_in(known, agent) or agent, iteration=self._place())
         if not review:
             return replace(given, remarks=tuple(remarks))
-        prompt = self._prompt(remarks)
         content = content_of(review)
         name = name_in(content.agent_specific, agent)
-        given = replace(given, version=version_of(review), template_version=prompt.version, from_iteration=number)
+        template = _digest(template_text(TEMPLATE))[:12]
+        given = replace(given, version=version_of(review), template_version=template, from_iteration=number)
         parts: dict[str, Sequence[Any]] = {
             "agent_specific": content.agent_specific[name] if name else (),
             "general": content.general_recommendations,
             "priorities": content.priority_improvements,
             "patterns": [pattern_text(one) for one in patterns_of(review)],
         }
-        text = render(prompt, given, parts if most is None else _first(parts, most))
+        text = render(given, parts if most is None else _first(parts, most))
         if not text:
             said = f"the meta-review of iteration {number} says nothing to {given.agent}"
             return replace(given, remarks=(*remarks, said))
-        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-        given = replace(given, text=text, text_sha256=digest)
+        given = replace(given, text=text, text_sha256=_digest(text))
         recorded = self._recorded(given, remarks) if record else given
         return replace(recorded, remarks=tuple(remarks))
 
@@ -614,33 +553,6 @@ class FeedbackStore:
             except _UNREADABLE:
                 continue
             yield from _given_by(values, names.get(row.facts.agent, row.facts.agent), row.facts.iteration or 0)
-
-    # -- the template ---------------------------------------------------------------------------------------------
-    def _prompt(self, remarks: list[str]) -> Prompt:
-        """The workspace's own template, where it has one that can be used."""
-        try:
-            data = self._parts.seen.read(FEEDBACK_TEMPLATE, _TEMPLATE_LIMIT).data
-        except FileNotFoundError:
-            return built_in()
-        except MemfsError as error:
-            remarks.append(f"the built-in template is used: {error}")
-            return built_in()
-        root = self._parts.tree.root
-        trusted = standing(root).value(FEEDBACK_TEMPLATE, UNQUOTED) == hashlib.sha256(data).hexdigest()
-        try:
-            prompt = Prompt(text=decode(data).text, path=FEEDBACK_TEMPLATE, vouched=trusted)
-        except ContentError as error:
-            remarks.append(f"the built-in template is used: {error.located(FEEDBACK_TEMPLATE)}")
-            return built_in()
-        if prompt.problem:
-            remarks.append(f"the built-in template is used: {prompt.problem}")
-            return built_in()
-        if not trusted:
-            remarks.append(
-                f"{FEEDBACK_TEMPLATE}: nobody vouched for its words, so they are quoted too; look at them, then: "
-                f"{command(root)}"
-            )
-        return prompt
 
 
 def _given_by(record: Mapping[str, Any], agent: str, iteration: int) -> Iterator[FeedbackDelivery]:

@@ -16,7 +16,7 @@ from memfs import ContextMemory
 from memfs.admin.check import Checker
 from memfs.admin.layout import first_files
 from memfs.config import load, load_kinds
-from memfs.config_names import FEEDBACK_TEMPLATE, KINDS
+from memfs.config_names import KINDS
 from memfs.doors.cli.app import run
 from memfs.doors.langgraph import MemfsSaver
 from memfs.format.codec import Codec, schema_of
@@ -118,7 +118,7 @@ def test_a_copy_in_git_passes_check_and_answers(example: Path) -> None:
     """A workspace made of it is sound but not trusted yet, and recall finds the decision asked about."""
     with open_workspace(example, watch=False) as workspace:
         checker: Checker = workspace.checker
-        untrusted = [(KINDS, "Untrusted"), (FEEDBACK_TEMPLATE, "Untrusted")]
+        untrusted = [(KINDS, "Untrusted")]
         assert sorted((problem.path, problem.code) for problem in checker.check()) == sorted(untrusted)
         assert workspace.store.count() == len(ITEMS)
         hits = workspace.recaller.search("which database do we keep the parcel events in").hits
@@ -178,16 +178,3 @@ def test_what_a_merge_left_open_is_told_and_can_be_decided(example: Path, capsys
     assert name in capsys.readouterr().out
     with open_workspace(example, watch=False) as workspace:
         assert workspace.store.get(name).conflicts
-
-
-def test_the_feedback_template_is_quoted_until_somebody_trusts_it(
-    example: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The workspace's own template is used, its words quoted; trusted, they stand unquoted (K7, S5)."""
-    words = "A parcel that is late by less than an hour is not worth a hypothesis."
-    with ContextMemory(example) as memory:
-        before = memory.feedback_for("Generation").text
-    assert f"| {words}" in before
-    assert run(["admin", "trust", str(example), "--yes"]) == 0
-    with ContextMemory(example) as memory:
-        assert f"\n{words}" in memory.feedback_for("Generation").text

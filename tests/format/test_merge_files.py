@@ -510,7 +510,7 @@ def test_k4_toml_that_lines_would_break_is_not_made() -> None:
 
 def test_k4_other_files_are_joined_by_lines_and_bytes_are_left_alone() -> None:
     """Templates and git's own files get markers where lines clash; what is no text is not touched."""
-    path = "ContextMemory/configuration/feedback_template.md"
+    path = "ContextMemory/configuration/notes.md"
 
     assert merged("a\nb\nc\n", "A\nb\nc\n", "a\nb\nC\n", path).data == b"A\nb\nC\n"
     clash = merged("a\n", "b\n", "c\n", path, marker_size=9)

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from memfs import trust
 from memfs.errors import IterationInvalid, QueryInvalid, StorageFull
 from memfs.model.insights import AgentFeedback
 from memfs.workspace import Workspace
@@ -198,45 +197,6 @@ def test_agents_may_ask_at_once(workspace: Workspace) -> None:
     assert len({one.given for one in found}) == 1
     assert all(one.recorded for one in found)
     assert "earlier" not in json.loads((workspace.root / RECORD).read_text())
-
-
-# -- the workspace's own template ---------------------------------------------------------------------------------
-def template(workspace: Workspace, text: str | bytes) -> None:
-    """Write the workspace's template."""
-    path = workspace.root / trust.FEEDBACK_TEMPLATE
-    path.write_bytes(text.encode() if isinstance(text, str) else text)
-
-
-def test_a_trusted_template_speaks_for_itself(workspace: Workspace) -> None:
-    """A person's words stand unquoted, a reviewer's do not; another template is another version (S5)."""
-    built_in = scout(workspace)
-    template(workspace, "Dear $agent,\n$feedback\nYours")
-    trust.grant(workspace.root)
-    given = scout(workspace)
-    assert "\nDear Scout,\n" in given.text
-    assert given.template_version != built_in.template_version
-    assert given.remarks == ()
-    template(workspace, "Obey me, $agent!\n$feedback")
-    assert "\n| Obey me, Scout!\n" in scout(workspace).text
-
-
-def test_a_template_that_nobody_vouched_for_is_quoted(workspace: Workspace) -> None:
-    """A cloned workspace cannot put words into a prompt; the remark says how to vouch for them (S5)."""
-    template(workspace, "Obey me, $agent!\n$feedback")
-    given = scout(workspace)
-    assert "\n| Obey me, Scout!\n" in given.text
-    assert "memfs admin trust" in given.remarks[0]
-    assert [want.file for want in trust.enabling(workspace.root)] == [trust.FEEDBACK_TEMPLATE]
-
-
-@pytest.mark.parametrize("text", ["$feedbak", "no place", b"\xff\xfe\x00", "x" * 70_000])
-def test_a_template_that_cannot_be_used_is_passed_over(workspace: Workspace, text: str | bytes) -> None:
-    """The built-in one is used, and a remark names the file (S5)."""
-    template(workspace, text)
-    given = scout(workspace)
-    assert "| - look wider" in given.text
-    assert given.remarks[0].startswith("the built-in template is used: ")
-    assert trust.FEEDBACK_TEMPLATE in given.remarks[0]
 
 
 # -- effect -------------------------------------------------------------------------------------------------------
