@@ -238,19 +238,36 @@ class Workspace:
             Conflict, StorageIO: nothing was removed.
         """
         item = self.exactly(item_id)
-        head, committed = self.repository.head().commit or "", self._is_committed(item)
+        revision, waits = self.forget_read([item.replace(sha256=expected or item.sha256)], reason, source=source)
+        return ForgetResult(item=item, revision=revision, waits=waits)
+
+    def forget_read(self, items: Sequence[MemoryItem], reason: str = "", *, source: str = "") -> tuple[str, str]:
+        """Take memories out as they were read, all or none; returns the revision that holds them, or why none does yet.
+
+        Raises:
+            Conflict, StorageIO: nothing was removed.
+        """
+        from memfs.admin.recover import RECOVERED  # a process that only recalls does without these
+        from memfs.store.commit_message import of_items
+
+        head, committed = self.repository.head().commit or "", all(map(self.is_committed, items))
         by_hand = not committed and self.settings.history.commit == "manual"
-        if by_hand:
+        for item in items if by_hand else ():
             with suppress(FileNotFoundError):
                 self.recovered.keep(item.path, self.parts.seen.read(item.path, ITEM_LIMIT).data)
-        self.store.delete(item.id, expected=expected or item.sha256, reason=reason, source=source)
+        if len(items) == 1:
+            self.store.delete(items[0].id, expected=items[0].sha256, reason=reason, source=source)
+        else:
+            with self.store.batch(of_items("Forget", items, reason), source=source) as batch:
+                for item in items:
+                    batch.delete(item.id, expected=item.sha256)
         if committed or by_hand:
-            return ForgetResult(item=item, revision=head if committed else "recovered")
+            return (head if committed else RECOVERED), ""
         # what only the files or the journal hold goes into history: else there were no way back
         flushed = self.store.flush(adopt=False)
         if not flushed.commits:
-            return ForgetResult(item=item, waits=flushed.reason or "its commit waits")
-        return ForgetResult(item=item, revision=self.repository.resolve(f"{flushed.commits[-1]}~1"))
+            return "", flushed.reason or "its commit waits"
+        return self.repository.resolve(f"{flushed.commits[-1]}~1"), ""
 
     def commit(self, message: str = "") -> FlushResult:
         """Commit what waits, and what was edited by hand, with a message for the latter.
@@ -273,8 +290,8 @@ class Workspace:
         ids = sorted(self.store.index_sync.ids())
         raise not_found(item_id, [one for one in ids if one.casefold().startswith(item_id.casefold())], ids)
 
-    def _is_committed(self, item: MemoryItem) -> bool:
-        """Whether HEAD holds the memory as its file has it."""
+    def is_committed(self, item: MemoryItem) -> bool:
+        """Whether HEAD holds the memory as its file has it; not where git's own files cannot be read."""
         try:
             data = self.parts.seen.read(item.path, ITEM_LIMIT).data
             return self.repository.head_blob(item.path) == self.repository.blob_id(data)

@@ -307,7 +307,14 @@ _MOST_PLACES = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupResult:
-    """One backup that was written and verified: where, how large, what it holds, older ones that were removed."""
+    """One backup that was written and verified.
+
+    Attributes:
+        path: the file.
+        bytes: its size.
+        manifest: what it holds.
+        removed: older backups that were removed.
+    """
 
     path: Path
     bytes: int

@@ -36,7 +36,13 @@ _THERE = frozenset({Became.STORED, Became.UPDATED, Became.SAME, Became.REPEATED}
 
 @dataclass(frozen=True, slots=True)
 class ShareResult:
-    """What became of one item: its copy's fate, and why the item does not name it, "" where it does."""
+    """What became of one item.
+
+    Attributes:
+        item: as it is in private memory.
+        fate: what became of its copy.
+        unmarked: why the item does not name its copy, "" where it does.
+    """
 
     item: MemoryItem
     fate: ImportResult

@@ -47,7 +47,12 @@ class FileResult(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsChange:
-    """A file before and after a change; None where there is none."""
+    """A file before and after a change.
+
+    Attributes:
+        path: where it is.
+        before, after: its bytes; None where there is no file.
+    """
 
     path: Path
     before: bytes | None
@@ -55,7 +60,7 @@ class SettingsChange:
 
     @property
     def done(self) -> FileResult:
-        """What that amounts to."""
+        """What became of it, or would."""
         if self.before == self.after:
             return FileResult.SAME
         if self.before is None:

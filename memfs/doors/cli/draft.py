@@ -22,37 +22,21 @@ _TO_COME = "name a day to come, such as 30d or 2027-01-01, or 'never'"
 _ORIGIN = ("agent", "session", "phase", "role", "tool")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Draft:
-    """What the options of ``remember`` and ``update`` say of an item; None or empty means not given."""
+    """What the options of ``remember`` and ``update`` say of an item.
 
-    type: str | None = None
-    title: str | None = None
-    tags: tuple[str, ...] = ()
-    id: str | None = None
-    context: Mapping[str, str]
-    data: Mapping[str, str]
-    agent: str | None = None
-    session: str | None = None
-    phase: str | None = None
-    role: str | None = None
-    tool: str | None = None
-    time: datetime | None = None
+    Attributes:
+        origin: who writes.
+        fields: the item's fields that are given.
+    """
+
+    origin: Origin
+    fields: Mapping[str, Any]
 
     def fresh(self, content: str) -> MemoryItem:
         """A new item with this text."""
-        return MemoryItem(
-            content,
-            self.type or "semantic",
-            id=self.id or "",
-            title=self.title or "",
-            tags=self.tags,
-            timestamp=self.time,
-            origin=self.origin(),
-            trust=self._trust(),
-            context=self.context,
-            data=self.data,
-        )
+        return MemoryItem(content, origin=self.origin, trust=self._trust, **{"memory_type": "semantic", **self.fields})
 
     def changes(self, item: MemoryItem, content: str | None, *, claims: bool = False) -> dict[str, Any]:
         """The fields of an item that the given text and options change, with their new values.
@@ -60,44 +44,49 @@ class Draft:
         Args:
             claims: whether something else is changed that the item claims.
         """
-        changes: dict[str, Any] = {
-            "memory_type": self.type,
-            "title": self.title,
-            "tags": self.tags or None,
-            "timestamp": self.time,
-            "context": {**item.context, **self.context} if self.context else None,
-            "data": {**item.data, **self.data} if self.data else None,
-        }
+        changes = dict(self.fields)
+        for name in changes.keys() & {"context", "data"}:
+            changes[name] = {**getattr(item, name), **changes[name]}
         if content is not None:  # new words are their writer's; changed circumstances leave the writer as he was
-            changes |= {"content": content, "origin": self.origin(), "trust": self._trust()}
-        elif self.agent and (claims or any(value is not None for name, value in changes.items() if name != "tags")):
+            changes |= {"content": content, "origin": self.origin, "trust": self._trust}
+        elif self.origin.agent and (claims or changes):
             changes["trust"] = lower_trust(item.trust, Trust.AGENT.value)  # who vouched for it saw none of this
-            changes["origin"] = self.origin() if self.title else None
-        return {name: value for name, value in changes.items() if value is not None}
-
-    def origin(self) -> Origin:
-        """Who writes, as the options say."""
-        return Origin(**{name: value for name in _ORIGIN if (value := getattr(self, name))})
+            changes |= {"origin": self.origin} if "title" in changes else {}
+        return changes
 
     def in_branch_of(self, agent: str) -> Draft:
         """The same, in the name of the agent whose branch it is written on, unless another agent is named."""
-        return self if self.agent or not agent else replace(self, agent=agent)
+        return self if self.origin.agent or not agent else replace(self, origin=replace(self.origin, agent=agent))
 
+    @property
     def _trust(self) -> str:
-        return (Trust.AGENT if self.agent else Trust.HUMAN).value
+        return (Trust.AGENT if self.origin.agent else Trust.HUMAN).value
 
 
-def draft(*, context: tuple[str, ...], data: tuple[str, ...], time: str | None, **given: Any) -> Draft:
+def draft(
+    *,
+    type: str | None,
+    context: tuple[str, ...] = (),
+    data: tuple[str, ...] = (),
+    time: str | None = None,
+    **given: Any,
+) -> Draft:
     """The draft that the options describe.
 
     Raises:
         Unclear: a ``--context`` or ``--data`` without ``=``, a ``--time`` that is none, a blank ``--agent``.
     """
-    if given["agent"] is not None and not given["agent"].strip():
+    written = {name: value for name in _ORIGIN if (value := given.pop(name, None)) is not None}
+    if not written.get("agent", "-").strip():
         raise Unclear("--agent is blank", "name the agent; without --agent a person says it")
-    pairs = dict(pair(written) for written in context)
-    own = dict(pair(written, "--data person=Ada") for written in data)
-    return Draft(context=pairs, data=own, time=when(time, "time"), **given)
+    fields = {
+        "memory_type": type,
+        "timestamp": when(time, "time"),
+        "context": dict(map(pair, context)) or None,
+        "data": dict(pair(one, "--data person=Ada") for one in data) or None,
+        **given,
+    }
+    return Draft(Origin(**written), {name: value for name, value in fields.items() if value not in (None, ())})
 
 
 def weighing(function: Callable[..., Any]) -> Callable[..., Any]:

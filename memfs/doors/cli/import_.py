@@ -16,13 +16,13 @@ import click
 from memfs.doors.cli.command import opened, verb, wants_json
 from memfs.doors.cli.export import counted
 from memfs.doors.cli.options import allow_secret_option, land
-from memfs.doors.cli.output import TEXT_ONLY, Note, Table, clean, count, merge, one_line, progress, styled, write_error
+from memfs.doors.cli.output import TEXT_ONLY, Note, Table, clean, count, one_line, progress, styled, write_error
 from memfs.doors.cli.streams import read_input
 from memfs.errors import MemfsError
 
 if TYPE_CHECKING:
-    from memfs.doors.importers.source_files import SourceContent
-    from memfs.intake.import_service import Arrival, ImportResult
+    from memfs.doors.importers.source_files import SkippedSource, SourceContent
+    from memfs.intake.import_service import ImportResult
     from memfs.model import MemoryItem
     from memfs.workspace import Workspace
 
@@ -37,34 +37,6 @@ _PEEK = 1 << 16
 
 
 # -- what came of it ----------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """What was not imported.
-
-    Attributes:
-        where: its file, and its line or name there.
-        reason: why.
-    """
-
-    where: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedMemory:
-    """What became of a memory that another store kept.
-
-    Attributes:
-        arrival: what the other store kept.
-        fate: what became of it.
-        id: the id that holds it; null where none does.
-    """
-
-    arrival: Arrival = field(metadata=merge("where type=item.type"))
-    fate: ImportResult = field(metadata=merge("became reason near contradicts"))
-    id: str | None
-
-
 @dataclass(frozen=True, slots=True)
 class ImportReport:
     """What an import did, or would do.
@@ -94,9 +66,9 @@ class ImportReport:
     updated: int = 0
     same: int = 0
     derived: int = 0
-    memories: tuple[ImportedMemory, ...] = ()
-    skipped: tuple[LeftOut, ...] = ()
-    refused: tuple[LeftOut, ...] = ()
+    memories: tuple[ImportResult, ...] = ()
+    skipped: tuple[SkippedSource, ...] = ()
+    refused: tuple[SkippedSource, ...] = ()
     gone: tuple[str, ...] = ()
     others: tuple[ImportReport, ...] = field(default=(), metadata=TEXT_ONLY)
     error: MemfsError | None = field(default=None, metadata=TEXT_ONLY)
@@ -143,21 +115,21 @@ _ALSO = {
 
 
 def _store_text(report: ImportReport) -> Iterator[Any]:
-    by = {name: [one for one in report.memories if one.fate.became == name] for name in ("stored", "updated", *_ALSO)}
+    by = {name: [one for one in report.memories if one.became == name] for name in ("stored", "updated", *_ALSO)}
     if report.dry_run:
         yield from _preview(by["stored"] + by["updated"])
     kinds = ", ".join(f"{number:,} {kind}" for kind, number in sorted(report.counts.items()))
     what = count(report.stored, "memory", "memories") + (f" ({kinds})" if kinds else "")
     also = {words: report.same if name == "same" else len(by[name]) for name, words in _ALSO.items()}
     yield f"{_did(report)} {what} from {report.source}, {clean(report.file)}{_tail(also)}"
-    yield from _named("says what is here", ((one.arrival.where, one.fate.reason) for one in by["repeated"]))
-    against = [one for one in by["stored"] if one.fate.contradicts]
+    yield from _named("says what is here", ((one.arrival.where, one.reason) for one in by["repeated"]))
+    against = [one for one in by["stored"] if one.contradicts]
     yield from _named(
         "contradicts",
-        ((one.arrival.where, f"{one.id} contradicts {', '.join(one.fate.contradicts)}") for one in against),
+        ((one.arrival.where, f"{one.id} contradicts {', '.join(one.contradicts)}") for one in against),
     )
     yield from _named(
-        "kept", ((one.arrival.where, f"{one.fate.reason}; --replace takes the source's") for one in by["kept"])
+        "kept", ((one.arrival.where, f"{one.reason}; --replace takes the source's") for one in by["kept"])
     )
     yield from _named("skipped", ((one.where, one.reason) for one in report.skipped))
     yield from _named("refused", ((one.where, one.reason) for one in report.refused))
@@ -167,12 +139,12 @@ def _store_text(report: ImportReport) -> Iterator[Any]:
         yield Note("an agent wrote these; --reviewed says that you looked through them, and lets them be told unasked")
 
 
-def _preview(memories: Sequence[ImportedMemory]) -> Iterator[Any]:
+def _preview(memories: Sequence[ImportResult]) -> Iterator[Any]:
     """The first memories that would be stored, a line each."""
     yield Table([
         (
-            "~" if one.fate.became == "updated" else "+",
-            one.id or "",
+            "~" if one.became == "updated" else "+",
+            one.id,
             one.arrival.item.type,
             one.arrival.where,
             one_line(one.arrival.item.title or one.arrival.item.content, _WIDTH),
@@ -273,6 +245,7 @@ def _from_store(workspace: Workspace, store: str, files: Sequence[str], given: M
     Args:
         files: Markdown files and folders, else one file or folder; none for Claude Code's own.
     """
+    from memfs.doors.importers.source_files import SkippedSource
     from memfs.intake.import_service import ImportService
 
     name, taken = _read(workspace, store, files)
@@ -293,9 +266,8 @@ def _from_store(workspace: Workspace, store: str, files: Sequence[str], given: M
     if not given["dry_run"]:
         land(workspace)
     became = Counter(fate.became.value for fate in fates)
-    skipped = [LeftOut(one.where, one.reason) for one in taken.skipped if not one.refused]
-    refused = [LeftOut(one.where, one.reason) for one in taken.skipped if one.refused]
-    refused += [LeftOut(fate.arrival.where, fate.reason) for fate in fates if fate.became == "refused"]
+    refused = [one for one in taken.skipped if one.refused]
+    refused += [SkippedSource(fate.arrival.where, fate.reason) for fate in fates if fate.became == "refused"]
     return ImportReport(
         file=name,
         source=store,
@@ -304,8 +276,8 @@ def _from_store(workspace: Workspace, store: str, files: Sequence[str], given: M
         counts=dict(Counter(fate.arrival.item.type for fate in fates if fate.became == "stored")),
         updated=became["updated"],
         same=became["same"],
-        memories=tuple(ImportedMemory(one.arrival, one, one.id or None) for one in fates if one.became != "same"),
-        skipped=tuple(skipped),
+        memories=tuple(one for one in fates if one.became != "same"),
+        skipped=tuple(one for one in taken.skipped if not one.refused),
         refused=tuple(refused),
         gone=tuple(item.id for item in arriving.gone(store, fates, taken.covers)),
     )
@@ -340,6 +312,8 @@ def _vouched_for(item: MemoryItem) -> MemoryItem:
 # -- an export ----------------------------------------------------------------------------------------------------
 def _from_export(workspace: Workspace, file: str, given: Mapping[str, Any]) -> ImportReport:
     """Store what an export holds, or lines that are memories by themselves; what is refused is named at once."""
+    from memfs.doors.importers.source_files import SkippedSource
+
     name = _STDIN if file == "-" else file
     refused: list[MemfsError] = []
 
@@ -367,7 +341,7 @@ def _from_export(workspace: Workspace, file: str, given: Mapping[str, Any]) -> I
         updated=done.replaced,
         same=done.same,
         derived=done.derived,
-        refused=tuple(LeftOut(f"{error.path or name}:{error.line or 0}", error.sentence) for error in refused),
+        refused=tuple(SkippedSource(f"{error.path or name}:{error.line or 0}", error.sentence) for error in refused),
     )
 
 

@@ -308,14 +308,18 @@ def refuse(ctx: click.Context, /, ids: tuple[str, ...]) -> RefusedSuggestions:
     return RefusedSuggestions(tuple(_mounted(one.id, mount) for one in found))
 
 
+_OF_A_PATTERN = (
+    "pattern_type", "occurrences", "confidence", "first_seen", "last_seen", "examples", "common_context"
+)  # fmt: skip
+
+
 # -- patterns -----------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class PatternRow:
     """A pattern.
 
     Attributes:
-        id: its id.
-        template: what the memories have in common.
+        item: the pattern, and what the memories have in common; these fields stand beside the others.
         pattern_type: their type.
         occurrences: how many memories there are.
         confidence: how sure it is, 0 to 1.
@@ -323,43 +327,29 @@ class PatternRow:
         last_seen: when the last of them was.
         examples: what some of them say.
         common_context: the circumstances that they share.
-        path: its file.
         score: how well it fits what is at hand, where that was asked.
         reasons: what that is made of.
     """
 
-    id: str
-    template: str
-    pattern_type: str
-    occurrences: int
-    confidence: float
-    first_seen: str | None
-    last_seen: str | None
-    examples: tuple[str, ...]
-    common_context: Mapping[str, Any]
-    path: str
+    item: MemoryItem = field(metadata=merge("id template=content path"))
+    pattern_type: str = ""
+    occurrences: int = 0
+    confidence: float = 0.0
+    first_seen: str | None = None
+    last_seen: str | None = None
+    examples: tuple[str, ...] = ()
+    common_context: Mapping[str, Any] = field(default_factory=dict)
     score: float | None = field(default=None, metadata=OMIT)
     reasons: Mapping[str, float] = field(default_factory=dict, metadata=OMIT)
 
     @classmethod
     def of(cls, item: MemoryItem, hit: Hit | None = None) -> PatternRow:
         """A pattern as it is stored, and how well it fits."""
-        data = item.data
-        rounded = {} if hit is None else {name: round(value, 6) for name, value in hit.reasons.items()}
-        return cls(
-            item.id,
-            item.content,
-            str(data.get("pattern_type", "")),
-            data.get("occurrences", 0),
-            data.get("confidence", 0.0),
-            data.get("first_seen"),
-            data.get("last_seen"),
-            tuple(data.get("examples", ())),
-            data.get("common_context", {}),
-            item.path,
-            None if hit is None else round(hit.score, 6),
-            rounded,
-        )
+        known = {name: item.data[name] for name in _OF_A_PATTERN if name in item.data}
+        if hit is not None:
+            known["score"] = round(hit.score, 6)
+            known["reasons"] = {name: round(value, 6) for name, value in hit.reasons.items()}
+        return cls(item, **known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,7 +370,13 @@ class PatternList:
 def _patterns_text(found: PatternList) -> Iterator[Table | Note]:
     yield Table(
         [
-            (f"{one.occurrences:>5,} x", f"{one.confidence:.2f}", one.pattern_type, one_line(one.template, 0), one.id)
+            (
+                f"{one.occurrences:>5,} x",
+                f"{one.confidence:.2f}",
+                one.pattern_type,
+                one_line(one.item.content),
+                one.item.id,
+            )
             for one in found.patterns
         ],
         dim=(0, 1),

@@ -17,8 +17,7 @@ from memfs.config_names import SETTINGS_FILE
 from memfs.doors.cli.command import Unclear, wants_json
 from memfs.doors.cli.output import MERGE, OMIT, Note, clean, count, day, note, one_line, render, styled
 from memfs.doors.cli.streams import is_interactive
-from memfs.errors import ContentError, EraseRefused, HistoryError, ItemNotFound, MemfsError, PathEscape, SecretDetected
-from memfs.model.kinds import ITEM_LIMIT
+from memfs.errors import ContentError, EraseRefused, ItemNotFound, MemfsError, PathEscape, SecretDetected
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES
 
 if TYPE_CHECKING:
@@ -237,7 +236,7 @@ def land(workspace: Workspace, item: MemoryItem | None = None) -> CommitReport:
     reason = ""
     if workspace.settings.history.commit in AT_ONCE:
         reason = workspace.store.flush(adopt=False).reason
-    if item is not None and is_committed(workspace, item):
+    if item is not None and workspace.is_committed(item):
         return CommitReport(durability="commit", revision=workspace.repository.head().commit)
     if item is not None and workspace.parts.durability(item.path) == "fallback":
         storage = workspace.store.storage()
@@ -251,15 +250,6 @@ def note_waiting(reason: str) -> None:
     """Let the command say at its end why the commit of what it wrote waits; nothing where there is no reason."""
     if reason:
         click.get_current_context().call_on_close(lambda: note(f"stored; its commit waits: {reason}"))
-
-
-def is_committed(workspace: Workspace, item: MemoryItem) -> bool:
-    """Whether HEAD holds exactly the bytes of the item's file; not where git's own files cannot be read."""
-    try:
-        data = workspace.parts.seen.read(item.path, ITEM_LIMIT).data
-        return workspace.repository.head_blob(item.path) == workspace.repository.blob_id(data)
-    except (FileNotFoundError, HistoryError):
-        return False
 
 
 # -- items --------------------------------------------------------------------------------------------------------

@@ -173,7 +173,9 @@ ATTRIBUTES: Mapping[str, str] = {
     "Open": "path what",
     "Convention": "id status title content=item.content owner scope supersedes trust pinned=item.pinned path=item.path "
     "sha256=item.sha256",
-    "ImportResult": "id there=arrival.key became reason near contradicts",
+    "ImportResult": "id there=arrival.key where=arrival.where type=arrival.item.type became reason near contradicts",
+    "SkippedSource": "where reason",
+    "ShareResult": "id=item.id shared_as=fate.id became=fate.became reason=fate.reason contradicts=fate.contradicts",
     "Weak": "id=item.id path=item.path importance reason",
     "Promotion": "id=item.id content=item.content why sources known",
     "ArchiveVerdict": "name documents sound present problems lost",
@@ -249,22 +251,13 @@ def error_json(code: str, message: str, path: str | None, field: str | None, hin
     return {"error": {"code": code, "message": message, "path": path, "field": field, "hint": hint}}
 
 
-def plain(value: Any) -> Any:
-    """Mappings and sequences of any class as the ones JSON knows."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(inner) for inner in value]
-    return value
-
-
 def readable(value: Any) -> str:
     """A value of a free field on one line, as a person would write it."""
     if isinstance(value, str):
         return value
     if isinstance(value, (list, tuple)) and not any(isinstance(part, (Mapping, list, tuple)) for part in value):
         return ", ".join(readable(part) for part in value)
-    return json.dumps(plain(value), ensure_ascii=False, default=str)
+    return json.dumps(as_json(value), ensure_ascii=False, default=str)
 
 
 def time_text(moment: Any) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,6 @@ from memfs.format.text_guard import findings
 from memfs.model.kinds import OFFERED
 
 if TYPE_CHECKING:
-    from memfs.doors.cli.draft import Draft
     from memfs.doors.cli.editor import FileFault
     from memfs.model import MemoryItem
     from memfs.model.review import ReviewResult, StoreResult
@@ -171,22 +170,22 @@ def remember(
     own = {name: given.pop(name) for name in ("importance", "pinned", "expires")}
     wanted = draft(**given)
     content = text_of(text) or ""
-    if not (content or wanted.title):
+    if not (content or wanted.fields.get("title")):
         raise Unclear("nothing to remember", "give a text, '-' to read standard input, or --edit")
     with opened(ctx) as workspace:
         wanted = wanted.in_branch_of(workspace.parts.policy.agent)
-        if wanted.type is not None:
-            known_type(workspace, wanted.type)
+        if given["type"] is not None:
+            known_type(workspace, given["type"])
         fresh = wanted.fresh(content).replace(**weight(workspace.parts.clock(), **own))
         try:
             if review:
                 return _reviewed(workspace, fresh, allow_secret)
             item = workspace.store.put(fresh, expected="", source=SOURCE, allow_secret=allow_secret)
         except IdExists as error:
-            error.hint = f"choose another, or change that item with 'memfs update {wanted.id}'"
+            error.hint = f"choose another, or change that item with 'memfs update {given['id']}'"
             raise
         landed = land(workspace, item)
-    advice = tuple(_advice(wanted, item, allow_invisible)) if wanted.tags or allow_invisible else ()
+    advice = _advice(given["tags"], item, allow_invisible)
     return StoredText(id=item.id, item=item, stored=True, landed=landed, remarks=(*advice, *likely_notes(item)))
 
 
@@ -207,9 +206,9 @@ def _edit(ctx: click.Context, allow_secret: str, **given: Any) -> StoredText:
     )
 
 
-def _advice(wanted: Draft, item: MemoryItem, allow_invisible: bool) -> Iterator[Note]:
+def _advice(tags: Sequence[str], item: MemoryItem, allow_invisible: bool) -> Iterator[Note]:
     """What the person may not expect of what was stored."""
-    for tag in wanted.tags:
+    for tag in tags:
         if "," in tag:
             words = " ".join(f"--tag {part.strip()}" for part in tag.split(",") if part.strip())
             yield Note(f"{tag!r} is one tag; several are written {words}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,14 +12,13 @@ import click
 
 from memfs.doors.cli.command import Invocation, Unclear, opened, verb
 from memfs.doors.cli.options import land, waiting_text
-from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, clean, merge, note, styled
+from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, clean, note, styled
 from memfs.doors.cli.streams import is_interactive
 from memfs.errors import WorkspaceNotFound
 from memfs.model import MemoryItem
 from memfs.model.ids import of_mount, without_mount
 
 if TYPE_CHECKING:
-    from memfs.intake.import_service import ImportResult
     from memfs.learning.share import ShareResult
     from memfs.workspace import Workspace
 
@@ -29,33 +28,6 @@ _TOLD = {
     "same": ("Shared already", "Shared already"),
     "repeated": ("There already", "There already"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class SharedCopy:
-    """What became of an item.
-
-    Attributes:
-        id: its id in private memory.
-        fate: whether its copy is new, was brought up to date, is the `same`, is `repeated` by another item, was
-            `kept` as somebody edited it, or `refused`.
-        shared_as: the id of its copy.
-        path: the copy's file.
-        unmarked: why the private item could not be marked as shared.
-    """
-
-    id: str
-    fate: ImportResult = field(metadata=merge("became reason contradicts"))
-    shared_as: str | None
-    path: str = field(metadata=TEXT_ONLY)
-    unmarked: str = field(metadata=TEXT_ONLY)
-
-    @classmethod
-    def of(cls, one: ShareResult, workspace: Workspace) -> SharedCopy:
-        """What became of an item in this workspace."""
-        fate = one.fate
-        path = workspace.store.locate(fate.id) if fate.id else None
-        return cls(one.item.id, fate, fate.id or None, path or "", one.unmarked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +42,24 @@ class ShareReport:
         count: how many there are in it that could be shared.
         kept_private: ids of those that are to stay private.
         by_hand: whether the copies are to be committed by hand.
+        paths: the file of each copy, by its id.
     """
 
-    items: tuple[SharedCopy | MemoryItem, ...]
+    items: tuple[ShareResult | MemoryItem, ...]
     dry_run: bool = False
     to: Path | None = field(default=None, metadata=OMIT)
     folder: Path | None = field(default=None, metadata=OMIT)
     count: int | None = field(default=None, metadata=OMIT)
     kept_private: tuple[str, ...] = field(default=(), metadata=OMIT)
     by_hand: bool = field(default=False, metadata=TEXT_ONLY)
+    paths: Mapping[str, str] = field(default_factory=dict, metadata=TEXT_ONLY)
 
     @property
     def exit_code(self) -> int:
         """1 where something was refused, or left as somebody edited it."""
-        return int(any(isinstance(one, SharedCopy) and one.fate.became in ("refused", "kept") for one in self.items))
+        return int(
+            any(not isinstance(one, MemoryItem) and one.fate.became in ("refused", "kept") for one in self.items)
+        )
 
 
 def _text(done: ShareReport) -> Iterator[str | Note]:
@@ -92,24 +68,24 @@ def _text(done: ShareReport) -> Iterator[str | Note]:
     if done.count is not None:
         yield from waiting_text([one for one in done.items if isinstance(one, MemoryItem)], done.count)
         return
-    copies = [one for one in done.items if isinstance(one, SharedCopy)]
+    copies = [one for one in done.items if not isinstance(one, MemoryItem)]
     for one in copies:
-        yield from _copy_text(one, done.dry_run)
+        yield from _copy_text(one, done.paths.get(one.fate.id, ""), done.dry_run)
     if done.by_hand and any(one.fate.became == "stored" for one in copies):
         yield Note("review the file, then add and commit it with git: until then nobody else has it")
 
 
-def _copy_text(one: SharedCopy, dry_run: bool) -> Iterator[str | Note]:
+def _copy_text(one: ShareResult, path: str, dry_run: bool) -> Iterator[str | Note]:
     told = _TOLD.get(one.fate.became.value)
     if told is None:
         also = "; --replace takes yours" if one.fate.became == "kept" else ""
-        yield Note(f"{clean(one.id)}: {clean(one.fate.reason)}{also}")
+        yield Note(f"{clean(one.item.id)}: {clean(one.fate.reason)}{also}")
         return
-    yield f"{styled(told[dry_run], fg='green')} {styled(one.shared_as or '', bold=True)}"
-    if one.path:
-        yield f"  {clean(one.path)}"
+    yield f"{styled(told[dry_run], fg='green')} {styled(one.fate.id, bold=True)}"
+    if path:
+        yield f"  {clean(path)}"
     if one.fate.contradicts:
-        yield Note(f"{clean(one.shared_as or '')} contradicts {clean(', '.join(one.fate.contradicts))}")
+        yield Note(f"{clean(one.fate.id)} contradicts {clean(', '.join(one.fate.contradicts))}")
     if one.unmarked:
         yield Note(f"the private one could not be marked as shared: {clean(one.unmarked)}; share it again")
 
@@ -175,10 +151,11 @@ def share(
             if not dry_run:
                 land(workspace)
             return ShareReport(
-                tuple(SharedCopy.of(one, workspace) for one in done),
+                tuple(done),
                 dry_run,
                 to=workspace.root,
                 by_hand=workspace.settings.history.commit == "manual",
+                paths={one.fate.id: workspace.store.locate(one.fate.id) for one in done if one.fate.id},
             )
 
 

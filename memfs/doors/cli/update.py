@@ -144,10 +144,9 @@ def _update(
     expires: str | None,
     **given: Any,
 ) -> UpdatedItem:
-    fields: dict[str, Any] = {"id": None, "phase": None, "role": None, "tool": None, "tags": ()}
-    wanted = draft(**fields, **given).in_branch_of(workspace.parts.policy.agent)
-    if wanted.type is not None:
-        known_type(workspace, wanted.type)
+    wanted = draft(**given).in_branch_of(workspace.parts.policy.agent)
+    if given["type"] is not None:
+        known_type(workspace, given["type"])
     before = item_named(workspace, name)
     now = workspace.parts.clock()
     changes: dict[str, Any] = weight(now, importance=importance, pinned=pinned, expires=expires)
@@ -158,7 +157,7 @@ def _update(
     if links:
         changes["links"] = _links(workspace, before, links)
     changes |= wanted.changes(before, content, claims=bool({"status", "expires"} & changes.keys()))
-    with signed_by(wanted.origin()):  # not the author of what is changed
+    with signed_by(wanted.origin):  # not the author of what is changed
         item = workspace.update(before.id, expected=before.sha256, source=SOURCE, allow_secret=allow_secret, **changes)
     return UpdatedItem(
         id=item.id,

@@ -28,7 +28,13 @@ _PASSED_OVER = frozenset({"node_modules", "vendor", "__pycache__", "ContextMemor
 
 @dataclass(frozen=True, slots=True)
 class SkippedSource:
-    """What is not taken in: where it is, why, and whether a person had named it and should know."""
+    """What is not taken in.
+
+    Attributes:
+        where: its file, and its line or name there.
+        reason: why.
+        refused: whether a person had named it, and should know.
+    """
 
     where: str
     reason: str

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.doors.cli.command import Actions, Unclear, opened, verb
-from memfs.doors.cli.output import TEXT_ONLY, Note, Table, clean, count, problems_note, size, styled
+from memfs.doors.cli.output import TEXT_ONLY, Note, Table, clean, count, merge, problems_note, size, styled
 from memfs.git.log import OWN_PATHS
 from memfs.model import Problem
 
 if TYPE_CHECKING:
     from memfs.admin.backup import BackupResult
+    from memfs.admin.backup_file import BackupManifest
     from memfs.admin.restore import RestoreResult
 
 _FILE = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
@@ -36,36 +37,24 @@ class NewBackup:
     """A backup that was written.
 
     Attributes:
-        path: the file.
-        bytes: its size.
+        made: of which these fields stand beside the others.
         files: how many files it holds.
-        waiting: how many writes that wait for their commit.
         head: the commit that HEAD is at; null where there is none.
-        left_out: what could not be taken along, and why.
-        removed: older backups that were removed.
         verified: whether it was read back and compared; always so.
-        whole: whether nothing is missing that should be there; links, pipes and other repositories should not.
-        history: whether it holds commits.
     """
 
-    path: Path
-    bytes: int
+    made: BackupResult = field(
+        metadata=merge("path bytes waiting=manifest.waiting left_out=manifest.left_out removed whole")
+    )
     files: int
-    waiting: int
     head: str | None
-    left_out: tuple[str, ...]
-    removed: tuple[Path, ...]
-    verified: bool
-    whole: bool
-    history: bool = field(default=True, metadata=TEXT_ONLY)
+    verified: bool = True
 
     @classmethod
     def of(cls, made: BackupResult) -> NewBackup:
         """What is told of a backup."""
         told = made.manifest
-        head = told.refs.get(told.head) or told.refs.get("HEAD")
-        counts = (made.bytes, len(told.files), told.waiting, head)
-        return cls(made.path, *counts, tuple(told.left_out), made.removed, True, made.whole, bool(told.refs))
+        return cls(made, len(told.files), told.refs.get(told.head) or told.refs.get("HEAD"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +70,20 @@ class BackupReport:
     @property
     def exit_code(self) -> int:
         """1 where one lacks what could not be read."""
-        return int(not all(one.whole for one in self.backups))
+        return int(not all(one.made.whole for one in self.backups))
 
 
 def _create_text(report: BackupReport) -> Iterator[str | Note]:
     for one in report.backups:
-        waiting = f", {count(one.waiting, 'waiting write')}" if one.waiting else ""
-        what = f"{count(one.files, 'file')}{' and the history' if one.history else ''}{waiting}"
-        yield f"{styled('Backed up', fg='green')} {what} to {clean(str(one.path))} ({size(one.bytes)})"
-        for path in one.removed:
+        made, told = one.made, one.made.manifest
+        waiting = f", {count(told.waiting, 'waiting write')}" if told.waiting else ""
+        what = f"{count(one.files, 'file')}{' and the history' if told.refs else ''}{waiting}"
+        yield f"{styled('Backed up', fg='green')} {what} to {clean(str(made.path))} ({size(made.bytes)})"
+        for path in made.removed:
             yield f"{'':10}removed {clean(path.name)}, older than the ones that are kept"
-        for row in one.left_out:
+        for row in told.left_out:
             yield Note(f"left out: {clean(row)}")
-        if not one.whole:
+        if not made.whole:
             lack = "this backup lacks what could not be read, so no older one was removed"
             yield Note(f"{lack}; see 'memfs check --integrity'")
 
@@ -163,22 +153,18 @@ class BackupProof:
     """A backup that is whole.
 
     Attributes:
-        sound: whether it is; always so, since one that is not is refused.
+        told: what it says of itself; of which these fields stand beside the others.
         files: how many files it holds.
-        created: when it was made.
-        waiting: how many writes that waited for their commit.
-        left_out: what could not be taken along, and why.
+        sound: whether it is; always so, since one that is not is refused.
     """
 
-    sound: bool
+    told: BackupManifest = field(metadata=merge("created waiting left_out"))
     files: int
-    created: str
-    waiting: int
-    left_out: tuple[str, ...]
+    sound: bool = True
 
 
 def _verify_text(proof: BackupProof) -> Iterator[str]:
-    yield f"Sound: {count(proof.files, 'file')}, made {proof.created}"
+    yield f"Sound: {count(proof.files, 'file')}, made {proof.told.created}"
 
 
 @verb("verify", text=_verify_text, example="memfs admin backup verify backup.tar")
@@ -191,7 +177,7 @@ def verify(file: Path) -> BackupProof:
     from memfs.admin.backup_file import prove
 
     manifest = prove(file)
-    return BackupProof(True, len(manifest.files), manifest.created, manifest.waiting, tuple(manifest.left_out))
+    return BackupProof(manifest, len(manifest.files))
 
 
 # -- restore ------------------------------------------------------------------------------------------------------

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.doors.cli.command import Invocation, verb, wants_json
-from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, clean, styled
+from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, clean, merge, styled
 from memfs.model.kinds import nearest
 
 if TYPE_CHECKING:
     from memfs.doors.claude_code.installer import InstallResult
-    from memfs.doors.claude_code.settings_file import FileResult, InstallScope, SettingsChange
+    from memfs.doors.claude_code.settings_file import InstallScope, SettingsChange
 
 
 _PROGRAMS = ("claude-code", "claude-desktop", "cursor", "gemini-cli", "vscode")
@@ -39,16 +39,12 @@ class InstalledFile:
     """A settings file.
 
     Attributes:
-        file: where it is.
-        done: what became of it, or would.
+        change: where it is, and what became of it, or would; its fields stand beside the others.
         diff: the lines that would come and go, with `--dry-run`.
-        absent: whether there is none, and none was wanted.
     """
 
-    file: Path
-    done: FileResult
+    change: SettingsChange = field(metadata=merge("file=path done"))
     diff: str = field(default="", metadata=OMIT)
-    absent: bool = field(default=False, metadata=TEXT_ONLY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +94,7 @@ class InstallTarget:
 
     def done(self, files: Sequence[SettingsChange], remarks: Sequence[str] = ()) -> Installation:
         """What became of these files."""
-        rows = (
-            InstalledFile(
-                one.path, one.done, _diff(one) if self.dry else "", absent=one.before is None and one.after is None
-            )
-            for one in files
-        )
+        rows = (InstalledFile(one, _diff(one) if self.dry else "") for one in files)
         return Installation(self.program, self.dry, tuple(rows), tuple(remarks))
 
 
@@ -148,12 +139,13 @@ def at_program(function: Callable[..., Installation]) -> Callable[..., Installat
 
 def changes(done: Installation) -> Iterator[str | Note]:
     """The files, with their diffs, and the remarks."""
-    for one in done.files:
-        if not one.absent:
-            yield from (styled(line.rstrip("\r"), fg=_COLOURS.get(line[:1])) for line in one.diff.split("\n")[:-1])
-            yield f"{styled((_WOULD if done.dry_run else _TOLD)[one.done.value], fg='green')} {clean(shown(one.file))}"
-    if all(one.absent for one in done.files):
-        yield f"Nothing to do: memfs is not in {clean(shown(done.files[0].file))}"
+    there = [one for one in done.files if (one.change.before, one.change.after) != (None, None)]
+    for one in there:
+        yield from (styled(line.rstrip("\r"), fg=_COLOURS.get(line[:1])) for line in one.diff.split("\n")[:-1])
+        word = (_WOULD if done.dry_run else _TOLD)[one.change.done.value]
+        yield f"{styled(word, fg='green')} {clean(shown(one.change.path))}"
+    if not there:
+        yield f"Nothing to do: memfs is not in {clean(shown(done.files[0].change.path))}"
     yield from map(Note, done.remarks)
 
 
