@@ -93,13 +93,19 @@ def unpack_numbers(code: str, data: memoryview) -> array[Any]:
     return numbers
 
 
-_CODED = ("type", "agent", "session", "phase", "speaker", "role")
+_TOLD = ("type", "agent", "session", "speaker", "role")
+_CODED = (*_TOLD, "phase")
 _PLAIN_TYPES = ("id", "path", "time", "importance", "tags", "sequence", "asks", "pinned")
 _NO_SEQUENCE = -(1 << 62)
 _CHUNK = 2048
 
 Lists = dict[str, list[Any]]
 """Columns spread out, for making new ones."""
+
+
+def _column(section: str, code: str) -> cached_property[array[Any]]:
+    """A section of numbers as a property."""
+    return cached_property(lambda columns: unpack_numbers(code, columns._parts[section]))
 
 
 class DocumentColumns:
@@ -166,20 +172,19 @@ class DocumentColumns:
             ids[int(place)] = key
         return ids
 
-    @cached_property
-    def times(self) -> array[int]:
-        """Timestamps in microseconds by document number."""
-        return unpack_numbers("q", self._parts["times"])
-
-    @cached_property
-    def lengths(self) -> array[int]:
-        """How many terms each document has."""
-        return unpack_numbers("I", self._parts["lengths"])
-
-    @cached_property
-    def keys(self) -> array[int]:
-        """The never-changing number of each document."""
-        return unpack_numbers("I", self._parts["keys"])
+    times = _column("times", "q")
+    """Timestamps in microseconds by document number."""
+    lengths = _column("lengths", "I")
+    """How many terms each document has."""
+    keys = _column("keys", "I")
+    """The never-changing number of each document."""
+    newest = _column("newest", "I")
+    """Numbers of live documents, newest first, ties by id."""
+    _importances = _column("importance", "d")
+    _sequences = _column("sequences", "q")
+    _asks = _column("asks", "B")
+    _pinned = _column("pinned", "B")
+    _in_talks = _column("talks", "I")  # numbers of documents with a place in a talk, by session and sequence
 
     @cached_property
     def dead(self) -> frozenset[int]:
@@ -187,35 +192,9 @@ class DocumentColumns:
         return frozenset(unpack_numbers("I", self._parts["dead"]))
 
     @cached_property
-    def newest(self) -> array[int]:
-        """Numbers of live documents, newest first, ties by id."""
-        return unpack_numbers("I", self._parts["newest"])
-
-    @cached_property
-    def _sequences(self) -> array[int]:
-        return unpack_numbers("q", self._parts["sequences"])
-
-    @cached_property
-    def _asks(self) -> array[int]:
-        return unpack_numbers("B", self._parts["asks"])
-
-    @cached_property
-    def _pinned(self) -> array[int]:
-        return unpack_numbers("B", self._parts["pinned"])
-
-    @cached_property
-    def _in_talks(self) -> array[int]:
-        """Numbers of documents with a place in a talk, by session and sequence."""
-        return unpack_numbers("I", self._parts["talks"])
-
-    @cached_property
     def numbers(self) -> dict[str, int]:
         """The number of each live document by id."""
         return {key: number for number, key in enumerate(self.ids) if number not in self.dead}
-
-    @cached_property
-    def _importances(self) -> array[float]:
-        return unpack_numbers("d", self._parts["importance"])
 
     @cached_property
     def _contexts(self) -> dict[str, str]:
@@ -228,11 +207,7 @@ class DocumentColumns:
     @cached_property
     def _coded(self) -> dict[str, tuple[list[str], array[int]]]:
         return {
-            name: (
-                unpack_json(self._parts[name + ".names"]),
-                unpack_numbers("I", self._parts[name]),
-            )
-            for name in _CODED
+            name: (unpack_json(self._parts[name + ".names"]), unpack_numbers("I", self._parts[name])) for name in _CODED
         }
 
     def __len__(self) -> int:
@@ -256,27 +231,20 @@ class DocumentColumns:
     def candidate(self, number: int, similarity: float) -> Candidate:
         """A document as an answer."""
         context = self._contexts.get(str(number))
+        told: dict[str, Any] = {name: names[codes[number]] for name in _TOLD for names, codes in (self._coded[name],)}
         sequence = self._sequences[number]
         return Candidate(
             id=self.ids[number],
             path=self.paths[number],
             similarity=similarity,
-            type=self._named("type", number),
             timestamp=moment(self.times[number]),
             importance=self._importances[number],
             context=json.loads(context) if context else {},
-            agent=self._named("agent", number),
-            session=self._named("session", number),
             sequence=None if sequence == _NO_SEQUENCE else sequence,
-            speaker=self._named("speaker", number),
-            role=self._named("role", number),
             asks=bool(self._asks[number]),
             pinned=bool(self._pinned[number]),
+            **told,
         )
-
-    def _named(self, column: str, number: int) -> str:
-        names, codes = self._coded[column]
-        return names[codes[number]]
 
     def _lists(self) -> Lists:
         tags: list[list[str]] = [[] for _ in range(len(self))]

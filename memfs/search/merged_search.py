@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
-from weakref import ref
 
 from memfs.errors import IndexUnavailable
 from memfs.model import Candidate, MemoryItem, Query, Stamp
@@ -48,7 +47,7 @@ class Overlay:
     """Fresh items over a base's stamp table. Not safe for several threads: ``SearchIndex`` holds its lock.
 
     ``rows`` is what ``entries``, ``gone`` and ``restamped`` (base paths looked at again) say together. ``clock`` rises
-    with every change that is more than a new stamp.
+    with every change.
     """
 
     def __init__(self, base: StampTable) -> None:
@@ -59,7 +58,6 @@ class Overlay:
         self.gone: dict[str, int] = {}
         self.restamped: dict[str, Entry] = {}
         self.rows: Rows = {}
-        self._views: list[ref[LayeredStamps]] = []
         self.hidden: set[str] = set()
         self._versions: dict[str, int] = {}
         self.clock = 0
@@ -68,14 +66,12 @@ class Overlay:
         return len(self.entries) + len(self.gone)
 
     def view(self) -> LayeredStamps:
-        """Base and overlay together as of now; costs the same however much there is."""
-        made = LayeredStamps(self._base, self.rows)
-        self._views = [other for other in self._views if other() is not None]
-        self._views.append(ref(made))
-        return made
+        """Base and overlay together as of now."""
+        return LayeredStamps(self._base, dict(self.rows))
 
     def restamp(self, path: str, stamp: Stamp) -> None:
-        """Give a known path another stamp: its content is what it was, so that views made before learn it too."""
+        """Give a known path another stamp: its content is what it was."""
+        self.clock += 1
         held = self.entries.get(path)
         if held is not None:
             self.entries[path] = self.rows[path] = (held[0], stamp)
@@ -84,7 +80,6 @@ class Overlay:
 
     def add(self, item: MemoryItem, stamp: Stamp, *, later: bool = False) -> None:
         """Index an item in place of whatever its path and its id held; ``later`` with the next search."""
-        self._keep(item.path)
         before = self._drop(item.path)
         self.gone.pop(item.path, None)
         self.restamped.pop(item.path, None)
@@ -99,7 +94,6 @@ class Overlay:
 
     def remove(self, path: str) -> None:
         """Forget a path; one that is not known is ignored."""
-        self._keep(path)
         before = self._drop(path)
         self.restamped.pop(path, None)
         if path in self._base:
@@ -152,12 +146,6 @@ class Overlay:
 
     def _done(self, path: str, done: Mapping[str, int] | None) -> bool:
         return done is not None and done.get(path) == self._versions[path]
-
-    def _keep(self, path: str) -> None:
-        for other in self._views:
-            view = other()
-            if view is not None:
-                view.keep(path)
 
     def _touch(self, path: str) -> None:
         self.clock += 1

@@ -77,10 +77,11 @@ _SPARE = 40
 _SCORED = f"SELECT t.rowid, -bm25(t.terms, {WEIGHTS}) AS score"
 _EACH = "SELECT value FROM json_each(?)"
 _AT_PLACE = "r.session = json_extract(p.value, '$[0]') AND r.sequence = json_extract(p.value, '$[1]')"
-_ROW = (
-    "r.docid, r.id, r.path, r.type, r.time, r.importance, r.context, r.agent, r.session, r.sequence, r.speaker, "
-    "r.role, r.asks, r.pinned"
+_FIELDS = tuple(
+    "id path type time importance context agent session sequence speaker role asks pinned".split()  # noqa: SIM905
 )
+_ROW = ", ".join(f"r.{name}" for name in ("docid", *_FIELDS))
+_INSERT = f"INSERT INTO rows (docid, phase, {', '.join(_FIELDS)}) VALUES ({', '.join('?' * (len(_FIELDS) + 2))})"  # noqa: S608
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS rows (docid INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, path TEXT NOT NULL,
   type TEXT NOT NULL, time INTEGER NOT NULL, importance REAL NOT NULL, context TEXT NOT NULL, agent TEXT NOT NULL,
@@ -133,7 +134,7 @@ class SqliteIndex:
                 rows.append((docid, *_facts(row)))
                 tags += [(_storable(tag), docid) for tag in row.tags]
                 texts.append((docid, " ".join(found.title), " ".join(found.body), " ".join(found.extra)))
-            base.executemany("INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            base.executemany(_INSERT, rows)
             base.executemany("INSERT INTO tags VALUES (?, ?)", tags)
             base.executemany("INSERT INTO terms (rowid, title, body, extra) VALUES (?, ?, ?, ?)", texts)
             base.execute("UPDATE totals SET documents = ?, length = ?", (documents + len(latest), length))
@@ -396,11 +397,12 @@ def _conditions(wanted: Filter) -> tuple[list[str], list[Any]]:
     return conditions, values
 
 
-def _facts(row: IndexRow) -> tuple[Any, ...]:
-    context = pack_json(row.context).decode() if row.context else ""
-    agent, session, phase = _storable(row.agent), _storable(row.session), _storable(row.phase)
-    extra = row.sequence, _storable(row.speaker), _storable(row.role), row.asks, row.pinned
-    return row.id, _storable(row.path), row.type, row.time, row.importance, context, agent, session, phase, *extra
+def _facts(row: IndexRow) -> Iterator[Any]:
+    for name in ("phase", *_FIELDS):
+        value = getattr(row, name)
+        if name == "context":
+            value = pack_json(value).decode() if value else ""
+        yield _storable(value) if isinstance(value, str) else value
 
 
 def _storable(text: str) -> str | bytes:
@@ -421,20 +423,15 @@ def _phrase(term: str) -> str:
 
 
 def _candidate(row: Sequence[Any], similarity: float) -> Candidate:
-    _, key, path, kind, time, importance, context, agent, session, sequence, speaker, role, asks, pinned = row
+    found: dict[str, Any] = {
+        name: _text(value) if isinstance(value, (str, bytes)) else value
+        for name, value in zip(_FIELDS, row[1:], strict=True)
+    }
     return Candidate(
-        id=key,
-        path=_text(path),
         similarity=similarity,
-        type=kind,
-        timestamp=moment(time),
-        importance=importance,
-        context=json.loads(context) if context else {},
-        agent=_text(agent),
-        session=_text(session),
-        sequence=sequence,
-        speaker=_text(speaker),
-        role=_text(role),
-        asks=bool(asks),
-        pinned=bool(pinned),
+        timestamp=moment(found.pop("time")),
+        context=json.loads(context) if (context := found.pop("context")) else {},
+        asks=bool(found.pop("asks")),
+        pinned=bool(found.pop("pinned")),
+        **found,
     )

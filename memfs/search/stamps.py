@@ -8,8 +8,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from types import EllipsisType
-from typing import Any, overload
+from typing import Any
 
 from memfs.model import Stamp
 from memfs.model.ids import stem_of
@@ -149,35 +148,11 @@ class StampTable(Mapping[str, Entry]):
         paths = columns.unpack_texts(parts["paths"])
         strange = {int(place): key for place, key in columns.unpack_json(parts["ids"]).items()}
         width = columns.unpack_json(parts["width"])
-        blobs = _Digests(parts["blobs"], width // 2) if width else columns.unpack_json(parts["blobs"])
+        digits = parts["blobs"].hex() if width else ""
+        blobs = [digits[at : at + width] for at in range(0, len(digits), width or 1)]
+        blobs = blobs if width else columns.unpack_json(parts["blobs"])
         numbers = {name: columns.unpack_numbers(code, parts[name]) for name, code in _NUMBERS.items()}
         return cls(paths, strange, numbers, blobs)
-
-
-class _Digests(Sequence[str]):
-    """Digests of one size, as hex digits only when asked for."""
-
-    def __init__(self, data: memoryview, size: int) -> None:
-        self._data = data
-        self._size = size
-
-    @overload
-    def __getitem__(self, place: int) -> str: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[str]: ...
-    def __getitem__(self, place: int | slice) -> str | list[str]:
-        if isinstance(place, slice):
-            return [self[one] for one in range(*place.indices(len(self)))]
-        if not 0 <= place < len(self):
-            raise IndexError(place)
-        return self._data[place * self._size : (place + 1) * self._size].hex()
-
-    def __iter__(self) -> Iterator[str]:
-        digits, width = self._data.hex(), 2 * self._size
-        return (digits[start : start + width] for start in range(0, len(digits), width))
-
-    def __len__(self) -> int:
-        return len(self._data) // self._size
 
 
 Rows = dict[str, Entry | None]
@@ -185,62 +160,38 @@ Rows = dict[str, Entry | None]
 
 
 class LayeredStamps(Mapping[str, Entry]):
-    """A stamp table with changes on it, as of the moment this view was made.
-
-    It shares the changes with those who go on changing them; ``keep`` precedes each change, so that making one
-    costs nothing however many changes there are. Reading needs no lock: what is shared is read first, and then whether
-    it has been changed since.
-    """
+    """A stamp table with changes on it. It never changes."""
 
     def __init__(self, base: StampTable, rows: Rows) -> None:
         self._base = base
         self._rows = rows
-        self._before: dict[str, Entry | EllipsisType | None] = {}
-
-    def keep(self, path: str) -> None:
-        """Go on saying what is said of a path now: it is about to change."""
-        if path not in self._before:
-            self._before[path] = self._rows.get(path, ...)
-
-    def _row(self, path: str) -> Entry | EllipsisType | None:
-        """What lies over a path of the table: ``...`` where nothing does."""
-        row: Entry | EllipsisType | None = self._rows.get(path, ...)
-        return self._before.get(path, row) if self._before else row
-
-    def _over(self) -> Rows:
-        """All that lies over the table."""
-        rows: dict[str, Entry | EllipsisType | None] = {**self._rows}
-        rows.update(self._before.copy())
-        return {path: row for path, row in rows.items() if row is not ...}
 
     def changed_below(self, folder: str) -> dict[str, str]:
         """What lies over the table below a folder that ends with "/": content's id by path, "" for what is gone."""
-        return {path: row[1].blob if row else "" for path, row in self._over().items() if path.startswith(folder)}
+        return {path: row[1].blob if row else "" for path, row in self._rows.items() if path.startswith(folder)}
 
     def __getitem__(self, path: str) -> Entry:
-        row = self._row(path)
+        row = self._rows[path] if path in self._rows else self._base[path]
         if row is None:
             raise KeyError(path)
-        return self._base[path] if row is ... else row
+        return row
 
     def __iter__(self) -> Iterator[str]:
-        over = self._over()
-        yield from (path for path in self._base if path not in over)
-        yield from (path for path, row in over.items() if row is not None)
+        yield from (path for path in self._base if path not in self._rows)
+        yield from (path for path, row in self._rows.items() if row is not None)
 
     def __len__(self) -> int:
-        over = self._over()
-        return len(self._base) + sum((row is not None) - (path in self._base) for path, row in over.items())
+        rows = self._rows.items()
+        return len(self._base) + sum((row is not None) - (path in self._base) for path, row in rows)
 
     def __contains__(self, path: object) -> bool:
-        row = self._row(path) if isinstance(path, str) else None
-        return path in self._base if row is ... else row is not None
+        return self._rows[path] is not None if path in self._rows else path in self._base
 
     def vouches(self, path: str, size: int, mtime_ns: int, ctime_ns: int, inode: int) -> bool:
         """As ``StampTable.vouches``."""
-        row = self._row(path)
-        if row is ...:
+        if path not in self._rows:
             return self._base.vouches(path, size, mtime_ns, ctime_ns, inode)
+        row = self._rows[path]
         if row is None:
             return False
         stamp = row[1]
@@ -249,23 +200,13 @@ class LayeredStamps(Mapping[str, Entry]):
 
     def blobs(self) -> Iterator[tuple[str, str]]:
         """As ``StampTable.blobs``."""
-        over = self._over()
-        for path, blob in self._base.blobs():
-            if path not in over:
-                yield path, blob
-        for path, row in over.items():
-            if row is not None:
-                yield path, row[1].blob
+        yield from ((path, blob) for path, blob in self._base.blobs() if path not in self._rows)
+        yield from ((path, row[1].blob) for path, row in self._rows.items() if row is not None)
 
     def ids(self) -> Iterator[tuple[str, str]]:
         """As ``StampTable.ids``."""
-        over = self._over()
-        for path, item_id in self._base.ids():
-            if path not in over:
-                yield path, item_id
-        for path, row in over.items():
-            if row is not None:
-                yield path, row[0]
+        yield from ((path, item_id) for path, item_id in self._base.ids() if path not in self._rows)
+        yield from ((path, row[0]) for path, row in self._rows.items() if row is not None)
 
 
 def _strange(paths: Iterable[str], ids: Iterable[str]) -> dict[int, str]:

@@ -19,7 +19,7 @@ from heapq import nsmallest
 from math import isfinite
 from operator import mul
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from memfs.errors import ExtraMissing, ItemNotFound, QueryInvalid
 from memfs.fs import io
@@ -61,99 +61,6 @@ class VectorRow:
     vector: Sequence[float]
     mark: str = ""
     digest: bytes = b""
-
-
-class VectorFile:
-    """The SQLite file of one model's vectors. All methods may be called from several threads.
-
-    It may be deleted at any time. Vectors are kept by the digest of their text, too, so that a text that comes back is
-    not embedded again.
-
-    Raises (every method):
-        StorageIO: the file cannot be read or written.
-    """
-
-    def __init__(self, path: Path | None, model: str) -> None:
-        """
-        Args:
-            path: None keeps everything in memory.
-            model: a file that was made for another one is started over.
-        """
-        self._path = path
-        self._base = CacheDatabase(
-            path, _SCHEMA, model, what="the file of vectors", spare=False, page_bytes=_PAGE_BYTES
-        )
-
-    # -- reading ----------------------------------------------------------------------------------------------------
-    def since(self, clock: int) -> tuple[int, list[tuple[str, bytes | None]]]:
-        """What changed after a moment (0: all there is): the moment now, and ids with their numbers, None if gone.
-
-        Numbers are in single precision (``unpacked``).
-        """
-        rows = self._base.ask(lambda base: base.execute(_ROWS, (clock,)).fetchall())
-        found = [(key, numbers) for _, key, numbers in rows if clock or numbers is not None]
-        return (rows[-1][0] if rows else clock), found
-
-    def marks(self) -> dict[str, str]:
-        """The mark of each id that has a vector."""
-        sql = "SELECT id, mark FROM item WHERE vector IS NOT NULL"
-        return self._base.ask(lambda base: dict(base.execute(sql)))
-
-    def vector(self, key: str) -> array[float] | None:
-        """The vector of an id, None where it has none."""
-        sql = "SELECT v.numbers FROM item i JOIN vector v ON v.number = i.vector WHERE i.id = ?"
-        row = self._base.ask(lambda base: base.execute(sql, (key,)).fetchone())
-        return unpacked(row[0]) if row else None
-
-    def size(self) -> int:
-        """How many bytes the file has; 0 while there is none."""
-        try:
-            return self._path.stat().st_size if self._path is not None else 0
-        except OSError:
-            return 0
-
-    # -- writing ----------------------------------------------------------------------------------------------------
-    def write(self, rows: Iterable[VectorRow]) -> None:
-        """Keep these vectors, all or none."""
-        packed = [(row, array("f", row.vector).tobytes()) for row in rows]
-        named = [(row, row.digest or hashlib.sha256(numbers).digest(), numbers) for row, numbers in packed]
-
-        def act(base: sqlite3.Connection) -> None:
-            base.executemany(
-                "INSERT INTO vector (digest, numbers) VALUES (?, ?) ON CONFLICT (digest) DO UPDATE SET numbers = ?",
-                [(digest, numbers, numbers) for _, digest, numbers in named],
-            )
-            base.executemany(_PUT, [(row.id, row.mark, _now(), digest) for row, digest, _ in named])
-
-        if self._path is not None:
-            sweep(self._path.parent, self._path)
-        self._base.change(act)
-
-    def adopt(self, rows: Iterable[tuple[str, str, bytes]]) -> set[str]:
-        """Give ids (id, mark, digest) the vectors that are kept for their digests; return the ids that got one."""
-        given = list(rows)
-        return self._base.change(
-            lambda base: {
-                key for key, mark, digest in given if base.execute(_PUT, (key, mark, _now(), digest)).rowcount
-            }
-        )
-
-    def delete(self, keys: Iterable[str]) -> None:
-        """Forget these ids, and in the end the vectors that nobody has any more."""
-        gone = [(_now(), key) for key in keys]
-
-        def act(base: sqlite3.Connection) -> None:
-            base.executemany(_DROP, gone)
-            sql = "SELECT (SELECT count(*) FROM vector) - (SELECT count(vector) FROM item)"
-            if base.execute(sql).fetchone()[0] > _SPARE:
-                base.execute(_SWEEP)
-
-        if gone:
-            self._base.change(act)
-
-    def close(self) -> None:
-        """Release the file; the next call opens it again."""
-        self._base.close()
 
 
 def _now() -> int:
@@ -212,9 +119,14 @@ def _numpy() -> Any:
 
 
 class VectorStore:
-    """Vectors of one model. All methods may be called from several threads; what other processes store is found, too.
+    """Vectors of one model, in a file and in memory. May be used from several threads; what other processes store is
+    found, too.
 
-    Where the file turns out to be damaged it is removed and started over: it is a cache.
+    The file is a cache: it may be deleted at any time, and one that is damaged is started over. Vectors are kept by the
+    digest of their text, too, so that a text that comes back is not embedded again.
+
+    Raises (every method):
+        StorageIO: the file cannot be read or written.
     """
 
     def __init__(self, path: Path | None = None, model: str = "") -> None:
@@ -223,10 +135,13 @@ class VectorStore:
             path: the file that keeps them, made with the first vector; None keeps them in memory.
             model: whose vectors they are; a file of another model's is started over.
         """
-        self._file = VectorFile(path, model)
+        self._path = path
+        self._base = CacheDatabase(
+            path, _SCHEMA, model, what="the file of vectors", spare=False, page_bytes=_PAGE_BYTES
+        )
         self._lock = threading.RLock()
         renewed_in_child(self)
-        self._rows: Rows | None = None  # NumPy is brought in with the first look at them
+        self._rows: PlainRows | MatrixRows | None = None  # NumPy is brought in with the first look at them
         self._clock = 0
 
     # -- one at a time ----------------------------------------------------------------------------------------------
@@ -235,7 +150,6 @@ class VectorStore:
 
         Raises:
             QueryInvalid: it is not as long as the others, or holds what is no number.
-            StorageIO: the file cannot be written.
         """
         self.store_all([VectorRow(id, vector)])
 
@@ -244,7 +158,7 @@ class VectorStore:
 
         Raises:
             ItemNotFound: it has none.
-            QueryInvalid, StorageIO: as ``store``.
+            QueryInvalid: as ``store``.
         """
         with self._lock:
             if id not in self._current():
@@ -260,12 +174,13 @@ class VectorStore:
 
     def get(self, id: str) -> list[float] | None:  # noqa: A002
         """The vector of an id as it was stored, in single precision; None where there is none."""
-        found = self._file.vector(id)
-        return list(found) if found is not None else None
+        sql = "SELECT v.numbers FROM item i JOIN vector v ON v.number = i.vector WHERE i.id = ?"
+        row = self._base.ask(lambda base: base.execute(sql, (id,)).fetchone())
+        return list(unpacked(row[0])) if row else None
 
     def get_all(self) -> dict[str, list[float]]:
         """Every vector by id, as it was stored."""
-        _, rows = self._file.since(0)
+        _, rows = self._since(0)
         return {key: list(unpacked(numbers)) for key, numbers in rows if numbers is not None}
 
     def count(self) -> int:
@@ -278,45 +193,70 @@ class VectorStore:
         """Keep several, all or none.
 
         Raises:
-            QueryInvalid, StorageIO: as ``store``.
+            QueryInvalid: as ``store``.
         """
         given = list(rows)
         with self._lock:
             current = self._current()
             for row in given:
                 _check(row.vector, current.length or len(given[0].vector))
-            self._file.write(given)
+            self._write(given)
+
+    def _write(self, rows: Iterable[VectorRow]) -> None:
+        packed = [(row, array("f", row.vector).tobytes()) for row in rows]
+        named = [(row, row.digest or hashlib.sha256(numbers).digest(), numbers) for row, numbers in packed]
+
+        def act(base: sqlite3.Connection) -> None:
+            base.executemany(
+                "INSERT INTO vector (digest, numbers) VALUES (?, ?) ON CONFLICT (digest) DO UPDATE SET numbers = ?",
+                [(digest, numbers, numbers) for _, digest, numbers in named],
+            )
+            base.executemany(_PUT, [(row.id, row.mark, _now(), digest) for row, digest, _ in named])
+
+        if self._path is not None:
+            sweep(self._path.parent, self._path)
+        self._base.change(act)
 
     def adopt(self, rows: Iterable[tuple[str, str, bytes]]) -> set[str]:
-        """Give ids (id, mark, digest) the vectors that are kept for their texts; return the ids that got one.
-
-        Raises:
-            StorageIO: the file cannot be written.
-        """
-        return self._file.adopt(rows)
+        """Give ids (id, mark, digest) the vectors that are kept for their texts; return the ids that got one."""
+        given = list(rows)
+        return self._base.change(
+            lambda base: {
+                key for key, mark, digest in given if base.execute(_PUT, (key, mark, _now(), digest)).rowcount
+            }
+        )
 
     def forget(self, ids: Iterable[str]) -> None:
-        """Forget the vectors of these ids; unknown ones are ignored.
-
-        Raises:
-            StorageIO: the file cannot be written.
-        """
+        """Forget the vectors of these ids; unknown ones are ignored. In the end those that nobody has any more go."""
         with self._lock:
             current = self._current()
-            self._file.delete(key for key in ids if key in current)
+            gone = [(_now(), key) for key in ids if key in current]
+
+            def act(base: sqlite3.Connection) -> None:
+                base.executemany(_DROP, gone)
+                sql = "SELECT (SELECT count(*) FROM vector) - (SELECT count(vector) FROM item)"
+                if base.execute(sql).fetchone()[0] > _SPARE:
+                    base.execute(_SWEEP)
+
+            if gone:
+                self._base.change(act)
 
     def marks(self) -> dict[str, str]:
         """What each id was marked with when its vector was stored."""
-        return self._file.marks()
+        sql = "SELECT id, mark FROM item WHERE vector IS NOT NULL"
+        return self._base.ask(lambda base: dict(base.execute(sql)))
 
     def size(self) -> int:
-        """What the file weighs, in bytes."""
-        return self._file.size()
+        """How many bytes the file has; 0 while there is none."""
+        try:
+            return self._path.stat().st_size if self._path is not None else 0
+        except OSError:
+            return 0
 
     def close(self) -> None:
         """Release the file and the copy in memory; the next call opens it again."""
         with self._lock:
-            self._file.close()
+            self._base.close()
             self._rows, self._clock = None, 0
 
     # -- searching --------------------------------------------------------------------------------------------------
@@ -347,38 +287,27 @@ class VectorStore:
             _check(vector, current.length)
             return current.cosines(unit(vector), known)
 
-    def _current(self) -> Rows:
+    def _since(self, clock: int) -> tuple[int, list[tuple[str, bytes | None]]]:
+        """What changed after a moment (0: all there is): the moment now, and ids with their numbers, None if gone.
+
+        Numbers are in single precision (``unpacked``).
+        """
+        rows = self._base.ask(lambda base: base.execute(_ROWS, (clock,)).fetchall())
+        found = [(key, numbers) for _, key, numbers in rows if clock or numbers is not None]
+        return (rows[-1][0] if rows else clock), found
+
+    def _current(self) -> PlainRows | MatrixRows:
         """The copy in memory, in step with the file."""
-        self._clock, changed = self._file.since(self._clock)
+        self._clock, changed = self._since(self._clock)
         if self._rows is None:
-            self._rows = _rows()
+            np = _numpy()
+            self._rows = PlainRows() if np is None else MatrixRows(np)
         self._rows.take(changed)
         return self._rows
 
 
-class Rows(Protocol):
-    """Unit vectors in memory; ``length`` is how many numbers each has, 0 while there is none."""
-
-    length: int
-
-    def __len__(self) -> int: ...
-
-    def __contains__(self, key: object) -> bool: ...
-
-    def take(self, changed: Sequence[tuple[str, bytes | None]]) -> None:
-        """Put many as the file has them, and drop those without numbers; what does not fit the others is left out."""
-
-    def nearest(self, asked: Vector, limit: int, threshold: float) -> list[Near]:
-        """The nearest, best first, ties by id."""
-        ...
-
-    def cosines(self, asked: Vector, keys: Sequence[str]) -> dict[str, float]:
-        """The cosine of each of these."""
-        ...
-
-
 class PlainRows:
-    """Lists of numbers. See ``Rows``."""
+    """Unit vectors in memory as lists of numbers; ``length`` is how many each has, 0 while there is none."""
 
     def __init__(self) -> None:
         self._vectors: dict[str, Vector] = {}
@@ -391,6 +320,7 @@ class PlainRows:
         return key in self._vectors
 
     def take(self, changed: Sequence[tuple[str, bytes | None]]) -> None:
+        """Put many as the file has them, and drop those without numbers; what does not fit the others is left out."""
         for key, numbers in changed:
             vector = unpacked(numbers or b"")
             if numbers is None:
@@ -402,16 +332,18 @@ class PlainRows:
             self.length = 0
 
     def nearest(self, asked: Vector, limit: int, threshold: float) -> list[Near]:
+        """The nearest, best first, ties by id."""
         cosines = self.cosines(asked, list(self._vectors))
         found = ((-cosine, key) for key, cosine in cosines.items() if cosine >= threshold)
         return [Near(key, -less) for less, key in nsmallest(limit, found)]
 
     def cosines(self, asked: Vector, keys: Sequence[str]) -> dict[str, float]:
+        """The cosine of each of these."""
         return {key: sum(map(mul, self._vectors[key], asked)) for key in keys}
 
 
 class MatrixRows:
-    """Rows of one NumPy matrix. See ``Rows``."""
+    """As ``PlainRows``, as rows of one NumPy matrix."""
 
     def __init__(self, np: Any) -> None:
         self._np = np
@@ -486,11 +418,6 @@ class MatrixRows:
         rows = self._matrix[[self._places[key] for key in keys]]
         found = rows @ self._np.asarray(asked, dtype=self._np.float32)
         return dict(zip(keys, found.tolist(), strict=True))
-
-
-def _rows() -> Rows:
-    np = _numpy()
-    return PlainRows() if np is None else MatrixRows(np)
 
 
 def _check(vector: Vector, length: int) -> None:

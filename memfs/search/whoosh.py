@@ -145,7 +145,7 @@ class WhooshWriter:
 
     def add(self, item: MemoryItem) -> None:
         """Add an item in place of the one of its id."""
-        self._drop(item.id)
+        self.remove(item.id)
         weights, length = analyzer.weighted_terms(item)
         with reported(self._folder):
             self._writer.add_document(**{FIELD: weights, KEY: self._next_key + len(self._rows)})
@@ -155,9 +155,6 @@ class WhooshWriter:
 
     def remove(self, key: str) -> None:
         """Remove an id; an unknown one is ignored."""
-        self._drop(key)
-
-    def _drop(self, key: str) -> None:
         number = self._before.numbers.get(key)
         if number is not None and number not in self._dead:
             self._writer.delete_document(number)
