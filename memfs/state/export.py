@@ -33,7 +33,7 @@ from memfs.state.export_formats import (
     format_of,
     known_format,
     pyarrow,
-    writer,
+    write_records,
 )
 from memfs.state.reader import StateReader
 from memfs.store import Store
@@ -231,14 +231,15 @@ class Exporter:
         if passes == 2:
             for record in records():
                 columns.learn(flat(record.document))
-        counted = _ExportCount(sink)
-        out = writer(format, counted, columns)
+        counted = _ByteCount(sink)
         counts: Counter[str] = Counter()
-        with counted:
+
+        def counting() -> Iterator[ExportRecord]:
             for record in records():
-                out.write(record)
+                yield record
                 counts[record.type] += 1
-            out.close()
+
+        write_records(format, counting(), counted, columns)
         return ExportResult(counts=dict(counts), bytes=counted.bytes, missing=tuple(missing.values()))
 
     def export(
@@ -366,21 +367,13 @@ def _passes(item: MemoryItem, filters: Filters) -> bool:
     return (filters.since is None or filters.since <= at) and (filters.until is None or at <= filters.until)
 
 
-class _ExportCount:
-    """A sink that knows how much it was given, and takes no more after an error: a library may still want to end."""
+class _ByteCount:
+    """A sink that knows how much it was given."""
 
     def __init__(self, sink: Sink) -> None:
-        self._sink: Sink | None = sink
+        self._sink = sink
         self.bytes = 0
 
     def write(self, data: bytes, /) -> None:
-        if self._sink is not None:
-            self._sink.write(data)
-            self.bytes += len(data)
-
-    def __enter__(self) -> None:
-        """Nothing is to be done before the first record."""
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None:
-            self._sink = None
+        self._sink.write(data)
+        self.bytes += len(data)

@@ -90,45 +90,25 @@ def _misread(text: str) -> bool:
 
 # -- which columns ------------------------------------------------------------------------------------------------
 class TableColumns:
-    """The columns that documents need, and the sort of value each holds.
+    """The columns that documents need, in the order in which their names come first, and the sort of value each holds.
 
-    Each document's keys stand in the order in which it has them, as far as documents agree on one.
     ``sorts`` maps a name to ``int``, ``float``, ``bool``, ``moment``, ``text``, or ``json`` where values differ.
     """
 
     def __init__(self, most: int = MOST_COLUMNS) -> None:
-        self._names: list[str] = []
         self._sorts: dict[str, str] = {}
         self._most = most
 
     def learn(self, row: Mapping[str, Any]) -> None:
         """Look at a flat document."""
-        if len(self._names) < self._most and not row.keys() <= self._sorts.keys():
-            self._join(list(row))
         for name, value in row.items():
-            if (known := self._sorts.get(name)) is not None:
-                self._sorts[name] = _joined(known, _sort(value))
-
-    def _join(self, names: list[str]) -> None:
-        """Put new names behind the one they follow, or before the first known one."""
-        at = min((self._names.index(name) for name in names if name in self._sorts), default=len(self._names))
-        for name in names:
-            if name in self._sorts:
-                at = self._names.index(name) + 1
-            elif len(self._names) < self._most:
-                self._names.insert(at, name)
-                self._sorts[name] = ""
-                at += 1
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """In their order."""
-        return tuple(self._names)
+            if name in self._sorts or len(self._sorts) < self._most:
+                self._sorts[name] = _joined(self._sorts.get(name, ""), _sort(value))
 
     @property
     def sorts(self) -> dict[str, str]:
         """The sort of each column's values; text where there is none."""
-        return {name: self._sorts[name] or "text" for name in self._names}
+        return {name: sort or "text" for name, sort in self._sorts.items()}
 
 
 def _sort(value: Any) -> str:
@@ -194,16 +174,6 @@ class Sink(Protocol):
         """Take the next bytes."""
 
 
-class RecordWriter(Protocol):
-    """What writes records in one format."""
-
-    def write(self, record: ExportRecord) -> None:
-        """Write the next record."""
-
-    def close(self) -> None:
-        """Write what belongs at the end; the sink stays open."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportRecord:
     """One document as an export has it.
@@ -242,20 +212,6 @@ def _text_of(value: Any) -> str:
     """JSON with characters as they are, but for what UTF-8 cannot hold and what some readers take for a line's end."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return re.sub("[\ud800-\udfff\u0085\u2028\u2029]", lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-class JsonLines:
-    """Writes records as JSON Lines."""
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-
-    def write(self, record: ExportRecord) -> None:
-        """Write one line."""
-        self._sink.write(json_line(record))
-
-    def close(self) -> None:
-        """Nothing belongs at the end."""
 
 
 def read_json_lines(source: BinaryIO) -> Iterator[ExportRecord | ContentError]:
@@ -407,48 +363,36 @@ def format_of(file: str) -> str:
     return next((found for ending, found in _ENDINGS.items() if file.lower().endswith(ending)), "")
 
 
-def writer(form: str, sink: Sink, columns: TableColumns) -> RecordWriter:
-    """What writes records to a sink.
+def write_records(form: str, records: Iterable[ExportRecord], sink: Sink, columns: TableColumns) -> None:
+    """Write records in a format, one after the other; the sink stays open.
 
     Raises:
         ExtraMissing: the format needs a package that is not installed.
     """
-    if form == "jsonl":
-        return JsonLines(sink)
-    return CsvRows(sink, columns) if form == "csv" else ParquetRows(sink, columns)
+    if form == "parquet":
+        _write_parquet(records, sink, columns.sorts)
+        return
+    for data in map(json_line, records) if form == "jsonl" else _csv(records, columns):
+        sink.write(data)
 
 
-# -- CSV ----------------------------------------------------------------------------------------------------------
-class CsvRows:
-    """Writes records as CSV."""
-
-    def __init__(self, sink: Sink, columns: TableColumns) -> None:
-        self._sink = sink
-        self._names = columns.names
-        self._known = frozenset(self._names)
-        self._buffer = io.StringIO(newline="")
-        self._csv = csv.writer(self._buffer, lineterminator="\n")
-        self._put([*FIXED, *self._names, REST, TEXT])
-
-    def write(self, record: ExportRecord) -> None:
-        """Write one row."""
+def _csv(records: Iterable[ExportRecord], columns: TableColumns) -> Iterator[bytes]:
+    names = tuple(columns.sorts)
+    yield _csv_row([*FIXED, *names, REST, TEXT])
+    for record in records:
         row = flat(record.document)
-        rest = {name: value for name, value in row.items() if name not in self._known}
         front = ["" if value is None else str(value) for value in record.fixed().values()]
-        cells = [cell(row[name]) if name in row else "" for name in self._names]
-        last = [json.dumps(rest, ensure_ascii=False) if rest else ""]
-        self._put([*front, *cells, *last, record.text])
-
-    def close(self) -> None:
-        """Nothing belongs at the end."""
-
-    def _put(self, cells: Sequence[str]) -> None:
-        self._csv.writerow(cells)
-        self._sink.write(self._buffer.getvalue().encode("utf-8", "backslashreplace"))
-        self._buffer.seek(0)
-        self._buffer.truncate()
+        cells = [cell(row.pop(name)) if name in row else "" for name in names]
+        yield _csv_row([*front, *cells, json.dumps(row, ensure_ascii=False) if row else "", record.text])
 
 
+def _csv_row(cells: Sequence[str]) -> bytes:
+    buffer = io.StringIO(newline="")
+    csv.writer(buffer, lineterminator="\n").writerow(cells)
+    return buffer.getvalue().encode("utf-8", "backslashreplace")
+
+
+# -- Parquet ------------------------------------------------------------------------------------------------------
 _ROWS = 1_000
 _GROUP_BYTES = 16 << 20
 _FRONT = (*FIXED, DOCUMENT, TEXT)
@@ -470,39 +414,29 @@ def pyarrow() -> Any:
     return package
 
 
-# -- writing ------------------------------------------------------------------------------------------------------
-class ParquetRows:
-    """Writes records in groups of rows; memory is bounded by one group."""
-
-    def __init__(self, sink: Sink, columns: TableColumns) -> None:
-        self._pa = pyarrow()
-        self._sorts = dict(columns.sorts)
-        self._schema = self._pa.schema([*_front(self._pa), *_typed(self._pa, self._sorts)])
-        self._file = _File(sink)
-        self._out = self._pa.parquet.ParquetWriter(self._file, self._schema, compression="zstd")
-        self._rows: list[dict[str, Any]] = []
-        self._held = 0
-
-    def write(self, record: ExportRecord) -> None:
-        """Take one row; a full group is written."""
-        row = flat(record.document)
-        document = json.dumps(record.document, ensure_ascii=True, allow_nan=False)
-        front = {**record.fixed(), DOCUMENT: document, TEXT: record.text or None}
-        typed = {name: fitting(row[name], sort) if name in row else None for name, sort in self._sorts.items()}
-        self._rows.append({**typed, **front})
-        self._held += len(document) + len(record.text)
-        if len(self._rows) >= _ROWS or self._held >= _GROUP_BYTES:
-            self._flush()
-
-    def _flush(self) -> None:
-        if self._rows:
-            self._out.write_table(self._pa.Table.from_pylist(self._rows, schema=self._schema))
-            self._rows, self._held = [], 0
-
-    def close(self) -> None:
-        """Write the last group and the footer."""
-        self._flush()
-        self._out.close()
+def _write_parquet(records: Iterable[ExportRecord], sink: Sink, sorts: Mapping[str, str]) -> None:
+    """Write records in groups of rows; memory is bounded by one group."""
+    pa = pyarrow()
+    schema = pa.schema([*_front(pa), *_typed(pa, sorts)])
+    file = _File(sink)
+    out = pa.parquet.ParquetWriter(file, schema, compression="zstd")
+    rows: list[dict[str, Any]] = []
+    held = 0
+    try:
+        for record in records:
+            row, document = flat(record.document), json.dumps(record.document, ensure_ascii=True, allow_nan=False)
+            front = {**record.fixed(), DOCUMENT: document, TEXT: record.text or None}
+            rows.append({**{name: fitting(row.get(name), sort) for name, sort in sorts.items()}, **front})
+            held += len(document) + len(record.text)
+            if len(rows) >= _ROWS or held >= _GROUP_BYTES:
+                out.write_table(pa.Table.from_pylist(rows, schema=schema))
+                rows, held = [], 0
+        if rows:
+            out.write_table(pa.Table.from_pylist(rows, schema=schema))
+        out.close()
+    except BaseException:
+        file.close()  # the library would still write an end
+        raise
 
 
 def _front(pa: Any) -> list[Any]:
@@ -510,7 +444,7 @@ def _front(pa: Any) -> list[Any]:
     return [pa.field(name, kinds.get(name, pa.string())) for name in _FRONT]
 
 
-def _typed(pa: Any, sorts: dict[str, str]) -> list[Any]:
+def _typed(pa: Any, sorts: Mapping[str, str]) -> list[Any]:
     kinds = {
         "int": pa.int64(),
         "float": pa.float64(),
@@ -521,14 +455,15 @@ def _typed(pa: Any, sorts: dict[str, str]) -> list[Any]:
 
 
 class _File:
-    """A sink as pyarrow wants a file to be; closing it leaves the sink open."""
+    """A sink as pyarrow wants a file to be; closing it leaves the sink open, which gets nothing more."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
         self.closed = False
 
     def write(self, data: Any) -> int:
-        self._sink.write(bytes(data))
+        if not self.closed:
+            self._sink.write(bytes(data))
         return len(data)
 
     def flush(self) -> None:

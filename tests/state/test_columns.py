@@ -55,13 +55,13 @@ def test_a_cell_says_of_which_type_its_value_is(value: Any, written: str) -> Non
     assert cell(value) == written
 
 
-def test_columns_keep_the_order_that_documents_agree_on() -> None:
-    """A new name stands behind the one it follows, or before the first known one; beyond the limit there is none."""
+def test_columns_stand_in_the_order_in_which_they_come() -> None:
+    """A document's keys stand as it has them, new ones of later documents behind; beyond the limit there is none."""
     columns = TableColumns(most=5)
     columns.learn({"b": 1, "d": 2})
     columns.learn({"a": 1, "b": 1, "c": 1, "d": 1})
     columns.learn({"d": 1, "e": 1, "f": 1})
-    assert columns.names == ("a", "b", "c", "d", "e")
+    assert list(columns.sorts) == ["b", "d", "a", "c", "e"]
 
 
 def test_columns_hold_the_narrowest_sort_that_fits_every_value() -> None:
