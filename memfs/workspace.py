@@ -434,9 +434,9 @@ class Workspace:
     @shared_property
     def states(self) -> States:
         """What a long-running multi-agent system keeps: iterations, checkpoints, feedback, archives."""
-        from memfs.state.parts import states_of
+        from memfs.state.parts import States
 
-        return states_of(self.store, self.parts, self.settings, self.history, self.behaviours.fire, self.quota)
+        return States(store=self.store, parts=self.parts, settings=self.settings, fire=self.behaviours.fire)
 
     @shared_property
     def sources(self) -> Sources:

@@ -13,7 +13,7 @@ It ends: at most the newest ``MOST_EPISODES`` episodes and ``MOST_RULES`` rules 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 
 from memfs.errors import Conflict, ContentError, IdExists
@@ -89,26 +89,6 @@ class FailureAnalysis:
     doubted: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class _Done:
-    """What was done so far, each rule once; where others write meanwhile, an analysis takes several tries."""
-
-    read: int = 0
-    found: dict[str, Rule] = field(default_factory=dict)
-    changed: dict[str, None] = field(default_factory=dict)
-    retired: dict[str, None] = field(default_factory=dict)
-    doubted: dict[str, None] = field(default_factory=dict)
-
-    def result(self) -> FailureAnalysis:
-        return FailureAnalysis(
-            read=self.read,
-            found=tuple(self.found.values()),
-            changed=tuple(self.changed),
-            retired=tuple(self.retired),
-            doubted=tuple(self.doubted),
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class _RuleOutcome:
     """A rule's item, what the episodes say of it, and how it should be."""
@@ -123,7 +103,7 @@ class _RuleOutcome:
 
 
 class FailureAnalyst:
-    """Analyses the failures of one workspace. One at a time: the caller sees to that."""
+    """Analyses the failures of one workspace, once. One at a time: the caller sees to that."""
 
     def __init__(
         self, store: Store, parts: Parts, triggers: Triggers, config: Callable[[], MemoryConfig], inbox: Inbox
@@ -134,6 +114,11 @@ class FailureAnalyst:
         self._config = config
         self._tops = (str(parts.repository.work_tree), str(parts.tree.root))
         self._half_life = _OUTLIVES * parts.kinds.get(EPISODIC).half_life_days
+        # by id: where others write meanwhile, it takes several tries
+        self._found: dict[str, Rule] = {}
+        self._changed: dict[str, None] = {}
+        self._retired: dict[str, None] = {}
+        self._doubtful: dict[str, None] = {}
 
     def run(self) -> FailureAnalysis:
         """Learn from all episodes.
@@ -142,15 +127,20 @@ class FailureAnalyst:
             Conflict: others kept changing the rules.
             ContentError, StorageIO: as ``Store.put``; what was done until then stays done.
         """
-        done = _Done()
-        for attempt in range(_TRIES):
+        for left in reversed(range(_TRIES)):
             try:
-                self._once(done)
+                read = self._once()
                 break
             except Conflict:
-                if attempt == _TRIES - 1:
+                if not left:
                     raise
-        return done.result()
+        return FailureAnalysis(
+            read=read,
+            found=tuple(self._found.values()),
+            changed=tuple(self._changed),
+            retired=tuple(self._retired),
+            doubted=tuple(self._doubtful),
+        )
 
     def suggest(self) -> FailureAnalysis:
         """Suggest what the episodes teach; no file is changed, and rules that should be retired are named as doubted.
@@ -190,16 +180,17 @@ class FailureAnalyst:
         rows = [row for row in self._triggers.rows(EPISODE) if row.status not in ENDED][-MOST_EPISODES:]
         return Casebook(rows, now=self._parts.clock().timestamp(), half_life_days=self._half_life)
 
-    def _once(self, done: _Done) -> None:
+    def _once(self) -> int:
+        """One try; returns how many episodes were looked at."""
         book = self._book()
-        done.read = len(book.rows)
         judged, accounted = self._rules_there_are(book)
-        done.doubted.update((one.item.id, None) for one in judged if self._doubted(one))
-        self._bring_up_to_date(judged, done)
+        self._doubtful.update((one.item.id, None) for one in judged if self._doubted(one))
+        self._bring_up_to_date(judged)
         refused = [one for one in self._inbox.all() if one.decision is SuggestionDecision.REFUSED]
         for found in self._new(book, accounted, refused):
             if (rule := self._learn(found)) is not None:
-                done.found[rule.id] = rule
+                self._found[rule.id] = rule
+        return len(book.rows)
 
     def _new(self, book: Casebook, accounted: set[str], decided: Sequence[Suggestion]) -> Iterator[FailureCondition]:
         """What failures teach that no rule tells, and that nobody decided about."""
@@ -274,22 +265,22 @@ class FailureAnalyst:
         ended = one.verdict.confidence < RETIRE_BELOW and one.verdict.since >= self._threshold
         return is_kept(one.item) and one.item.status not in ENDED and ended
 
-    def _bring_up_to_date(self, judged: Sequence[_RuleOutcome], done: _Done) -> None:
+    def _bring_up_to_date(self, judged: Sequence[_RuleOutcome]) -> None:
         """Write the rules that changed: in one commit, but a rule that retires or comes back in one of its own."""
         rest = []
         for one in judged:
             if one.retires:
                 self._write([one], f"Retire the rule {one.item.id}: {_why(one.verdict)}")
-                done.retired[one.item.id] = None
+                self._retired[one.item.id] = None
             elif one.wanted.status != one.item.status:
                 self._write([one], f"Take up the rule {one.item.id} again: {_why(one.verdict)}")
-                done.changed[one.item.id] = None
+                self._changed[one.item.id] = None
             elif one.wanted != one.item:
                 rest.append(one)
         if rest:
             many = f"the rule {rest[0].item.id}" if len(rest) == 1 else f"{len(rest)} rules"
             self._write(rest, f"Bring {many} up to date with what happened")
-            done.changed.update((one.item.id, None) for one in rest)
+            self._changed.update((one.item.id, None) for one in rest)
 
     def _write(self, changed: Sequence[_RuleOutcome], message: str) -> None:
         with self._store.batch(message, source=SOURCE) as batch:

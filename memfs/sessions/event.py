@@ -53,6 +53,7 @@ _OTHER_SPELLINGS = {
     "subagent_type": "agent_type",
     "subagent_id": "agent_id",
 }
+_TEXTS = ("name", "session", "moment", "cwd", "client")
 _TAKEN = frozenset({*_NAME_KEYS, "session_id", "cwd"})
 _LONGEST_NAME = 64
 _LONGEST_SESSION = 200
@@ -106,25 +107,17 @@ class SessionEvent:
 
     def as_record(self) -> dict[str, Any]:
         """It as a mapping that JSON can hold."""
-        return {
-            "name": self.name,
-            "session": self.session,
-            "moment": self.moment,
-            "cwd": self.cwd,
-            "client": self.client,
-            "fields": dict(self.fields),
-        }
+        return {**{name: getattr(self, name) for name in _TEXTS}, "fields": dict(self.fields)}
 
 
 def from_record(record: object) -> SessionEvent | None:
     """The event that ``as_record`` described; None where it describes none, whatever somebody wrote there."""
     if not isinstance(record, dict) or not isinstance(record.get("fields"), dict):
         return None
-    texts = [record.get(key) for key in ("name", "session", "moment", "cwd", "client")]
-    if not all(isinstance(text, str) for text in texts):
+    texts = {name: record.get(name) for name in _TEXTS}
+    if not all(isinstance(text, str) for text in texts.values()):
         return None
-    name, session, moment, cwd, client = map(str, texts)
-    return SessionEvent(name, session, moment, cwd, client, MappingProxyType(record["fields"]))
+    return SessionEvent(**texts, fields=MappingProxyType(record["fields"]))
 
 
 def canonical_name(name: str) -> str:

@@ -16,8 +16,6 @@ from memfs.fs.lock import shared_property
 from memfs.model.state_paths import MERGES
 
 if TYPE_CHECKING:
-    from memfs.admin.history import History
-    from memfs.admin.quota import Quota
     from memfs.search.state_index import StateIndex
     from memfs.settings import Settings
     from memfs.state.aggregates import Aggregates
@@ -45,16 +43,14 @@ class States:
     """The parts that keep a multi-agent system's state in one workspace, each made when it is first used.
 
     Attributes:
-        store, parts, settings, history, quota: the workspace's.
+        store, parts, settings: the workspace's.
         fire: raises an occasion (``memfs.occasions.Behaviours.fire``).
     """
 
     store: Store
     parts: Parts
     settings: Settings
-    history: History
     fire: Fire
-    quota: Quota
 
     # -- documents on disk ----------------------------------------------------------------------------------------
     @shared_property
@@ -185,7 +181,7 @@ class States:
         """Does what the retention policy says."""
         from memfs.state.retention import Retention
 
-        return Retention(self.parts, self.files, self.archives, self.archiver)
+        return Retention(self.parts, self.reading, self.archives, self.archiver)
 
     # -- transfer -------------------------------------------------------------------------------------------------
     @shared_property
@@ -241,8 +237,3 @@ class States:
                 closing = getattr(self.__dict__.get(name), "close", None)
                 if closing is not None:
                     ending.callback(closing)
-
-
-def states_of(store: Store, parts: Parts, settings: Settings, history: History, fire: Fire, quota: Quota) -> States:
-    """The states' machinery of one open workspace; nothing is opened before it is used."""
-    return States(store=store, parts=parts, settings=settings, history=history, fire=fire, quota=quota)

@@ -5,24 +5,24 @@ Also measures how iterations grow. A dry run changes nothing.
 
 from __future__ import annotations
 
-import json
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING
 
 from memfs.admin.cleanup import Act, Cleaner, CleanupStep
 from memfs.config import RetentionPolicy, read_retention_policy
-from memfs.errors import ArchiveInvalid, IterationInvalid, MemfsError
-from memfs.model.state_paths import ITERATIONS, iteration_folder, iteration_of, system_state_path
-from memfs.model.time import time_in
+from memfs.errors import ArchiveInvalid, IterationInvalid
+from memfs.model.state_paths import ITERATIONS, iteration_folder, iteration_of
 from memfs.state.archives import Archiver, ArchiveResult, Archives, Progress, iterations_text
 from memfs.state.metrics import slope
 from memfs.store.parts import Parts
-from memfs.store.state_files import StateFiles
+
+if TYPE_CHECKING:
+    from memfs.state.reader import StateReader
 
 _EVERY = 3600.0
 _GATHERING = timedelta(days=1)
@@ -47,9 +47,9 @@ class RetentionResult:
 class Retention:
     """Obeys the retention policy of one workspace."""
 
-    def __init__(self, parts: Parts, files: StateFiles, archives: Archives, archiver: Archiver) -> None:
+    def __init__(self, parts: Parts, reader: StateReader, archives: Archives, archiver: Archiver) -> None:
         self._parts = parts
-        self._files = files
+        self._reader = reader
         self._archives = archives
         self._archiver = archiver
         self._looked = -_EVERY
@@ -145,14 +145,10 @@ class Retention:
     def closed(self) -> dict[int, datetime]:
         """The closed iterations that have files in the tree, each with the moment of its closing."""
         self._parts.require_open()
-        found = {}
-        for number in self._in_tree():
-            header = self._header(number)
-            if header.get("status") == "closed":
-                moment = time_in(header.get("closed")) or time_in(header.get("opened"))
-                if moment is not None:
-                    found[number] = moment
-        return found
+        there = set(self._in_tree())
+        rows = self._reader.iterations() if there else []
+        closed = {row.number: row.closed or row.opened for row in rows if row.status == "closed"}
+        return {number: moment for number, moment in closed.items() if moment is not None and number in there}
 
     # -- internal -------------------------------------------------------------------------------------------------
     def _archived_lately(self) -> bool:
@@ -171,19 +167,6 @@ class Retention:
             return []
         numbers = [iteration_of(f"{ITERATIONS}/{name}/x") for name in names]
         return sorted(number for number in numbers if number is not None)
-
-    def _header(self, number: int) -> Mapping[str, Any]:
-        """An iteration's header, in the tree or in an archive; nothing where it cannot be read."""
-        path = system_state_path(number)
-        try:
-            return self._files.read(path).values
-        except FileNotFoundError:
-            with suppress(FileNotFoundError, ArchiveInvalid, ValueError):
-                found = json.loads(self._archives.read(path))
-                return found if isinstance(found, dict) else {}
-        except MemfsError:
-            pass
-        return {}
 
     def _since(self, number: int, closed: datetime) -> datetime:
         """Since when an iteration rests: its closing, or when it was last unpacked."""

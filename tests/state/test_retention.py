@@ -62,7 +62,7 @@ def test_what_is_due_within_a_day_goes_into_one_archive(opened: Opened) -> None:
     parts = replace(workspace.parts, clock=lambda: now[0])
 
     def kept_up() -> tuple[int, ...]:
-        done = Retention(parts, states.files, states.archives, states.archiver).keep_up()
+        done = Retention(parts, states.reading, states.archives, states.archiver).keep_up()
         return done.archived.iterations if done else ()
 
     iteration(workspace, 1)
