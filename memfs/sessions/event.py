@@ -114,8 +114,8 @@ def from_record(record: object) -> SessionEvent | None:
     """The event that ``as_record`` described; None where it describes none, whatever somebody wrote there."""
     if not isinstance(record, dict) or not isinstance(record.get("fields"), dict):
         return None
-    texts = {name: record.get(name) for name in _TEXTS}
-    if not all(isinstance(text, str) for text in texts.values()):
+    texts = {name: text for name in _TEXTS if isinstance(text := record.get(name), str)}
+    if len(texts) < len(_TEXTS):
         return None
     return SessionEvent(**texts, fields=MappingProxyType(record["fields"]))
 
