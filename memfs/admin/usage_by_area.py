@@ -172,7 +172,15 @@ def weigh(folder: Path) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryTally:
-    """Numbers of items by type and by layer, and bytes: of items by type, of files, of all of git, of the index."""
+    """Numbers of items, and what they weigh.
+
+    Attributes:
+        items: how many there are.
+        types: how many there are of each type.
+        layers: how many there are in each layer.
+        type_bytes: what the files of each type weigh.
+        content_bytes, repository_bytes, index_bytes: what all files, all of git and the index weigh.
+    """
 
     items: int
     types: Mapping[str, int]

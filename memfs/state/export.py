@@ -173,7 +173,13 @@ def _checked_type(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportResult:
-    """What an export holds: documents by type, its bytes, and a sentence for each document that could not be read."""
+    """What an export holds.
+
+    Attributes:
+        counts: how many documents by type.
+        bytes: what it weighs.
+        missing: a sentence for each that could not be read.
+    """
 
     counts: Mapping[str, int] = field(default_factory=dict)
     bytes: int = 0

@@ -305,17 +305,15 @@ def test_every_shape_of_a_mem0_export_is_read(text: str, tmp_path: Path) -> None
 
 
 def test_odd_records_of_mem0_are_named(tmp_path: Path) -> None:
-    """What has no text, or stands there twice, is skipped; relations of older versions are facts."""
+    """What has no text, or stands there twice, is skipped."""
     rows = [{"id": "1", "memory": ""}, 7, {"id": "2", "memory": "x"}, {"id": "2", "memory": "y"}]
-    relations = [{"source": "ada", "relationship": "leads", "target": "the_api"}, {"source": "ada"}]
-    path = write(tmp_path / "e.json", json.dumps({"results": rows, "relations": relations}))
+    path = write(tmp_path / "e.json", json.dumps({"results": rows}))
     taken = read("mem0", path)
-    assert [one.item.content for one in taken.arrivals] == ["x", "ada leads the api"]
+    assert [one.item.content for one in taken.arrivals] == ["x"]
     assert [line.partition(": ")[0] for line in skipped(taken)] == [
         "e.json#1",
         "e.json#2",
         "e.json#4",
-        "e.json#relations.2",
     ]
 
 

@@ -18,6 +18,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from memfs.doors.cli.streams import secure
 from memfs.errors import MemfsError
 from memfs.sessions import hook_errors
 from memfs.sessions.event import (
@@ -204,7 +205,8 @@ class Hook:
 
 def main(arguments: Sequence[str], folder: str = "", settings: Mapping[str, Any] = _NO_SETTINGS) -> None:
     """Answer the event of this process, and end the process with 0."""
-    _secure()
+    secure()
+    sys.stdout = sys.stderr  # what others print is no answer, and only that may go to the program
     name = next((word for word in arguments if not word.startswith("-")), "")
     into = next((word.removeprefix(_INTO) for word in arguments if word.startswith(_INTO)), "")
     hook = Hook(name, folder=folder, into=into, settings=settings, say=_print, complain=_remark)
@@ -282,13 +284,3 @@ def _print(text: str) -> None:
 def _remark(line: str) -> None:
     with suppress(OSError):
         os.write(2, f"{line}\n".encode("utf-8", "backslashreplace"))
-
-
-def _secure() -> None:
-    """Lead closed streams nowhere, and what others print to standard error: only an answer may go to the program."""
-    for number, mode in ((0, os.O_RDONLY), (1, os.O_WRONLY), (2, os.O_WRONLY)):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, mode)
-    sys.stdout = sys.stderr

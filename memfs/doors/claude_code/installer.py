@@ -183,7 +183,8 @@ def _settled(text: str, wanted: Groups) -> str | None:
         if step is None:
             break
         after = step[0]
-    _compare(text, after, wanted)
+    found = {one.event: one.value for one in _ours(settings_file.said(after).get(HOOKS, {}))}
+    _prove(text, after, right=found == {event: group[HOOKS][0] for event, group in wanted.items()})
     return after
 
 
@@ -250,36 +251,29 @@ def _hooks(text: str) -> dict[str, list[Any]]:
 
 
 # -- proof -------------------------------------------------------------------------------------------
-def _compare(before: str, after: str | None, wanted: Groups) -> None:
-    """Prove that two texts differ in memfs's handlers alone, and that the second has those that are wanted.
+def _prove(before: str, after: str | None, *, right: bool) -> None:
+    """Prove that two texts differ in what is memfs's alone, and that the second has what is wanted (``right``).
 
     Raises:
         ContentError: they do not; nothing may be written.
     """
-    found = {one.event: one.value for one in _ours(settings_file.said(after).get(HOOKS, {}))}
-    same = _others(before) == _others(after)
-    if not same or found != {event: group[HOOKS][0] for event, group in wanted.items()}:
-        raise ContentError("memfs cannot change this file safely", hint="write or remove its hooks by hand")
+    if not right or _others(settings_file.said(before)) != _others(settings_file.said(after)):
+        raise ContentError("memfs cannot change this file safely", hint="write or remove what is memfs's by hand")
 
 
-def _others(text: str | None) -> Any:
-    """What a settings file says besides memfs's handlers, in its order, without collections that hold nothing."""
-    content = settings_file.said(text)
-    events = []
-    for event, groups in content.pop(HOOKS, {}).items():
-        left = [[one for one in _handlers(group) if not is_ours(one)] for group in groups]
-        theirs = [
-            (group, handlers_left)
-            for group, handlers_left in zip(groups, left, strict=True)
-            if handlers_left or not _handlers(group)
-        ]
-        events += [(event, _shell(group), one) for group, one in theirs]
-    return [list(content.items()), events]
+def _others(value: Any) -> Any:
+    """What a file says besides memfs's handlers and server, in its order, without collections that hold nothing."""
+    if isinstance(value, dict):
+        parts = [(key, _others(part)) for key, part in value.items() if key != COMMAND or not is_our_server(part)]
+        return [pair for pair in parts if pair[1] != []]
+    if isinstance(value, list):
+        left = (_others(part) for part in value if not is_ours(part) and not _is_our_group(part))
+        return [part for part in left if part != []]
+    return value
 
 
-def _shell(group: Any) -> Any:
-    """A group without its handlers."""
-    return [(key, value) for key, value in group.items() if key != HOOKS] if isinstance(group, dict) else group
+def _is_our_group(group: Any) -> bool:
+    return bool(listed := _handlers(group)) and all(map(is_ours, listed))
 
 
 SERVERS = "mcpServers"
@@ -312,7 +306,7 @@ def with_server(text: str | None, wanted: dict[str, Any], key: str = SERVERS) ->
         if key in settings_file.said(text)
         else settings_file.put(text, (key,), {_NAME: wanted})
     )
-    _compare_servers(text, after, wanted, key)
+    _prove(text, after, right=settings_file.said(after).get(key, {}).get(_NAME) == wanted)
     return after
 
 
@@ -325,27 +319,8 @@ def without_server(text: str | None, key: str = SERVERS) -> str | None:
     if text is None or not is_our_server(settings_file.below(text, key).get(_NAME)):
         return text
     after = settings_file.take(text, (key, _NAME))
-    _compare_servers(text, after, None, key)
+    _prove(text, after, right=_NAME not in settings_file.said(after).get(key, {}))
     return after
-
-
-def _compare_servers(before: str, after: str | None, wanted: dict[str, Any] | None, key: str) -> None:
-    """Prove that two texts differ in memfs's server alone, and that the second has the one that is wanted.
-
-    Raises:
-        ContentError: they do not; nothing may be written.
-    """
-    first, second = (_parted(text, key) for text in (before, after))
-    first[1].pop(_NAME, None)
-    if second[1].pop(_NAME, None) != wanted or first != second:
-        raise ContentError("memfs cannot change this file safely", hint="write or remove its server by hand")
-
-
-def _parted(text: str | None, key: str) -> tuple[list[Any], dict[str, Any]]:
-    """What a file says besides its servers, in its order, and the servers."""
-    all_of_it = settings_file.said(text)
-    servers = all_of_it.pop(key, {})
-    return list(all_of_it.items()), servers
 
 
 _TOPS = (MEMORY_FOLDER, ".git")

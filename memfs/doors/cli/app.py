@@ -161,18 +161,10 @@ GUESSES: Mapping[str, str] = {
     "revert": "undo",
     "repair": "check --fix",
     "rollback": "restore --from",
-    "recover": "restore --displaced",
-    "private": "status --private",
     "edit": "update --edit",
     "new": "remember --edit",
-    "patterns": "inbox patterns",
-    "feedback": "agent feedback",
-    "feedback-for": "state feedback",
-    "resolve": "team conflicts",
-    "served": "team access",
-    "backup": "admin backup create",
 }
-"""What other programs, and earlier versions, call our verbs; a verb of a group is found without its group."""
+"""What other programs call our verbs; a verb of a group is found without its group."""
 
 REFUSED, UNCLEAR, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 
@@ -250,25 +242,20 @@ def unknown(name: str, known: Iterable[str], ctx: click.Context) -> click.UsageE
     grouped = [f"{one} {verb.name}" for one, family in GROUPS.items() for verb in family.verbs if verb.name == name]
     if at_top and (meant := [GUESSES[name]] if name in GUESSES else grouped):
         return Unclear(f"there is no verb '{name}'", f"did you mean 'memfs {meant[0]}'?")
-    close = _close(name, known)
-    hint = f"did you mean '{close}'?" if close else f"'{ctx.command_path} --help' lists them"
-    return Unclear(f"there is no verb '{name}'", hint)
+    from memfs.model.kinds import nearest  # wanted only when something is wrong
 
-
-def _close(name: str, known: Iterable[str]) -> str:
-    """The name that was probably meant, or ""."""
-    import difflib  # wanted only when something is wrong
-
-    return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=0.75)), "")
+    return Unclear(f"there is no verb '{name}'", nearest(name, known) or f"'{ctx.command_path} --help' lists them")
 
 
 def _no_option(error: click.NoSuchOption) -> Unclear:
     """What to say of an option that a verb does not have."""
     ctx = error.ctx
     assert ctx is not None  # click names the verb
+    from memfs.model.kinds import nearest
+
     known = [option for option in ctx.command.params if isinstance(option, click.Option) and not option.hidden]
-    close = _close(error.option_name, (name for option in known for name in (*option.opts, *option.secondary_opts)))
-    hint = f"did you mean '{close}'?" if close else f"see '{ctx.command_path} --help'"
+    names = (name for option in known for name in (*option.opts, *option.secondary_opts))
+    hint = nearest(error.option_name, names) or f"see '{ctx.command_path} --help'"
     if ctx.parent is None and error.option_name == "--json":
         hint = "it goes after the verb, as in 'memfs status --json'"
     return Unclear(f"'{ctx.command_path}' has no option '{error.option_name}'", hint)

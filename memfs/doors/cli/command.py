@@ -185,6 +185,17 @@ def verb(
     return decorate
 
 
+def options(*given: Callable[[Function], Function]) -> Callable[[Function], Function]:
+    """Several options as one decorator, in the order in which the help lists them."""
+
+    def decorate(function: Function) -> Function:
+        for option in reversed(given):
+            function = option(function)
+        return function
+
+    return decorate
+
+
 @contextmanager
 def opened(ctx: click.Context) -> Iterator[Workspace]:
     """The workspace that ``-C``, ``MEMFS_WORKSPACE`` or the current folder names, closed afterwards.

@@ -18,7 +18,7 @@ from memfs.doors.cli.team.agents_md import block_of
 from memfs.fs.own_branch import code_trees
 
 if TYPE_CHECKING:
-    from memfs.doors.claude_code.settings_file import SettingsChange
+    from memfs.doors.claude_code.settings_file import InstallScope, SettingsChange
     from memfs.team.deinit import Deinit, DeinitPlan
     from memfs.workspace import Workspace
 
@@ -220,37 +220,31 @@ def _private(root: Path, asked: bool) -> PrivateFate | None:
 
 def _clients(tops: Sequence[Path], *, dry: bool) -> list[SettingsChange]:
     """Take memfs out of the settings that agents' programs keep in the project's folders."""
-    from memfs.doors import mcp_clients
-    from memfs.doors.claude_code import installer
-    from memfs.doors.claude_code.settings_file import FileResult, InstallScope
-    from memfs.errors import MemfsError
+    from memfs.doors.claude_code.settings_file import InstallScope
 
-    found: list[SettingsChange] = []
-    for top in tops:
-        for scope in (InstallScope.PROJECT, InstallScope.LOCAL):
-            with suppress(MemfsError):  # a file that nobody can read holds nothing of ours
-                found += installer.uninstall(scope, top, dry=dry).files
-        for name, client in mcp_clients.CLIENTS.items():
-            if client.project:
-                with suppress(MemfsError):
-                    found.append(mcp_clients.uninstall(name, InstallScope.PROJECT, top, dry=dry))
-    return [one for one in found if one.done is not FileResult.SAME]
+    scopes = (InstallScope.PROJECT, InstallScope.LOCAL)
+    return [change for top in tops for scope in scopes for _, change in _taken_out(scope, top, dry=dry)]
 
 
 def _installed_for_all(root: Path) -> list[str]:
     """The commands that take out what a person installed for all projects."""
+    from memfs.doors.claude_code.settings_file import InstallScope
+
+    return [f"memfs agent uninstall {name} --user" for name, _ in _taken_out(InstallScope.USER, root, dry=True)]
+
+
+def _taken_out(scope: InstallScope, top: Path, *, dry: bool) -> list[tuple[str, SettingsChange]]:
+    """The files that change, each with its program; one that nobody can read holds nothing of ours."""
     from memfs.doors import mcp_clients
     from memfs.doors.claude_code import installer
     from memfs.doors.claude_code.settings_file import FileResult, InstallScope
     from memfs.errors import MemfsError
 
-    found = []
+    found: list[tuple[str, SettingsChange]] = []
     with suppress(MemfsError):
-        if any(one.done is not FileResult.SAME for one in installer.uninstall(InstallScope.USER, root, dry=True).files):
-            found.append("memfs agent uninstall claude-code --user")
-    for name, client in mcp_clients.CLIENTS.items():
-        if client.user:
+        found += (("claude-code", one) for one in installer.uninstall(scope, top, dry=dry).files)
+    for name, client in mcp_clients.CLIENTS.items() if scope is not InstallScope.LOCAL else ():
+        if client.project if scope is InstallScope.PROJECT else client.user:
             with suppress(MemfsError):
-                if mcp_clients.uninstall(name, InstallScope.USER, root, dry=True).done is not FileResult.SAME:
-                    found.append(f"memfs agent uninstall {name} --user")
-    return found
+                found.append((name, mcp_clients.uninstall(name, scope, top, dry=dry)))
+    return [(name, one) for name, one in found if one.done is not FileResult.SAME]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import click
 
-from memfs.doors.cli.command import Number, Unclear
+from memfs.doors.cli.command import Number, Unclear, options
 from memfs.doors.cli.filters import pair, when
 from memfs.doors.cli.streams import read_input
 from memfs.errors import ItemSyntaxError
@@ -89,16 +89,13 @@ def draft(
     return Draft(Origin(**written), {name: value for name, value in fields.items() if value not in (None, ())})
 
 
-def weighing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a verb the options that say how much an item counts, and for how long."""
-    for option in (
-        click.option("--expires", metavar="DATE|DURATION", help="When it stops being true, such as 30d; or 'never'."),
-        click.option("--pin/--unpin", "pinned", default=None, help="Never prune, archive or fade it."),
-        click.option("--importance", type=Number(0, 10), metavar="NUMBER",
-                     help="Its weight in recall, 0 to 10; 1 is usual."),
-    ):  # fmt: skip
-        function = option(function)
-    return function
+weighing = options(
+    click.option("--importance", type=Number(0, 10), metavar="NUMBER",
+                 help="Its weight in recall, 0 to 10; 1 is usual."),
+    click.option("--pin/--unpin", "pinned", default=None, help="Never prune, archive or fade it."),
+    click.option("--expires", metavar="DATE|DURATION", help="When it stops being true, such as 30d; or 'never'."),
+)  # fmt: skip
+"""Give a verb the options that say how much an item counts, and for how long."""
 
 
 def weight(

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Unclear, opened, verb
+from memfs.doors.cli.command import Unclear, opened, options, verb
 from memfs.doors.cli.filters import when
-from memfs.doors.cli.output import Note, clean, count, progress, styled
+from memfs.doors.cli.output import Note, clean, count, merge, progress, styled
 from memfs.doors.cli.streams import OutputLost, drop_output
 from memfs.errors import QueryInvalid
 
 if TYPE_CHECKING:
-    from memfs.state.export import Out
+    from memfs.state.export import ExportResult, Out
     from memfs.workspace import Workspace
 
 _NAMED = 20
@@ -31,32 +31,27 @@ class ExportReport:
 
     Attributes:
         file: the file; null where it went to standard output.
-        documents: how many memories, or documents.
-        counts: how many by type.
-        bytes: what the file weighs.
-        missing: a sentence for each that could not be read.
+        done: how much went into it; of which these fields stand beside the others.
     """
 
     file: Path | None
-    documents: int
-    counts: Mapping[str, int]
-    bytes: int
-    missing: tuple[str, ...]
+    done: ExportResult = field(metadata=merge("documents=total counts bytes missing"))
 
     @property
     def exit_code(self) -> int:
         """1 where something is missing."""
-        return int(bool(self.missing))
+        return int(bool(self.done.missing))
 
 
 def export_text(done: ExportReport) -> Iterator[Any]:
     """What an export says of itself."""
-    yield from (Note(f"missing: {sentence}") for sentence in done.missing[:_NAMED])
-    if len(done.missing) > _NAMED:
-        yield Note(f"and {len(done.missing) - _NAMED:,} more")
+    found = done.done
+    yield from (Note(f"missing: {sentence}") for sentence in found.missing[:_NAMED])
+    if len(found.missing) > _NAMED:
+        yield Note(f"and {len(found.missing) - _NAMED:,} more")
     if done.file is not None:
-        what = counted(done.counts)
-        yield f"{styled('Exported', fg='green')} {what} to {clean(str(done.file))} ({done.bytes:,} bytes)"
+        what = counted(found.counts)
+        yield f"{styled('Exported', fg='green')} {what} to {clean(str(done.file))} ({found.bytes:,} bytes)"
 
 
 def counted(counts: Mapping[str, int]) -> str:
@@ -67,7 +62,7 @@ def counted(counts: Mapping[str, int]) -> str:
     return f"{count(sum(counts.values()), 'document')} ({parts})"
 
 
-_OPTIONS = (
+export_options = options(
     click.argument("file", required=False, type=click.Path(dir_okay=False, allow_dash=True), metavar="[FILE]"),
     click.option("--format", "form", type=click.Choice(["jsonl", "csv", "parquet"]),
                  help="By default, what FILE's ending says, else jsonl."),
@@ -76,18 +71,12 @@ _OPTIONS = (
     click.option("--until", metavar="WHEN", help="Not after this date (that day included), time or age."),
     click.option("--replace", is_flag=True, help="Replace FILE if it is there."),
 )  # fmt: skip
-
-
-def export_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a verb what every export takes."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
+"""Give a verb what every export takes."""
 
 
 def _text(done: ExportReport) -> Iterator[Any]:
     yield from export_text(done)
-    if not done.documents:
+    if not done.done.total:
         yield Note("there is no such memory; 'memfs state export' writes the documents of multi-agent systems")
 
 
@@ -150,7 +139,7 @@ def exported(
         with _sink(workspace, target, replace) as sink, progress("Exporting") as step:
             seen = step if sys.stderr.isatty() else None
             done = workspace.states.exporter.write(sink, chosen, filters, seen)
-    return ExportReport(target, done.total, done.counts, done.bytes, done.missing)
+    return ExportReport(target, done)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Unclear, complete_tags, complete_types
+from memfs.doors.cli.command import Unclear, complete_tags, complete_types, options
 from memfs.doors.cli.output import TEXT_ONLY, Note, progress, time_text
 from memfs.errors import QueryInvalid, SettingInvalid
 from memfs.model import Kind, Layer, Phase, Query
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 PHASE = click.Choice([phase.value for phase in Phase])
-_OPTIONS = (
+filters = options(
     click.option("--type", "types", multiple=True, metavar="TYPE", shell_complete=complete_types,
                  help="Only this type; may be repeated: any of them."),
     click.option("--layer", "layers", multiple=True, type=click.Choice([layer.value for layer in Layer]),
@@ -38,13 +38,7 @@ _OPTIONS = (
     click.option("--until", metavar="WHEN", help="Not after this date (that day included), time or age."),
     click.option("--path", metavar="FOLDER", default="", help="Only files below this folder (or this file)."),
 )  # fmt: skip
-
-
-def filters(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a verb the options that choose items."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
+"""Give a verb the options that choose items."""
 
 
 def query(
@@ -128,10 +122,10 @@ def pair(written: str, example: str = "--context branch=main") -> tuple[str, str
     return name.strip(), value
 
 
-def as_of(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a verb the option that names a revision; the verb gets ``as_of``, None where it is not given."""
-    text = "As it was at this revision or date: HEAD~3, a branch, 2026-03-01, '3 days ago'."
-    return click.option("--as-of", "as_of", metavar="REV", help=text)(function)
+as_of = click.option(
+    "--as-of", metavar="REV", help="As it was at this revision or date: HEAD~3, a branch, 2026-03-01, '3 days ago'."
+)
+"""Give a verb the option that names a revision; the verb gets ``as_of``, None where it is not given."""
 
 
 def past_at(workspace: Workspace, revision: str, *, quarantined: bool = False) -> Past:

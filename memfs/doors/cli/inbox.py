@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -80,8 +80,7 @@ def _mounted(suggestion_id: str, mount: str) -> str:
     return f"{mount}:{suggestion_id}" if mount else suggestion_id
 
 
-def _ids(function: Callable[..., Any]) -> Callable[..., Any]:
-    return click.argument("ids", nargs=-1, required=True, metavar="ID...")(function)
+_ids = click.argument("ids", nargs=-1, required=True, metavar="ID...")
 
 
 # -- list ---------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,7 +18,7 @@ from memfs.config import first_policies
 from memfs.config_names import SETTINGS_FILE
 from memfs.doors.cli.command import Invocation, verb, wants_json
 from memfs.doors.cli.options import note_waiting
-from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, clean, count, note, styled
+from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, clean, count, merge, note, styled
 from memfs.doors.cli.streams import somebody_types
 from memfs.errors import MemfsError, WorkspaceNotFound
 from memfs.fs.own_branch import place_in
@@ -31,6 +31,7 @@ from memfs.workspace import open_workspace
 
 if TYPE_CHECKING:
     from memfs.admin.layout import CreateResult
+    from memfs.team.own_branch import OwnBranch
     from memfs.workspace import Workspace
 
 
@@ -55,12 +56,9 @@ class InitResult:
         adopted: files that were there already and are now in its history.
         commit: the newest commit of it; null where there is none.
         merge_driver: whether git was told to join memory files field by field.
-        branch: the branch of its own on which the memory is.
-        origin: the remote that had that branch already.
-        links: the working trees with a link to that memory.
-        blocked: the working trees where something else is named like it.
+        own: the memory's own branch, where it has one; its fields stand beside the others.
         private: the private memory that is used here now, as in another clone.
-        place: how it lies in a repository of code: ``here`` among the code, ``own`` on a branch; "" for neither.
+        here: whether it lies among the code of a repository.
         committed: commits that were made.
     """
 
@@ -74,20 +72,17 @@ class InitResult:
     adopted: tuple[str, ...] = ()
     commit: str | None = None
     merge_driver: bool = False
-    branch: str = field(default="", metadata=OMIT)
-    origin: str = field(default="", metadata=OMIT)
-    links: tuple[Path, ...] = field(default=(), metadata=OMIT)
-    blocked: tuple[Path, ...] = field(default=(), metadata=OMIT)
+    own: OwnBranch | None = field(default=None, metadata=merge("branch origin? links? blocked?"))
     private: Path | None = field(default=None, metadata=OMIT)
-    place: Literal["", "here", "own"] = field(default="", metadata=TEXT_ONLY)
+    here: bool = field(default=False, metadata=TEXT_ONLY)
     committed: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
 
 
 def _text(done: InitResult) -> Iterator[str | Note]:
     if done.private is not None:
         yield f"Sessions here use {clean(str(done.private))}"
-    elif done.branch:
-        yield from _own_text(done)
+    elif done.own is not None:
+        yield from _own_text(done, done.own)
     elif done.dry_run:
         yield from _plan_text(done)
     else:
@@ -112,7 +107,7 @@ def _created_text(done: InitResult) -> Iterator[str]:
         yield f"  committed as {styled(commit[:12], fg='yellow')}"
     if done.adopted:
         yield f"  with {count(len(done.adopted), 'file')} that stood there already"
-    if done.place == "here":
+    if done.here:
         yield "  it lies among the code, on its branches (--here); --own-branch gives all branches one memory"
 
 
@@ -137,23 +132,23 @@ def _chosen(policies: Mapping[str, str]) -> str:
     return ", ".join(f"{key} = {toml(value)}" for key, value in policies.items()) + f": {_MEANS[commit]}"
 
 
-def _own_text(done: InitResult) -> Iterator[str | Note]:
-    name = styled(done.branch, fg="green", bold=True)
-    new = not done.place
+def _own_text(done: InitResult, own: OwnBranch) -> Iterator[str | Note]:
+    name = styled(own.branch, fg="green", bold=True)
+    new = not own.already
     if not new:
         yield f"The memory is on its own branch already, {name}"
     elif done.dry_run:
         yield f"Would {'make' if done.created else 'take up'} the branch {name}, unless a remote has it, and its memory"
-    elif done.origin:
-        yield f"Took up the memory on the branch {name} of {clean(done.origin)}"
+    elif own.origin:
+        yield f"Took up the memory on the branch {name} of {clean(own.origin)}"
     else:
         yield f"{'Made a memory on its own branch,' if done.created else 'Took up the memory on the branch'} {name}"
     yield f"  {'would be ' if done.dry_run and new else ''}checked out at {clean(str(done.workspace))}"
-    if done.links:
-        yield f"  linked as ContextMemory in {count(len(done.links), 'working tree')}, and left out of git there"
+    if own.links:
+        yield f"  linked as ContextMemory in {count(len(own.links), 'working tree')}, and left out of git there"
     if new and not done.dry_run:
         yield "  memfs commits to this branch by itself, and to no other; 'memfs sync' shares it"
-    for top in done.blocked:
+    for top in own.blocked:
         yield Note(f"{clean(str(top))} has something else named ContextMemory, which is no part of the memory")
 
 
@@ -230,7 +225,7 @@ def init(
         files=created.files,
         policies=created.policies,
         commit=committed[-1] if committed else None,
-        place="" if created.repository_made or here or nested else "here",
+        here=not (created.repository_made or here or nested),
         committed=committed,
     )
 
@@ -259,18 +254,8 @@ def _set_up(top: Path, dry_run: bool) -> InitResult:
     """
     from memfs.team import own_branch
 
-    done = own_branch.set_up(top, dry_run=dry_run)
-    return InitResult(
-        workspace=done.memory,
-        created=done.made,
-        dry_run=dry_run,
-        commit=done.commit or None,
-        branch=done.branch,
-        origin=done.origin,
-        links=done.links,
-        blocked=done.blocked,
-        place="own" if done.already else "",
-    )
+    own = own_branch.set_up(top, dry_run=dry_run)
+    return InitResult(workspace=own.memory, created=own.made, dry_run=dry_run, commit=own.commit or None, own=own)
 
 
 def _decide(ctx: click.Context, path: str | None, own: bool, yes: bool, dry_run: bool) -> tuple[Path | None, bool]:

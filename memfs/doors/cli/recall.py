@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Number, Unclear, complete_strategies, opened, verb, wants_json
+from memfs.doors.cli.command import Number, Unclear, complete_strategies, opened, options, verb, wants_json
 from memfs.doors.cli.filters import AsOf, as_of, filters, pair, past_at, query, revision_of
 from memfs.doors.cli.mounts import left_out, left_out_notes, recaller, unread_of
 from memfs.doors.cli.output import (
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 _LONGEST = 3600
 _MOST_TOKENS = 10_000_000
-_OPTIONS = (
+shaping = options(
     click.option("--strategy", default="", metavar="NAME", shell_complete=complete_strategies,
                  help="How to rank: default, time_weighted, learning or fading; 'recall.preset' by default."),
     click.option("--budget", type=click.IntRange(1, _MOST_TOKENS), metavar="TOKENS",
@@ -56,13 +56,7 @@ _OPTIONS = (
     click.option("--deadline", type=Number(0, _LONGEST, min_open=True), metavar="SECONDS",
                  help="After so long, show what was found until then."),
 )  # fmt: skip
-
-
-def shaping(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a verb the options that shape an answer."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
+"""Give a verb the options that shape an answer."""
 
 
 def shape(workspace: Workspace, chosen: dict[str, Any], past: Past | None = None) -> dict[str, Any]:

@@ -154,15 +154,20 @@ def _properties(kind: type) -> dict[str, str]:
 def json_page(present: str) -> str:
     """The page of what verbs print with ``--json``, with the introduction of the present one."""
     parts = [present.partition(_VERBS)[0], _VERBS]
-    for _, rows in families():
-        for called, command in rows:
-            inner = getattr(command, "commands", {})
-            for one, name in ((command, called), *((inner[name], f"{called} {name}") for name in inner)):
-                if (result := result_of(one)) is not None:
-                    parts.append(f"\n## {name}\n\n{_described(result)}\n")
+    parts += [f"\n## {name}\n\n{_described(result)}\n" for name, result in results()]
     values = sorted(_model_values(), key=lambda kind: kind.__name__)
     parts += [f"\n## {kind.__name__}\n\n{_described(kind)}\n" for kind in values]
     return "".join(parts)
+
+
+def results() -> Iterator[tuple[str, type]]:
+    """How each verb that returns a result is called, its actions too, and the class of that."""
+    for _, rows in families():
+        for called, command in rows:
+            inner = getattr(command, "commands", {})
+            for name, one in ((called, command), *((f"{called} {action}", inner[action]) for action in inner)):
+                if (result := result_of(one)) is not None:
+                    yield name, result
 
 
 def page(present: str) -> str:
@@ -248,16 +253,7 @@ def _described(kind: type) -> str:
 
 
 def _rows(kind: type, before: str) -> Iterator[str]:
-    merged = {} if kind.__name__ in ATTRIBUTES else {f.name: f.metadata.get("merge") for f in fields(kind)}
-    hints = {name: next(iter(typing.get_args(_hints(kind)[name])), _hints(kind)[name]) for name in merged}
-    for name, model in hints.items():
-        if merged.get(name) is True and model.__name__ in ATTRIBUTES:
-            yield f"| `{before}`... | {_words(model)} | {_cell(attributes(kind).get(name, ''))} |"
-    told = {name: hints[name] for name, how in merged.items() if how is True}
-    whole = {key for part in told.values() if part.__name__ in ATTRIBUTES for key, *_ in _keys(part)}
     for name, type_, text, needed in _keys(kind):
-        if name in whole:
-            continue
         inner, brackets = _inner(type_)
         key = f"`{before}{name}{'' if needed else '?'}`"
         yield f"| {key} | {_cell(_words(type_))} | {_cell(text)} |"
@@ -308,16 +304,9 @@ def _model_values() -> set[type]:
                 if inner.__name__ in ATTRIBUTES:
                     found.add(inner)
                 look(inner)
-        for type_ in _hints(kind).values() if kind.__name__ not in ATTRIBUTES else ():
-            if isinstance(type_, type) and type_.__name__ == "MemoryItem" and type_ not in found:
-                found.add(type_)
-                look(type_)
 
-    for _, rows in families():
-        for _, command in rows:
-            for one in (command, *getattr(command, "commands", {}).values()):
-                if (result := result_of(one)) is not None:
-                    look(result)
+    for _, result in results():
+        look(result)
     return found
 
 

@@ -29,6 +29,7 @@ from memfs.doors.cli.output import (
     clean,
     count,
     facts,
+    merge,
     one_line,
     problems_note,
     size,
@@ -371,16 +372,12 @@ class ItemCounts:
     """Items by type and layer, and what they weigh.
 
     Attributes:
-        types: how many there are of each type.
-        layers: how many there are in each layer.
+        tally: how many there are, and what they weigh; of which these fields stand beside the others.
         bytes: what content, history and index weigh.
-        bytes_by_type: what the files of each type weigh.
     """
 
-    types: Mapping[str, int]
-    layers: Mapping[str, int]
+    tally: MemoryTally = field(metadata=merge("types layers bytes_by_type=type_bytes"))
     bytes: ContentBytes
-    bytes_by_type: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -463,7 +460,7 @@ def _text(found: WorkspaceStatus) -> Iterator[Any]:
             if name == _TO_COMMIT:
                 yield from _waiting(found.now)
     if found.counts is not None:
-        yield from _counted(found.items, found.counts)
+        yield from _counted(found.counts.tally)
     if found.weights is not None:
         yield from _weighed(found.weights)
     if found.as_of is None:
@@ -481,11 +478,9 @@ def _waiting(now: PresentState) -> Iterator[str]:
         yield f"{'':11}{styled('edited', fg='yellow')} {clean(path)}{wrong}"
 
 
-def _counted(items: int, found: ItemCounts) -> Iterator[Any]:
-    yield styled(count(items, "item"), bold=True)
-    yield Table(
-        [(f"  {name}", f"{number:>9,}", size(found.bytes_by_type[name])) for name, number in found.types.items()]
-    )
+def _counted(found: MemoryTally) -> Iterator[Any]:
+    yield styled(count(found.items, "item"), bold=True)
+    yield Table([(f"  {name}", f"{number:>9,}", size(found.type_bytes[name])) for name, number in found.types.items()])
     yield styled("Layers", bold=True)
     yield Table([(f"  {layer}", f"{number:>9,}") for layer, number in found.layers.items()])
 
@@ -640,10 +635,8 @@ def _to_commit(pending: PendingCommit, edits: int) -> str:
 
 
 def _counts(found: MemoryTally, *, past: bool = False) -> ItemCounts:
-    weight = ContentBytes(found.content_bytes)
-    if not past:
-        weight = ContentBytes(found.content_bytes, found.repository_bytes, found.index_bytes)
-    return ItemCounts(found.types, found.layers, weight, found.type_bytes)
+    rest = () if past else (found.repository_bytes, found.index_bytes)
+    return ItemCounts(found, ContentBytes(found.content_bytes, *rest))
 
 
 def _weights(workspace: Workspace) -> StorageUse:

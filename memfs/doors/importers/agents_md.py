@@ -17,7 +17,6 @@ from memfs.doors.importers.markdown import Passage, front_matter, passages, rows
 from memfs.doors.importers.source_files import SourceContent, SourcePage, decoded, named, page, pages
 from memfs.errors import ContentError, MemfsError
 from memfs.fs.workspace_location import home
-from memfs.intake.import_service import Arrival
 from memfs.model import MemoryItem
 from memfs.model.item import Origin, Trust
 from memfs.model.kinds import ITEM_LIMIT
@@ -126,8 +125,7 @@ def _take_passage(one: SourcePage, passage: Passage, scope: tuple[str, ...], own
     section = " / ".join(passage.headings)
     facts = {"file": one.name, "line": passage.line, "section": section}
     key = f"{section}\n{scope}\n{passage.text}"
-    shown = {key: value for key, value in facts.items() if value}
-    taken.arrivals.append(Arrival(key=key, name=item.title or _words(text), item=item, where=where, facts=shown))
+    taken.take(item, where, key, item.title or _MARKUP.sub("", text), facts)
 
 
 def kind_of(passage: Passage, own: bool = False) -> str:
@@ -184,7 +182,3 @@ def _follow(one: SourcePage, written: str, folder: Path, taken: SourceContent, s
 
 def _leads_out(folder: Path, name: str) -> bool:
     return not (folder / name).resolve().is_relative_to(folder.resolve())
-
-
-def _words(text: str) -> str:
-    return _MARKUP.sub("", text)

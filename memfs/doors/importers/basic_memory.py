@@ -13,7 +13,6 @@ from typing import Any
 
 from memfs.doors.importers.markdown import front_matter, link_names, passages, texts_of
 from memfs.doors.importers.source_files import SourceContent, SourcePage, line_of, moment, page, pages, tags_of
-from memfs.intake.import_service import Arrival
 from memfs.model import MemoryItem
 from memfs.model.item import Origin, Trust
 
@@ -76,21 +75,12 @@ def _take(one: SourcePage, keys: dict[str, str], taken: SourceContent) -> None:
         data={name: value for name, value in data.items() if value},
     )
     facts = {"file": one.name, "id": permalink, "created": line_of(fields.get("created"))}
-    taken.arrivals.append(
-        Arrival(
-            key=one.name,
-            name=one.stem,
-            item=item,
-            where=f"{one.name}:{line}",
-            links=_links(one, relations, keys, taken),
-            facts={name: value for name, value in facts.items() if value},
-        )
-    )
+    taken.take(item, f"{one.name}:{line}", one.name, one.stem, facts, _links(one, relations, keys, taken))
 
 
 def _links(
     one: SourcePage, relations: Iterable[dict[str, str]], keys: dict[str, str], taken: SourceContent
-) -> tuple[tuple[str, str], ...]:
+) -> Iterable[tuple[str, str]]:
     links: dict[tuple[str, str], None] = {}
     for relation in relations:
         aim = keys.get(relation["target"].casefold(), "")
@@ -98,7 +88,7 @@ def _links(
             taken.skip(one.name, f"the link {relation['type']} [[{relation['target']}]]: there is no such note")
         elif aim != one.name:
             links[(aim, relation["type"][:100])] = None
-    return tuple(links)
+    return links
 
 
 def _said(body: str) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:

@@ -18,7 +18,6 @@ from memfs.doors.importers.markdown import front_matter, link_names, passages
 from memfs.doors.importers.source_files import SourceContent, SourcePage, line_of, moment, page, pages, tags_of
 from memfs.errors import ContentError
 from memfs.fs.workspace_location import home
-from memfs.intake.import_service import Arrival
 from memfs.model import MemoryItem
 from memfs.model.item import Origin, Trust
 
@@ -121,17 +120,9 @@ def _take(one: SourcePage, keys: dict[str, str], folder: Path, taken: SourceCont
         origin=_origin(folder, fields),
         trust=Trust.AGENT.value,
     )
-    links = [(keys[aim], "relates") for aim in _aims(body) if keys.get(aim, one.name) != one.name]
-    taken.arrivals.append(
-        Arrival(
-            key=f"{_label(folder)}/{one.name}",
-            name=one.stem,
-            item=item,
-            where=f"{one.name}:{line}",
-            links=tuple((f"{_label(folder)}/{key}", relation) for key, relation in dict.fromkeys(links)),
-            facts={key: value for key, value in facts.items() if value},
-        )
-    )
+    aims = dict.fromkeys(keys[aim] for aim in _aims(body) if keys.get(aim, one.name) != one.name)
+    links = ((_place(folder, aim), "relates") for aim in aims)
+    taken.take(item, f"{one.name}:{line}", _place(folder, one.name), one.stem, facts, links)
 
 
 def _take_index(one: SourcePage, names: set[str], folder: Path, taken: SourceContent) -> None:
@@ -154,8 +145,7 @@ def _take_index(one: SourcePage, names: set[str], folder: Path, taken: SourceCon
             trust=Trust.AGENT.value,
         )
         facts = {"file": _place(folder, one.name), "line": passage.line, "section": " / ".join(passage.headings)}
-        shown = {name: value for name, value in facts.items() if value}
-        taken.arrivals.append(Arrival(key=key, name=item.title or passage.text, item=item, where=where, facts=shown))
+        taken.take(item, where, key, item.title or passage.text, facts)
 
 
 def _inner(fields: dict[str, Any]) -> dict[str, Any]:

@@ -156,30 +156,26 @@ class _MarkdownReader:
         self._headings: list[tuple[int, str]] = []
         self._open: _Open | None = None
         self._introduction = ""
-        self._code = ""
         self._blank = False
         self._done: list[Passage] = []
 
     def read(self, text: str) -> list[Passage]:
         """All passages of a text."""
-        rows = text.split("\n")
-        for number, row in enumerate(rows):
-            self._take(row, number + self._line, rows[number + 1] if number + 1 < len(rows) else "")
-            self._blank = not row.strip()
+        lines, was_code = list(rows(text)), False
+        for number, (row, is_code) in enumerate(lines):
+            if is_code and was_code:
+                self._add(row, number + self._line)
+            elif is_code:
+                self._leave(row)
+                self._add(row, number + self._line)
+            else:
+                self._take(row, number + self._line, lines[number + 1][0] if number + 1 < len(lines) else "")
+            self._blank, was_code = not row.strip(), is_code
         self._close()
         return self._done
 
     def _take(self, row: str, line: int, following: str) -> None:
-        fence = _FENCE.match(row.strip()) if row.strip() else None
-        if self._code:
-            self._add(row, line)
-            if fence and fence[1].startswith(self._code) and not fence[2].strip():
-                self._code = ""
-        elif fence:
-            self._code = fence[1]
-            self._leave(row)
-            self._add(row, line)
-        elif found := _HEADING.match(row):
+        if found := _HEADING.match(row):
             self._head(len(found[1]), _title(found[2] or ""))
         elif row.strip() and self._is_underlined(row, following):
             self._head(1 if following.strip()[0] == "=" else 2, row.strip())

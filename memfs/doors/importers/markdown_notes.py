@@ -15,7 +15,6 @@ from memfs.doors.importers.markdown import first_heading, front_matter, texts_of
 from memfs.doors.importers.source_files import SourceContent, SourcePage, line_of, moment, page, pages, tags_of
 from memfs.errors import MemfsError
 from memfs.fs.workspace_location import home
-from memfs.intake.import_service import Arrival
 from memfs.model import KindTable, MemoryItem
 from memfs.model.item import Origin, Trust
 
@@ -96,8 +95,7 @@ def _take(name: str, one: SourcePage, kinds: KindTable, taken: SourceContent) ->
         trust=Trust.HUMAN.value,
         metadata={key: value for key, value in fields.items() if value not in (None, "", [], {})},
     )
-    where = f"{name}:{line}"
-    taken.arrivals.append(Arrival(key=name, name=one.stem, item=item, where=where, facts={"file": name}))
+    taken.take(item, f"{name}:{line}", name, one.stem, {"file": name})
 
 
 def _own(fields: dict[str, Any], kinds: KindTable) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from typing import Any
 
 from memfs.doors.importers.source_files import SourceContent, line_of, name_of, records, tags_of
 from memfs.errors import MemfsError
-from memfs.intake.import_service import Arrival
 from memfs.model import MemoryItem
 from memfs.model.item import Origin, Trust
 
@@ -66,7 +65,7 @@ def read(text: str, name: str) -> SourceContent:
     for line, value in records(text, name):
         _take(value, line, name, graph, taken)
     for entity, sort in graph.sorts.items():
-        taken.arrivals.append(_arrival(graph, entity, sort, name))
+        _take_entity(graph, entity, sort, name, taken)
     for begin, relations in graph.relations.items():
         for (sort, end), line in relations.items():
             missing = next((one for one in (begin, end) if one not in graph.sorts), "")
@@ -91,7 +90,7 @@ def _take(value: Any, line: int, name: str, graph: _Graph, taken: SourceContent)
         taken.skip(f"{name}:{line}", "neither an entity nor a relation")
 
 
-def _arrival(graph: _Graph, entity: str, sort: str, name: str) -> Arrival:
+def _take_entity(graph: _Graph, entity: str, sort: str, name: str, taken: SourceContent) -> None:
     relations = list(graph.relations.get(entity, {}))
     told = [f"- {text}" for text in graph.said[entity]]
     told += [f"- {relation}: {end}" for relation, end in relations]
@@ -104,9 +103,8 @@ def _arrival(graph: _Graph, entity: str, sort: str, name: str) -> Arrival:
         trust=Trust.AGENT.value,
     )
     line = graph.lines[entity]
-    links = tuple((end, relation[:100]) for relation, end in relations)
-    facts = {"file": name, "line": line, "id": entity}
-    return Arrival(key=entity, name=entity, item=item, where=f"{name}:{line}", links=links, facts=facts)
+    links = ((end, relation[:100]) for relation, end in relations)
+    taken.take(item, f"{name}:{line}", entity, entity, {"file": name, "line": line, "id": entity}, links)
 
 
 def _text(value: Any) -> str:

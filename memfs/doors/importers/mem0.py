@@ -11,7 +11,6 @@ from typing import Any
 
 from memfs.doors.importers.source_files import SourceContent, line_of, moment, name_of, records, tags_of
 from memfs.errors import MemfsError
-from memfs.intake.import_service import Arrival
 from memfs.model import MemoryItem
 from memfs.model.item import Origin, Trust
 
@@ -59,7 +58,6 @@ def read(text: str, name: str) -> SourceContent:
                 taken.skip(where, f"it is {state} there")
             else:
                 _take(row, where, name, seen, taken)
-        _take_relations(value, name, taken)
     return taken
 
 
@@ -117,9 +115,8 @@ def _take(row: dict[str, Any], where: str, name: str, seen: set[str], taken: Sou
         trust=Trust.AGENT.value,
         metadata=metadata,
     )
-    shown = {"file": name, **{key: value for key, value in facts.items() if value}}
     called = f"{NAME} {own[:8]}" if own else said  # of what has an id, the words may change
-    taken.arrivals.append(Arrival(key=key, name=called, item=item, where=where, facts=shown))
+    taken.take(item, where, key, called, {"file": name, **facts})
 
 
 def _kind(row: dict[str, Any], metadata: dict[str, Any]) -> str:
@@ -136,25 +133,3 @@ def _origin(row: dict[str, Any]) -> Origin:
     speaker = name_of(row.get("actor_id")) or name_of(row.get("user_id"))
     agent, role = name_of(row.get("agent_id")) or name_of(row.get("app")), name_of(row.get("role"))
     return Origin(speaker=speaker, agent=agent, role=role, session=session, tool=NAME)
-
-
-def _take_relations(value: Any, name: str, taken: SourceContent) -> None:
-    """What the graph memory of older versions adds: each relation is a small fact."""
-    rows = value.get("relations") if isinstance(value, dict) else None
-    for number, row in enumerate(rows if isinstance(rows, list) else [], 1):
-        parts = (
-            [line_of(row.get(key)) for key in ("source", "relationship", "destination")]
-            if isinstance(row, dict)
-            else []
-        )
-        if isinstance(row, dict) and not parts[2]:
-            parts[2] = line_of(row.get("target"))
-        where = f"{name}#relations.{number}"
-        if not parts or not all(parts):
-            taken.skip(where, "no relation: it lacks an end")
-            continue
-        said = " ".join(part.replace("_", " ") for part in parts)
-        item = MemoryItem(said, "knowledge", origin=Origin(tool=NAME), trust=Trust.AGENT.value)
-        taken.arrivals.append(
-            Arrival(key=f"relation\n{parts}", name=said, item=item, where=where, facts={"file": name})
-        )

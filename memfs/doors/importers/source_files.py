@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 from memfs.errors import ContentError, ItemSyntaxError, MemfsError, StorageIO
 from memfs.fs import io
 from memfs.intake.import_service import Arrival
+from memfs.model import MemoryItem
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.time import parse_time
 
@@ -58,6 +59,19 @@ class SourceContent:
     def covers(self, file: str) -> bool:
         """Whether all that a file holds is among the memories: what is not, is there no longer."""
         return file in self.whole or self.is_missing(file)
+
+    def take(
+        self,
+        item: MemoryItem,
+        where: str,
+        key: str,
+        name: str,
+        facts: Mapping[str, Any],
+        links: Iterable[tuple[str, str]] = (),
+    ) -> None:
+        """Take a memory in, with those of its facts that say something."""
+        told = {fact: value for fact, value in facts.items() if value}
+        self.arrivals.append(Arrival(key=key, name=name, item=item, where=where, links=tuple(links), facts=told))
 
     def skip(self, where: str, reason: str) -> None:
         """Note that something is not taken in."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +22,7 @@ if TYPE_CHECKING:
     from memfs.workspace import Workspace
 
 
-def _named(function: Callable[..., Any]) -> Callable[..., Any]:
-    return click.option("--name", default=DEFAULT, metavar="NAME", help=f"Which context; '{DEFAULT}' by default.")(
-        function
-    )
+_named = click.option("--name", default=DEFAULT, metavar="NAME", help=f"Which context; '{DEFAULT}' by default.")
 
 
 def _of(workspace: Workspace, past: Past | None) -> Contexts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.command import opened, options, verb
 from memfs.doors.cli.draft import standard_input
 from memfs.doors.cli.options import land
 from memfs.doors.cli.output import TEXT_ONLY, Block, Note, count, merge
@@ -23,16 +23,18 @@ if TYPE_CHECKING:
     from memfs.workspace import Workspace
 
 _LARGEST_PROMPT = 8 << 20
-_SITUATION = (
+situation = options(
     click.option("--file", "files", multiple=True, metavar="PATH", help="A file that the work is about; repeatable."),
     click.option("--agent", default="", metavar="NAME", help="The agent that works."),
     click.option("--session", default="", metavar="NAME", help="The session it works in."),
     click.option("--task", default="", metavar="NAME", help="The task it works at."),
 )
-_PROMPT = (
+"""Give a verb the options that tell the situation an agent is in."""
+prompt = options(
     click.option("--prompt-file", metavar="PATH", help="What the agent is told already: what it says is left out."),
     click.option("--max-tokens", type=click.IntRange(0, 10**7), metavar="N", help="The most tokens; 0: no bound."),
 )
+"""Give a verb the options that tell what a prompt says, and what room it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +70,6 @@ def delivered_text(delivered: DeliveredMemory) -> Iterator[Block | Note]:
     if not given.texts and not given.left_out:
         told = f"what is remembered is told already: {', '.join(given.repeated)}"
         yield Note(told if given.repeated else delivered.nothing)
-
-
-def situation(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a verb the options that tell the situation an agent is in."""
-    for option in reversed(_SITUATION):
-        function = option(function)
-    return function
-
-
-def prompt(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a verb the options that tell what a prompt says, and what room it has."""
-    for option in reversed(_PROMPT):
-        function = option(function)
-    return function
 
 
 def state_of(text: str, files: tuple[str, ...], tool: str = "", **named: Any) -> StateSnapshot:

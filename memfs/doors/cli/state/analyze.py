@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from memfs.doors.cli.command import opened, verb
-from memfs.doors.cli.output import MERGE, Table, clean, count, styled
+from memfs.doors.cli.output import Table, clean, count, styled
 
 if TYPE_CHECKING:
     from memfs.model.insights import Analysis, Course
 
 
-@dataclass(frozen=True, slots=True)
-class AgentAnalysis:
-    """How an agent did over the last iterations.
-
-    Attributes:
-        analysis: all of it; its fields stand beside the others.
-    """
-
-    analysis: Analysis = field(metadata=MERGE)
-
-
-def _text(shown: AgentAnalysis) -> Iterator[Any]:
-    analysis = shown.analysis
+def _text(analysis: Analysis) -> Iterator[Any]:
     outputs = clean(count(analysis.outputs, "output"))
     yield f"{styled(analysis.agent, bold=True)}  {outputs}, {_span(analysis.iterations)}"
     rows = (
@@ -71,11 +58,11 @@ def _course(course: Course) -> str:
     "--iterations", type=click.IntRange(1, 10_000), default=10, show_default=True, help="How many to look at."
 )
 @click.pass_context
-def analyze(ctx: click.Context, agent: str, iterations: int) -> AgentAnalysis:
+def analyze(ctx: click.Context, agent: str, iterations: int) -> Analysis:
     """Show how an agent did over the last iterations: improvement, diversity, confidence, cost, what strategies and
     feedback brought, and the weight that this suggests, with its reasons.
 
     Nothing is changed: who steers the agents decides about weights.
     """
     with opened(ctx) as workspace:
-        return AgentAnalysis(workspace.states.analysis.analyze(agent, iterations))
+        return workspace.states.analysis.analyze(agent, iterations)

@@ -166,21 +166,10 @@ def prune(ctx: click.Context, dry_run: bool) -> PrunedCheckpoints:
 
 
 # -- recover ------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class RecoveryPoint:
-    """What to go on from.
-
-    Attributes:
-        state: all of it; its fields stand beside the others.
-    """
-
-    state: RecoveryState = field(metadata=MERGE)
-
-
-def _recovery_text(point: RecoveryPoint) -> Iterator[Any]:
+def _recovery_text(state: RecoveryState) -> Iterator[Any]:
     from memfs.state.archives import iterations_text
 
-    state, integrity, work = point.state, point.state.data_integrity, point.state.completed_work
+    integrity, work = state.data_integrity, state.completed_work
     yield f"{styled('Go on from', fg='green')} {state.checkpoint_id}, of {time_text(state.checkpoint_timestamp)}"
     iterations = iterations_text(work.get("iterations", ())) or "no iteration"
     done = f"{iterations}; {count(work.get('agent_outputs', 0), 'output')}"
@@ -220,7 +209,7 @@ def _restored_text(word: str, paths: Sequence[str] | None) -> Iterator[str]:
 @click.pass_context
 def recover(
     ctx: click.Context, checkpoint_id: str | None, components: tuple[str, ...], restore: bool, dry_run: bool
-) -> RecoveryPoint:
+) -> RecoveryState:
     """Say what to go on from after a crash; nothing is changed.
 
     By the newest checkpoint that verifies, or by ID, it tells what is done, which tasks in flight were completed since,
@@ -234,7 +223,7 @@ def recover(
         raise click.UsageError("--dry-run goes with --restore", ctx)
     with opened(ctx) as workspace:
         checkpoints = workspace.states.checkpoints
-        return RecoveryPoint(checkpoints.recover(checkpoint_id, list(components) or None, restore, dry_run))
+        return checkpoints.recover(checkpoint_id, list(components) or None, restore, dry_run)
 
 
 checkpoint = Actions(

@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.options import land
-from memfs.doors.cli.output import MERGE, Block, Note
+from memfs.doors.cli.output import Block, Note
 
 if TYPE_CHECKING:
     from memfs.model.insights import AgentFeedback
 
 
-@dataclass(frozen=True, slots=True)
-class GivenFeedback:
-    """What an agent is given at the start of its work.
-
-    Attributes:
-        feedback: all of it; its fields stand beside the others.
-    """
-
-    feedback: AgentFeedback = field(metadata=MERGE)
-
-
-def _text(given: GivenFeedback) -> Iterator[Any]:
-    feedback = given.feedback
+def _text(feedback: AgentFeedback) -> Iterator[Any]:
     if feedback.text:
         yield Block(feedback.text.rstrip("\n"))
     yield from map(Note, feedback.remarks)
@@ -40,7 +27,7 @@ def _text(given: GivenFeedback) -> Iterator[Any]:
 @click.argument("agent", metavar="AGENT")
 @click.option("--no-record", is_flag=True, help="Only look: do not record that the agent was given it.")
 @click.pass_context
-def feedback(ctx: click.Context, agent: str, no_record: bool) -> GivenFeedback:
+def feedback(ctx: click.Context, agent: str, no_record: bool) -> AgentFeedback:
     """Print what the newest meta-review has to say to an agent, ready for its prompt.
 
     It is the agent's own feedback, what is meant for everybody, priorities and patterns; what reviewers wrote stands in
@@ -52,4 +39,4 @@ def feedback(ctx: click.Context, agent: str, no_record: bool) -> GivenFeedback:
         given = workspace.states.feedback.for_agent(agent, record=not no_record)
         if given.recorded:
             land(workspace)
-        return GivenFeedback(given)
+        return given

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from memfs.doors.cli.command import Actions, Invocation, opened, verb
-from memfs.doors.cli.output import TEXT_ONLY, Block, Note, clean, count, styled
+from memfs.doors.cli.output import OMIT, TEXT_ONLY, Block, Note, clean, count, styled
 from memfs.fs.own_branch import code_of
 
 if TYPE_CHECKING:
@@ -36,16 +36,14 @@ _STANDS = {
 }
 
 
-def _file(function: Callable[..., Any]) -> Callable[..., Any]:
-    text = "By default AGENTS.md here, beside the code."
-    return click.option("--file", metavar="FILE", type=click.Path(dir_okay=False), help=text)(function)
-
-
-def _preferences(function: Callable[..., Any]) -> Callable[..., Any]:
-    text = "Whether preferences belong into it, too; by default as it was."
-    return click.option("--preferences/--no-preferences", default=None, help=text)(function)
-
-
+_file = click.option(
+    "--file", metavar="FILE", type=click.Path(dir_okay=False), help="By default AGENTS.md here, beside the code."
+)
+_preferences = click.option(
+    "--preferences/--no-preferences",
+    default=None,
+    help="Whether preferences belong into it, too; by default as it was.",
+)
 _force = click.option("--force", is_flag=True, help="Even if somebody edited the block.")
 
 
@@ -56,8 +54,54 @@ def block_of(ctx: click.Context, workspace: Workspace) -> AgentsBlock:
     return block if code == workspace.root else block.beside(code)
 
 
-def _left_out(block: AgentsBlock) -> tuple[str, ...]:
-    return tuple(one.id for one in block.left_out())
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockReport:
+    """The block of a file.
+
+    Attributes:
+        file: the file.
+        standing: how it compares with what is agreed on.
+        line: the line on which the block begins; null where it has none.
+        done: what became of the file, where it was to be changed.
+        text: all that the block is to say; "" where nothing is agreed on.
+        tokens: about how many tokens that has.
+        left_out: ids of what is not in it, as no person stands behind it.
+        name: the file, from the folder of the code.
+        checked: whether the exit code says how it compares.
+    """
+
+    file: Path
+    standing: BlockStatus
+    line: int | None
+    done: BlockResult | None = field(default=None, metadata=OMIT)
+    text: str
+    tokens: int
+    left_out: tuple[str, ...]
+    name: str = field(metadata=TEXT_ONLY)
+    checked: bool = field(default=False, metadata=TEXT_ONLY)
+
+    @property
+    def exit_code(self) -> int:
+        """1 where that was asked, and the block is not current."""
+        return int(self.checked and self.standing.value != "current")
+
+
+def _report(
+    block: AgentsBlock, file: str | None, preferences: bool | None = None, done: BlockResult | None = None
+) -> BlockReport:
+    from memfs.recall.tokens import count_tokens
+
+    found = block.check(file, preferences)
+    return BlockReport(
+        file=found.path,
+        standing=found.standing,
+        line=found.line or None,
+        done=done,
+        text=found.wanted,
+        tokens=count_tokens(found.wanted),
+        left_out=tuple(one.id for one in block.left_out()),
+        name=os.path.relpath(found.path, block.folder),
+    )
 
 
 def _left_out_note(ids: tuple[str, ...]) -> Iterator[Note]:
@@ -66,36 +110,8 @@ def _left_out_note(ids: tuple[str, ...]) -> Iterator[Note]:
         yield Note(f"left out, as no person stands behind it: {names}; 'memfs team convention accept ID' does")
 
 
-def _tokens(text: str) -> int:
-    from memfs.recall.tokens import count_tokens
-
-    return count_tokens(text)
-
-
 # -- check --------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class CheckedBlock:
-    """How a file compares with what is agreed on.
-
-    Attributes:
-        file: the file.
-        standing: how it compares.
-        line: the line on which its block begins; null where it has none.
-        name: the file, from the folder of the code.
-    """
-
-    file: Path
-    standing: BlockStatus
-    line: int | None
-    name: str = field(metadata=TEXT_ONLY)
-
-    @property
-    def exit_code(self) -> int:
-        """1 where the block is not current."""
-        return int(self.standing.value != "current")
-
-
-def _check_text(found: CheckedBlock) -> Iterator[str | Note]:
+def _check_text(found: BlockReport) -> Iterator[str | Note]:
     good = not found.exit_code
     if good and not found.line:
         yield f"{styled(found.name, bold=True)} {styled('needs no block: nothing is agreed on yet', fg='green')}"
@@ -111,31 +127,14 @@ def _check_text(found: CheckedBlock) -> Iterator[str | Note]:
 @_file
 @_preferences
 @click.pass_context
-def _check(ctx: click.Context, file: str | None, preferences: bool | None) -> CheckedBlock:
+def _check(ctx: click.Context, file: str | None, preferences: bool | None) -> BlockReport:
     """Say whether the block is what is agreed on. Exit code 1: it is not current."""
     with opened(ctx) as workspace:
-        block = block_of(ctx, workspace)
-        found = block.check(file, preferences)
-    return CheckedBlock(found.path, found.standing, found.line or None, os.path.relpath(found.path, block.folder))
+        return replace(_report(block_of(ctx, workspace), file, preferences), checked=True)
 
 
 # -- show ---------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class BlockText:
-    """What the block is to say.
-
-    Attributes:
-        text: all of it; "" where nothing is agreed on.
-        tokens: about how many tokens it has.
-        left_out: ids of what is not in it, as no person stands behind it.
-    """
-
-    text: str
-    tokens: int
-    left_out: tuple[str, ...]
-
-
-def _show_text(shown: BlockText) -> Iterator[Block | Note]:
+def _show_text(shown: BlockReport) -> Iterator[Block | Note]:
     if shown.text:
         yield Block(shown.text.rstrip("\n"))
     yield from _left_out_note(shown.left_out)
@@ -146,82 +145,55 @@ def _show_text(shown: BlockText) -> Iterator[Block | Note]:
 @_file
 @_preferences
 @click.pass_context
-def _show(ctx: click.Context, file: str | None, preferences: bool | None) -> BlockText:
+def _show(ctx: click.Context, file: str | None, preferences: bool | None) -> BlockReport:
     """Print what the block is to say."""
     with opened(ctx) as workspace:
         workspace.repository.require_readable()
-        block = block_of(ctx, workspace)
-        text = block.check(file, preferences).wanted
-        return BlockText(text, _tokens(text), _left_out(block))
+        return _report(block_of(ctx, workspace), file, preferences)
 
 
 # -- write, remove ------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class WrittenBlock:
-    """What became of a file.
-
-    Attributes:
-        file: the file.
-        done: what was done.
-        standing: how it compares with what is agreed on now.
-        left_out: ids of what is not in the block, as no person stands behind it.
-        name: the file, from the folder of the code.
-        tokens: about how many tokens the block has.
-        empty: whether nothing was to be written.
-    """
-
-    file: Path
-    done: BlockResult
-    standing: BlockStatus
-    left_out: tuple[str, ...]
-    name: str = field(metadata=TEXT_ONLY)
-    tokens: int = field(metadata=TEXT_ONLY)
-    empty: bool = field(default=False, metadata=TEXT_ONLY)
-
-
-def _written_text(written: WrittenBlock) -> Iterator[str | Note]:
-    yield f"{styled(_TOLD[written.done.value], fg='green')} {clean(written.name)}"
-    if written.done.value in ("created", "written", "updated"):
+def _written_text(written: BlockReport) -> Iterator[str | Note]:
+    done = written.done.value if written.done is not None else "nothing"
+    yield f"{styled(_TOLD[done], fg='green')} {clean(written.name)}"
+    if done in ("created", "written", "updated"):
         yield Note(f"about {count(written.tokens, 'token')}; commit the file yourself")
         yield from _left_out_note(written.left_out)
-    if written.empty:
+
+
+def _write_text(written: BlockReport) -> Iterator[str | Note]:
+    yield from _written_text(written)
+    if not written.text:
         yield from _left_out_note(written.left_out)
         yield Note(_NOTHING)
 
 
-def _written(block: AgentsBlock, done: BlockResult, file: str | None, *, write: bool) -> WrittenBlock:
-    found = block.check(file)
-    name, tokens = os.path.relpath(found.path, block.folder), _tokens(found.wanted)
-    empty = write and done.value == "nothing"
-    return WrittenBlock(found.path, done, found.standing, _left_out(block), name, tokens, empty)
-
-
 @verb(
     "write",
-    text=_written_text,
+    text=_write_text,
     example="memfs team agents-md write\nmemfs team agents-md write --file CLAUDE.md --preferences",
 )
 @_file
 @_preferences
 @_force
 @click.pass_context
-def _write(ctx: click.Context, file: str | None, preferences: bool | None, force: bool) -> WrittenBlock:
+def _write(ctx: click.Context, file: str | None, preferences: bool | None, force: bool) -> BlockReport:
     """Put the block into the file, or bring it up to date. Nothing outside the block is touched."""
     with opened(ctx) as workspace:
         workspace.repository.require_readable()
         block = block_of(ctx, workspace)
-        return _written(block, block.write(file, preferences=preferences, force=force), file, write=True)
+        return _report(block, file, done=block.write(file, preferences=preferences, force=force))
 
 
 @verb("remove", text=_written_text, example="memfs team agents-md remove")
 @_file
 @_force
 @click.pass_context
-def _remove(ctx: click.Context, file: str | None, force: bool) -> WrittenBlock:
+def _remove(ctx: click.Context, file: str | None, force: bool) -> BlockReport:
     """Take the block out again, byte for byte; a file that held nothing else goes."""
     with opened(ctx) as workspace:
         block = block_of(ctx, workspace)
-        return _written(block, block.remove(file, force=force), file, write=False)
+        return _report(block, file, done=block.remove(file, force=force))
 
 
 agents_md = Actions(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,22 +19,8 @@ if TYPE_CHECKING:
 _SHOWN = 20
 
 
-def _name(function: Callable[..., Any]) -> Callable[..., Any]:
-    return click.argument("name", metavar="NAME")(function)
-
-
+_name = click.argument("name", metavar="NAME")
 _dry_run = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-
-
-@dataclass(frozen=True, slots=True)
-class BranchState:
-    """One branch.
-
-    Attributes:
-        state: how it stands.
-    """
-
-    state: Branch = field(metadata=MERGE)
 
 
 # -- list ---------------------------------------------------------------------------------------------------------
@@ -80,8 +66,7 @@ def _list(ctx: click.Context) -> BranchList:
 
 
 # -- start --------------------------------------------------------------------------------------------------------
-def _start_text(made: BranchState) -> Iterator[str | Note]:
-    one = made.state
+def _start_text(one: Branch) -> Iterator[str | Note]:
     yield f"Started {styled(one.branch, fg='green', bold=True)} at {one.commit[:12]}"
     yield f"export MEMFS_WORKSPACE={shlex.quote(str(one.folder))}"
     yield Note(f"whatever is written there goes to that branch; 'memfs team branch merge {one.name}' brings it here")
@@ -92,13 +77,13 @@ def _start_text(made: BranchState) -> Iterator[str | Note]:
 @click.option("--agent", metavar="NAME", default="", help="Whose branch it is; what names nobody there is its.")
 @click.option("--at", metavar="FOLDER", type=click.Path(), help="Where it works; beside this one if not.")
 @click.pass_context
-def _start(ctx: click.Context, name: str, agent: str, at: str | None) -> BranchState:
+def _start(ctx: click.Context, name: str, agent: str, at: str | None) -> Branch:
     """Make a branch, and a folder to work on it.
 
     Nothing but the memory lies there; what MEMFS_WORKSPACE is to be set to is printed.
     """
     with opened(ctx) as workspace:
-        return BranchState(workspace.teams.branches.start(name, agent=agent, folder=at))
+        return workspace.teams.branches.start(name, agent=agent, folder=at)
 
 
 # -- merge --------------------------------------------------------------------------------------------------------
@@ -209,8 +194,7 @@ def _drop(ctx: click.Context, name: str, force: bool, dry_run: bool) -> BranchDr
 
 
 # -- quarantine, release ------------------------------------------------------------------------------------------
-def _quarantine_text(kept: BranchState) -> Iterator[str | Note]:
-    one = kept.state
+def _quarantine_text(one: Branch) -> Iterator[str | Note]:
     yield f"{'Quarantined' if one.quarantined else 'Released'} {styled(one.branch, fg='yellow', bold=True)}"
     if one.quarantined and one.commit and not one.ahead:
         hint = f"memfs undo --agent {one.agent}" if one.agent else "memfs undo"
@@ -225,23 +209,23 @@ def _quarantine_text(kept: BranchState) -> Iterator[str | Note]:
 @_name
 @click.option("--reason", metavar="TEXT", default="", help="Why, for those who ask.")
 @click.pass_context
-def _quarantine(ctx: click.Context, name: str, reason: str) -> BranchState:
+def _quarantine(ctx: click.Context, name: str, reason: str) -> Branch:
     """Let nobody be given memory from it.
 
     It reaches no recall, no prompt and no merge, until it is released. 'show', 'log', 'diff' and
     'review' still look at it.
     """
     with opened(ctx) as workspace:
-        return BranchState(workspace.teams.branches.quarantine(name, reason))
+        return workspace.teams.branches.quarantine(name, reason)
 
 
 @verb("release", text=_quarantine_text, example="memfs team branch release refactoring")
 @_name
 @click.pass_context
-def _release(ctx: click.Context, name: str) -> BranchState:
+def _release(ctx: click.Context, name: str) -> Branch:
     """Let a quarantined branch be read again."""
     with opened(ctx) as workspace:
-        return BranchState(workspace.teams.branches.release(name))
+        return workspace.teams.branches.release(name)
 
 
 branch = Actions(
