@@ -469,7 +469,7 @@ class Workspace:
             usage=self.usage,
             history=lambda: self.history,
             states=lambda: self.states,
-            memory_config=lambda: self.memory_config,
+            by_meaning=lambda: not self.words_only,
         )
 
     @shared_property

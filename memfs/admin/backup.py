@@ -322,11 +322,6 @@ class BackupResult:
     removed: tuple[Path, ...] = ()
 
     @property
-    def complete(self) -> bool:
-        """Whether nothing had to be left out."""
-        return not self.manifest.left_out
-
-    @property
     def whole(self) -> bool:
         """Whether nothing is missing that should be there; links and pipes are left out on purpose."""
         return self.manifest.whole

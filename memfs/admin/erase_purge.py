@@ -495,26 +495,25 @@ class Prover:
         self._hits += [
             f"{os.fsdecode(path)} is still in a commit" for path in sorted(set().union(*left.blobs.values()))
         ]
-        held = self._held(survey)
+        copies = []
         for name, data in survey.contents(survey.facts):
             self._bytes += len(data)
-            if self._is_hit(survey.facts[name].kind, name, data, held):
-                self._hits.append(f"{survey.facts[name].kind} {name} holds it")
+            kind = survey.facts[name].kind
+            if kind == "blob":
+                self._quoting += [name] if self._traces.quoted_in(data) else []
+                copies += [name] if self._traces.copied_in(data) else []
+            elif self._betrays(kind, data):
+                self._hits.append(f"{kind} {name} holds it")
+        # What some commit holds is a file of somebody else's, which may quote the item.
+        held = {blob for found in survey.holding(self._quoting).values() for blob in found}
+        self._hits += [f"blob {name} holds it" for name in copies if name not in held]
 
-    def _is_hit(self, kind: str, name: str, data: bytes, held: set[str]) -> bool:
-        if kind == "blob":
-            return self._traces.copied_in(data) and name not in held
+    def _betrays(self, kind: str, data: bytes) -> bool:
         if kind == "tree":
             return any(b" %s." % word in data for word in self._words)
         if kind == "commit":
             return edit_commit(data, {}, self._traces, names=False) != data
-        return kind == "tag" and edit_tag(data, {}, self._traces) != data
-
-    def _held(self, survey: Survey) -> set[str]:
-        """The blobs that some commit holds: files of others, which may quote the item."""
-        blobs = survey.contents(survey.of_kind("blob"))
-        self._quoting = quoting = [name for name, data in blobs if self._traces.quoted_in(data)]
-        return {blob for found in survey.holding(quoting).values() for blob in found}
+        return edit_tag(data, {}, self._traces) != data
 
     # -- files ----------------------------------------------------------------------------------------------------
     def _places(self) -> dict[str, list[Path]]:

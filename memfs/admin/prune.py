@@ -1,4 +1,4 @@
-"""Prune weak memories, and those that are older than the retention policy keeps; list and bring back what was pruned.
+"""Prune weak memories, and those that are older than the retention policy keeps; list what was pruned.
 
 Items go into the archive, or are deleted where the policy says so, as one batch that history can take back. Pinned
 items and conventions of people are never due.
@@ -13,7 +13,7 @@ from functools import cached_property, partial
 from math import log1p
 
 from memfs.config import RetentionPolicy, read_retention_policy
-from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, MemfsError
+from memfs.errors import Conflict, ContentError, ItemNotFound, MemfsError
 from memfs.format.codec import PRUNED
 from memfs.fs.tree import Content, View
 from memfs.model import Candidate, MemoryItem, Problem, Query
@@ -70,29 +70,6 @@ class PrunedItems:
             hint = hint or "memfs list --archived shows what there is"
             raise ItemNotFound(f"no pruned memory is called {reference!r}", hint=hint)
         return self._read(meant[0])
-
-    def bring_back(self, reference: str, reason: str = "") -> MemoryItem:
-        """Put a pruned item back among the others, as a new change; return it as it is stored then.
-
-        Raises:
-            ItemNotFound: nothing pruned is called so.
-            IdExists: another item has its id by now.
-            ContentError, StorageIO, Conflict: nothing was changed.
-        """
-        item = self.find(reference)
-        if taken := self._store.locate(item.id):
-            raise IdExists(f"the id {item.id!r} is taken", path=taken, hint="rename one of the two files")
-        home = self._home(item)
-        data = self._content(item.path).data
-        plans = [self._store.plan_restore(home, data), self._store.plan_restore(item.path, None)]
-        told = f": {' '.join(reason.split())}" if reason.strip() else ""
-        self._store.carry_out([plan for plan in plans if plan], f"Bring back {item.id}{told}", source=SOURCE)
-        return self._store.read(home)
-
-    def _home(self, item: MemoryItem) -> str:
-        kind = self._parts.kinds.get(item.type)
-        month = f"/{item.created:%Y-%m}" if kind.dated and item.created else ""
-        return f"{CONTENT}/{kind.folder}{month}/{item.path.rpartition('/')[2]}"
 
     # -- reading --------------------------------------------------------------------------------------------------
     def _paths(self) -> Iterator[str]:

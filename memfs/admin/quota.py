@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -39,8 +37,7 @@ from memfs.store.parts import Fire, Gate, Parts
 from memfs.store.plan import FilePlan
 
 FILE = "ledger"
-_SIZE = 2048
-_CRC = 8
+_LARGEST = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,41 +88,17 @@ class Ledger:
         if self._unwritten:
             return self._kept
         try:
-            fd = io.open_file(self._path, os.O_RDONLY | os.O_NONBLOCK)
-        except (FileNotFoundError, MemfsError):
+            account = Account(**json.loads(io.read_file(self._path, _LARGEST)))
+        except (FileNotFoundError, MemfsError, ValueError, TypeError, RecursionError):
             return None
-        try:
-            return _parsed(os.pread(fd, _SIZE, 0))
-        except OSError:
-            return None
-        finally:
-            os.close(fd)
+        return account if _sound(account) else None
 
     def write(self, account: Account) -> None:
         """Set the account. Where the disk refuses, this process goes on with its own until it can be written."""
-        self._kept = account
-        text = json.dumps(asdict(account), separators=(",", ":")).encode("ascii")
-        record = b"%08x" % zlib.crc32(text) + text
-        self._unwritten = True
-        with suppress(MemfsError, FileNotFoundError, FileExistsError):
-            fd = io.open_file(self._path, os.O_WRONLY | os.O_CREAT)
-            try:
-                with io.operation("account", self._path):
-                    os.pwrite(fd, record.ljust(_SIZE), 0)
-                self._unwritten = False
-            finally:
-                os.close(fd)
-
-
-def _parsed(data: bytes) -> Account | None:
-    text = data[_CRC:].rstrip(b" ")
-    if data[:_CRC] != b"%08x" % zlib.crc32(text):
-        return None
-    try:
-        account = Account(**json.loads(text))
-    except (ValueError, TypeError, RecursionError):
-        return None
-    return account if _sound(account) else None
+        self._kept, self._unwritten = account, True
+        with suppress(MemfsError, FileNotFoundError):
+            io.write_file(self._path, json.dumps(asdict(account)).encode("ascii"), durable=False)
+            self._unwritten = False
 
 
 def _sound(account: Account) -> bool:

@@ -30,7 +30,6 @@ from memfs.store.searcher import path_of
 
 _ROUNDS = 100
 _DEPTH = 200
-_HISTORY = 20_000
 
 Whole = tuple[bytes, str]
 """A whole content, and where it was found, in words."""
@@ -116,15 +115,11 @@ class Repairer:
 
     def _way_back(self, reference: str) -> str:
         """How a file that is gone comes back: repair puts right what is there, and a removal may be meant."""
-        repository, known = self._parts.repository, False
+        repository = self._parts.repository
         with suppress(HistoryError):
             for path in repository.tree("HEAD", CONTENT) if repository.head_commit() else ():
                 if reference in (path, stem_of(path)):
                     return f"it was removed since the last commit: 'git checkout HEAD -- {path}' brings it back"
-            changed = log.log(repository, (CONTENT,), _HISTORY) if repository.head_commit() else ()
-            known = any(reference in (path, stem_of(path)) for commit in changed for path in commit.paths)
-        if not known:
-            return "'memfs list' shows what there is, 'memfs recall' finds by words"
         return f"'memfs log {reference}' names its commits, 'memfs restore {reference} --from REV' brings one back"
 
     @staticmethod

@@ -15,7 +15,7 @@ from memfs.fs import io
 from memfs.git import objects
 from memfs.model.state_paths import document_of_sidecar
 from memfs.store import Store
-from memfs.store.health import BALLAST, BALLAST_BYTES, free_bytes
+from memfs.store.health import BALLAST, BALLAST_BYTES
 from memfs.store.parts import CONTENT, Parts, below_content
 from memfs.store.plan import FilePlan
 
@@ -70,12 +70,6 @@ def area_of(path: str) -> str:
     """The area that a path below the workspace belongs to."""
     first = path.removeprefix(f"{CONTENT}/").partition("/")[0] if path.startswith(f"{CONTENT}/") else ""
     return _FOLDERS.get(first, DOCUMENTS)
-
-
-def measure(parts: Parts) -> AreaUsage:
-    """Weigh every area as it is now."""
-    derived = {HISTORY: weigh_history(parts), INDEX: weigh(parts.index.folder)}
-    return AreaUsage(areas={**weigh_files(parts), **derived}, free=free_bytes(parts.tree.root))
 
 
 def weigh_files(parts: Parts) -> dict[str, int]:

@@ -644,10 +644,10 @@ class IndexEntry:
     stage: int
 
 
-def entries_of(git: GitCommands) -> list[IndexEntry]:
-    """Everything that the person's index names."""
+def entries_of(git: GitCommands, *, unmerged: bool = False) -> list[IndexEntry]:
+    """Everything that the person's index names; with ``unmerged`` only what it has in several versions."""
     rows = []
-    for row in git.run("ls-files", "-t", "-s", "-z", "--full-name").split(b"\0")[:-1]:
+    for row in git.run("ls-files", "-t", "-u" if unmerged else "-s", "-z", "--full-name").split(b"\0")[:-1]:
         facts, _, path = row.partition(b"\t")
         _, mode, blob, stage = facts.decode("ascii").split(" ")
         rows.append(IndexEntry(path, mode, blob, int(stage)))

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from memfs.errors import GitBusy, GitFailed
 from memfs.git.busy import lock_reason
-from memfs.git.objects import FILE, REGULAR, Object, write_loose
-from memfs.git.process import tether, wait_for_children
+from memfs.git.objects import FILE, REGULAR, Object, TreeEntry, write_loose
+from memfs.git.process import entries_of, tether, wait_for_children
 from memfs.git.refs import NULL
 from memfs.git.repository import Repository, facts_of
 from memfs.git.transaction import index_of, keep_date, lock_of
@@ -27,14 +27,6 @@ _OPEN = (MERGED, "REBASE_HEAD", "CHERRY_PICK_HEAD", REVERTED)
 _REBASING = ("rebase-merge", "rebase-apply")
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """One version of a path in the index: mode and blob."""
-
-    mode: str
-    blob: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnmergedPath:
     """A path that git could not join.
@@ -45,9 +37,9 @@ class UnmergedPath:
     """
 
     path: str
-    base: Stage | None = None
-    ours: Stage | None = None
-    theirs: Stage | None = None
+    base: TreeEntry | None = None
+    ours: TreeEntry | None = None
+    theirs: TreeEntry | None = None
 
     @property
     def plain(self) -> bool:
@@ -67,17 +59,14 @@ def unmerged(repository: Repository) -> tuple[list[UnmergedPath], int]:
     Raises:
         GitFailed: the index cannot be read.
     """
-    found: dict[str, dict[int, Stage]] = {}
+    found: dict[str, dict[int, TreeEntry]] = {}
     others: set[bytes] = set()
-    out = repository.git.run("ls-files", "-t", "-u", "-z", "--full-name")
-    for row in filter(None, out.split(b"\0")):
-        facts, _, name = row.partition(b"\t")
-        mode, blob, number = facts.decode().removeprefix("M ").split()
-        path = repository.below(name)
+    for one in entries_of(repository.git, unmerged=True):
+        path = repository.below(one.path)
         if path is None:
-            others.add(name)
+            others.add(one.path)
         else:
-            found.setdefault(path, {})[int(number)] = Stage(mode, blob)
+            found.setdefault(path, {})[one.stage] = TreeEntry(one.mode, one.blob)
     return [
         UnmergedPath(path=path, base=stages.get(1), ours=stages.get(2), theirs=stages.get(3))
         for path, stages in sorted(found.items())

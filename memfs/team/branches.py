@@ -136,100 +136,6 @@ def _pieces(tree: Tree, path: str) -> Iterator[bytes]:
             yield piece
 
 
-class BranchFolders:
-    """The folders of one repository's branches, seen from one workspace of it."""
-
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._repository = parts.repository
-
-    def layout(self, row: BranchEntry | None) -> Layout | None:
-        """Where a branch's working tree keeps what, as its workspace sees it; None where it has none, or it is gone."""
-        found = at(Path(row.folder), self._repository) if row is not None else None
-        if found is None:
-            return None
-        prefix = self._repository.prefix
-        return replace(found, workspace=found.work_tree / prefix, prefix=prefix)
-
-    def beside(self, ref: str) -> Path:
-        """Where a branch's working tree goes if nobody says: next to this one."""
-        top, common = self._repository.work_tree, self._repository.common_dir
-        top = common.parent if top.is_relative_to(common) else top  # the memory's own branch lies in the git folder
-        return top.parent / f"{top.name}.branches" / short_name(ref).replace("/", "-")
-
-    def lay(self, row: BranchEntry, commit: str) -> BranchEntry:
-        """Make the working tree of a branch; its row when that is complete."""
-        layout = lay_out(self._repository, Path(row.folder), row.branch, commit)
-        share_sidecars(self._parts.tree.root, layout.work_tree / self._repository.prefix)
-        return replace(row, git_dir=os.path.relpath(layout.git_dir, self._repository.common_dir), ready=True)
-
-    def bring(self, layout: Layout | None) -> None:
-        """Take over what documents refer to and git does not have."""
-        if layout is not None:
-            share_sidecars(layout.workspace, self._parts.tree.root)
-
-    def gone(self, row: BranchEntry | None) -> Layout | None:
-        """Where memfs keeps what of a working tree whose folder was removed; None where there never was one."""
-        if row is None or not row.git_dir or self.layout(row) is not None:
-            return None
-        git_dir = self._repository.common_dir / row.git_dir
-        return replace(self._repository.layout, work_tree=Path(row.folder), git_dir=git_dir)
-
-    def forget_caches(self, row: BranchEntry) -> None:
-        """Remove what this user's cache has of a working tree that was taken away."""
-        drop(self._repository.state.parent, lambda root: root.is_relative_to(row.folder))
-
-    def waiting(self, layout: Layout | None) -> int:
-        """How many writes in a place are not committed yet."""
-        if layout is None:
-            return 0
-        journal = Journal(state_folder(layout) / "journal")
-        try:
-            return len(journal.operations())
-        finally:
-            journal.close()
-
-    def alive(self, layout: Layout | None) -> tuple[tuple[int, str], ...]:
-        """The processes at work in a place, as id and name."""
-        return tuple(users_of(str(layout.work_tree), str(state_folder(layout)))) if layout is not None else ()
-
-    @contextmanager
-    def still(self, layout: Layout | None) -> Iterator[None]:
-        """Let nobody write in a place."""
-        if layout is None:
-            yield
-            return
-        with FileLock(state_folder(layout) / "lock", home=self._repository.common_dir).hold("drop a branch"):
-            yield
-
-    def flush(self, layout: Layout | None, adopt: bool | None = None) -> tuple[FlushResult, tuple[str, ...]]:
-        """Commit what waits in a place; what was done, and which edits by hand are left out.
-
-        Args:
-            adopt: commit those, too; None: as its settings say.
-        """
-        if layout is None:
-            return FlushResult(), ()
-        with self._opened(layout.workspace) as store:
-            if store.pending().count == 0:
-                flushed = store.flush(adopt=False)
-                if not flushed.reason and store.edit_finder.untouched():
-                    return flushed, ()
-            return store.flush(adopt=adopt), tuple(store.hand_edits())
-
-    @contextmanager
-    def _opened(self, root: Path) -> Iterator[Store]:
-        settings = load(root)
-        repository = Repository.find(root, allow_detached=settings.history.allow_detached, trusted=trust.repository)
-        if repository is None:
-            raise BranchRefused("its working tree is in no repository", path=str(root), hint="git worktree repair")
-        store = Store(parts_of(root, repository, settings, self._parts.clock))
-        try:
-            yield store
-        finally:
-            store.close()
-
-
 SOURCE = "branch"
 RESCUE = "refs/memfs/rescue/branches"
 
@@ -240,7 +146,6 @@ class Branches:
     def __init__(self, store: Store, parts: Parts, merger: Callable[[], Merger]) -> None:
         """``merger`` gives what joins lines of history, when it is first needed."""
         self._store, self._parts, self._merger = store, parts, merger
-        self._places = BranchFolders(parts)
         self._repository = parts.repository
         self._common = parts.repository.common_dir
 
@@ -291,13 +196,15 @@ class Branches:
             wait_for_children(self._common / "memfs")
             self._refuse_quarantined(ref)
             given = read_list(self._common)
-            place = Path(os.path.realpath(folder)) if folder is not None else self._places.beside(ref)
+            place = Path(os.path.realpath(folder)) if folder is not None else self._beside(ref)
             row = self._begun(given.get(ref), place) or self._begin(ref, agent, place)
             save_list(self._common, {**given, ref: row}.values())
             tip = self._commit(ref)
             if not tip:
                 update_refs(self._repository, [f"create {ref} {row.start}"], "memfs team branch")
-            laid = self._places.lay(row, tip or row.start)
+            layout = lay_out(self._repository, Path(row.folder), row.branch, tip or row.start)
+            share_sidecars(self._parts.tree.root, layout.work_tree / self._repository.prefix)
+            laid = replace(row, git_dir=os.path.relpath(layout.git_dir, self._common), ready=True)
             save_list(self._common, {**given, ref: laid}.values())
         return self.find(ref)
 
@@ -318,8 +225,8 @@ class Branches:
         self._repository.require_readable()
         self._refuse_own(ref)
         row = read_list(self._common).get(ref)
-        layout = self._places.layout(row)
-        flushed, edited = (FlushResult(), ()) if dry_run else self._places.flush(layout)
+        layout = self._layout(row)
+        flushed, edited = (FlushResult(), ()) if dry_run else self._flush(layout)
         if flushed.reason:
             hint = "merge again when that is over"
             raise BranchRefused(f"what was written there cannot be committed: {flushed.reason}", hint=hint)
@@ -327,15 +234,15 @@ class Branches:
         quarantine.require_clean(self._repository, tip)
         said = message or f"Merge the branch {short_name(ref)}"
         joined = self._merger().merge(tip, said, source=SOURCE, dry_run=dry_run)
-        if not dry_run:
-            self._places.bring(layout)
+        if not dry_run and layout is not None:
+            share_sidecars(layout.workspace, self._parts.tree.root)
         return BranchMerge(
             branch=ref,
             joined=joined,
             flushed=flushed,
             edited=edited,
-            alive=self._places.alive(layout),
-            uncommitted=self._places.waiting(layout) if dry_run else 0,
+            alive=self._alive(layout),
+            uncommitted=self._waiting(layout) if dry_run else 0,
         )
 
     def drop(self, name: str, *, force: bool = False, dry_run: bool = False) -> DroppedBranch:
@@ -356,19 +263,19 @@ class Branches:
         ref = self._ref(name)
         self._refuse_own(ref)
         row = read_list(self._common).get(ref)
-        layout = self._places.layout(row)
+        layout = self._layout(row)
         if layout is not None and row is not None and row.ready and is_locked(layout):
             reason = f"its working tree is locked: {is_locked(layout)}"
             raise BranchRefused(reason, path=str(layout.work_tree), hint="git worktree unlock it first")
         if not dry_run:
-            self._places.flush(layout, adopt=force or None)
+            self._flush(layout, adopt=force or None)
             self._refuse_waiting(ref, row, layout)
         self._refuse_losses(ref, row, layout, force)
         if dry_run:
-            kept = self._places.waiting(layout) or not self._merged(ref)
+            kept = self._waiting(layout) or not self._merged(ref)
             rescue = f"{RESCUE}/{short_name(ref)}" if kept else ""
             return DroppedBranch(branch=ref, commit=self._commit(ref), rescue=rescue, folder=row.folder if row else "")
-        with self._parts.commit_lock.hold("drop a branch"), self._places.still(layout):
+        with self._parts.commit_lock.hold("drop a branch"), self._still(layout):
             wait_for_children(self._common / "memfs")
             self._refuse_waiting(ref, row, layout)
             return self._drop(ref, row, layout)
@@ -464,7 +371,7 @@ class Branches:
 
     # -- its state ------------------------------------------------------------------------------------------------
     def _branch(self, ref: str, row: BranchEntry | None, entry: QuarantinedBranch | None) -> Branch:
-        tip, layout = self._commit(ref), self._places.layout(row)
+        tip, layout = self._commit(ref), self._layout(row)
         return Branch(
             name=short_name(ref),
             branch=ref.removeprefix(HEADS),
@@ -474,7 +381,7 @@ class Branches:
             started=row.time if row is not None else "",
             ready=row is None or (row.ready and layout is not None),
             ahead=count_beyond(self._repository, tip, self._repository.head().commit),
-            waiting=self._places.waiting(layout or self._places.gone(row)),
+            waiting=self._waiting(layout or self._gone(row)),
             quarantined=entry is not None,
             reason=entry.reason if entry is not None else "",
         )
@@ -495,7 +402,7 @@ class Branches:
         """The row of a branch whose start was interrupted; None where none was."""
         if row is None:
             return None
-        if row.ready and self._places.layout(row) is not None:
+        if row.ready and self._layout(row) is not None:
             hint = f"memfs team branch merge {row.name}, or drop; it works in {row.folder}"
             raise BranchRefused(f"the branch {row.name} is there already", hint=hint)
         if Path(row.folder) != place:
@@ -523,7 +430,7 @@ class Branches:
     # -- dropping -------------------------------------------------------------------------------------------------
     def _refuse_waiting(self, ref: str, row: BranchEntry | None, layout: Layout | None) -> None:
         """Refuse to drop what was acknowledged and is in no commit yet: no rescue ref would keep it."""
-        count = self._places.waiting(layout or self._places.gone(row))
+        count = self._waiting(layout or self._gone(row))
         if count:
             writes = f"{count} {'write waits' if count == 1 else 'writes wait'} there for a commit"
             first = (
@@ -535,7 +442,7 @@ class Branches:
         if force:
             return
         lost = []
-        if waiting := self._places.waiting(layout):  # in a dry run alone: else they are committed by now
+        if waiting := self._waiting(layout):  # in a dry run alone: else they are committed by now
             lost.append(f"{waiting} {'write waits' if waiting == 1 else 'writes wait'} there for a commit")
         if not self._merged(ref):
             ahead = count_beyond(self._repository, self._commit(ref), self._repository.head().commit)
@@ -546,7 +453,7 @@ class Branches:
             edited = [name for name in found.edited if not unlaid or os.path.lexists(layout.work_tree / name)]
             lost += [f"{name} is not committed" for name in edited[:3]]
             lost += [f"{name} is no memory" for name in found.others[:3]]
-            lost += [f"{name} (process {number}) works there" for number, name in self._places.alive(layout)[:3]]
+            lost += [f"{name} (process {number}) works there" for number, name in self._alive(layout)[:3]]
         if lost:
             hint = (
                 f"memfs team branch merge {short_name(ref)} first; --force drops it all the same, and says what stays"
@@ -563,17 +470,89 @@ class Branches:
         if layout is not None:
             left = take_away(layout, self._repository, tip or (row.start if row is not None else ""))
         elif row is not None:
-            forget_missing(row.folder, row.git_dir, self._repository, self._places.gone(row))
+            forget_missing(row.folder, row.git_dir, self._repository, self._gone(row))
         if row is not None:
-            self._places.forget_caches(row)
+            drop(self._repository.state.parent, lambda root: root.is_relative_to(row.folder))
         if tip:
             update_refs(self._repository, [f"delete {ref} {tip}"], "memfs team branch")
         save_list(self._common, [one for one in read_list(self._common).values() if one.branch != ref])
         folder = row.folder if row is not None else ""
-        if folder and Path(folder) == self._places.beside(ref):
+        if folder and Path(folder) == self._beside(ref):
             with suppress(StorageIO):  # it held another's working tree, too
                 io.rmdir(os.path.dirname(folder))
         return DroppedBranch(branch=ref, commit=tip, rescue=rescue, folder=folder, left=left)
+
+    # -- working trees --------------------------------------------------------------------------------------------
+    def _layout(self, row: BranchEntry | None) -> Layout | None:
+        """Where a branch's working tree keeps what, as its workspace sees it; None where it has none, or it is gone."""
+        found = at(Path(row.folder), self._repository) if row is not None else None
+        if found is None:
+            return None
+        prefix = self._repository.prefix
+        return replace(found, workspace=found.work_tree / prefix, prefix=prefix)
+
+    def _beside(self, ref: str) -> Path:
+        """Where a branch's working tree goes if nobody says: next to this one."""
+        top, common = self._repository.work_tree, self._repository.common_dir
+        top = common.parent if top.is_relative_to(common) else top  # the memory's own branch lies in the git folder
+        return top.parent / f"{top.name}.branches" / short_name(ref).replace("/", "-")
+
+    def _gone(self, row: BranchEntry | None) -> Layout | None:
+        """Where memfs keeps what of a working tree whose folder was removed; None where there never was one."""
+        if row is None or not row.git_dir or self._layout(row) is not None:
+            return None
+        git_dir = self._repository.common_dir / row.git_dir
+        return replace(self._repository.layout, work_tree=Path(row.folder), git_dir=git_dir)
+
+    def _waiting(self, layout: Layout | None) -> int:
+        """How many writes in a place are not committed yet."""
+        if layout is None:
+            return 0
+        journal = Journal(state_folder(layout) / "journal")
+        try:
+            return len(journal.operations())
+        finally:
+            journal.close()
+
+    def _alive(self, layout: Layout | None) -> tuple[tuple[int, str], ...]:
+        """The processes at work in a place, as id and name."""
+        return tuple(users_of(str(layout.work_tree), str(state_folder(layout)))) if layout is not None else ()
+
+    @contextmanager
+    def _still(self, layout: Layout | None) -> Iterator[None]:
+        """Let nobody write in a place."""
+        if layout is None:
+            yield
+            return
+        with FileLock(state_folder(layout) / "lock", home=self._repository.common_dir).hold("drop a branch"):
+            yield
+
+    def _flush(self, layout: Layout | None, adopt: bool | None = None) -> tuple[FlushResult, tuple[str, ...]]:
+        """Commit what waits in a place; what was done, and which edits by hand are left out.
+
+        Args:
+            adopt: commit those, too; None: as its settings say.
+        """
+        if layout is None:
+            return FlushResult(), ()
+        with self._opened(layout.workspace) as store:
+            if store.pending().count == 0:
+                flushed = store.flush(adopt=False)
+                if not flushed.reason and store.edit_finder.untouched():
+                    return flushed, ()
+            return store.flush(adopt=adopt), tuple(store.hand_edits())
+
+    @contextmanager
+    def _opened(self, root: Path) -> Iterator[Store]:
+        settings = load(root)
+        repository = Repository.find(root, allow_detached=settings.history.allow_detached, trusted=trust.repository)
+        if repository is None:
+            raise BranchRefused("its working tree is in no repository", path=str(root), hint="git worktree repair")
+        store = Store(parts_of(root, repository, settings, self._parts.clock))
+        try:
+            yield store
+        finally:
+            store.close()
 
 
 def _names(ref: str) -> set[str]:

@@ -1,25 +1,21 @@
-"""Move a repository's memory between the branches of its code and a branch of its own.
+"""Move a repository's memory from the branches of its code to a branch of its own.
 
-To its own branch it goes with its history: the commits that changed memory, with their authors, dates and messages.
-The other way the files go, and the branch keeps the history. Every step can be repeated, and nothing is removed
-before it is at its new place.
+It goes with its history: the commits that changed memory, with their authors, dates and messages. Every step can be
+repeated, and nothing is removed before it is at its new place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from memfs import trust
 from memfs.config import first_policies
 from memfs.config_names import SETTINGS_FILE
-from memfs.errors import BranchRefused, GitBusy, NotRegularFile, RepoUnsupported
+from memfs.errors import BranchRefused, GitBusy, NotRegularFile
 from memfs.format import toml_text
 from memfs.fs import own_branch
 from memfs.fs.atomic_replace import is_temporary
-from memfs.fs.lock import FileLock
 from memfs.fs.own_branch import BRANCH
 from memfs.fs.tree import Tree
 from memfs.fs.workspace_location import MEMORY_FOLDER, is_own
@@ -33,7 +29,7 @@ from memfs.model.state_paths import document_of_sidecar
 from memfs.model.time import utc_now
 from memfs.store import Store
 from memfs.team.branches import share_sidecars
-from memfs.team.own_branch import REF, set_up, take_out
+from memfs.team.own_branch import REF, set_up
 from memfs.team.worktrees import first_of, remove_empty
 
 _LARGEST = 1 << 30
@@ -48,7 +44,7 @@ class MoveResult:
         workspace: where the memory is then.
         files: how many files moved.
         commits: how many commits of history went along.
-        branch: the branch of its own, which has the history either way.
+        branch: the branch of its own.
     """
 
     workspace: Path
@@ -94,55 +90,6 @@ def to_own_branch(store_: Store, repository: Repository, *, dry_run: bool = Fals
     return MoveResult(workspace=memory, files=len(present), commits=commits)
 
 
-def to_here(store_: Store, repository: Repository, top: Path, *, dry_run: bool = False) -> MoveResult:
-    """Move the memory from its own branch into the working tree of code at ``top``, for the person to commit there.
-
-    The branch stays, with the history. The memory's place and the links to it go.
-
-    Args:
-        store_: of the memory; ``repository`` is its own.
-
-    Raises:
-        BranchRefused: files that no commit has, an agent's branch, or other files are in the way.
-        GitBusy: what waits cannot be committed now.
-    """
-    _require_settled(store_, repository)
-    memory, head = repository.work_tree, repository.head_commit()
-    present = _present(memory)
-    _require_committed(repository, head, present)
-    files = {path: repository.read(head, path) or b"" for path in repository.tree(head)} if head else {}
-    text = toml_text.read(memory)
-    settings = toml_text.without(toml_text.with_value(text, "history", "commit", "manual"), "history", "adopt")
-    _require_free(top, {**files, SETTINGS_FILE: settings.encode()})
-    if dry_run:
-        return MoveResult(workspace=top, files=len(files) + 1, commits=0)
-    own_branch.unlink(top)
-    tree = Tree(top)
-    try:
-        for path, data in files.items():
-            tree.write(path, data)
-        share_sidecars(memory, top)
-        tree.write(SETTINGS_FILE, settings.encode())  # last: by it the folder is a workspace
-    finally:
-        tree.close()
-    return MoveResult(workspace=top, files=len(files) + 1, commits=0)
-
-
-def leave(top: Path) -> None:
-    """Take the place of the memory's own branch away, once its files are in the working tree of code.
-
-    Raises:
-        MemfsError: the next call goes on.
-    """
-    found = Repository.find(top, trusted=trust.repository)
-    if found is None:
-        raise RepoUnsupported("there is no git repository here", path=str(top), hint="run it in the code's folder")
-    with closing(found) as repository:
-        lock = FileLock(repository.state.parent / "commit.lock", home=repository.common_dir)
-        with lock.hold("move the memory", _PATIENCE):
-            take_out(repository, branch=False)
-
-
 # -- conditions -----------------------------------------------------------------------------------------------------
 def _require_settled(store_: Store, repository: Repository) -> None:
     if busy := repository.busy():
@@ -161,22 +108,6 @@ def _require_committed(repository: Repository, head: str | None, present: Mappin
     found = [path for path, blob in present.items() if committed.get(path) != blob and not document_of_sidecar(path)]
     if found:
         raise BranchRefused(f"no commit has {first_of(found)}", hint="memfs commit first")
-
-
-def _require_free(top: Path, files: Mapping[str, bytes]) -> None:
-    """Refuse where the working tree has other files; those of a move that was interrupted are the same."""
-    if own_branch.is_link(top):
-        present: dict[str, str] = {}
-    else:
-        present = _present(top)
-    others = [path for path, blob in present.items() if path not in files and not document_of_sidecar(path)]
-    tree = Tree(top)
-    try:
-        others += [p for p in present if p in files and tree.read(p, _LARGEST).data != files[p]]
-    finally:
-        tree.close()
-    if others:
-        raise BranchRefused(f"{others[0]} is in the way", path=str(top), hint="move it away, or commit its removal")
 
 
 def _present(top: Path) -> dict[str, str]:

@@ -19,9 +19,9 @@ from memfs.format.file_merge import FileMerger
 from memfs.fs.workspace_location import is_own
 from memfs.git.ancestry import merge_bases
 from memfs.git.layout import read_small
-from memfs.git.objects import FILE
+from memfs.git.objects import FILE, TreeEntry
 from memfs.git.refs import HEX
-from memfs.git.unmerged import MERGED, REVERTED, Stage, UnmergedPath, situation, unmerged
+from memfs.git.unmerged import MERGED, REVERTED, UnmergedPath, situation, unmerged
 from memfs.model.ids import stem_of
 from memfs.model.time import utc_now
 from memfs.store.parts import READ_LIMIT, Parts, is_item
@@ -231,11 +231,11 @@ class OpenMerges:
         """The names of the items whose versions stand at an open path."""
         about, known = self._join.names([one.path]), {version.blob for side in sides for version in side.values()}
         for stage in filter(None, (one.base, one.ours, one.theirs)):
-            if any(one.path in side and side[one.path].blob == stage.blob for side in sides):
+            if any(one.path in side and side[one.path].blob == stage.id for side in sides):
                 continue
-            if stage.blob in known:
+            if stage.id in known:
                 about |= self._join.names(
-                    path for side in sides for path, version in side.items() if version.blob == stage.blob
+                    path for side in sides for path, version in side.items() if version.blob == stage.id
                 )
             else:  # git joined files one after another: what went into it is no longer to be seen
                 about |= {name for name in self._join.names(set().union(*sides)) if not self._is_there(name, sides)}
@@ -305,8 +305,8 @@ class OpenMerges:
     def _is_item(self, path: str) -> bool:
         return is_item(path, self._parts.kinds)
 
-    def _blob(self, stage: Stage | None) -> bytes | None:
-        return None if stage is None else self._parts.repository.blob(stage.blob)
+    def _blob(self, stage: TreeEntry | None) -> bytes | None:
+        return None if stage is None else self._parts.repository.blob(stage.id)
 
     # -- what the person made of it -------------------------------------------------------------------------------
     def _present(self, path: str) -> bytes | None:
@@ -366,7 +366,7 @@ def _belongs(
     if any(one.path in other for other in groups):
         return one.path in group
     named = [other for other in groups if stem_of(other[0]).casefold() == stem_of(one.path).casefold()]
-    blobs = {stage.blob for stage in (one.base, one.ours, one.theirs) if stage}
+    blobs = {stage.id for stage in (one.base, one.ours, one.theirs) if stage}
     holders = [
         other for other in named if any(path in side and side[path].blob in blobs for side in sides for path in other)
     ]

@@ -158,7 +158,7 @@ def refuse_tracked(repository: Repository) -> None:
         raise BranchRefused(
             f"{first_of(found)} has {MEMORY_FOLDER}/ or {SETTINGS_FILE} among the code",
             path=str(top),
-            hint="memfs admin move --own-branch moves it to a branch of its own; other branches merge that first",
+            hint="memfs admin move moves it to a branch of its own; other branches merge that first",
         )
 
 

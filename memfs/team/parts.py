@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from memfs.admin.history import History
     from memfs.admin.recover import RecoveryCopies
     from memfs.context.agents_md import AgentsBlock
-    from memfs.model.memory_config import MemoryConfig
     from memfs.settings import Settings
     from memfs.state.parts import States
     from memfs.store import Store
@@ -39,7 +38,7 @@ class Teams:
     Attributes:
         store, parts, settings, usage: the workspace's.
         history, states: give the workspace's, made when first asked for.
-        memory_config: gives the memory context that holds at present.
+        by_meaning: whether the present is searched by meaning, too.
     """
 
     store: Store
@@ -48,7 +47,7 @@ class Teams:
     usage: Usage
     history: Callable[[], History]
     states: Callable[[], States]
-    memory_config: Callable[[], MemoryConfig]
+    by_meaning: Callable[[], bool]
 
     @shared_property
     def merger(self) -> Merger:
@@ -85,8 +84,7 @@ class Teams:
         """Asks the memory as it was at a revision."""
         from memfs.team.asof import Travel
 
-        folder = self.parts.index.folder
-        return Travel(self.parts.repository, self.settings, self.memory_config, folder)
+        return Travel(self.parts.repository, self.settings, self.by_meaning)
 
     @shared_property
     def branches(self) -> Branches:

@@ -105,7 +105,7 @@ def test_what_is_left_out_on_purpose_does_not_keep_old_backups(workspace: Worksp
     (workspace.root / "ContextMemory/link.yaml").symlink_to("/etc/passwd")
     made = [workspace.backups.make()[0] for _ in range(3)]
     assert made[-1].whole
-    assert not made[-1].complete
+    assert made[-1].manifest.left_out
     assert len(made[-1].removed) == 1
 
 

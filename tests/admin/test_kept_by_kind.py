@@ -60,7 +60,8 @@ def test_what_is_older_than_its_kind_is_kept_is_pruned(talk: Workspace, git: Git
     talk.store.flush()
     assert "interaction memories are kept for 30 days" in git(talk.root, "log", "-1", "--format=%s")
     assert {one.item.id for one in later(talk, 400).pruner.prune(dry_run=True).items} == {"one-episodic"}
-    back = talk.pruner.pruned.bring_back("one-interaction")
+    talk.history.restore("HEAD~1", "one-interaction")
+    back = talk.store.find("one-interaction")
     assert back.content == "the interaction of today"
     then = (utc_now() + timedelta(days=31)).timestamp()
     os.utime(talk.root / back.path, (then, then))  # as it is when it is brought back on that day
@@ -98,7 +99,8 @@ def test_it_goes_by_itself_only_where_somebody_said_so(talk: Workspace) -> None:
     said(talk.root, kinds={"knowledge": 5})
     later(talk, 400).quota.tend()
     assert ids(talk) == {"one-episodic", "one-interaction", "pinned"}
-    talk.pruner.pruned.bring_back("one-knowledge")
+    talk.store.flush()
+    talk.history.restore("HEAD~1", "one-knowledge")
     talk.quota.tend()
     assert "one-knowledge" in ids(talk)  # it was looked at within the hour
 

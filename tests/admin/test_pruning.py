@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from memfs import Conflict, IdExists, ItemNotFound, MemoryItem, Query, SchemaInvalid, Workspace
+from memfs import Conflict, MemoryItem, Query, SchemaInvalid, Workspace
 from memfs.admin.prune import Pruner, importance_of
 from memfs.format.codec import PRUNED
 from memfs.model import Candidate
@@ -175,7 +175,7 @@ def test_pruned_items_lie_in_the_archive_and_nowhere_else(opened: Opened, git: G
     assert workspace.store.hand_edits() == [f"{CONFIGURATION}/memory_context.yaml"]
 
 
-@pytest.mark.parametrize("way", ["bring back", "rollback", "rollback of one", "git revert"])
+@pytest.mark.parametrize("way", ["rollback", "rollback of one", "git revert"])
 def test_every_way_back_works(opened: Opened, git: Git, way: str) -> None:
     """What was pruned comes back with its bytes, by memfs or by git, and leaves the archive (M3)."""
     workspace = opened(history__commit="each")
@@ -184,9 +184,7 @@ def test_every_way_back_works(opened: Opened, git: Git, way: str) -> None:
     workspace.store.flush(adopt=True)
     data = (workspace.root / before["m0"].path).read_bytes()
     workspace.pruner.prune()
-    if way == "bring back":
-        assert workspace.pruner.pruned.bring_back("m0", "it was right").id == "m0"
-    elif way == "rollback":
+    if way == "rollback":
         workspace.history.restore("HEAD~1")
     elif way == "rollback of one":
         workspace.history.restore("HEAD~1", "m0")
@@ -285,21 +283,6 @@ def test_more_items_than_a_query_gives_are_all_looked_at(
             batch.put(MemoryItem("a", id=f"m{number}", timestamp=moment))
     found = [one.id for one in workspace.pruner._everything()]
     assert sorted(found) == sorted({f"m{number}" for number in range(11)})
-
-
-def test_bringing_back_takes_nobodys_place(opened: Opened) -> None:
-    """An id that was given again in the meantime is not overwritten; a name that means nothing names the nearest."""
-    workspace = opened()
-    filled(workspace, 2)
-    learns(workspace.root, max_memories=1)
-    workspace.pruner.prune()
-    workspace.store.put(MemoryItem("another", id="m0"))
-    with pytest.raises(IdExists):
-        workspace.pruner.pruned.bring_back("m0")
-    with pytest.raises(ItemNotFound, match="no pruned memory"):
-        workspace.pruner.pruned.bring_back("m1")
-    assert workspace.pruner.pruned.find("m").id == "m0"
-    assert workspace.pruner.pruned.find(f"{PRUNED}/semantic/m0.yaml").id == "m0"
 
 
 def test_an_id_pruned_twice_keeps_its_newest_version(opened: Opened) -> None:

@@ -41,8 +41,10 @@ def then(memfs: Memfs, root: Path, git: Git) -> str:
             MemoryItem("The timeout is 5 seconds", id="five", links=(Link(to="nine", relation="contradicts"),))
         )
         weak = workspace.store.put(MemoryItem("weak", id="weak", importance=0.01, origin=Origin(agent="a")))
-        assert workspace.pruner.prune().items[0].item.id == weak.id
         workspace.store.flush(adopt=True)
+        assert workspace.pruner.prune().items[0].item.id == weak.id
+        workspace.store.flush()
+        pruned = workspace.repository.head_commit()
         made = workspace.states.checkpoints.create(reason="the first of all")
         commit = workspace.repository.head_commit() or ""
         for name in ("utc", "logins", "nine", "five"):
@@ -50,7 +52,7 @@ def then(memfs: Memfs, root: Path, git: Git) -> str:
         for row in workspace.sources.triggers.rows("episode"):
             workspace.store.delete(row.id)
         workspace.contexts.remove("session")
-        workspace.pruner.pruned.bring_back("weak")
+        workspace.history.restore(f"{pruned}~1", "weak")
         shutil.rmtree(root / "ContextMemory/checkpoints" / made.id)
         workspace.states.iterations.close()
         workspace.states.iterations.start()

@@ -51,15 +51,14 @@ def test_a_weak_item_is_pruned_listed_and_brought_back(memfs: Memfs, root: Path,
     assert memfs("list", "--archived").out.startswith("apple  semantic")
     assert memfs("list", "--json").json["items"] == []
     gone = memfs("show", apple)
-    assert (gone.code, "memfs admin prune --bring-back apple" in gone.err) == (1, True)
-    back = memfs("admin", "prune", "--bring-back", apple, "--json").json
-    assert (back["id"], back["durability"]) == ("apple", "commit")
-    assert memfs("show", apple, "--json").json["path"] == back["path"]
+    assert (gone.code, "memfs restore apple --from REV" in gone.err) == (1, True)
+    (back,) = memfs("restore", apple, "--from", f"{done['revision']}~1", "--json").json["restored"]
+    assert memfs("show", apple, "--json").json["path"] == back
     assert not list((root / "ContextMemory" / "archive").rglob("*.yaml"))
 
 
 def test_prune_without_anything_due(memfs: Memfs, apple: str) -> None:
-    """Nothing is done and nothing committed; what excludes each other is refused."""
+    """Nothing is done and nothing committed."""
     assert memfs("admin", "prune", "--json").json == {
         "pruned": [],
         "action": "archive",
@@ -68,9 +67,6 @@ def test_prune_without_anything_due(memfs: Memfs, apple: str) -> None:
     }
     told = "nothing is due: the weakest, apple, is worth 1; due is what is worth less than 0.1"
     assert told in memfs("admin", "prune").err
-    assert memfs("admin", "prune", "--dry-run", "--bring-back", apple).code == 2
-    missing = memfs("admin", "prune", "--bring-back", "nobody")
-    assert (missing.code, "no pruned memory" in missing.err) == (1, True)
 
 
 def test_uses_are_shown_and_counted_by_recall_alone(memfs: Memfs, apple: str) -> None:

@@ -21,7 +21,6 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from memfs.admin.restore import restore
-from memfs.admin.usage_by_area import measure
 from memfs.doors.langgraph import MemfsSaver
 from memfs.errors import ContentError, MemfsError, QueryInvalid, QuotaExceeded, SecretDetected, StorageIO
 from memfs.fs import io
@@ -539,7 +538,7 @@ def test_the_workspace_knows_its_threads(saver: MemfsSaver, tmp_path: Path) -> N
     """They count in their own area and quota, and a backup brings them back (B5)."""
     config = put(saver, CONFIG, text="x" * 3000)
     workspace = saver.workspace
-    assert measure(workspace.parts).areas["threads"] > 3000
+    assert workspace.quota.measure().areas["threads"] > 3000
     (kept,) = workspace.backups.make(tmp_path / "backups")
     restored = restore(kept.path, tmp_path / "restored")
     assert values_of(MemfsSaver(restored.root), config) == {"text": "x" * 3000}

@@ -368,6 +368,16 @@ def test_a_row_of_the_cache_that_was_changed_is_not_believed(opened: Opened) -> 
     travel.close()
 
 
+def test_where_the_present_is_searched_by_meaning_it_says_that_the_past_is_not(opened: Opened) -> None:
+    """M5, B1: a revision is found in by words, and the answer says so; else there is nothing to say."""
+    workspace = opened()
+    head = put(workspace, "a", "postgres pool")
+    assert workspace.teams.past.at(head).notes == ()
+    travel = Travel(workspace.repository, workspace.settings, lambda: True)
+    assert "by words alone" in travel.at(head).notes[0]
+    travel.close()
+
+
 def test_without_room_for_a_cache_it_answers_all_the_same(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     """A full disk, and no home folder, keep nobody from asking."""
     workspace = opened()

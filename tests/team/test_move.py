@@ -1,4 +1,4 @@
-"""Moving memory between the code's branches and a branch of its own loses neither files nor history (D1, K4)."""
+"""Moving memory from the code's branches to a branch of its own loses neither files nor history (D1, K4)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_the_history_of_the_memory_goes_along(code: Path, git: Git, memfs: Said)
     """Each commit that changed memory keeps author, date and message; those of code alone are left out (K4)."""
     form = ("--format=%an %at %cn %ct %s", "--", "ContextMemory", "memfs.toml")
     before = set(git(code, "log", *form).splitlines())
-    memfs(code, "admin", "move", "--own-branch")
+    memfs(code, "admin", "move")
     after = git(code, "log", "--format=%an %at %cn %ct %s", "context-memory").splitlines()
     assert before <= set(after)
     assert not any("Only code" in line for line in after)
@@ -60,25 +60,10 @@ def test_the_history_of_the_memory_goes_along(code: Path, git: Git, memfs: Said)
     assert ids(memfs, code) == {"fact", "learned", "later"}
 
 
-def test_it_comes_back_with_its_files_and_the_branch_keeps_the_history(code: Path, git: Git, memfs: Said) -> None:
-    """--here lays the files into the working tree, uncommitted and no longer committed by memfs (K4)."""
-    memfs(code, "admin", "move", "--own-branch")
-    git(code, "commit", "-qam", "Move the memory")
-    memfs(code, "remember", "After the move", "--id", "later")
-    tip = git(code, "rev-parse", "context-memory")
-    memfs(code, "admin", "move", "--here")
-    assert ids(memfs, code) == {"fact", "learned", "later"}
-    assert not (code / LINK).is_symlink()
-    assert {line[:2] for line in git(code, "status", "--porcelain").splitlines()} == {"??"}
-    assert 'commit = "manual"' in (code / "memfs.toml").read_text()
-    assert git(code, "rev-parse", "context-memory") == tip
-    assert not (code / ".git/memfs/memory").exists()
-
-
 def test_a_dry_run_changes_nothing(code: Path, git: Git, memfs: Said) -> None:
     """--dry-run says how many files and commits would move; every file, ref and working tree stays (D1)."""
     before = git(code, "for-each-ref"), sorted(str(path) for path in code.rglob("*") if ".git" not in path.parts)
-    assert "Would move 5 files" in memfs(code, "admin", "move", "--own-branch", "--dry-run")
+    assert "Would move 5 files" in memfs(code, "admin", "move", "--dry-run")
     now = git(code, "for-each-ref"), sorted(str(path) for path in code.rglob("*") if ".git" not in path.parts)
     assert now == before
 
@@ -86,36 +71,32 @@ def test_a_dry_run_changes_nothing(code: Path, git: Git, memfs: Said) -> None:
 def test_what_no_commit_has_keeps_it_from_moving(code: Path, git: Git, memfs: Said) -> None:
     """A memory that is not committed yet is named, and nothing moves (D1)."""
     memfs(code, "remember", "Not committed", "--id", "fresh")
-    assert "fresh.yaml" in memfs(code, "admin", "move", "--own-branch", code=1)
+    assert "fresh.yaml" in memfs(code, "admin", "move", code=1)
     assert ids(memfs, code) == {"fact", "learned", "fresh"}
     assert "context-memory" not in git(code, "branch")
 
 
-@pytest.mark.parametrize("way", ["--own-branch", "--here"])
-def test_a_killed_move_is_completed_by_the_next(code: Path, git: Git, memfs: Said, way: str) -> None:
+def test_a_killed_move_is_completed_by_the_next(code: Path, memfs: Said) -> None:
     """Stopped at any write, every memory is still in one place or both, and the next call completes the move (D1)."""
-    if way == "--here":
-        memfs(code, "admin", "move", "--own-branch")
-        git(code, "commit", "-qam", "Move the memory")
     program = (
         "import os, sys\n"
         "from memfs.fs import io\n"
-        "left = [int(sys.argv[3])]\n"
+        "left = [int(sys.argv[2])]\n"
         "def hook(name, path):\n"
         "    left[0] -= 1\n"
         "    if left[0] < 0: os._exit(9)\n"
         "io.set_hook(hook)\n"
         "from memfs.doors.cli.app import run\n"
-        "sys.exit(run(['-C', sys.argv[1], 'admin', 'move', sys.argv[2]]))\n"
+        "sys.exit(run(['-C', sys.argv[1], 'admin', 'move']))\n"
     )
     trial, number, killed = code.with_name("trial"), 3, 0
     while True:
         shutil.copytree(code, trial, symlinks=True)
-        done = subprocess.run([sys.executable, "-c", program, str(trial), way, str(number)], check=False)
-        memfs(trial, "admin", "move", way) if done.returncode == 9 else None
+        done = subprocess.run([sys.executable, "-c", program, str(trial), str(number)], check=False)
+        memfs(trial, "admin", "move") if done.returncode == 9 else None
         assert ids(memfs, trial) == {"fact", "learned"}
-        assert (own_branch.place_in(trial / ".git") is not None) == (way == "--own-branch")
-        assert os.path.lexists(trial / "memfs.toml") == (way == "--here")
+        assert own_branch.place_in(trial / ".git") is not None
+        assert not os.path.lexists(trial / "memfs.toml")
         shutil.rmtree(trial)
         if done.returncode == 0:
             break

@@ -189,5 +189,5 @@ def _pruned(workspace: Workspace, name: str) -> ItemNotFound | None:
         return None
     if name.casefold() not in (item.id.casefold(), item.path.casefold()):
         return None
-    hint = f"memfs admin prune --bring-back {item.id} puts it back"
+    hint = f"'memfs log {item.id}' names its commits, 'memfs restore {item.id} --from REV' brings it back"
     return ItemNotFound(f"{item.id} was pruned into {item.path}", hint=hint)

@@ -1,4 +1,4 @@
-"""``admin prune``: move weak items into the archive, or put one back."""
+"""``admin prune``: move weak items into the archive."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Unclear, opened, verb
+from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.options import land
-from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Table, clean, count, merge, one_line, styled
+from memfs.doors.cli.output import TEXT_ONLY, Note, Table, count, merge, one_line
 from memfs.errors import ItemNotFound, MemfsError
 
 if TYPE_CHECKING:
@@ -22,34 +22,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PruneReport:
-    """What was pruned, or with ``--bring-back`` what was put back.
+    """What was pruned.
 
     Attributes:
         away: what went, weakest first, and where to; its fields stand beside the others.
         dry_run: whether nothing was done.
-        back: the item that was put back; its fields stand beside the others.
-        durability: how safe that is: ``commit``, ``file``, or ``fallback`` in the secondary location.
         revision: the commit; null where nothing changed or it waits.
         spared: where none is due, the weakest.
     """
 
-    away: PruneResult | None = field(default=None, metadata=merge("pruned=items action"))
-    dry_run: bool = False
-    back: MemoryItem | None = field(default=None, metadata=merge("id path"))
-    durability: str = field(default="", metadata=OMIT)
+    away: PruneResult = field(metadata=merge("pruned=items action"))
+    dry_run: bool
     revision: str | None = None
     spared: Weak | None = field(default=None, metadata=TEXT_ONLY)
 
 
 def _text(report: PruneReport) -> Iterator[Any]:
-    if report.back:
-        yield f"Brought back {styled(report.back.id, fg='green', bold=True)}"
-        yield f"  {clean(report.back.path)}"
-    if report.away:
-        yield from _away_text(report.away, report.dry_run, report.spared)
-
-
-def _away_text(away: PruneResult, dry_run: bool, spared: Weak | None) -> Iterator[Any]:
+    away, dry_run, spared = report.away, report.dry_run, report.spared
     rows = [(one.item, f"{one.importance:.3g}") for one in away.items]
     yield Table(
         [(item.id, worth, item.type, item.title or one_line(item.content, 60)) for item, worth in rows], dim=(1, 2)
@@ -61,31 +50,25 @@ def _away_text(away: PruneResult, dry_run: bool, spared: Weak | None) -> Iterato
     way = "into the archive" if away.action == "archive" else "for good"
     yield Note(f"{'would go' if dry_run else 'went'} {way}: {count(len(rows), 'item')}; {away.reason}")
     if not dry_run and away.action == "archive":
-        yield Note("'memfs admin prune --bring-back ID' puts one back; 'memfs list --archived' shows them all")
+        yield Note("'memfs list --archived' shows them; 'memfs restore ID --from REV' brings one back")
 
 
 @verb(
     "prune",
     text=_text,
-    example="memfs admin prune --dry-run\nmemfs admin prune\nmemfs admin prune --bring-back old-decision-4k8m2p",
+    example="memfs admin prune --dry-run\nmemfs admin prune",
 )
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would go.")
-@click.option("--bring-back", metavar="ID", default="", help="Put an item that was pruned back.")
 @click.option("--reason", default="", help="Why, for the history.")
 @click.pass_context
-def prune(ctx: click.Context, dry_run: bool, bring_back: str, reason: str) -> PruneReport:
+def prune(ctx: click.Context, dry_run: bool, reason: str) -> PruneReport:
     """Move weak items into the archive: those above the number kept, and those that count for next to nothing.
 
-    They lie in ContextMemory/archive/pruned then, where recall does not look. One commit says what went and why;
-    'memfs restore' and 'git revert' take it back, too. Pinned items and the conventions of people stay.
+    They lie in ContextMemory/archive/pruned then, where recall does not look. One commit says what went and why:
+    'memfs undo --commit REV' takes it back, 'memfs restore ID --from REV' brings one item back. Pinned items and
+    conventions of people stay.
     """
-    if dry_run and bring_back:
-        raise Unclear("--dry-run and --bring-back exclude each other", "leave one out")
     with opened(ctx) as workspace:
-        if bring_back:
-            item = workspace.pruner.pruned.bring_back(bring_back, reason)
-            landed = land(workspace, item)
-            return PruneReport(back=item, durability=landed.durability, revision=landed.revision)
         head = workspace.repository.head().commit
         result = workspace.pruner.prune(dry_run, reason)
         if result.items and not dry_run:
