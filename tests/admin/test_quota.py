@@ -21,6 +21,7 @@ from memfs.admin.usage_by_area import AREAS, HISTORY, INDEX, AreaUsage, area_of,
 from memfs.config_names import SYSTEM_CONFIG
 from memfs.doors.cli.app import run
 from memfs.errors import QuotaExceeded, StorageIO
+from memfs.store.health import free_bytes
 from memfs.store.parts import Parts
 from memfs.testing.faults import Fault, injected
 from memfs.workspace import Workspace, open_workspace
@@ -32,7 +33,7 @@ SETTINGS = {"index.engine": "memory", "history.commit": "manual", "history.adopt
 def measure(parts: Parts) -> AreaUsage:
     """What every area weighs now, whatever the account says."""
     derived = {HISTORY: weigh_history(parts), INDEX: weigh(parts.index.folder)}
-    return AreaUsage(areas={**weigh_files(parts), **derived}, free=None)
+    return AreaUsage(areas={**weigh_files(parts), **derived}, free=free_bytes(parts.tree.root))
 
 
 def set_quotas(root: Path, **quotas: float) -> None:
