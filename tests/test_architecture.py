@@ -235,7 +235,6 @@ READERS = {
     "memfs.admin.format",  # brings files of an older format to the present one
     "memfs.admin.store_builder",
     "memfs.state.checkpoint_payload",  # keeps the document as it is, valid or not
-    "memfs.team.move",
     "memfs.team.review_findings",
 }
 READERS_OF_VARIABLES = {
