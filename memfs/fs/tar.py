@@ -66,6 +66,14 @@ def chunks_of(fd: int, size: int, path: str) -> Iterator[bytes]:
         yield data
 
 
+def digest_of(chunks: Iterable[bytes]) -> bytes:
+    """The sha256 of bytes that come in pieces."""
+    hashed = hashlib.sha256()
+    for data in chunks:
+        hashed.update(data)
+    return hashed.digest()
+
+
 # -- reading ------------------------------------------------------------------------------------------------------
 @dataclass(slots=True)
 class TarMember:

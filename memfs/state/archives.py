@@ -42,6 +42,7 @@ from memfs.errors import (
 )
 from memfs.fs import io
 from memfs.fs.lock import renewed_in_child
+from memfs.fs.tar import chunks_of, digest_of
 from memfs.git.refs import at_a_tip
 from memfs.model.state_facts import describe
 from memfs.model.state_paths import ARCHIVE, document_kind, document_of_sidecar, iteration_folder, iteration_of
@@ -422,7 +423,6 @@ PARTIAL = ".partial.zst"
 """How the name of an unfinished file ends; git ignores it."""
 _MOST_BYTES = 1 << 30
 _MOST_DOCUMENTS = 20_000
-_CHUNK = 1 << 18
 
 Progress = Callable[[int, int], object]
 """Told how many of how many documents are packed."""
@@ -596,7 +596,7 @@ class Archiver:
 
     def _same(self, file: _Original, member: ArchiveMember) -> bool:
         """Whether a file holds what was archived."""
-        return file.size == member.bytes and _digest_of(self._chunks(file.path)) == member.sha256
+        return file.size == member.bytes and digest_of(self._chunks(file.path)).hex() == member.sha256
 
     def _payload(self, name: str, group: Sequence[_Original], level: int, left: dict[str, str]) -> ArchiveIndex:
         """Write a payload, read it back, and give it its name.
@@ -665,7 +665,7 @@ class Archiver:
         if state.problem:
             raise ContentError(state.problem, path=path)
         data = self._parts.seen.read(path, READ_LIMIT).data
-        if _digest_of([data]) != state.sha256:
+        if hashlib.sha256(data).hexdigest() != state.sha256:
             raise Conflict("the document changed while it was archived", path=path)
         return data, describe(path, state.values).to_dict()
 
@@ -676,8 +676,7 @@ class Archiver:
             return
         fd = self._parts.tree.open_read(path)
         try:
-            while data := os.read(fd, _CHUNK):
-                yield data
+            yield from chunks_of(fd, os.fstat(fd).st_size, path)
         finally:
             os.close(fd)
 
@@ -697,7 +696,7 @@ class Archiver:
             names = iterations_text({number for one in part if (number := iteration_of(one.path)) is not None})
             removed += self._remove_batch(part, f"Take {names} out of the tree; the archive has them", left)
         for path, member in certain.items():
-            if not document_kind(path) and _digest_of(self._chunks(path)) == member.sha256:
+            if not document_kind(path) and digest_of(self._chunks(path)).hex() == member.sha256:
                 self._parts.tree.remove(path)
                 removed += 1
         for number in sorted({number for path in certain if (number := iteration_of(path)) is not None}):
@@ -801,11 +800,3 @@ def _groups(files: Sequence[_Original]) -> Iterator[list[_Original]]:
         size += one.size
     if group:
         yield group
-
-
-def _digest_of(chunks: Iterable[bytes]) -> str:
-    """Hex digest of bytes that come in pieces."""
-    digest = hashlib.sha256()
-    for chunk in chunks:
-        digest.update(chunk)
-    return digest.hexdigest()

@@ -25,7 +25,7 @@ from memfs.format import json_text
 from memfs.fs import io, zstd
 from memfs.fs.atomic_replace import is_temporary
 from memfs.fs.scan import ScanEntry
-from memfs.fs.tar import Read, TarMember, TreePacker, members
+from memfs.fs.tar import Read, TarMember, TreePacker, digest_of, members
 from memfs.fs.workspace_location import is_own
 from memfs.model.state_paths import AGGREGATES, ITERATIONS, PAYLOAD, document_kind, iteration_of
 from memfs.model.time import format_time, parse_time
@@ -40,12 +40,13 @@ from memfs.state.recovery_points import (
     latest_of,
     moment_of,
     newest_update,
+    object_in,
     said_in,
     updates_in,
 )
-from memfs.store import Store
+from memfs.store import Store, sidecars
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
-from memfs.store.sidecars import KEY, SIDECAR_LIMIT, holds_reference
+from memfs.store.sidecars import SIDECAR_LIMIT, holds_reference
 
 if TYPE_CHECKING:
     from memfs.state.archives import Archives
@@ -237,11 +238,10 @@ def archived_paths(archives: Archives) -> frozenset[str]:
 
 def _update(archives: Archives, path: str) -> Mapping[str, Any]:
     """A state update in an archive; empty where it cannot be read whole."""
-    with suppress(ContentError, CorruptRecord, FileNotFoundError, UnicodeDecodeError):
+    with suppress(CorruptRecord, FileNotFoundError):
         data = archives.read(path)
         if not holds_reference(data):
-            found = json_text.load(data.decode("utf-8"), parts=None)
-            return found if isinstance(found, Mapping) else {}
+            return object_in(data)
     return {}
 
 
@@ -331,7 +331,7 @@ def _summary(
     chosen: dict[str, Any] = {"values": update} if update is not None else {}
     if update is None and latest:
         data = parts.seen.read(latest, READ_LIMIT).data
-        chosen = {"path": latest, **({"values": _object(data)} if is_small(data) else {})}
+        chosen = {"path": latest, **({"values": object_in(data)} if is_small(data) else {})}
     elif update is None and (latest := newest_update(archived.paths)) and (found := _update(archives, latest)):
         chosen = {"values": found}
     said = latest_of((*archived.said.values(), *packer.points.latest(paths.keys()).values()))
@@ -351,24 +351,15 @@ def _finished(parts: Parts, said: ResumePoint | None, paths: Iterable[str]) -> l
     def read(path: str) -> bytes:
         return parts.seen.read(path, READ_LIMIT).data
 
-    tasks = said.value if said.small else at(_object(read(said.path)), said.field)
+    tasks = said.value if said.small else at(object_in(read(said.path)), said.field)
     return finished(tasks if isinstance(tasks, list) else [], paths, read, after=moment)
 
 
 def _configuration(parts: Parts) -> dict[str, Any]:
     try:
-        return _object(parts.seen.read(SYSTEM_CONFIG, READ_LIMIT).data)
+        return object_in(parts.seen.read(SYSTEM_CONFIG, READ_LIMIT).data)
     except (FileNotFoundError, MemfsError):
         return {}
-
-
-def _object(data: bytes) -> dict[str, Any]:
-    """What a document holds; one that a person broke is in the checkpoint as it is, and says nothing."""
-    try:
-        found = json.loads(data)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _revision(parts: Parts) -> str:
@@ -523,7 +514,7 @@ def prove(payload: Path, manifest: CheckpointManifest) -> ProvedCheckpoint:
                 continue
             if not is_own(member.name) or not member.name.startswith(tuple(f"{one}/" for one in FOLDERS)):
                 raise invalid(manifest.id, f"it holds {member.name!a}, which is no part of a state")
-            found[member.name] = _payload_digest(member)
+            found[member.name] = digest_of(member.chunks())
     sums = _sums(special.get(SUMS, b""), manifest)
     wrong = next((path for path, digest in sums.items() if found.get(path) != digest), "")
     if wrong or len(sums) != manifest.files:
@@ -553,42 +544,11 @@ def fetch(proved: ProvedCheckpoint, names: Collection[str], limit: int) -> dict[
 
 def filled(proved: ProvedCheckpoint, value: Any, path: str) -> Any:
     """A value of a document, with what lies in sidecars put in its place."""
-    folder = path.rpartition("/")[0]
-    wanted = {f"{folder}/{reference['file']}": reference for reference in _references(value)}
-    if not wanted:
-        return value
-    data = fetch(proved, wanted.keys(), SIDECAR_LIMIT)
-    texts = {name.rpartition("/")[2]: _sidecar(proved.manifest, name, data[name], wanted[name]) for name in wanted}
-    return _replaced(value, texts)
-
-
-def _sidecar(manifest: CheckpointManifest, name: str, data: bytes, reference: Mapping[str, Any]) -> Any:
     try:
-        text = zstd.decompress(data, min(int(reference["bytes"]), SIDECAR_LIMIT), name)
-        return json_text.load(text.decode("utf-8"), parts=None)
-    except (CorruptRecord, ContentError, UnicodeDecodeError) as error:
-        raise invalid(manifest.id, f"{name!a} in it is damaged") from error
-
-
-def _references(value: Any) -> Iterator[Mapping[str, Any]]:
-    if isinstance(value, Mapping):
-        reference = value.get(KEY)
-        if isinstance(reference, Mapping) and isinstance(reference.get("file"), str) and "bytes" in reference:
-            yield reference
-            return
-        value = list(value.values())
-    if isinstance(value, list):
-        for part in value:
-            yield from _references(part)
-
-
-def _replaced(value: Any, texts: Mapping[str, Any]) -> Any:
-    if isinstance(value, Mapping):
-        reference = value.get(KEY)
-        if isinstance(reference, Mapping) and reference.get("file") in texts:
-            return texts[reference["file"]]
-        return {key: _replaced(part, texts) for key, part in value.items()}
-    return [_replaced(part, texts) for part in value] if isinstance(value, list) else value
+        names = sidecars.named_by(value, path)
+        return sidecars.fill(value, path, fetch(proved, names, SIDECAR_LIMIT).__getitem__) if names else value
+    except (ContentError, UnicodeDecodeError) as error:
+        raise invalid(proved.manifest.id, f"a value of {path!a} in it is damaged") from error
 
 
 # -- the stream ---------------------------------------------------------------------------------------------------
@@ -645,13 +605,6 @@ class _LargeReads:
             self._piece = memoryview(self._read(_CHUNK))
         given, self._piece = self._piece[:size], self._piece[size:]
         return bytes(given)
-
-
-def _payload_digest(member: TarMember) -> bytes:
-    hashed = hashlib.sha256()
-    for data in member.chunks():
-        hashed.update(data)
-    return hashed.digest()
 
 
 def _sums(data: bytes, manifest: CheckpointManifest) -> dict[str, bytes]:

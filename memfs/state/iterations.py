@@ -6,7 +6,6 @@ Closing one writes its statistics into its header, ``system_state.json``; closin
 from __future__ import annotations
 
 import builtins
-import json
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
@@ -23,6 +22,7 @@ from memfs.model.state_query import Iteration, StateQuery
 from memfs.model.time import format_time, parse_time, time_in
 from memfs.state.concurrent_documents import settled
 from memfs.state.metrics import sum_up
+from memfs.state.recovery_points import object_in
 from memfs.store.parts import READ_LIMIT
 from memfs.store.state_files import DocumentChange, State
 
@@ -229,10 +229,9 @@ def iterations_in(files: View) -> builtins.list[Iteration]:
 
 
 def _in_files(files: View, number: int, counts: Mapping[str, int]) -> Iteration:
-    header: Any = {}
-    with suppress(FileNotFoundError, ValueError, MemfsError, RecursionError):
-        header = json.loads(files.read(_header_path(number), READ_LIMIT).data)
-    header = header if isinstance(header, Mapping) else {}
+    header: Mapping[str, Any] = {}
+    with suppress(FileNotFoundError, MemfsError):
+        header = object_in(files.read(_header_path(number), READ_LIMIT).data)
     return Iteration(
         number=number,
         status=str(header.get("status") or "open"),

@@ -292,9 +292,16 @@ class StateReader:
 
     def _decoded(self, path: str, data: bytes) -> dict[str, Any]:
         values: dict[str, Any] = json_text.load(data.decode("utf-8"), parts=None)
-        if not sidecars.holds_reference(data):
-            return values
-        return sidecars.fill(self.parts, values, path, self._archives.read)
+        if sidecars.holds_reference(data):
+            values = sidecars.fill(values, path, self._sidecar)
+        return values
+
+    def _sidecar(self, path: str) -> bytes:
+        """The bytes of a sidecar, from the tree or else from its archive."""
+        try:
+            return sidecars.reader_of(self.parts)(path)
+        except FileNotFoundError:
+            return self._archives.read(path)
 
     def documents(self, rows: Collection[StateRow] | RowSet, deadline: Deadline = _NEVER) -> tuple[DocumentSet, bool]:
         """What the rows stand for, and whether one of them was out of date: then others may answer the question."""

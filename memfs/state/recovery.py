@@ -7,7 +7,6 @@ Components can be restored each by itself.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -17,8 +16,7 @@ from typing import Any
 
 from memfs.errors import Conflict, ContentError
 from memfs.format import json_text
-from memfs.fs import io
-from memfs.fs.tar import TarMember
+from memfs.fs.tar import TarMember, chunks_of, digest_of
 from memfs.model.state_documents import RecoveryState
 from memfs.model.state_paths import (
     agent_of,
@@ -30,13 +28,12 @@ from memfs.model.state_paths import (
 )
 from memfs.state.archives import Archives
 from memfs.state.checkpoint_payload import ProvedCheckpoint, fetch, filled, invalid, opened_members
-from memfs.state.recovery_points import METADATA, TASKS, at, moment_of, owners, said_in
+from memfs.state.recovery_points import METADATA, TASKS, at, moment_of, object_in, owners, said_in
 from memfs.store import Store
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 from memfs.store.plan import FilePlan
 
 _BATCH = 32 << 20
-_CHUNK = 1 << 18
 _COMPONENTS = {
     "system_state": "system",
     "state_update": "system",
@@ -64,8 +61,7 @@ def components_of(path: str, data: bytes = b"") -> set[str]:
     elif kind == "feedback":
         found.add(decode_name(below_iteration(path).partition("/")[2].removesuffix(".json")))
     elif kind == "continuation":
-        with suppress(ValueError, RecursionError, AttributeError):
-            found.add(str(json.loads(data or b"{}").get("agent", "")))
+        found.add(str(object_in(data).get("agent", "")))
     elif iteration_of(path) is None and not kind:
         found.add(path.removeprefix(f"{CONTENT}/").partition("/")[0])
     return found
@@ -178,11 +174,7 @@ class Restorer:
             return False
         fd = self.parts.tree.open_read(path)
         try:
-            hashed = hashlib.sha256()
-            with io.operation("read", path):
-                while data := os.read(fd, _CHUNK):
-                    hashed.update(data)
-            return hashed.digest() == digest
+            return digest_of(chunks_of(fd, os.fstat(fd).st_size, path)) == digest
         finally:
             os.close(fd)
 

@@ -68,15 +68,15 @@ class Points:
         """Look at a document that is being packed."""
         kind = document_kind(path)
         if kind == "system_state":
-            self._closed[path] = _parsed(data).get("status") == "closed"
+            self._closed[path] = object_in(data).get("status") == "closed"
         for known in self._noted.values():
             known.pop(path, None)  # it is packed again: what it said before no longer counts
         if kind == "state_update" and b'"checkpoint_data"' in data:
-            for one in said_in(path, _parsed(data), small=len(data) <= _SMALL):
+            for one in said_in(path, object_in(data), small=len(data) <= _SMALL):
                 self._keep(one.field, one)
         if kind not in _STATEFUL or _STATEFUL[kind] not in data or self._is_old(path):
             return
-        found = _state_in(path, kind, _parsed(data), len(data) <= _SMALL)
+        found = _state_in(path, kind, object_in(data), len(data) <= _SMALL)
         if found is not None:
             self._keep(found.agent, found)
 
@@ -259,7 +259,8 @@ def _comparable(moment: Any) -> str:
         return ""
 
 
-def _parsed(data: bytes) -> Mapping[str, Any]:
+def object_in(data: bytes) -> dict[str, Any]:
+    """What a document's bytes hold; nothing where a person broke it."""
     try:
         found = json.loads(data)
     except (ValueError, RecursionError):
@@ -316,7 +317,7 @@ def finished(
         if document_kind(path) != "agent_output":
             continue
         places = [place for place in named.get(task_and_turn(path)[0], ()) if place not in found]
-        if places and (output := _parsed_tasks(read, path)) and is_final(output) and _is_later(output, after):
+        if places and (output := _read_object(read, path)) and is_final(output) and _is_later(output, after):
             found.update(place for place in places if _is_of(output, tasks[place]))
     return sorted(found)
 
@@ -332,8 +333,7 @@ def _is_later(output: Mapping[str, Any], after: datetime | None) -> bool:
     return after is None or (moment is not None and moment > after)
 
 
-def _parsed_tasks(read: Callable[[str], bytes], path: str) -> Mapping[str, Any]:
-    with suppress(MemfsError, FileNotFoundError, ValueError, RecursionError):
-        output = json.loads(read(path))
-        return output if isinstance(output, dict) else {}
+def _read_object(read: Callable[[str], bytes], path: str) -> Mapping[str, Any]:
+    with suppress(MemfsError, FileNotFoundError):
+        return object_in(read(path))
     return {}

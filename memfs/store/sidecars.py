@@ -30,7 +30,8 @@ from memfs.model.state_paths import document_of_sidecar, sidecar_path
 from memfs.store.parts import Parts
 from memfs.store.plan import FilePlan
 
-Elsewhere = Callable[[str], bytes]
+Read = Callable[[str], bytes]
+"""Gives the bytes of a sidecar, or ``FileNotFoundError``."""
 
 KEY = "$sidecar"
 SIDECAR_LIMIT = 1 << 30
@@ -180,7 +181,7 @@ def keep(parts: Parts, spilled: SpilledValue, critical: bool) -> None:
     if found := found_in_value(spilled.value):
         raise secret_error(found[0], document_of_sidecar(spilled.path))
     with suppress(FileNotFoundError, ContentError):
-        _read(parts, spilled.path, sha256(spilled.data), len(spilled.data))
+        _read(reader_of(parts), spilled.path, sha256(spilled.data), len(spilled.data))
         io.touch(parts.tree.root / spilled.path)  # a young one is not removed before its document is written
         return
     compressed = zstd.compress(spilled.data, _LEVEL)
@@ -198,7 +199,7 @@ def _write(parts: Parts, spilled: SpilledValue, compressed: bytes, critical: boo
     with parts.lock.hold("write a sidecar"):
         parts.gate.admit(plans, critical)
         parts.tree.write(spilled.path, compressed)
-        _read(parts, spilled.path, sha256(spilled.data), len(spilled.data))
+        _read(reader_of(parts), spilled.path, sha256(spilled.data), len(spilled.data))
         parts.gate.wrote(plans)
 
 
@@ -216,18 +217,20 @@ def references(value: Any, field: FieldPath = ()) -> Iterator[tuple[FieldPath, A
             yield from references(part, (*field, at))
 
 
-def fill(parts: Parts, values: dict[str, Any], path: str, elsewhere: Elsewhere | None = None) -> dict[str, Any]:
-    """The document with every reference replaced by the value it stands for.
+def reader_of(parts: Parts) -> Read:
+    """Reads sidecars that lie in the tree."""
+    return lambda path: parts.tree.read(path, SIDECAR_LIMIT).data
 
-    Args:
-        elsewhere: gives the bytes of a sidecar that does not lie beside the document, or ``FileNotFoundError``.
+
+def fill(values: Any, path: str, read: Read) -> Any:
+    """A document, or a value of it, with every reference replaced by the value it stands for.
 
     Raises:
         ContentError: naming the field: a reference that memfs did not write, a sidecar that is not here.
         CorruptItem: a sidecar is damaged.
     """
     for field, reference in list(references(values)):
-        values = _replaced(values, field, _value(parts, reference, path, field, elsewhere))
+        values = _replaced(values, field, _value(reference, path, field, read))
     return values
 
 
@@ -236,10 +239,18 @@ def named_in(data: bytes, path: str) -> list[str]:
     if not holds_reference(data):
         return []
     try:
-        values = json_text.load(data.decode("utf-8"), parts=None)
-        return [_checked(reference, path)[0] for _, reference in references(values)]
+        return named_by(json_text.load(data.decode("utf-8"), parts=None), path)
     except (MemfsError, UnicodeDecodeError):
         return []
+
+
+def named_by(values: Any, path: str) -> list[str]:
+    """The paths of the sidecars that a document, or a value of it, refers to.
+
+    Raises:
+        ContentError: memfs did not write one of the references.
+    """
+    return [_checked(reference, path)[0] for _, reference in references(values)]
 
 
 def verify(parts: Parts, data: bytes, path: str) -> Iterator[ContentError]:
@@ -248,7 +259,7 @@ def verify(parts: Parts, data: bytes, path: str) -> Iterator[ContentError]:
         return
     for field, reference in references(json_text.load(data.decode("utf-8"), parts=None)):
         try:
-            _value(parts, reference, path, field)
+            _value(reference, path, field, reader_of(parts))
         except ContentError as error:
             yield error
 
@@ -264,10 +275,10 @@ def _checked(reference: Any, path: str) -> tuple[str, str, int]:
     raise ContentError("not a reference that memfs wrote", path=path, hint=f"the key {KEY!r} is memfs's own")
 
 
-def _value(parts: Parts, reference: Any, path: str, field: FieldPath, elsewhere: Elsewhere | None = None) -> Any:
+def _value(reference: Any, path: str, field: FieldPath, read: Read) -> Any:
     try:
         beside, digest, size = _checked(reference, path)
-        data = _read(parts, beside, digest, size, elsewhere)
+        data = _read(read, beside, digest, size)
         return json_text.load(data.decode("utf-8"), parts=None)
     except FileNotFoundError:
         raise ContentError(
@@ -281,13 +292,8 @@ def _value(parts: Parts, reference: Any, path: str, field: FieldPath, elsewhere:
         raise
 
 
-def _read(parts: Parts, path: str, digest: str, size: int, elsewhere: Elsewhere | None = None) -> bytes:
-    try:
-        compressed = parts.tree.read(path, SIDECAR_LIMIT).data
-    except FileNotFoundError:
-        if elsewhere is None:
-            raise
-        compressed = elsewhere(path)
+def _read(read: Read, path: str, digest: str, size: int) -> bytes:
+    compressed = read(path)
     try:
         data = zstd.decompress(compressed, size, path)
     except CorruptRecord as error:

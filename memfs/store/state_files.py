@@ -128,7 +128,7 @@ class StateFiles:
             data, values = self._last_good(path, error)
             problem = str(error)
         if whole and sidecars.holds_reference(data):
-            values = sidecars.fill(self._parts, values, path)
+            values = sidecars.fill(values, path, sidecars.reader_of(self._parts))
         self._remember(path, content.stamp)
         return State(
             path=path,
