@@ -42,7 +42,7 @@ from memfs.model.item import Trust
 from memfs.model.rule import ENDED
 from memfs.model.time import utc_now
 from memfs.search.stamps import Entry, StampTable
-from memfs.search.trigger_table import FILE, Pool, RowBase, TriggerTable, packed, unpacked
+from memfs.search.trigger_table import Pool, RowBase, TriggerTable
 from memfs.store import Store
 from memfs.store.parts import CONTENT, Fire
 from memfs.store.reader import Followable
@@ -76,7 +76,7 @@ class TriggerRows:
         """Nothing is read before the first ``update``."""
         self._store, self._parts = store, parts
         self._folders = tuple(f"{CONTENT}/{kind.folder}/" for kind in parts.kinds if kind.name in KINDS)
-        self._cache = RowBase(parts.index.folder, maker(), file=FILE, what="the index of episodes and rules")
+        self._cache = RowBase(parts.index.folder, maker())
         self.rows: dict[str, TriggerRow] = {}
         self._seen: tuple[StampTable, Mapping[str, str]] | None = None
         self._below: Mapping[str, str] = {}
@@ -109,7 +109,7 @@ class TriggerRows:
         rows, self._uncached = self._uncached, {}
         with suppress(IndexUnavailable, StorageIO):  # a cache: the next process reads the files
             self._cache.keep(
-                [(path, row.blob, packed(row)) for path, row in rows.items() if row is not None],
+                [row for row in rows.values() if row is not None],
                 [path for path, row in rows.items() if row is None],
             )
 
@@ -137,7 +137,7 @@ class TriggerRows:
         """Begin with the cached rows."""
         held = self._held(base, over)
         try:
-            self.rows = {row.path: row for row in self._cache.load(unpacked)}
+            self.rows = {row.path: row for row in self._cache.load()}
         except (IndexUnavailable, StorageIO):  # a cache: without it the files are read
             self.rows = {}
         self._changed.update(self.rows)

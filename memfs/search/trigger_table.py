@@ -11,10 +11,10 @@ import json
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import log
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from memfs.model.episode import RULE, TriggerRow
 from memfs.model.globs import is_wild
@@ -83,7 +83,6 @@ class TriggerTable:
         self._counted = self._settled = 0
         self._filling = False
         self._replaced: Counter[tuple[str, int]] = Counter()
-        self._neither: dict[str, TriggerRow] = {}
         self.changes = 0
 
     def __len__(self) -> int:
@@ -95,27 +94,16 @@ class TriggerTable:
             if row is not None:
                 yield row
 
-    def all(self) -> Iterator[TriggerRow]:
-        """Every row, those of items that are neither too."""
-        yield from self
-        yield from self._neither.values()
-
     @property
     def wasteful(self) -> bool:
         """Whether most places are empty, so that it should be rebuilt."""
         empty = self.failures.empty + self.others.empty + self.rules.empty
         return empty > 1_000 and empty > len(self._where)
 
-    def get(self, path: str) -> TriggerRow | None:
-        """The row of a file, None where there is none."""
-        pool, place = self._where.get(path, (self.failures, -1))
-        return pool.rows[place] if place >= 0 else None
-
     def put(self, row: TriggerRow) -> None:
-        """Add a row in place of what its file had."""
+        """Add a row in place of what its file had; none of an item that is neither an episode nor a rule."""
         self.remove(row.path)
         if not row.sort:
-            self._neither[row.path] = row
             return
         words: Iterable[str]
         if row.sort == RULE:
@@ -154,7 +142,6 @@ class TriggerTable:
     def remove(self, path: str) -> None:
         """Forget the row of a file; one that is not known is passed over."""
         self.changes += 1
-        self._neither.pop(path, None)
         pool, place = self._where.pop(path, (self.failures, -1))
         if place < 0:
             return
@@ -278,11 +265,9 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS rows (path TEXT PRIMARY KEY, blob TEXT NOT NULL, facts TEXT NOT NULL) WITHOUT ROWID"
 )
 
-Row = TypeVar("Row")
-
 
 class RowBase:
-    """One row for each file, cached in one file for all threads and processes.
+    """The rows, cached in one file for all threads and processes.
 
     A row is good only for the very bytes it was made of. A file that is damaged, or made under other rules, is started
     over.
@@ -291,36 +276,27 @@ class RowBase:
         IndexUnavailable: the file gives no answer, and neither does a new one.
     """
 
-    def __init__(self, folder: Path, made_by: str, *, file: str, what: str) -> None:
+    def __init__(self, folder: Path, made_by: str) -> None:
         """
         Args:
             folder: the workspace's own in the user's cache.
             made_by: names the rules by which rows are made; those made by others are dropped.
-            file: its name.
-            what: what errors call it.
         """
-        self._base = CacheDatabase(folder / file, _SCHEMA, made_by, what=what)
+        self._base = CacheDatabase(folder / FILE, _SCHEMA, made_by, what="the index of episodes and rules")
 
-    def load(self, make: Callable[[list[Any]], list[Row]]) -> list[Row]:
-        """All rows that are kept.
+    def load(self) -> list[TriggerRow]:
+        """All rows that are kept; one that is damaged starts the file over."""
 
-        Args:
-            make: makes them of what ``keep`` was given; what it finds damaged (``ValueError``) starts the file over.
-        """
-
-        def rows(base: sqlite3.Connection) -> list[Row]:
+        def rows(base: sqlite3.Connection) -> list[TriggerRow]:
             texts = [facts for (facts,) in base.execute("SELECT facts FROM rows")]
-            return make(json.loads(f"[{','.join(texts)}]"))
+            known: dict[str, str] = {}
+            return [_row(values, known) for values in json.loads(f"[{','.join(texts)}]")]
 
         return self._base.ask(rows)
 
-    def keep(self, rows: Iterable[tuple[str, str, list[Any]]], gone: Iterable[str] = ()) -> None:
-        """Keep rows in place of what their files had, and drop those of other files.
-
-        Args:
-            rows: of each its path, what the file held, and what is kept, as JSON can tell it.
-        """
-        written = [(_key(path), blob, _facts(values)) for path, blob, values in rows]
+    def keep(self, rows: Iterable[TriggerRow], gone: Iterable[str] = ()) -> None:
+        """Keep rows in place of what their files had, and drop those of other files."""
+        written = [(_key(row.path), row.blob, _facts(row)) for row in rows]
         dropped = [(_key(path),) for path in gone]
         if not written and not dropped:
             return
@@ -330,10 +306,6 @@ class RowBase:
             base.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?, ?)", written)
 
         self._base.change(act)
-
-    def clear(self) -> None:
-        """Forget everything."""
-        self._base.clear()
 
     def close(self) -> None:
         """Release the file."""
@@ -345,7 +317,10 @@ def _key(path: str) -> str:
     return json.dumps(path)
 
 
-def _facts(values: list[Any]) -> str:
+def _facts(row: TriggerRow) -> str:
+    values: list[Any] = list(row)
+    for place in _TERM_PLACES:
+        values[place] = " ".join(values[place])
     return json.dumps(values, ensure_ascii=True, separators=(",", ":"))
 
 
@@ -356,24 +331,6 @@ _PLACES = {name: place for place, name in enumerate(TriggerRow._fields)}
 _LIST_PLACES = sorted(_PLACES[name] for name in _LISTS)
 _SORTS = tuple(map(type, TriggerRow(id="", path="", blob="", sort="")))
 _TERM_PLACES = sorted(_PLACES[name] for name in _TERMS)
-
-
-def packed(row: TriggerRow) -> list[Any]:
-    """A row as it is cached."""
-    values: list[Any] = list(row)
-    for place in _TERM_PLACES:
-        values[place] = " ".join(values[place])
-    return values
-
-
-def unpacked(kept: list[Any]) -> list[TriggerRow]:
-    """The rows that were cached.
-
-    Raises:
-        ValueError: one of them is damaged.
-    """
-    known: dict[str, str] = {}
-    return [_row(values, known) for values in kept]
 
 
 def _row(values: list[Any], known: dict[str, str]) -> TriggerRow:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memfs.model.episode import EPISODE, RULE, TriggerRow
-from memfs.search.trigger_table import FILE, RowBase, TriggerTable, packed, unpacked
+from memfs.search.trigger_table import FILE, RowBase, TriggerTable
 
 
 def row(name: str = "one", **values: object) -> TriggerRow:
@@ -34,17 +34,17 @@ def row(name: str = "one", **values: object) -> TriggerRow:
 
 def opened(folder: Path, made_by: str = "rules of today") -> RowBase:
     """The cache in a folder."""
-    return RowBase(folder / "cache", made_by, file=FILE, what="the index of episodes and rules")
+    return RowBase(folder / "cache", made_by)
 
 
 def keep(base: RowBase, *rows: TriggerRow, gone: Sequence[str] = ()) -> None:
     """Cache rows."""
-    base.keep([(one.path, one.blob, packed(one)) for one in rows], gone)
+    base.keep(rows, gone)
 
 
 def kept(base: RowBase) -> list[TriggerRow]:
     """The cached rows."""
-    return base.load(unpacked)
+    return base.load()
 
 
 @pytest.fixture
