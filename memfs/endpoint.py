@@ -475,13 +475,4 @@ def _reason(reply: Reply | Silence) -> tuple[str, str]:
 def _asked_wait(reply: Reply | Silence) -> float | None:
     """How many seconds the service asks to be left alone, None where it says nothing."""
     written = reply.headers.get("retry-after", "").strip() if isinstance(reply, Reply) else ""
-    if not written:
-        return None
-    if written.isascii() and written.isdecimal():
-        return float(written[:9])
-    from email.utils import parsedate_to_datetime  # here: a date is rare, and the module is slow to load
-
-    try:
-        return max(parsedate_to_datetime(written).timestamp() - time.time(), 0.0)
-    except (ValueError, OverflowError, OSError):
-        return None
+    return float(written[:9]) if written.isascii() and written.isdecimal() else None

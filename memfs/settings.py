@@ -353,19 +353,7 @@ MOUNT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 TABLES: Mapping[str, type[Any]] = {
     "memory": MemorySettings,
     **{f"memory.{name}": shape for name, shape in SOURCE_TABLES.items()},
-    "hooks": HooksSettings,
-    "working": WorkingSettings,
-    "index": IndexSettings,
-    "history": HistorySettings,
-    "recall": RecallSettings,
-    "semantic": SemanticSearchSettings,
-    "served": ServedSettings,
-    "review": ReviewSettings,
-    "learning": LearningSettings,
-    "security": SecuritySettings,
-    "watch": WatchSettings,
-    "backup": BackupSettings,
-    "storage": StorageSettings,
+    **{one.name: type(one.default) for one in dataclasses.fields(Settings) if dataclasses.is_dataclass(one.default)},
 }
 SPECS: Mapping[str, Spec] = {
     f"{table}.{entry.name}": Spec(key=f"{table}.{entry.name}", default=entry.default, **entry.metadata)

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
@@ -142,12 +141,11 @@ def test_a_wait_that_is_asked_for_is_kept(serving: Serving, asking: Asking) -> N
     """``Retry-After: 0`` is asked again at once, a wait beyond the time not at all, and the service is left alone."""
     server = serving(ModelReply(status=429, headers={"Retry-After": "0"}), GOOD)
     assert score(asking(server)) == {"score": 7}
-    for wait in ("60", formatdate(time.time() + 60, usegmt=True)):
-        busy = serving(ModelReply(status=429, headers={"Retry-After": wait}), GOOD)
-        endpoint = asking(busy)
-        assert "status 429" in failure(endpoint)
-        assert "asked again in" in failure(endpoint)
-        assert len(busy.asked) == 1
+    busy = serving(ModelReply(status=429, headers={"Retry-After": "60"}), GOOD)
+    endpoint = asking(busy)
+    assert "status 429" in failure(endpoint)
+    assert "asked again in" in failure(endpoint)
+    assert len(busy.asked) == 1
 
 
 def test_an_odd_wait_is_as_none(serving: Serving, asking: Asking) -> None:

@@ -49,7 +49,7 @@ from memfs.store import Store
 from memfs.store.index_sync import SyncResult
 from memfs.store.parts import Parts
 from memfs.store.reader import MountedStore, reader_of
-from memfs.store.searcher import Searcher, not_found
+from memfs.store.searcher import Searcher, meant
 from memfs.store.values import LoadedItem
 
 if TYPE_CHECKING:
@@ -117,14 +117,8 @@ class Mount:
             ItemNotFound: naming the nearest id.
             ContentError: its file is invalid at present.
         """
-        found = self.get(reference)
-        if found is not None:
-            return found
-        ids = [in_mount(self.name, item_id) for item_id in self.store.index_sync.ids()]
-        starting = [item_id for item_id in ids if item_id.casefold().startswith(reference.casefold())]
-        if len(starting) == 1 and (only := self.get(starting[0])) is not None:
-            return only
-        raise not_found(reference, starting, ids)
+        ids = self.store.index_sync.ids
+        return meant(reference, self.get, lambda: [in_mount(self.name, item_id) for item_id in ids()])
 
     def load(self, candidate: Candidate) -> LoadedItem | None:
         """The item behind a candidate of this mount; None when its file is no longer what was found."""

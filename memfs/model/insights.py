@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import ClassVar
 
 from memfs.model.shape import Free, Shape
 
@@ -28,9 +27,6 @@ class AgentFeedback(Shape):
         path: of the record, below the workspace, "" without one.
         remarks: what was wrong and what was done instead, a sentence each, such as a template that cannot be used.
     """
-
-    moments: ClassVar[tuple[str, ...]] = ("given",)
-    lists: ClassVar[tuple[str, ...]] = ("remarks",)
 
     agent: str
     text: str = ""
@@ -76,8 +72,6 @@ class FeedbackEffect(Shape):
         verdict: ``better``, ``worse``, ``no clear change`` or ``too little data``; ``reason`` is a sentence.
     """
 
-    lists: ClassVar[tuple[str, ...]] = ("given_in", "before", "after", "metrics")
-
     agent: str
     version: str
     from_iteration: int
@@ -107,8 +101,6 @@ class PatternTrend(Shape):
         details: what the newest review says of it, where it is an object.
     """
 
-    lists: ClassVar[tuple[str, ...]] = ("names",)
-
     name: str
     first_seen: int
     last_seen: int
@@ -127,8 +119,6 @@ class TrendReport(Shape):
 
     ``missing`` names the reviews that could not be read, a sentence each.
     """
-
-    lists: ClassVar[tuple[str, ...]] = ("iterations", "patterns", "missing")
 
     iterations: tuple[int, ...] = ()
     patterns: tuple[PatternTrend, ...] = ()
@@ -206,14 +196,6 @@ class Analysis(Shape):
         reasons: why, one sentence each.
         feedback: how the agent did after each feedback.
     """
-
-    nested: ClassVar[Mapping[str, type[Shape]]] = {
-        "confidence": Course,
-        "cost": Course,
-        "improvement": Course,
-        "diversity_course": Course,
-    }
-    lists: ClassVar[tuple[str, ...]] = ("iterations", "points", "strategies", "reasons", "feedback")
 
     agent: str
     iterations: tuple[int, ...] = ()

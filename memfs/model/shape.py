@@ -6,10 +6,12 @@ A shape is made from a mapping and gives it back, so it can be read by attribute
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields
 from datetime import datetime
-from typing import Any, ClassVar, Self
+from functools import cache
+from typing import Any, Self
 
 from memfs.errors import ItemTooDeep, SchemaInvalid
 from memfs.model.kinds import nearest
@@ -25,23 +27,18 @@ class Shape(Mapping[str, Any]):
     """Base of the shapes: a frozen dataclass that is a mapping of its own fields, and equal to one with the same."""
 
     __slots__ = ()
-    nested: ClassVar[Mapping[str, type[Shape]]] = {}
-    moments: ClassVar[tuple[str, ...]] = ("timestamp",)
-    lists: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         """Take mappings for nested shapes, ISO 8601 text for points in time, and any sequence for a list."""
-        names = {one.name for one in fields(self)}  # type: ignore[arg-type]  # every shape is a dataclass
-        for name, shape in self.nested.items():
+        for name, sort in sorts_in(type(self)).items():
             value = getattr(self, name)
-            if value is not None and not isinstance(value, shape):
-                object.__setattr__(self, name, shape.from_dict(value, where=name))
-        for name in names.intersection(self.moments):
-            object.__setattr__(self, name, _moment(getattr(self, name), name))
-        for name in self.lists:
-            value = getattr(self, name)
-            if isinstance(value, list):
-                object.__setattr__(self, name, tuple(value))
+            if sort is datetime:
+                object.__setattr__(self, name, _moment(value, name))
+            elif sort is tuple:
+                if isinstance(value, list):
+                    object.__setattr__(self, name, tuple(value))
+            elif value is not None and not isinstance(value, sort):
+                object.__setattr__(self, name, sort.from_dict(value, where=name))
 
     def __getitem__(self, name: str) -> Any:
         if name not in (one.name for one in fields(self)):  # type: ignore[arg-type]
@@ -89,6 +86,19 @@ class Shape(Mapping[str, Any]):
     def to_dict(self) -> dict[str, Any]:
         """The shape as JSON has it: plain mappings and lists, points in time as text; what is None is left out."""
         return {name: plain(value) for name, value in self.items() if value is not None}
+
+
+@cache
+def sorts_in(shape: type[Shape]) -> Mapping[str, Any]:
+    """The fields whose values are more than taken as they are: points in time, lists, and nested shapes."""
+    known = vars(sys.modules[shape.__module__])
+    found = {}
+    for one in fields(shape):  # type: ignore[arg-type]  # every shape is a dataclass
+        name = re.split(r"[\[ ]", str(one.type))[0]
+        sort = {"datetime": datetime, "tuple": tuple}.get(name, known.get(name))
+        if sort in (datetime, tuple) or (isinstance(sort, type) and issubclass(sort, Shape)):
+            found[one.name] = sort
+    return found
 
 
 def plain(value: Any) -> Any:

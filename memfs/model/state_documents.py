@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from memfs.model.shape import Free, Shape
 
@@ -46,8 +46,6 @@ class CheckpointData(Shape):
     task is under way.
     """
 
-    lists: ClassVar[tuple[str, ...]] = ("in_flight_tasks",)
-
     in_flight_tasks: tuple[Any, ...] | None = None
     recovery_metadata: Free | None = None
 
@@ -55,12 +53,6 @@ class CheckpointData(Shape):
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StateUpdate(Shape):
     """The supervisor's state at one moment. Without a timestamp it gets that of its storing."""
-
-    nested: ClassVar[Mapping[str, type[Shape]]] = {
-        "system_statistics": SystemStatistics,
-        "orchestration_state": OrchestrationState,
-        "checkpoint_data": CheckpointData,
-    }
 
     timestamp: datetime | None = None
     update_type: str = "periodic"
@@ -104,8 +96,6 @@ class StateData(Shape):
 class AgentOutput(Shape):
     """What one agent made of one task. ``agent_type`` names the agent; names are free text."""
 
-    nested: ClassVar[Mapping[str, type[Shape]]] = {"results": AgentResults, "state_data": StateData}
-
     agent_type: str
     task_id: str
     timestamp: datetime | None = None
@@ -130,8 +120,6 @@ class AgentOutput(Shape):
 class Critique(Shape):
     """What an iteration taught: patterns (a name, or an object with one), feedback by agent, improvements."""
 
-    lists: ClassVar[tuple[str, ...]] = ("common_patterns",)
-
     common_patterns: tuple[Any, ...] = ()
     agent_feedback: Mapping[str, Any] = field(default_factory=dict)
     iteration_improvements: Any = field(default_factory=dict)
@@ -141,8 +129,6 @@ class Critique(Shape):
 class ResearchOverview(Shape):
     """Where the research stands and what comes next."""
 
-    lists: ClassVar[tuple[str, ...]] = ("research_areas", "next_priorities")
-
     synthesis: str = ""
     research_areas: tuple[Any, ...] = ()
     next_priorities: tuple[str, ...] = ()
@@ -151,8 +137,6 @@ class ResearchOverview(Shape):
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MetaReviewStorage(Shape):
     """The meta-review of one iteration."""
-
-    nested: ClassVar[Mapping[str, type[Shape]]] = {"critique": Critique, "research_overview": ResearchOverview}
 
     iteration_number: int
     timestamp: datetime | None = None
@@ -188,8 +172,6 @@ class Acknowledgement(Shape):
         durability: as of an item: ``file``, or ``fallback`` where the secondary location holds it.
     """
 
-    lists: ClassVar[tuple[str, ...]] = ("conflicts",)
-
     path: str
     sha256: str
     bytes: int
@@ -205,8 +187,6 @@ class Acknowledgement(Shape):
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RetrievedContent(Shape):
     """The parts of an answer; ``agent_states[agent]`` has ``internal_state`` and ``last_output``."""
-
-    lists: ClassVar[tuple[str, ...]] = ("hypothesis_data", "feedback_history")
 
     system_state: Free = field(default_factory=dict)
     agent_states: Mapping[str, Free] = field(default_factory=dict)
@@ -228,9 +208,6 @@ class RetrievedState(Shape):
         behind: how far what is only eventually consistent is behind: writes without a commit, the age of aggregates.
     """
 
-    nested: ClassVar[Mapping[str, type[Shape]]] = {"content": RetrievedContent}
-    lists: ClassVar[tuple[str, ...]] = ("timestamp_range", "missing")
-
     request_type: str
     timestamp_range: tuple[datetime | None, datetime | None] = (None, None)
     content: RetrievedContent = field(default_factory=RetrievedContent)
@@ -243,8 +220,6 @@ class RetrievedState(Shape):
 class FeedbackContent(Shape):
     """What the meta-review says to everybody, and to each agent."""
 
-    lists: ClassVar[tuple[str, ...]] = ("general_recommendations", "priority_improvements", "success_patterns")
-
     general_recommendations: tuple[str, ...] = ()
     agent_specific: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     priority_improvements: tuple[str, ...] = ()
@@ -254,8 +229,6 @@ class FeedbackContent(Shape):
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FeedbackData(Shape):
     """The answer to ``get_feedback``; ``iteration`` is what "latest" meant, ``version`` names the review."""
-
-    nested: ClassVar[Mapping[str, type[Shape]]] = {"feedback_content": FeedbackContent}
 
     iteration_requested: int | str
     agent_type: str | None = None
@@ -279,9 +252,6 @@ class RecoveryState(Shape):
         data_integrity: ``verified``, ``checkpoint_id``, ``files``, ``rejected`` (id to reason), ``warnings``.
         checkpoint_id: which checkpoint.
     """
-
-    moments: ClassVar[tuple[str, ...]] = ("checkpoint_timestamp",)
-    lists: ClassVar[tuple[str, ...]] = ("active_tasks",)
 
     checkpoint_timestamp: datetime
     system_configuration: Free = field(default_factory=dict)

@@ -99,99 +99,11 @@ class CandidateSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankOrder:
-    """Candidates, best first, with what ranked them; the rest as what was found."""
+    """What was found, best first, with what ranked it."""
 
     ranked: Sequence[RankedCandidate]
     ranking: Ranking
-    cut: bool = False
-    behind: bool = False
-    semantic: bool = False
-
-
-class CandidateFinder:
-    """Finds and ranks in one workspace. May be used from several threads."""
-
-    def __init__(
-        self,
-        store: Readable,
-        preset_name: str,
-        clock: Callable[[], datetime],
-        kinds: KindTable | None,
-        helpers: Helpers,
-    ) -> None:
-        """``preset_name``: the strategy of queries that name none."""
-        self._store = store
-        self._preset = preset_name
-        self._clock = clock
-        self._kinds = kinds
-        self._helpers = helpers
-
-    def strategy(self, query: Query) -> Strategy:
-        """The strategy by which a query's answers are ordered.
-
-        Raises:
-            QueryInvalid: there is none of that name.
-        """
-        return strategy(query.strategy or self._preset)
-
-    def find(self, query: Query, wider: int = 1) -> CandidateSet:
-        """The candidates for a query, ``wider`` times as many as usual."""
-        return self._find(query, wider)
-
-    def _prepare(self, queries: Sequence[Query]) -> None:
-        meaning = self._helpers.meaning()
-        if meaning is not None:
-            meaning.prepare(queries)
-
-    def _find(self, query: Query, wider: int = 1, *, prepared: bool = False) -> CandidateSet:
-        searcher = self._store.searcher
-        found, cut = self._candidates(query, query.limit * _PER_HIT * wider)
-        if not query.text:
-            return CandidateSet(matches=[RankCandidate(one) for one in found], cut=cut)
-        together: Sequence[tuple[Candidate, Shares]] = gathered(found, lambda places: searcher.beside(places, query))
-        if not prepared:
-            self._prepare([query])
-        meaning = self._helpers.meaning()
-        if meaning is not None:
-            together = meaning.joined(together, query)
-        return CandidateSet(
-            matches=[RankCandidate(one, shares) for one, shares in together],
-            cut=cut,
-            behind=meaning is not None and meaning.behind(),
-            semantic=meaning is not None and meaning.knows(query),
-        )
-
-    def _candidates(self, query: Query, wanted: int) -> tuple[list[Candidate], bool]:
-        """At least so many candidates, and whether there may be more."""
-        searcher = self._store.searcher
-        in_talks = bool(query.text) and searcher.has_conversations()
-        asked = min(max(wanted, _IN_TALKS) if in_talks else wanted, MOST)
-        found = searcher.candidates(replace(query, limit=asked))
-        cut = len(found) >= asked
-        if cut and query.text and not in_talks and searcher.has_conversations():
-            return self._candidates(query, wanted)  # the files that were looked at only now hold the first talk
-        return found, cut
-
-    def find_together(self, queries: Sequence[Query]) -> list[CandidateSet]:
-        """The candidates for several queries, all in one state of the index."""
-        self._prepare(queries)
-        for _ in range(_TRIES):
-            try:
-                with self._store.searcher.snapshot():
-                    return [self._find(query, prepared=True) for query in queries]
-            except IndexUnavailable:
-                self._store.refresh()
-        return [self.find(query) for query in queries]
-
-    def order(self, query: Query, found: CandidateSet) -> RankOrder:
-        """What was found, ordered by the query's strategy."""
-        chosen = self.strategy(query)
-        ranking = Ranking(query, chosen.weights, self._clock(), self._kinds)
-        usage = self._helpers.usage if ranking.counts_use else None
-        uses = usage.of(match.candidate.id for match in found.matches) if usage is not None else {}
-        ranked = ranking.ranked(ranking.completed(found.matches, uses))
-        ranked = reranked(chosen, query, ranked)
-        return RankOrder(ranked=ranked, ranking=ranking, cut=found.cut, behind=found.behind, semantic=found.semantic)
+    found: CandidateSet
 
 
 _NAMED = 3
@@ -256,7 +168,7 @@ class HitCollector:
             duplicates=dict(chosen.duplicates),
             cut="; ".join(self._cuts()),
             absent=dict(self._absent),
-            semantic=self._order is not None and self._order.semantic,
+            semantic=self._order is not None and self._order.found.semantic,
         )
 
     @property
@@ -264,7 +176,7 @@ class HitCollector:
         """Whether duplicates, or what the asker has, took the places of hits that a wider search may find."""
         chosen = self._selection
         wanting = len(chosen.hits) < self._query.limit and not chosen.misfits and not self._late
-        return bool(wanting and (chosen.duplicates or self._known) and self._order and self._order.cut)
+        return bool(wanting and (chosen.duplicates or self._known) and self._order and self._order.found.cut)
 
     @property
     def _left(self) -> int:
@@ -307,7 +219,7 @@ class HitCollector:
 
     @property
     def _behind(self) -> bool:
-        return self._order is not None and self._order.behind
+        return self._order is not None and self._order.found.behind
 
     def _cuts(self) -> Iterator[str]:
         if self._behind:
@@ -369,7 +281,6 @@ class Recaller:
         self._clock = clock
         self._kinds = kinds
         self._helpers = helpers or Helpers()
-        self._finder = CandidateFinder(store, preset_name, clock, kinds, self._helpers)
         self._tick = tick
         self._pools = Pools()
 
@@ -464,7 +375,7 @@ class Recaller:
         _check_known("phases", query.phases, [phase.value for phase in Phase])
         if self._kinds is not None:
             _check_known("types", query.types, [kind.name for kind in self._kinds])
-        self._finder.strategy(query)
+        self._strategy(query)
         text = query.text[:_TEXT_LIMIT] if query.text.strip() else ""
         return query if text == query.text else replace(query, text=text)
 
@@ -501,8 +412,8 @@ class Recaller:
 
     def _found(self, query: Query, deadline: Deadline, wider: int = 1) -> CandidateSet | None:
         if deadline.seconds is None:
-            return self._finder.find(query, wider)
-        finding = self._pools.submit("find", self._finder.find, query, wider)
+            return self._find(query, wider)
+        finding = self._pools.submit("find", self._find, query, wider)
         try:
             return finding.result(deadline.left())
         except TimeoutError:
@@ -514,13 +425,77 @@ class Recaller:
         left = [deadline.left() for deadline in deadlines]
         bounded = [seconds for seconds in left if seconds is not None]
         if not left or len(bounded) < len(left):
-            return self._finder.find_together(queries)
-        finding = self._pools.submit("find", self._finder.find_together, queries)
+            return self._find_together(queries)
+        finding = self._pools.submit("find", self._find_together, queries)
         try:
             return finding.result(max(bounded))
         except TimeoutError:
             finding.cancel()
             return [None] * len(queries)
+
+    # -- finding ----------------------------------------------------------------------------------------------------
+    def _strategy(self, query: Query) -> Strategy:
+        """The strategy by which a query's answers are ordered.
+
+        Raises:
+            QueryInvalid: there is none of that name.
+        """
+        return strategy(query.strategy or self._preset_name)
+
+    def _prepare(self, queries: Sequence[Query]) -> None:
+        meaning = self._helpers.meaning()
+        if meaning is not None:
+            meaning.prepare(queries)
+
+    def _find(self, query: Query, wider: int = 1, *, prepared: bool = False) -> CandidateSet:
+        """The candidates for a query, ``wider`` times as many as usual."""
+        searcher = self._store.searcher
+        found, cut = self._candidates(query, query.limit * _PER_HIT * wider)
+        if not query.text:
+            return CandidateSet(matches=[RankCandidate(one) for one in found], cut=cut)
+        together: Sequence[tuple[Candidate, Shares]] = gathered(found, lambda places: searcher.beside(places, query))
+        if not prepared:
+            self._prepare([query])
+        meaning = self._helpers.meaning()
+        if meaning is not None:
+            together = meaning.joined(together, query)
+        return CandidateSet(
+            matches=[RankCandidate(one, shares) for one, shares in together],
+            cut=cut,
+            behind=meaning is not None and meaning.behind(),
+            semantic=meaning is not None and meaning.knows(query),
+        )
+
+    def _candidates(self, query: Query, wanted: int) -> tuple[list[Candidate], bool]:
+        """At least so many candidates, and whether there may be more."""
+        searcher = self._store.searcher
+        in_talks = bool(query.text) and searcher.has_conversations()
+        asked = min(max(wanted, _IN_TALKS) if in_talks else wanted, MOST)
+        found = searcher.candidates(replace(query, limit=asked))
+        cut = len(found) >= asked
+        if cut and query.text and not in_talks and searcher.has_conversations():
+            return self._candidates(query, wanted)  # the files that were looked at only now hold the first talk
+        return found, cut
+
+    def _find_together(self, queries: Sequence[Query]) -> list[CandidateSet]:
+        """The candidates for several queries, all in one state of the index."""
+        self._prepare(queries)
+        for _ in range(_TRIES):
+            try:
+                with self._store.searcher.snapshot():
+                    return [self._find(query, prepared=True) for query in queries]
+            except IndexUnavailable:
+                self._store.refresh()
+        return [self._find(query) for query in queries]
+
+    def _ordered(self, query: Query, found: CandidateSet) -> RankOrder:
+        """What was found, ordered by the query's strategy."""
+        chosen = self._strategy(query)
+        ranking = Ranking(query, chosen.weights, self._clock(), self._kinds)
+        usage = self._helpers.usage if ranking.counts_use else None
+        uses = usage.of(match.candidate.id for match in found.matches) if usage is not None else {}
+        ranked = ranking.ranked(ranking.completed(found.matches, uses))
+        return RankOrder(ranked=reranked(chosen, query, ranked), ranking=ranking, found=found)
 
     def _collector(
         self,
@@ -533,7 +508,7 @@ class Recaller:
     ) -> HitCollector:
         relevance = self._helpers.relevance() if found is not None and query.text else None
         collector = HitCollector(self._store, query, deadline, relevance, fenced, leave_out, mark)
-        collector.take(None if found is None else self._finder.order(query, found))
+        collector.take(None if found is None else self._ordered(query, found))
         return collector
 
 

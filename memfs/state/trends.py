@@ -10,7 +10,7 @@ import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from memfs.errors import ContentError, CorruptRecord, QueryInvalid
 from memfs.model.insights import PatternTrend, TrendReport
@@ -176,8 +176,6 @@ _MOST_RELATIVES = 10_000
 class HypothesisVersion(Shape):
     """A hypothesis as it was in an iteration, at its end or before; ``document`` is all of it."""
 
-    lists: ClassVar[tuple[str, ...]] = ("parents",)
-
     id: str
     iteration: int | None = None
     timestamp: datetime | None = None
@@ -197,8 +195,6 @@ class Relative(Shape):
     stored, as another's parent.
     """
 
-    lists: ClassVar[tuple[str, ...]] = ("via", "parents", "iterations")
-
     id: str
     steps: int
     via: tuple[str, ...] = ()
@@ -213,8 +209,6 @@ class Relative(Shape):
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HypothesisHistory(Shape):
     """What became of a hypothesis: its versions, oldest first, and its relatives both ways, nearest first."""
-
-    lists: ClassVar[tuple[str, ...]] = ("versions", "ancestors", "descendants", "missing")
 
     id: str
     versions: tuple[HypothesisVersion, ...] = ()

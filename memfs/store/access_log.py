@@ -24,7 +24,15 @@ from memfs.fs import append_log, io
 from memfs.model.ids import of_mount
 from memfs.model.time import given_time
 
-_TEXTS = ("at", "way", "door", "agent", "session", "head", "question")
+_TEXTS = {
+    "way": "way",
+    "door": "door",
+    "agent": "agent",
+    "session": "session",
+    "commit": "head",
+    "question": "question",
+}
+"""The texts of a record, each with the key that its line has for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,16 +73,8 @@ def reduced(row: AccessRecord, gone: frozenset[str], quotes: Callable[[str], boo
 
 def line_of(row: AccessRecord) -> bytes:
     """A line of the record; its own line breaks keep one that was cut short from spoiling another."""
-    fields = {
-        "at": row.time.isoformat(timespec="microseconds"),
-        "way": row.way,
-        "door": row.door,
-        "agent": row.agent,
-        "session": row.session,
-        "head": row.commit,
-        "question": row.question,
-    }
-    given = {name: value for name, value in fields.items() if value}
+    given = {"at": row.time.isoformat(timespec="microseconds")}
+    given |= {key: value for name, key in _TEXTS.items() if (value := getattr(row, name))}
     return b"\n%s\n" % json.dumps(given | {"items": row.items}, separators=(",", ":")).encode()
 
 
@@ -87,22 +87,13 @@ def rows_in(data: bytes) -> Iterator[AccessRecord]:
 
 
 def _handed(row: Mapping[str, Any]) -> AccessRecord:
-    texts = [row.get(name, "") for name in _TEXTS]
+    texts = {name: row.get(key, "") for name, key in _TEXTS.items()}
     pairs: Sequence[Any] = row["items"]
-    if not all(isinstance(text, str) for text in (*texts, *(part for pair in pairs for part in pair))):
+    if not all(isinstance(text, str) for text in (*texts.values(), *(part for pair in pairs for part in pair))):
         raise TypeError("not what memfs writes")
-    at, way, door, agent, session, commit, question = texts
-    moment = datetime.fromisoformat(at)
-    return AccessRecord(
-        time=moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC),
-        way=way,
-        door=door,
-        agent=agent,
-        session=session,
-        commit=commit,
-        items=tuple((one, blob) for one, blob in pairs),
-        question=question,
-    )
+    moment = datetime.fromisoformat(row["at"])
+    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    return AccessRecord(time=moment, items=tuple((one, blob) for one, blob in pairs), **texts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

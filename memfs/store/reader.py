@@ -14,12 +14,12 @@ from typing import Protocol
 from memfs.errors import StorageIO
 from memfs.format.codec import Codec
 from memfs.fs.tree import Tree
-from memfs.model import Candidate, Freshness, KindTable, MemoryItem, Problem, Query
+from memfs.model import Candidate, Freshness, KindTable, MemoryItem, Query
 from memfs.search.search_index import SearchIndex
 from memfs.store.index_sync import IndexSync, SyncResult
-from memfs.store.searcher import ChangeDetector, Searcher, in_types
-from memfs.store.store import ItemReader
-from memfs.store.values import FileWatcher, FlushResult, LoadedItem
+from memfs.store.searcher import ChangeDetector
+from memfs.store.store import StoreReader
+from memfs.store.values import FlushResult, LoadedItem
 
 
 class QuerySearch(Protocol):
@@ -100,16 +100,14 @@ def reader_of(engine: str, invisible: bool) -> str:
     return f"mounted {engine} {'invisible' if invisible else ''}".strip()
 
 
-class MountedStore:
+class MountedStore(StoreReader):
     """Reads the memories of one workspace as its files have them. May be used from several threads.
 
     Nothing below the other workspace's folder is ever written: no journal, lock, state folder or history; its index is
     in this user's cache.
 
-    It offers what answers are made from (``memfs.store.reader.Readable``) and what is watched.
-
     Attributes:
-        tree, codec, kinds, index, clock: what it reads with; ``searcher`` asks the index.
+        tree, codec, kinds, index, clock: what it reads with.
     """
 
     def __init__(
@@ -117,11 +115,8 @@ class MountedStore:
     ) -> None:
         """``index``: in a folder of this user's own."""
         self.tree, self.codec, self.kinds, self.index, self.clock = tree, codec, kinds, index, clock
-        self.index_sync = IndexSync(tree, codec, kinds, index, None)
-        self._detector = ChangeDetector(self.index_sync)
-        self.searcher = Searcher(self, self._detector)
-        self._reader = ItemReader(self)
-        self._failures: list[Problem] = []
+        index_sync = IndexSync(tree, codec, kinds, index, None)
+        super().__init__(self, index_sync, ChangeDetector(index_sync))
         self._closed = False
 
     @property
@@ -129,64 +124,9 @@ class MountedStore:
         """The files as readers see them."""
         return self.tree
 
-    # -- reading ----------------------------------------------------------------------------------------------------
-    def get(self, item_id: str) -> MemoryItem | None:
-        """The item with that id, None when there is none.
-
-        Raises:
-            ContentError: its file is invalid at present.
-        """
-        path = self.index_sync.locate(item_id)
-        if not path:
-            self.follow()
-            path = self.index_sync.locate(item_id)
-        try:
-            return self._reader.read(path) if path else None
-        except FileNotFoundError:
-            return None
-
-    def load(self, candidate: Candidate) -> LoadedItem | None:
-        """The item behind a candidate as its file has it now; None when the file is no longer what was found, or is
-        invalid at present.
-        """
-        if self.index_sync.rejected(candidate.path):
-            return None
-        return self._reader.load(candidate, self.index_sync)
-
-    def unread(self, query: Query) -> list[str]:
-        """The item files a query could concern that cannot be read as they are now; ``problems`` says why."""
-        return self.index_sync.unread(in_types(query, self.kinds)) if self.index_sync.rejected_items() else []
-
-    def count(self) -> int:
-        """How many valid items there are."""
-        self.follow()
-        return len(self.index.stamps())
-
-    def problems(self) -> list[Problem]:
-        """What is wrong with its files, and with reading them."""
-        return [*self.index_sync.problems(), *self._failures]
-
-    # -- keeping in step --------------------------------------------------------------------------------------------
-    def watch_with(self, make_watcher: Callable[[], FileWatcher]) -> None:
-        """Rely on something that sees changes, instead of a scan before each question, from the first one on."""
-        self._detector.watch_with(make_watcher)
-
     def stop_watching(self) -> None:
         """Look at every file before each question from now on."""
-        self._detector.close()
-
-    @property
-    def watching(self) -> str:
-        """``on``, ``off``, or ``degraded`` with the reason."""
-        return self._detector.state
-
-    def refresh(self, paths: Iterable[str] | None = None) -> SyncResult:
-        """Bring the index in step with the given files, or with every file."""
-        return self.index_sync.catch_up(paths)
-
-    def follow(self) -> SyncResult:
-        """Bring the index in step with what was seen to change; with every file where that is not known for sure."""
-        return self._detector.follow()
+        self.change_detector.close()
 
     def head(self) -> tuple[str | None, str | None]:
         """Nothing: its history is not looked at."""
@@ -201,12 +141,6 @@ class MountedStore:
         """Nothing is ever to be committed here."""
         return FlushResult()
 
-    def note_failure(self, error: Exception) -> None:
-        """Report what went wrong in the background, once, among the problems."""
-        found = Problem(path="", code=type(error).__name__, message=str(error), hint="memfs tries again by itself")
-        if found not in self._failures:
-            self._failures.append(found)
-
     def _fold(self) -> None:
         with contextlib.suppress(StorageIO):
             self.index_sync.settle()
@@ -217,7 +151,7 @@ class MountedStore:
         with contextlib.ExitStack() as release:
             for part in (self.tree, self.index):
                 release.callback(part.close)
-            self._detector.close()
+            self.change_detector.close()
             if not self._closed and self.index.spares_others(self.searcher.asked):
                 self._fold()
             self._closed = True

@@ -41,12 +41,21 @@ def find(store: ItemLookup, reference: str, every: Callable[[], Collection[str]]
     if "/" in reference or reference.endswith(ITEM_SUFFIXES):
         with contextlib.suppress(FileNotFoundError):
             return store.read(path_of(reference))
-    found = store.get(reference)
+    return meant(reference, store.get, every)
+
+
+def meant(reference: str, get: Callable[[str], MemoryItem | None], every: Callable[[], Collection[str]]) -> MemoryItem:
+    """The item with an id, or with the only id that begins so; ``get`` and ``every`` as a store has them.
+
+    Raises:
+        ItemNotFound: naming the nearest id.
+    """
+    found = get(reference)
     if found is not None:
         return found
     ids = every()
     starting = [item_id for item_id in ids if item_id.casefold().startswith(reference.casefold())]
-    if len(starting) == 1 and (only := store.get(starting[0])) is not None:
+    if len(starting) == 1 and (only := get(starting[0])) is not None:
         return only
     raise not_found(reference, starting, ids)
 

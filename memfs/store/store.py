@@ -135,33 +135,60 @@ class Machinery(Protocol):
     def clock(self) -> Callable[[], datetime]: ...
 
 
-class ItemReader:
-    """Reads items of one workspace.
+class StoreReader:
+    """Finds and reads the items of one workspace. Text comes from a file that was looked at, never from the index.
 
-    Text comes from a file that was looked at, never from the index.
+    ``index_sync`` and ``change_detector`` are parts, for who looks after it; ``searcher`` asks the index; ``notes`` is
+    what was noticed since it was opened.
     """
 
-    def __init__(self, parts: Machinery) -> None:
-        self._parts = parts
+    def __init__(self, parts: Machinery, index_sync: IndexSync, change_detector: ChangeDetector) -> None:
+        self._reading = parts
         self._known = ItemDecoder()
+        self.index_sync = index_sync
+        self.change_detector = change_detector
+        self.searcher = Searcher(parts, change_detector)
+        self.notes: list[Problem] = []
+
+    def get(self, item_id: str) -> MemoryItem | None:
+        """The item with that id, None when there is none.
+
+        Raises:
+            ContentError: its file is invalid at present.
+        """
+        path = self.index_sync.locate(item_id)
+        if not path:
+            self.follow()
+            path = self.index_sync.locate(item_id)
+        try:
+            return self.read(path) if path else None
+        except FileNotFoundError:
+            return None
 
     def read(self, path: str) -> MemoryItem:
-        """The item in a file.
+        """The item in the file at ``path``, below the workspace.
 
         Raises:
             FileNotFoundError, PathEscape.
             ContentError: it is invalid; as ``CorruptItem``, the disk changed it.
         """
-        content = self._parts.seen.read(path, ITEM_LIMIT)
-        known = self._parts.index.stamps().get(path)
-        refuse_rot(path, known[1] if known else None, content, self._parts.tree.root)
+        content = self._reading.seen.read(path, ITEM_LIMIT)
+        try:
+            refuse_rot(path, self.index_sync.stamp_of(path), content, self._reading.tree.root)
+        except CorruptItem:
+            self.index_sync.refresh([path])
+            raise
         return self._decoded(path, content)
 
-    def load(self, candidate: Candidate, index_sync: IndexSync) -> LoadedItem | None:
-        """The item behind a candidate; None where its file is no longer what was found."""
+    def load(self, candidate: Candidate) -> LoadedItem | None:
+        """The item behind a candidate as its file has it now; None when the file is no longer what was found, or is
+        invalid at present.
+        """
+        if self.index_sync.rejected(candidate.path):
+            return None
         try:
-            content = self._parts.seen.read(candidate.path, ITEM_LIMIT)
-            stamp = index_sync.stamp_of(candidate.path)
+            content = self._reading.seen.read(candidate.path, ITEM_LIMIT)
+            stamp = self.index_sync.stamp_of(candidate.path)
             if stamp is None or stamp.blob != content.stamp.blob:
                 return None
             return LoadedItem(item=self._decoded(candidate.path, content, checked=True), stale=False)
@@ -171,9 +198,49 @@ class ItemReader:
     def _decoded(self, path: str, content: Content, checked: bool = False) -> MemoryItem:
         def decode() -> MemoryItem:
             modified = from_timestamp_ns(content.stamp.mtime_ns)
-            return self._parts.codec.read(content.data, path, modified, checked=checked)
+            return self._reading.codec.read(content.data, path, modified, checked=checked)
 
         return self._known.item(path, content.stamp, decode, checked=not checked)
+
+    def unread(self, query: Query) -> list[str]:
+        """The item files a query could concern that cannot be read as they are now; ``problems`` says why."""
+        rejected = self.index_sync.rejected_items()
+        return self.index_sync.unread(in_types(query, self._reading.kinds)) if rejected else []
+
+    def count(self) -> int:
+        """How many valid items there are."""
+        self.follow()
+        return len(self._reading.index.stamps())
+
+    def watch_with(self, make_watcher: Callable[[], FileWatcher], at_once: bool = False) -> None:
+        """Rely on something that sees changes, instead of a scan before each recall, from the first recall on."""
+        self._reading.tree.require_open()
+        self.change_detector.watch_with(make_watcher)
+        if at_once:
+            self.follow()
+
+    @property
+    def watching(self) -> str:
+        """``on``, ``off``, or ``degraded`` with the reason."""
+        return self.change_detector.state
+
+    def refresh(self, paths: Iterable[str] | None = None) -> SyncResult:
+        """Bring the index in step with the given files, or with every file."""
+        return self.change_detector.refresh() if paths is None else self.index_sync.catch_up(paths)
+
+    def follow(self) -> SyncResult:
+        """Bring the index in step with what was seen to change; with every file where that is not known for sure."""
+        return self.change_detector.follow()
+
+    def problems(self) -> list[Problem]:
+        """What is wrong with files at present, and what was noticed since the workspace was opened."""
+        return [*self.index_sync.problems(), *self.notes]
+
+    def note_failure(self, error: Exception) -> None:
+        """Report what went wrong in the background, once, among the problems."""
+        found = Problem(path="", code=type(error).__name__, message=str(error), hint="memfs tries again by itself")
+        if found not in self.notes:
+            self.notes.append(found)
 
 
 _FILE = "head"
@@ -269,29 +336,26 @@ _GRACE = 1.0
 _FOLD_AT = 500
 
 
-class Store:
+class Store(StoreReader):
     """Memories of one workspace, durable on return of every write. May be used from several threads.
 
-    ``index_sync``, ``edit_finder``, ``change_detector`` and ``writing`` are parts, for who looks after it; ``searcher``
-    asks the index.
+    ``edit_finder`` and ``writing`` are parts, too, for who looks after it.
     """
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._item_reader = ItemReader(parts)
-        self.index_sync = IndexSync(parts.seen, parts.codec, parts.kinds, parts.index, parts.repository)
-        self._planner = Planner(parts, self.index_sync)
-        self.writing = FileWriter(parts, self.index_sync)
-        self.edit_finder = HandEdits(parts, self.index_sync)
+        index_sync = IndexSync(parts.seen, parts.codec, parts.kinds, parts.index, parts.repository)
+        self.writing = FileWriter(parts, index_sync)
+        super().__init__(parts, index_sync, ChangeDetector(index_sync, self.writing))
+        self._planner = Planner(parts, index_sync)
+        self.edit_finder = HandEdits(parts, index_sync)
         self._people = PersonCommits(parts)
         self._timer = CommitTimer(self._flush_window, parts.policy.interval, self.note_failure)
-        self.change_detector = ChangeDetector(self.index_sync, self.writing)
         self._planning = threading.RLock()
         renewed_in_child(self)
         self.wrote = False  # by anybody who holds this store
-        self.searcher = Searcher(parts, self.change_detector)
         ended = end_interrupted(parts)
-        self.notes: list[Problem] = [*ended, *self.writing.recover(), *map(Problem.of, parts.journal.damage)]
+        self.notes += [*ended, *self.writing.recover(), *map(Problem.of, parts.journal.damage)]
         self._left = bool(parts.journal.waiting)
         self._closed = False
 
@@ -438,42 +502,10 @@ class Store:
         return stamps
 
     # -- reading ------------------------------------------------------------------------------------------------
-    def get(self, item_id: str) -> MemoryItem | None:
-        """The item with that id, None when there is none.
-
-        Raises:
-            ContentError: its file is invalid at present.
-        """
-        path = self.index_sync.locate(item_id)
-        if not path:
-            self.follow()
-            path = self.index_sync.locate(item_id)
-        try:
-            return self.read(path) if path else None
-        except FileNotFoundError:
-            return None
-
-    def read(self, path: str) -> MemoryItem:
-        """The item in the file at ``path``, below the workspace.
-
-        Raises:
-            FileNotFoundError, PathEscape.
-            ContentError: it is invalid; as ``CorruptItem``, the disk changed it.
-        """
-        try:
-            return self._item_reader.read(path)
-        except CorruptItem:
-            self.index_sync.refresh([path])
-            raise
-
     def unread(self, query: Query) -> list[str]:
-        """The item files a query could concern that cannot be read as they are now, and the secondary locations in
-        which writes wait out of reach; ``problems`` says why.
-        """
+        """As ``StoreReader.unread``, and the secondary locations in which writes wait out of reach."""
         self._parts.require_open()
-        rejected = self.index_sync.rejected_items()
-        files = self.index_sync.unread(in_types(query, self._parts.kinds)) if rejected else []
-        return [*files, *self.writing.missed()]
+        return [*super().unread(query), *self.writing.missed()]
 
     def find(self, reference: str) -> MemoryItem:
         """The item a person means: by id, by path, or by the beginning of an id that only one item has.
@@ -514,47 +546,22 @@ class Store:
         return self.searcher.candidates(query)
 
     def load(self, candidate: Candidate) -> LoadedItem | None:
-        """The item behind a candidate as its file has it now; None when the file is no longer what was found."""
+        """As ``StoreReader.load``; of an invalid file its last good version."""
         if self.index_sync.rejected(candidate.path):
             item = self._last_good(candidate.path)
             return LoadedItem(item=item, stale=True) if item else None
-        return self._item_reader.load(candidate, self.index_sync)
+        return super().load(candidate)
 
     def select(self, query: Query) -> list[MemoryItem]:
         """The items that pass the query's filters, by text score or else newest first."""
         loaded = [self.load(candidate) for candidate in self.candidates(query)]
         return [found.item for found in loaded if found is not None]
 
-    def count(self) -> int:
-        """How many valid items there are."""
-        self.follow()
-        return len(self._parts.index.stamps())
-
     # -- keeping in step ----------------------------------------------------------------------------------------
-    def watch_with(self, make_watcher: Callable[[], FileWatcher], at_once: bool = False) -> None:
-        """Rely on something that sees changes, instead of a scan before each recall, from the first recall on."""
-        self._parts.require_open()
-        self.change_detector.watch_with(make_watcher)
-        if at_once:
-            self.follow()
-
-    @property
-    def watching(self) -> str:
-        """``on``, ``off``, or ``degraded`` with the reason."""
-        return self.change_detector.state
-
     def head(self) -> tuple[str | None, str | None]:
         """The branch and commit checked out at present."""
         head = self._parts.repository.head()
         return head.ref, head.commit
-
-    def refresh(self, paths: Iterable[str] | None = None) -> SyncResult:
-        """Bring the index in step with the given files, or with every file."""
-        return self.change_detector.refresh() if paths is None else self.index_sync.catch_up(paths)
-
-    def follow(self) -> SyncResult:
-        """Bring the index in step with what was seen to change; with every file where that is not known for sure."""
-        return self.change_detector.follow()
 
     def looking_once(self) -> contextlib.AbstractContextManager[None]:
         """Within, ``follow`` looks at the files for the first time only: several questions of this thread, one look."""
@@ -588,9 +595,9 @@ class Store:
         self._parts.gate.tend()
 
     def problems(self) -> list[Problem]:
-        """What is wrong with files at present, and what was noticed since the workspace was opened."""
+        """As ``StoreReader.problems``, and what keeps writes from where they belong."""
         self._parts.require_open()
-        return [*self.index_sync.problems(), *self.notes, *self.writing.problems()]
+        return [*super().problems(), *self.writing.problems()]
 
     def storage(self) -> Storage:
         """The state of the workspace's disk and its secondary location, tried out now."""
@@ -689,12 +696,6 @@ class Store:
         """Keep every writer of this workspace out while the block runs; what was interrupted is finished first."""
         self._parts.require_open()
         return self.writing.standing_still(purpose)
-
-    def note_failure(self, error: Exception) -> None:
-        """Report what went wrong in the background, once, among the problems."""
-        found = Problem(path="", code=type(error).__name__, message=str(error), hint="memfs tries again by itself")
-        if found not in self.notes:
-            self.notes.append(found)
 
     @property
     def by_hand(self) -> bool:

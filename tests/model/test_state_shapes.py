@@ -14,6 +14,7 @@ from memfs import ContextMemory, Workspace
 from memfs.errors import SchemaInvalid
 from memfs.format.schema import Schemas
 from memfs.model import state_documents
+from memfs.model.shape import sorts_in
 from memfs.resources import schema_text
 
 SEED: Mapping[str, tuple[type[state_documents.Shape], Mapping[str, Any]]] = {
@@ -95,7 +96,7 @@ def test_every_field_of_the_seed_is_in_the_shape_and_in_its_schema(name: str) ->
     assert schema["additionalProperties"] is False
     for field, inner in wanted.items():
         if inner is not None:
-            assert inner == _names(shape.nested[field]) == properties[field]["properties"].keys()
+            assert inner == _names(sorts_in(shape)[field]) == properties[field]["properties"].keys()
             assert properties[field]["additionalProperties"] is False
 
 
@@ -106,7 +107,7 @@ def test_a_field_that_is_none_is_refused_by_its_whole_name(name: str) -> None:
     for field, inner in wanted.items():
         if inner is not None:
             with pytest.raises(SchemaInvalid) as refused:
-                shape.nested[field].from_dict({"no_such": 1}, where=field)
+                sorts_in(shape)[field].from_dict({"no_such": 1}, where=field)
             assert refused.value.field == f"{field}.no_such"
 
 
