@@ -42,7 +42,8 @@ from memfs.model.kinds import nearest
 from memfs.model.problem import WARNING
 from memfs.recall.recaller import Recaller
 from memfs.search.cache_folders import index_folder
-from memfs.search.merged_search import Asked, TermCounts, asked_of
+from memfs.search.engine import Asked
+from memfs.search.merged_search import TermCounts, asked_of
 from memfs.search.search_index import SearchIndex
 from memfs.settings import Settings, WatchSettings
 from memfs.store import Store

@@ -191,15 +191,9 @@ def _cache(folder: Path, rows: dict[Path, Path]) -> Cache:
 
 
 def _clear(folder: Path, kept: tuple[str, ...]) -> int:
-    """Remove everything in a folder but some names at its top, following no link."""
-    count = 0
-    for place, folders, names in os.walk(folder, topdown=False, followlinks=False):
-        for name in names:
-            if place != str(folder) or name not in kept:
-                io.unlink(os.path.join(place, name), missing_ok=True)
-                count += name != LOCK
-        for name in folders:
-            inner = os.path.join(place, name)
-            with suppress(FileNotFoundError):
-                io.unlink(inner) if os.path.islink(inner) else io.rmdir(inner)
+    """Remove everything in a folder but some names at its top, following no link; return how many files but locks."""
+    names = [name for name in os.listdir(folder) if name not in kept and name != LOCK]
+    count = sum(io.remove_all(folder / name) for name in names)
+    if LOCK not in kept:
+        io.unlink(folder / LOCK, missing_ok=True)
     return count

@@ -7,8 +7,9 @@ the contract class in ``memfs.testing``, and a row in the table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
@@ -42,6 +43,10 @@ class TermStatistics:
     frequencies: Mapping[str, int]
 
 
+Asked = tuple[Mapping[str, float], TermStatistics]
+"""What a query's terms are worth, and their statistics over all that is asked together."""
+
+
 class Index(Protocol):
     """A search engine over items, keyed by id.
 
@@ -56,13 +61,7 @@ class Index(Protocol):
     def remove(self, ids: Iterable[str]) -> None:
         """Forget these ids; unknown ones are ignored."""
 
-    def search(
-        self,
-        query: Query,
-        hidden: Collection[str] = (),
-        statistics: TermStatistics | None = None,
-        worth: Mapping[str, float] | None = None,
-    ) -> list[Candidate]:
+    def search(self, query: Query, hidden: Collection[str] = (), asked: Asked | None = None) -> list[Candidate]:
         """The best ``query.limit`` items, best first, ties broken by id; items in ``hidden`` are left out.
 
         A text query finds items that share at least one term; an empty one lists by timestamp, newest first.
@@ -71,9 +70,9 @@ class Index(Protocol):
         Args:
             query: what to find.
             hidden: ids to leave out; unknown ones are ignored.
-            statistics: of a larger collection that this index is a part of, to score on its scale; an engine that
-                cannot use them scores on its own.
-            worth: the terms to ask for with what each is worth, in place of those of the query's text.
+            asked: the terms to ask for, in place of those of the query's text, and their statistics over the larger
+                collection that this index is a part of, to score on its scale; an engine that cannot use these scores
+                on its own.
 
         Raises:
             IndexUnavailable: the engine's files cannot be read; the index must be rebuilt.
@@ -128,43 +127,36 @@ class Engine:
     Attributes:
         name: what the settings call it.
         form: names the form of its files; another form is never opened.
-        stored: whether it keeps files at all.
+        stored: whether it keeps files at all; else all items stay in the overlay.
         rewrites: names of its files that it changes in place; all others it only ever makes, replaces or removes, so
             that two generations may share them.
-        open: makes the engine for a folder.
+        makes: the class that it is, as ``module:Class``; imported when an index is first opened.
     """
 
     name: str
     form: str
-    stored: bool
-    rewrites: frozenset[str]
-    open: Callable[[Path], Index]
+    makes: str
+    stored: bool = True
+    rewrites: frozenset[str] = frozenset()
 
-
-def _memory(_: Path) -> Index:
-    from memfs.search.memory import MemoryIndex
-
-    return MemoryIndex()
-
-
-def _whoosh(folder: Path) -> Index:
-    from memfs.search.whoosh import WhooshIndex
-
-    return WhooshIndex(folder)
-
-
-def _sqlite(folder: Path) -> Index:
-    from memfs.search.sqlite import SqliteIndex
-
-    return SqliteIndex(folder)
+    def open(self, folder: Path) -> Index:
+        """The index in a folder."""
+        module, _, name = self.makes.partition(":")
+        made: Index = getattr(import_module(module), name)(folder)
+        return made
 
 
 ENGINES = {
     engine.name: engine
     for engine in (
-        Engine(name="memory", form="memory-1", stored=False, rewrites=frozenset(), open=_memory),
-        Engine(name="whoosh", form="whoosh-4", stored=True, rewrites=frozenset(), open=_whoosh),
-        Engine(name="sqlite", form="sqlite-3", stored=True, rewrites=frozenset({"index.sqlite"}), open=_sqlite),
+        Engine(name="memory", form="memory-1", makes="memfs.search.memory:MemoryIndex", stored=False),
+        Engine(name="whoosh", form="whoosh-4", makes="memfs.search.whoosh:WhooshIndex"),
+        Engine(
+            name="sqlite",
+            form="sqlite-3",
+            makes="memfs.search.sqlite:SqliteIndex",
+            rewrites=frozenset({"index.sqlite"}),
+        ),
     )
 }
 

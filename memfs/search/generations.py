@@ -302,14 +302,9 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file, or a folder with all in it, without following links; what is gone already is no error."""
+    """Remove a file, or a folder with all in it; what is gone already, or goes meanwhile, is no error."""
     try:
-        if stat.S_ISDIR(os.lstat(path).st_mode):
-            for name in _listed(path):
-                _remove(path / name)
-            io.rmdir(path)
-        else:
-            io.unlink(path, missing_ok=True)
+        io.remove_all(path)
     except FileNotFoundError:
         return
     except StorageIO as error:

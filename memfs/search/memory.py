@@ -12,7 +12,7 @@ from pathlib import Path
 from memfs.model import Candidate, MemoryItem, Query
 from memfs.search import analyzer, terms
 from memfs.search.documents import Filter, IndexRow, Place, row_of
-from memfs.search.engine import IndexStats, TermStatistics
+from memfs.search.engine import Asked, IndexStats, TermStatistics
 
 
 class MemoryIndex:
@@ -75,21 +75,17 @@ class MemoryIndex:
             if not holders:
                 del self._postings[term]
 
-    def search(
-        self,
-        query: Query,
-        hidden: Collection[str] = (),
-        statistics: TermStatistics | None = None,
-        worth: Mapping[str, float] | None = None,
-    ) -> list[Candidate]:
+    def search(self, query: Query, hidden: Collection[str] = (), asked: Asked | None = None) -> list[Candidate]:
         self._catch_up()
         accepts = Filter.of(query).accepts
         if not query.text:
             rows = (row for row in self._rows.values() if row.id not in hidden and accepts(row))
             newest = nsmallest(query.limit, rows, key=lambda row: (-row.time, row.id))
             return [row.candidate(0.0) for row in newest]
-        worth = terms.weights(query.text) if worth is None else worth
-        scores = self._scores(worth, statistics or self.statistics(worth))
+        if asked is None:
+            worth = terms.weights(query.text)
+            asked = worth, self.statistics(worth)
+        scores = self._scores(*asked)
         wanted = ((-score, key) for key, score in scores.items() if key not in hidden and accepts(self._rows[key]))
         return [self._rows[key].candidate(-score) for score, key in nsmallest(query.limit, wanted)]
 

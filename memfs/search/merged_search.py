@@ -16,7 +16,7 @@ from memfs.errors import IndexUnavailable
 from memfs.model import Candidate, MemoryItem, Query, Stamp
 from memfs.search import terms
 from memfs.search.documents import Place
-from memfs.search.engine import Index, TermStatistics
+from memfs.search.engine import Asked, Index, TermStatistics
 from memfs.search.memory import MemoryIndex
 from memfs.search.stamps import Entry, LayeredStamps, Rows, StampTable
 
@@ -182,9 +182,6 @@ def _known(base: StampTable, path: str, stamp: Stamp) -> bool:
 
 _NO_TIME = datetime.min.replace(tzinfo=UTC)
 
-Asked = tuple[Mapping[str, float], TermStatistics]
-"""What a query's terms are worth, and their statistics over all that is asked together."""
-
 
 class TermCounts(Protocol):
     """Counts in how many items each term occurs."""
@@ -214,14 +211,12 @@ def search(
         IndexUnavailable: the base names what it does not hold.
     """
     if base is None:
-        worth, shared = asked or asked_of(query, [fresh.index])
-        return fresh.index.search(query, (), shared, worth)
+        return fresh.index.search(query, (), asked or asked_of(query, [fresh.index]))
+    asked = asked or asked_of(query, [base, fresh.index] if len(fresh) else [base])
+    found = _fitting(base.search(query, fresh.hidden, asked), table)
     if not len(fresh):
-        worth, shared = asked or asked_of(query, [base])
-        return _fitting(base.search(query, (), shared, worth), table)
-    worth, shared = asked or asked_of(query, [base, fresh.index])
-    found = _fitting(base.search(query, fresh.hidden, shared, worth), table)
-    found += fresh.index.search(query, (), shared, worth)
+        return found
+    found += fresh.index.search(query, (), asked)
     found.sort(key=lambda candidate: candidate.id)
     found.sort(key=_worth, reverse=True)
     return found[: query.limit]

@@ -20,21 +20,21 @@ from memfs.errors import IndexUnavailable
 from memfs.model import Candidate, Problem, Query
 from memfs.search import documents
 from memfs.search.cache_database import CacheDatabase
-from memfs.search.documents import IndexDocument, Place
-from memfs.search.engine import TermStatistics
+from memfs.search.documents import IndexDocument
+from memfs.search.engine import Asked
 from memfs.search.memory import MemoryIndex
-from memfs.search.merged_search import Asked, asked_of
+from memfs.search.merged_search import asked_of
 
 
-class TreeIndex:
+class TreeIndex(MemoryIndex):
     """The items of one revision; nothing in it changes. May be used from several threads."""
 
     def __init__(self, held: Iterable[tuple[IndexDocument, str]]) -> None:
         """``held``: documents of which no two have one id, each with its content id."""
-        self._index = MemoryIndex()
+        super().__init__()
         self._files: list[tuple[str, str, str, int]] = []
         for document, blob in held:
-            self._index.take(document.row, document.terms, document.length)
+            self.take(document.row, document.terms, document.length)
             self._files.append((document.row.path, document.row.id, blob, document.size))
 
     def __len__(self) -> int:
@@ -60,30 +60,9 @@ class TreeIndex:
         """One state: there is no other."""
         yield
 
-    def search(self, query: Query, asked: Asked | None = None) -> list[Candidate]:
+    def search(self, query: Query, hidden: Collection[str] = (), asked: Asked | None = None) -> list[Candidate]:
         """The best ``query.limit`` items, best first, ties by id; see ``memfs.search.engine.Index``."""
-        worth, shared = asked or asked_of(query, [self._index])
-        return self._index.search(query, (), shared, worth)
-
-    def beside(self, places: Collection[Place], query: Query) -> list[Candidate]:
-        """The items at these places of talks that pass the query's filters, similarity 0."""
-        return self._index.beside(places, query)
-
-    def among(self, ids: Collection[str], query: Query) -> list[Candidate]:
-        """The items with these ids that pass the query's filters, similarity 0."""
-        return self._index.among(ids, query)
-
-    def talks(self) -> bool:
-        """Whether any item has a place in a talk."""
-        return self._index.talks()
-
-    def statistics(self, terms: Collection[str]) -> TermStatistics:
-        """How many items there are, and in how many each term occurs."""
-        return self._index.statistics(terms)
-
-    def terms(self, beginning: str) -> Collection[str]:
-        """The terms that begin so."""
-        return self._index.terms(beginning)
+        return super().search(query, hidden, asked or asked_of(query, [self]))
 
 
 FILE = "documents.sqlite"

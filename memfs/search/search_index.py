@@ -17,10 +17,10 @@ from memfs.errors import IndexUnavailable, LockTimeout, MemfsError, NotRegularFi
 from memfs.fs.lock import renewed_in_child
 from memfs.model import Candidate, MemoryItem, Query, Stamp
 from memfs.search.documents import Place
-from memfs.search.engine import Index, IndexStats, TermStatistics
+from memfs.search.engine import Asked, Index, IndexStats, TermStatistics
 from memfs.search.engine import engine as engine_named
 from memfs.search.generations import FILES, NOBODY, Generation, Generations, number_of
-from memfs.search.merged_search import Asked, Changes, Overlay, among, beside, filled, known_terms, search, statistics
+from memfs.search.merged_search import Changes, Overlay, among, beside, filled, known_terms, search, statistics
 from memfs.search.stamps import Entry, LayeredStamps, StampTable
 
 
@@ -185,7 +185,7 @@ class SearchIndex:
             for item, stamp in rows:
                 self._fresh.add(item, stamp, later=len(rows) > _MANY)
 
-    def search(self, query: Query, asked: Asked | None = None) -> list[Candidate]:
+    def search(self, query: Query, *, asked: Asked | None = None) -> list[Candidate]:
         """The best ``query.limit`` items of base and overlay on one scale, best first, ties by id.
 
         ``asked`` says what the query's terms are worth, where more than this index is asked.
@@ -249,17 +249,18 @@ class SearchIndex:
     def fold(self) -> bool:
         """Make a new base generation of base and overlay; false when another thread or process is at it.
 
+        An engine that keeps no files has no base: everything stays in the overlay.
+
         Searches and updates go on meanwhile; what is updated meanwhile stays in the overlay.
 
         Raises:
             StorageIO: the folder cannot be written; the old generation stays.
         """
+        if not self._engine.stored:
+            return True
         if not self._folding.acquire(blocking=False):
             return False
         try:
-            if not self._engine.stored:
-                self._fold_in_memory()
-                return True
             with self._generations.lock() as held:
                 if held:
                     self._switch()
@@ -275,16 +276,15 @@ class SearchIndex:
             LockTimeout: another process has held the index for a minute.
             StorageIO: the folder cannot be written; the old generation stays.
         """
+        if not self._engine.stored:
+            with self._lock:
+                self._fresh = Overlay(self._stamps())
+                self.update(items)
+            return
         with self._folding:
             with self._lock:
                 self._stamps()
                 before = self._fresh.changes()
-            if not self._engine.stored:
-                index = self._engine.open(self.folder)
-                table = filled(index, items)
-                with self._lock:
-                    self._keep(index, table, before)
-                return
             with self._generations.lock(_REBUILD_WAIT) as held:
                 if not held:
                     raise LockTimeout(
@@ -439,22 +439,6 @@ class SearchIndex:
             self._named = made.number, made.digest
             self._fresh = overlay.rebased(table, changes.versions)
         return before
-
-    # -- the engine without files -----------------------------------------------------------------------------------
-    def _fold_in_memory(self) -> None:
-        with self._lock:
-            table, changes = self._stamps(), self._fresh.changes()
-            entries = {**self._fresh.restamped, **changes.entries}
-            if changes or entries:
-                index = self._index or self._engine.open(self.folder)
-                index.remove(changes.hidden)
-                index.add(changes.items)
-                self._keep(index, table.changed(changes.gone, entries), changes)
-
-    def _keep(self, index: Index, table: StampTable, changes: Changes) -> None:
-        self._index, self._table = index, table
-        self._number += 1
-        self._fresh = self._fresh.rebased(table, changes.versions)
 
 
 # What a parent process reads with: nothing of it is closed in a child, for it may be in the middle of something.

@@ -26,7 +26,7 @@ from memfs.model import Candidate, MemoryItem, Query
 from memfs.search import analyzer, terms
 from memfs.search.columns import pack_json
 from memfs.search.documents import Filter, IndexRow, Place, moment, row_of
-from memfs.search.engine import IndexStats, TermStatistics
+from memfs.search.engine import Asked, IndexStats, TermStatistics
 
 WEIGHTS = f"{analyzer.TITLE_WEIGHT}, {analyzer.BODY_WEIGHT}, {analyzer.EXTRA_WEIGHT}"
 SIZES = "(SELECT sz FROM terms_docsize WHERE id = t.rowid)"
@@ -164,13 +164,7 @@ class SqliteIndex:
         self._dirty = self._writable = False
 
     # -- asking -----------------------------------------------------------------------------------------------------
-    def search(
-        self,
-        query: Query,
-        hidden: Collection[str] = (),
-        statistics: TermStatistics | None = None,
-        worth: Mapping[str, float] | None = None,
-    ) -> list[Candidate]:
+    def search(self, query: Query, hidden: Collection[str] = (), asked: Asked | None = None) -> list[Candidate]:
         self.flush()
         if self._empty:
             return []
@@ -179,7 +173,7 @@ class SqliteIndex:
         with self._reported():
             if not query.text:
                 return self._newest([*conditions, f"r.id NOT IN ({_EACH})"], [*values, covered], query.limit)
-            worth = terms.weights(query.text) if worth is None else worth
+            worth, shared = asked or (terms.weights(query.text), None)
             own = self.statistics(worth)
             worth = {term: share for term, share in worth.items() if own.frequencies[term]}
             source = "terms t"
@@ -191,7 +185,7 @@ class SqliteIndex:
                 values.append(covered)
             rest = f"FROM {source} WHERE {' AND '.join(where)}"
             if sum(own.frequencies.values()) <= _EXACT:
-                scores = self._exact(worth, own, statistics or own, f"{_SCORED}, {SIZES} {rest}", values)
+                scores = self._exact(worth, own, shared or own, f"{_SCORED}, {SIZES} {rest}", values)
             else:
                 scores = self._quick(worth, f"{_SCORED} {rest}", values, query.limit)
             return self._best(scores, query.limit)

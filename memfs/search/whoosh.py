@@ -33,7 +33,7 @@ from memfs.model import Candidate, MemoryItem, Query
 from memfs.search import analyzer, terms
 from memfs.search.columns import DocumentColumns
 from memfs.search.documents import Filter, IndexRow, Place, row_of
-from memfs.search.engine import IndexStats, TermStatistics
+from memfs.search.engine import Asked, IndexStats, TermStatistics
 
 COLUMNS = "columns"
 FIELD = "terms"
@@ -306,13 +306,7 @@ class WhooshIndex:
         self._held_numbers = 0
 
     # -- asking -----------------------------------------------------------------------------------------------------
-    def search(
-        self,
-        query: Query,
-        hidden: Collection[str] = (),
-        statistics: TermStatistics | None = None,
-        worth: Mapping[str, float] | None = None,
-    ) -> list[Candidate]:
+    def search(self, query: Query, hidden: Collection[str] = (), asked: Asked | None = None) -> list[Candidate]:
         self.flush()
         with reported(self._folder):
             columns = self._known_columns()
@@ -320,8 +314,10 @@ class WhooshIndex:
             wanted = Filter.of(query)
             if not query.text:
                 return [columns.candidate(number, 0.0) for number in columns.latest(wanted, covered, query.limit)]
-            worth = terms.weights(query.text) if worth is None else worth
-            scores = self._scores(worth, statistics or self.statistics(worth))
+            if asked is None:
+                worth = terms.weights(query.text)
+                asked = worth, self.statistics(worth)
+            scores = self._scores(*asked)
             for number in columns.dead | covered:
                 scores.pop(number, None)
             return columns.best(scores, wanted, query.limit)

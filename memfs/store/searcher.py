@@ -20,8 +20,8 @@ from memfs.model import Candidate, KindTable, MemoryItem, Query
 from memfs.model.ids import of_mount
 from memfs.model.kinds import nearest
 from memfs.model.query import MOST
-from memfs.search.engine import TermStatistics
-from memfs.search.merged_search import Asked, TermCounts
+from memfs.search.engine import Asked, TermStatistics
+from memfs.search.merged_search import TermCounts
 from memfs.store.index_sync import IndexSync, SyncResult
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES
 from memfs.store.values import FileWatcher
@@ -94,7 +94,7 @@ class SearchTarget(Protocol):
 
     def held(self) -> AbstractContextManager[None]: ...
 
-    def search(self, query: Query, asked: Asked | None = None) -> list[Candidate]: ...
+    def search(self, query: Query, *, asked: Asked | None = None) -> list[Candidate]: ...
 
     def beside(self, places: Collection[tuple[str, int]], query: Query) -> list[Candidate]: ...
 
@@ -175,7 +175,7 @@ class Searcher:
         Raises:
             IndexUnavailable: as ``candidates``.
         """
-        return self._found(query, lambda narrowed: self._parts.index.search(narrowed, asked))
+        return self._found(query, lambda narrowed: self._parts.index.search(narrowed, asked=asked))
 
     def _look_now(self) -> None:
         self.asked = True

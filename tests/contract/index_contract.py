@@ -171,7 +171,8 @@ class IndexContract:
     def test_terms_are_worth_what_the_asker_says(self, index: Index) -> None:
         """The asker's weights take the place of those of the text."""
         index.add([item("one", "violin"), item("two", "cello")])
-        found = index.search(Query(text="ignored"), worth={"violin": 1.0, "cello": 2.0})
+        worth = {"violin": 1.0, "cello": 2.0}
+        found = index.search(Query(text="ignored"), asked=(worth, index.statistics(worth)))
         assert [hit.id for hit in found] == ["two", "one"]
         assert found[0].similarity == pytest.approx(2 * found[1].similarity)
 

@@ -32,7 +32,11 @@ def ids(index: SearchIndex, text: str = "", limit: int = 1000) -> list[str]:
     return [hit.id for hit in index.search(Query(text=text, limit=limit))]
 
 
-@pytest.fixture(params=["memory", "whoosh", "sqlite"])
+STORED = ["whoosh", "sqlite"]
+"""The engines that keep files, and so have a base."""
+
+
+@pytest.fixture(params=["memory", *STORED])
 def engine(request: pytest.FixtureRequest) -> str:
     """Every engine."""
     return str(request.param)
@@ -62,6 +66,7 @@ def test_updates_are_found_at_once_and_stamped(opened: Opened) -> None:
     assert dict(index.base_stamps()) == {}
 
 
+@pytest.mark.parametrize("engine", STORED)
 def test_a_fold_moves_the_overlay_into_the_base(opened: Opened) -> None:
     """After a fold the overlay is empty, the same is found, and the stamps belong to the base."""
     index = opened()
@@ -101,6 +106,7 @@ def test_the_mean_length_of_several_collections_is_that_of_all() -> None:
         assert terms.joined(parts, ()).average_length == (short + long) / (few + many)
 
 
+@pytest.mark.parametrize("engine", STORED)
 def test_folding_nothing_makes_no_generation(opened: Opened) -> None:
     """A fold with an empty overlay changes nothing."""
     index = opened()
@@ -143,6 +149,7 @@ def test_a_moved_item_is_found_once_at_its_new_path(opened: Opened) -> None:
             index.fold()
 
 
+@pytest.mark.parametrize("engine", STORED)
 def test_a_removed_twin_shows_the_base_item_again(opened: Opened) -> None:
     """Of two paths with one id the later hides the earlier; when it goes, the earlier is back."""
     first, twin = item("one", "alpha"), item("one", "beta", folder="ContextMemory/memories/semantic/twin")
@@ -265,6 +272,7 @@ def test_a_file_that_was_looked_at_again_has_its_new_stamp(opened: Opened) -> No
     assert index.stamps()[item("base").path][1].checked_ns == NOW + 7
 
 
+@pytest.mark.parametrize("engine", STORED)
 def test_rebuild_drops_what_was_there(opened: Opened) -> None:
     """After a rebuild only the given items are found, the overlay's earlier ones included in what is dropped."""
     index = opened()

@@ -27,8 +27,8 @@ def test_scores_are_those_of_the_reference_over_many_segments_and_deletions(tmp_
     for word in WORDS:
         for name in ("none", "type and dates"):
             query = Query(text=f"{word} pool review unheard", limit=1000, **FILTERS[name])  # type: ignore[arg-type]
-            shared = reference.statistics(terms.weights(query.text))
-            found = {hit.id: hit.similarity for hit in index.search(query, (), shared)}
+            worth = terms.weights(query.text)
+            found = {hit.id: hit.similarity for hit in index.search(query, (), (worth, reference.statistics(worth)))}
             assert found == pytest.approx({hit.id: hit.similarity for hit in reference.search(query)}, rel=1e-9)
     index.close()
 
