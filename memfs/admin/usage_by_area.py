@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -13,6 +13,7 @@ from memfs.config_names import SETTINGS_FILE
 from memfs.errors import HistoryError, MemfsError
 from memfs.fs import io
 from memfs.git import objects
+from memfs.model.kinds import KindTable
 from memfs.model.state_paths import document_of_sidecar
 from memfs.store import Store
 from memfs.store.health import BALLAST, BALLAST_BYTES
@@ -181,35 +182,37 @@ class MemoryTally:
     layers: Mapping[str, int]
     type_bytes: Mapping[str, int]
     content_bytes: int
-    repository_bytes: int
-    index_bytes: int
+    repository_bytes: int = 0
+    index_bytes: int = 0
 
 
 def tally(store: Store, parts: Parts) -> MemoryTally:
     """Count and measure the workspace as its files are now. ``repository_bytes`` is that of the whole repository."""
-    types, sizes = numbers(store, parts)
-    layers: Counter[str] = Counter()
-    for name, number in types.items():
-        layers[parts.kinds.get(name).layer.value] += number
-    return MemoryTally(
-        items=sum(types.values()),
-        types=types,
-        layers=dict(layers.most_common()),
-        type_bytes=sizes,
-        content_bytes=sum(sizes.values()),
-        repository_bytes=weigh(parts.repository.common_dir / "objects"),
-        index_bytes=parts.index.stats().bytes,
-    )
+    weight = weigh(parts.repository.common_dir / "objects")
+    return replace(numbers(store, parts), repository_bytes=weight, index_bytes=parts.index.stats().bytes)
 
 
-def numbers(store: Store, parts: Parts) -> tuple[dict[str, int], dict[str, int]]:
-    """How many items there are of each type, most first, and how many bytes they are, as the files are now."""
+def numbers(store: Store, parts: Parts) -> MemoryTally:
+    """Count the items as the files are now, and weigh their files."""
     store.follow()
-    counts: Counter[str] = Counter()
+    return tally_of(((path, stamp.size) for path, (_, stamp) in parts.index.stamps().items()), parts.kinds)
+
+
+def tally_of(files: Iterable[tuple[str, int]], kinds: KindTable) -> MemoryTally:
+    """Count items by type and layer, most first, and weigh them, by the paths and sizes of their files."""
+    types: Counter[str] = Counter()
+    layers: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
-    for path, (_, stamp) in parts.index.stamps().items():
-        kind = parts.kinds.at(below_content(path))
+    for path, size in files:
+        kind = kinds.at(below_content(path))
         if kind is not None:
-            counts[kind.name] += 1
-            sizes[kind.name] += stamp.size
-    return dict(counts.most_common()), dict(sizes)
+            types[kind.name] += 1
+            layers[kind.layer.value] += 1
+            sizes[kind.name] += size
+    return MemoryTally(
+        items=types.total(),
+        types=dict(types.most_common()),
+        layers=dict(layers.most_common()),
+        type_bytes=dict(sizes),
+        content_bytes=sizes.total(),
+    )

@@ -260,7 +260,7 @@ class AgentMemory(Facade):
     def standing(self) -> dict[str, Any]:
         """The state of the workspace: counts, history, and what is wrong, as plain values."""
         workspace = self.workspace
-        types, _ = numbers(workspace.store, workspace.parts)
+        types = numbers(workspace.store, workspace.parts).types
         waiting, head = workspace.store.pending(), workspace.repository.head()
         problems = [*workspace.store.problems(), *filter(None, [workspace.quota.problem])]
         return {

@@ -148,7 +148,7 @@ class MemoryCoordinator(Facade):
     def stats(self) -> MemoryStats:
         """How many memories there are, and how many of each type."""
         workspace = self.workspace
-        types, _ = numbers(workspace.store, workspace.parts)
+        types = numbers(workspace.store, workspace.parts).types
         return MemoryStats(total_count=sum(types.values()), by_type=types)
 
     def delete_memory(self, memory_id: str) -> bool:

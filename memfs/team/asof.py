@@ -6,7 +6,7 @@ The time of the revision counts as the present. Reading the past writes nothing 
 from __future__ import annotations
 
 import threading
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memfs.admin.format import check_format
-from memfs.admin.usage_by_area import MemoryTally
+from memfs.admin.usage_by_area import MemoryTally, tally_of
 from memfs.config import load_kinds, recall_elsewhere
 from memfs.config_names import SETTINGS_FILE
 from memfs.errors import MemfsError
@@ -33,7 +33,6 @@ from memfs.search import analyzer
 from memfs.search.cache_folders import past_folder
 from memfs.search.revision_index import DocumentCache
 from memfs.settings import RecallSettings, Settings
-from memfs.store.parts import below_content
 from memfs.team.revision_reader import PastFiles, PastStore, Progress
 from memfs.version import __version__
 
@@ -241,21 +240,4 @@ class Travel:
 
 def past_tally(past: Past) -> MemoryTally:
     """Count and measure the items of a revision; nothing is said of its history and its index."""
-    counts: Counter[str] = Counter()
-    sizes: Counter[str] = Counter()
-    layers: Counter[str] = Counter()
-    for path, _, _, size in past.store.index.files():
-        kind = past.kinds.at(below_content(path))
-        if kind is not None:
-            counts[kind.name] += 1
-            sizes[kind.name] += size
-            layers[kind.layer.value] += 1
-    return MemoryTally(
-        items=sum(counts.values()),
-        types=dict(counts.most_common()),
-        layers=dict(layers.most_common()),
-        type_bytes=dict(sizes),
-        content_bytes=sum(sizes.values()),
-        repository_bytes=0,
-        index_bytes=0,
-    )
+    return tally_of(((path, size) for path, _, _, size in past.store.index.files()), past.kinds)

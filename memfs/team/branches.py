@@ -18,7 +18,6 @@ from memfs.admin.store_builder import parts_of
 from memfs.config import load
 from memfs.errors import BranchRefused, HistoryUnavailable, MemfsError, StorageIO
 from memfs.fs import io
-from memfs.fs.journal import Journal
 from memfs.fs.lock import FileLock
 from memfs.fs.tree import Tree
 from memfs.git import quarantine
@@ -35,7 +34,7 @@ from memfs.search.cache_folders import drop
 from memfs.store import Store
 from memfs.store.parts import Parts
 from memfs.store.values import FlushResult
-from memfs.team.worktrees import at, forget_missing, is_locked, lay_out, remains, take_away, update_refs
+from memfs.team.worktrees import at, forget_missing, is_locked, lay_out, remains, take_away, update_refs, waiting_in
 
 if TYPE_CHECKING:
     from memfs.team.history_merge import Merger, MergeResult
@@ -506,13 +505,7 @@ class Branches:
 
     def _waiting(self, layout: Layout | None) -> int:
         """How many writes in a place are not committed yet."""
-        if layout is None:
-            return 0
-        journal = Journal(state_folder(layout) / "journal")
-        try:
-            return len(journal.operations())
-        finally:
-            journal.close()
+        return waiting_in(state_folder(layout)) if layout is not None else 0
 
     def _alive(self, layout: Layout | None) -> tuple[tuple[int, str], ...]:
         """The processes at work in a place, as id and name."""

@@ -6,7 +6,7 @@ tried.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from memfs.git.ancestry import is_ancestor, merge_bases
@@ -15,43 +15,21 @@ from memfs.git.log import OWN_PATHS, Revision, one_line, revisions
 from memfs.git.repository import Repository
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
-    """The commits that lead to one and not to others, as far as they changed the memory.
+def stretch(repository: Repository, end: str, without: Iterable[str], *options: str) -> list[str]:
+    """The commits that lead to one and not to others, as far as they changed the memory; newest first.
 
-    Attributes:
-        end: the commit they lead to.
-        without: it and what leads to it is left out, for each.
-    """
-
-    end: str
-    without: tuple[str, ...]
-
-
-def by_distance(repository: Repository, stretch: Stretch) -> list[str]:
-    """All commits of a stretch, those nearest to its middle first.
+    Args:
+        without: these, and what leads to them, are left out.
+        options: for ``git rev-list``; with ``--bisect-all`` those nearest to the middle come first.
 
     Raises:
         GitFailed: git cannot tell.
     """
-    out = repository.git.run("rev-list", "--bisect-all", "--stdin", data=_asked(repository, stretch))
-    return [line.split(None, 1)[0].decode() for line in out.splitlines() if line]
-
-
-def brought_by(repository: Repository, stretch: Stretch) -> list[str]:
-    """The newest commits of a stretch, newest first.
-
-    Raises:
-        GitFailed: git cannot tell.
-    """
-    out = repository.git.run("rev-list", f"--max-count={_MOST}", "--stdin", data=_asked(repository, stretch))
-    return out.decode().split()
-
-
-def _asked(repository: Repository, stretch: Stretch) -> bytes:
     names = [one_line(repository.full(path)) for path in OWN_PATHS]
-    left_out = [f"^{commit}".encode() for commit in stretch.without]
-    return b"\n".join((stretch.end.encode(), *left_out, b"--", *names, b""))
+    left_out = [f"^{commit}".encode() for commit in without]
+    request = b"\n".join((end.encode(), *left_out, b"--", *names, b""))
+    out = repository.git.run("rev-list", *options, "--stdin", data=request)
+    return [line.split(None, 1)[0].decode() for line in out.splitlines() if line]
 
 
 Holds = Callable[[str], bool | None]
@@ -135,8 +113,7 @@ class Search:
         """The earliest commit at which it is known not to hold, and those before it that could not be tried."""
         without, skipped = [one for one in (self.good, self.cleared) if one], set[str]()
         while True:
-            stretch = Stretch(end=end, without=tuple(without))
-            every = by_distance(self.repository, stretch)
+            every = stretch(self.repository, end, without, "--bisect-all")
             half = next((one for one in every if one != end and one not in skipped), "")
             if not half:
                 return end, [one for one in every if one in skipped]
@@ -180,7 +157,7 @@ class Search:
         brought: list[str] = []
         for parent in beside:
             others = [one for one in self.repository.commit_object(commit).parents if one != parent]
-            brought += brought_by(self.repository, Stretch(end=parent, without=tuple(others)))
+            brought += stretch(self.repository, parent, others, f"--max-count={_MOST}")
         found = revisions(self.repository, [commit, *dict.fromkeys(brought)])
         return Culprit(
             revision=found[0],

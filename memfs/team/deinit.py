@@ -20,7 +20,6 @@ from memfs.context.agents_md import FILE, AgentsBlock, BlockResult, BlockStatus
 from memfs.errors import DeinitRefused, GitBusy, MemfsError, StorageIO
 from memfs.fs import append_log, io
 from memfs.fs.atomic_replace import is_temporary
-from memfs.fs.journal import Journal
 from memfs.fs.lock import FileLock
 from memfs.fs.own_branch import BRANCH, place_in
 from memfs.fs.workspace_location import is_workspace
@@ -35,7 +34,7 @@ from memfs.store.parts import CONTENT
 from memfs.store.plan import FilePlan
 from memfs.store.recovery import FOLDER
 from memfs.team import own_branch
-from memfs.team.worktrees import first_of, remove_empty, update_refs
+from memfs.team.worktrees import first_of, remove_empty, update_refs, waiting_in
 
 if TYPE_CHECKING:
     from memfs.admin.recover import RecoveryCopies
@@ -236,7 +235,7 @@ class Deinit:
         """What goes with the last workspace of a repository."""
         known = {state_path(layout) for layout in self._other_layouts()} | {self._repository.state}
         for state in sorted(path for path in self._record.iterdir() if path.is_dir() and path not in known):
-            if count := _waiting(state):
+            if count := waiting_in(state):
                 yield f"{count} write(s) of a working tree that is gone wait in {state}"
             if (state / FOLDER).is_dir() and os.listdir(state / FOLDER):
                 yield f"contents set aside in {state / FOLDER}"
@@ -408,17 +407,6 @@ def _others(repository: Repository, root: Path) -> Iterator[Path]:
             layout = discover(other)
             if layout is not None and layout.common_dir == repository.common_dir and state_path(layout).is_dir():
                 yield other
-
-
-def _waiting(state: Path) -> int:
-    """How many writes wait in a state folder, whose workspace may be gone."""
-    if not os.path.lexists(state / "journal"):
-        return 0
-    journal = Journal(state / "journal")
-    try:
-        return len(journal.operations())
-    finally:
-        journal.close()
 
 
 def _kept_in(state: Path) -> Iterator[str]:

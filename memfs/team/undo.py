@@ -139,6 +139,19 @@ class StepChange:
         return tuple(one.path for one in (self.before, self.after) if one is not None)
 
 
+@dataclass(frozen=True, slots=True)
+class UntouchedFile:
+    """A file that an undo leaves alone.
+
+    Attributes:
+        path: where it lies.
+        reason: why.
+    """
+
+    path: str
+    reason: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     """What an undo means.
@@ -153,7 +166,7 @@ class Choice:
     changes: Mapping[str, tuple[StepChange, ...]]
     steps: tuple[RevertStep, ...]
     already: tuple[str, ...]
-    left: tuple[tuple[str, str], ...]
+    left: tuple[UntouchedFile, ...]
 
 
 class RevertChoice:
@@ -190,7 +203,7 @@ class RevertChoice:
             changes={name: tuple(found) for name, found in by_name.items()},
             steps=tuple(dict.fromkeys(change.step for change in changes)),
             already=tuple(already),
-            left=tuple(self._left.items()),
+            left=tuple(UntouchedFile(*one) for one in self._left.items()),
         )
 
     # -- commits ------------------------------------------------------------------------------------------------------
@@ -501,19 +514,6 @@ class RevertResult:
     handed_out: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class UntouchedFile:
-    """A file that an undo leaves alone.
-
-    Attributes:
-        path: where it lies.
-        reason: why.
-    """
-
-    path: str
-    reason: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undone:
     """What an undo did, or would do.
@@ -730,11 +730,7 @@ class Undo:
                 replace(clash, id=one.id, path=one.path) for one in touched for clash in one.reversal.clashes
             ),
             already=choice.already,
-            left=tuple(
-                UntouchedFile(path, reason)
-                for path, reason in (*choice.left, *((one.path, one.reversal.reason) for one in files))
-                if reason
-            ),
+            left=(*choice.left, *(UntouchedFile(one.path, why) for one in files if (why := one.reversal.reason))),
             handed_out=len(rows),
             commit=None,
         )

@@ -186,7 +186,7 @@ class Signatures:
         listed = read_signers(path)
         revoked = self._settings().get("gpg.ssh.revocationfile", "")
         revocation = Path(os.path.realpath(os.path.expanduser(revoked))) if revoked else None
-        rules = _Rules(path, listed, revocation)
+        rules = path, listed, revocation
         return [_checked(commit, data, rules) for commit, data in self._touching(revisions)]
 
     def _settings(self) -> Mapping[str, str]:
@@ -216,13 +216,8 @@ class Signatures:
         return tuple(f"{entry.mode} {entry.id}" if entry else None for entry in found)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rules:
-    """By which a commit is judged: the list of signers as a file and as read, and the keys that were taken back."""
-
-    path: Path
-    listed: tuple[tuple[str, ...], ...]
-    revoked: Path | None
+_Rules = tuple[Path, tuple[Principals, ...], Path | None]
+"""By which a commit is judged: the list of signers as a file and as read, and the keys that were taken back."""
 
 
 def _checked(commit: str, data: bytes, rules: _Rules) -> CommitCheck:
@@ -252,18 +247,19 @@ def _checked(commit: str, data: bytes, rules: _Rules) -> CommitCheck:
 
 
 def _judged(found: CommitCheck, parsed: ParsedCommit, signed: bytes, signature: bytes, rules: _Rules) -> CommitCheck:
-    wanted = _must_sign(parsed, rules.listed)
+    path, listed, revoked = rules
+    wanted = _must_sign(parsed, listed)
     for person in wanted:
-        if _plain(person) and verifies(signed, signature, person.email, rules.path, parsed.time, rules.revoked):
+        if _plain(person) and verifies(signed, signature, person.email, path, parsed.time, revoked):
             return replace(found, principals=(person.email,))
     if not matches(signed, signature):
         return replace(found, verdict=SignatureVerdict.BAD, reason="the signature is not of this commit")
-    named = tuple(principals(signature, rules.path, parsed.time))
+    named = tuple(principals(signature, path, parsed.time))
     if not named:
-        late = principals(signature, rules.path, None)
+        late = principals(signature, path, None)
         reason = f"the key of {', '.join(late)} did not hold at that time" if late else "nobody listed has this key"
         return replace(found, verdict=SignatureVerdict.UNKNOWN_KEY, reason=reason)
-    if not any(verifies(signed, signature, name, rules.path, parsed.time, rules.revoked) for name in named):
+    if not any(verifies(signed, signature, name, path, parsed.time, revoked) for name in named):
         reason = f"the key of {', '.join(named)} does not count: it was taken back, or may not sign commits"
         return replace(found, verdict=SignatureVerdict.BAD, principals=named, reason=reason)
     reason = f"signed by {', '.join(named)}, not by {' or '.join(person.email for person in wanted)}"

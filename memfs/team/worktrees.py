@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from memfs.errors import (
 )
 from memfs.fs import io
 from memfs.fs.atomic_replace import is_temporary
+from memfs.fs.journal import Journal
 from memfs.fs.tree import Tree
 from memfs.fs.workspace_location import is_own
 from memfs.git.layout import Layout, discover, read_small, state_folder
@@ -330,6 +331,14 @@ def remove_empty(top: Path) -> None:
     for place, _, _ in os.walk(top, topdown=False, followlinks=False):
         with suppress(StorageIO, OSError):
             io.rmdir(place)
+
+
+def waiting_in(state: Path) -> int:
+    """How many writes wait for their commit in a state folder, whose workspace may be gone."""
+    if not os.path.lexists(state / "journal"):
+        return 0
+    with closing(Journal(state / "journal")) as journal:
+        return len(journal.operations())
 
 
 def first_of(names: Iterable[str], most: int = 5) -> str:
