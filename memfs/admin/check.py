@@ -368,7 +368,7 @@ def _read_capped(parts: Parts, path: str) -> bytes | None:
         return None
 
 
-Examine = Callable[["Checker"], Iterator[Problem]]
+Examine = Callable[["Checker"], Iterable[Problem]]
 
 ATTRIBUTES = f"{CONTENT}/.gitattributes"
 _NAMED = 5
@@ -393,25 +393,21 @@ class Checker:
     memory_context: str = ""
     embedder: Callable[[], object] = lambda: None
 
-    def check(self, *, fix: bool = False, integrity: bool = False) -> list[Problem]:
+    def check(self, *, integrity: bool = False) -> list[Problem]:
         """Every problem of the workspace, by path.
 
         Args:
-            fix: repair first what can be repaired without losing anything: damaged files and records, temporary files
-                that were left over, a stale index, missing git attributes.
             integrity: read every byte: items, journal, index, git's objects.
 
         Returns:
             With the severity ``unknown``: what could not be examined.
         """
-        if fix:
-            self.repair()
         found = self._examined(BEFORE) if integrity else []
         if integrity:
             read_items(self.store, self.parts)
             read_documents(self.parts)
         self.store.refresh()
-        deep = (*INTEGRITY_EXAMINATIONS, damaged, payloads, _checkpoints) if integrity else ()
+        deep = (*INTEGRITY_EXAMINATIONS, damaged, payloads, lambda checker: checker.checkpoints()) if integrity else ()
         found += self._examined((*EXAMINATIONS, *deep))
         return sorted(dict.fromkeys(found), key=lambda problem: (problem.path, problem.line or 0, problem.code))
 
@@ -499,14 +495,6 @@ def _documents(checker: Checker) -> Iterator[Problem]:
     yield from document_problems(checker.store, checker.parts)
 
 
-def _archived(checker: Checker) -> Iterator[Problem]:
-    yield from PrunedItems(checker.store, checker.parts).problems()
-
-
-def _memory_contexts(checker: Checker) -> Iterator[Problem]:
-    yield from memory_context_problems(checker.parts.seen, checker.memory_context)
-
-
 def _embedder(checker: Checker) -> Iterator[Problem]:
     try:
         checker.embedder()
@@ -564,10 +552,6 @@ def _attributes(checker: Checker) -> Iterator[Problem]:
 
 def _joined_by_field(checker: Checker) -> bool:
     return asks_for_driver(checker.parts.tree.read(ATTRIBUTES, READ_LIMIT).data)
-
-
-def _merge_driver(checker: Checker) -> Iterator[Problem]:
-    yield from driver_problems(checker.parts.repository)
 
 
 def _history(checker: Checker) -> Iterator[Problem]:
@@ -640,14 +624,6 @@ def _file_system(checker: Checker) -> Iterator[Problem]:
         )
 
 
-def _untrusted(checker: Checker) -> Iterator[Problem]:
-    yield from standing(checker.parts.tree.root).problems()
-
-
-def _format(checker: Checker) -> Iterator[Problem]:
-    yield from format_problems(checker.parts.seen)
-
-
 def _suggestions(checker: Checker) -> Iterator[Problem]:
     """What is suggested lies in a file that somebody may have damaged."""
     try:
@@ -657,12 +633,12 @@ def _suggestions(checker: Checker) -> Iterator[Problem]:
 
 
 EXAMINATIONS: tuple[Examine, ...] = (
-    _format,
+    lambda checker: format_problems(checker.parts.seen),
     _items,
     _warnings,
     _documents,
-    _archived,
-    _memory_contexts,
+    lambda checker: PrunedItems(checker.store, checker.parts).problems(),
+    lambda checker: memory_context_problems(checker.parts.seen, checker.memory_context),
     statuses,
     _embedder,
     leaks,
@@ -671,7 +647,7 @@ EXAMINATIONS: tuple[Examine, ...] = (
     left,
     indexes,
     _attributes,
-    _merge_driver,
+    lambda checker: driver_problems(checker.parts.repository),
     store_builder.examine,
     _history,
     _waiting,
@@ -679,12 +655,8 @@ EXAMINATIONS: tuple[Examine, ...] = (
     _engine,
     _file_system,
     clock,
-    _untrusted,
+    lambda checker: standing(checker.parts.tree.root).problems(),
 )
-
-
-def _checkpoints(checker: Checker) -> Iterator[Problem]:
-    yield from checker.checkpoints()
 
 
 def _restore_attributes(checker: Checker) -> bool:

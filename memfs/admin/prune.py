@@ -13,13 +13,13 @@ from functools import cached_property, partial
 from math import log1p
 
 from memfs.config import RetentionPolicy, read_retention_policy
-from memfs.errors import Conflict, ContentError, ItemNotFound, MemfsError
+from memfs.errors import Conflict, ContentError, MemfsError
 from memfs.format.codec import PRUNED
 from memfs.fs.tree import Content, View
 from memfs.model import Candidate, MemoryItem, Problem, Query
 from memfs.model.ids import stem_of
 from memfs.model.item import Trust
-from memfs.model.kinds import BUILT_IN, ITEM_LIMIT, nearest
+from memfs.model.kinds import BUILT_IN, ITEM_LIMIT
 from memfs.model.memory_config import MemoryConfig
 from memfs.model.time import from_timestamp_ns
 from memfs.store import Store
@@ -53,23 +53,15 @@ class PrunedItems:
         """What is wrong with those that cannot be read."""
         return [row for path in self._paths() if isinstance(row := self._tried(path), Problem)]
 
-    def find(self, reference: str) -> MemoryItem:
-        """The pruned item a person means: by id, by path, or by the beginning of an id that only one has.
+    def find(self, name: str) -> MemoryItem | None:
+        """The pruned item of an id or path; None where there is none.
 
         Raises:
-            ItemNotFound: naming the nearest id.
             ContentError: its file is invalid.
         """
-        paths = list(self._paths())
-        name = stem_of(reference).casefold() if reference.startswith(PRUNED + "/") else reference.casefold()
-        exact = [path for path in paths if stem_of(path).casefold() == name]
-        meant = exact or [path for path in paths if stem_of(path).casefold().startswith(name)]
-        if len(meant) != 1:
-            ids = [stem_of(path) for path in meant or paths]
-            hint = f"it could be {', '.join(sorted(ids)[:5])}" if meant else nearest(reference, ids)
-            hint = hint or "memfs list --archived shows what there is"
-            raise ItemNotFound(f"no pruned memory is called {reference!r}", hint=hint)
-        return self._read(meant[0])
+        wanted = name.casefold()
+        path = next((one for one in self._paths() if wanted in (stem_of(one).casefold(), one.casefold())), "")
+        return self._read(path) if path else None
 
     # -- reading --------------------------------------------------------------------------------------------------
     def _paths(self) -> Iterator[str]:

@@ -237,7 +237,8 @@ def test_what_nothing_refers_to_is_found_and_removed(opened: Open) -> None:
         os.utime(found, (1, 1))
 
     assert [(one.code, one.severity) for one in workspace.checker.check()] == [("LeftoverSidecar", "warning")]
-    assert workspace.checker.check(fix=True) == []
+    workspace.checker.repair()
+    assert workspace.checker.check() == []
 
     assert beside(workspace) == [kept]
     assert files.read(PATH).values == output(TEXT)

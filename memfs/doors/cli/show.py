@@ -187,7 +187,7 @@ def _pruned(workspace: Workspace, name: str) -> ItemNotFound | None:
         item = workspace.pruner.pruned.find(name)
     except MemfsError:
         return None
-    if name.casefold() not in (item.id.casefold(), item.path.casefold()):
+    if item is None:
         return None
     hint = f"'memfs log {item.id}' names its commits, 'memfs restore {item.id} --from REV' brings it back"
     return ItemNotFound(f"{item.id} was pruned into {item.path}", hint=hint)
