@@ -188,6 +188,8 @@ def read_regular(fd: int, path: str, limit: int) -> bytes:
         NotRegularFile, ItemTooLarge: decided before a byte is read.
     """
     facts = os.fstat(fd)
+    if stat.S_ISDIR(facts.st_mode):
+        raise NotRegularFile("a folder, not a file", path=path, hint="name a file in it, or move the folder away")
     if not stat.S_ISREG(facts.st_mode):
         raise NotRegularFile("not a regular file", path=path, hint="move it away")
     if facts.st_size > limit:

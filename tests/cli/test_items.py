@@ -9,6 +9,15 @@ import pytest
 from .conftest import Memfs, git
 
 
+def test_show_of_a_folder_says_to_name_a_file(memfs: Memfs) -> None:
+    """Nobody is told to move the memories away because they named their folder."""
+    memfs("remember", "a fact")
+    shown = memfs("show", "ContextMemory/memories")
+    assert shown.code == 1
+    assert "a folder, not a file" in shown.err
+    assert "name a file in it" in shown.err
+
+
 def test_show_takes_id_beginning_and_path(memfs: Memfs) -> None:
     """An item is named by its id, by an unambiguous beginning, or by its path."""
     path = memfs("remember", "x", "--id", "use-postgres", "--json").json["path"]

@@ -419,6 +419,7 @@ def test_weight_and_end_are_given_with_the_text(memfs: Memfs) -> None:
     assert (shown["importance"], shown["pinned"]) == (5, True)
     ahead = datetime.fromisoformat(shown["expires"]) - datetime.now(UTC)
     assert timedelta(days=29) < ahead < timedelta(days=31)
+    assert "." not in shown["expires"], "a person reads it in the file: whole seconds"
     memfs("remember", "a fact", "--id", "fact", "--expires", "2999-01-01", "--review")
     memfs("update", "freeze", "--expires", "never", "--unpin")
     shown = memfs("show", "freeze", "--json").json
