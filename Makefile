@@ -37,9 +37,9 @@ unit: $(STAMP)
 coverage: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term
 
-# every fault tier at full length; as root it also cuts the power of loop-mounted file systems
+# what has a long form, at full length; as root it also cuts the power of loop-mounted file systems
 soak: $(STAMP)
-	$(BIN)/python -m pytest -n 2 tests/faults tests/property --soak --figures tests/faults/figures.md
+	$(BIN)/python -m pytest -n 2 --soak --figures tests/faults/figures.md
 
 # the same tests in a namespace that has no network at all (Linux)
 offline: $(STAMP)

@@ -16,12 +16,13 @@ import pytest
 from hypothesis import settings
 
 # A busy machine is no failure. What fails once fails again; 'make soak' takes other examples each time.
-settings.register_profile("memfs", deadline=None, derandomize=True)
-settings.register_profile("soak", deadline=None)
+settings.register_profile("memfs", deadline=None, derandomize=True, max_examples=50)
+settings.register_profile("soak", deadline=None, max_examples=2000)
 settings.load_profile("memfs")
 pytest.register_assert_rewrite("kit")  # its assertions say what they found
 from kit import figures as fault_figures  # noqa: E402
 from kit.copies import copy_workspace  # noqa: E402
+from memfs.git import process  # noqa: E402
 
 if TYPE_CHECKING:
     from memfs.workspace import Workspace
@@ -30,13 +31,25 @@ if TYPE_CHECKING:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The long form of the fault tiers, and where their figures go."""
     group = parser.getgroup("memfs")
-    group.addoption("--soak", action="store_true", help="run the fault tiers at full length")
+    group.addoption("--soak", action="store_true", help="run what has a long form, at full length, and nothing else")
     group.addoption("--figures", type=Path, metavar="FILE", help="write what the fault tiers tried to FILE")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Choose how examples of the property tests are found."""
     settings.load_profile("soak" if config.option.soak else "memfs")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out of a soak what is no longer there than in ``make test``."""
+    if config.option.soak:
+        short = [item for item in items if not _has_long_form(item)]
+        items[:] = [item for item in items if _has_long_form(item)]
+        config.hook.pytest_deselected(items=short)
+
+
+def _has_long_form(item: pytest.Item) -> bool:
+    return "scale" in getattr(item, "fixturenames", ()) or hasattr(getattr(item, "obj", None), "hypothesis")
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
@@ -83,7 +96,7 @@ def own_world(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     home.mkdir(parents=True)
     (home / ".gitconfig").write_text(
         "[user]\n\tname = Ada Person\n\temail = ada@example.org\n"
-        "[init]\n\tdefaultBranch = main\n[commit]\n\tgpgSign = false\n"
+        "[init]\n\tdefaultBranch = main\n[commit]\n\tgpgSign = false\n[core]\n\tfsync = none\n"
     )
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
@@ -110,6 +123,7 @@ def _quick_disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(os, "fsync", lambda fd: None)
         monkeypatch.setattr(os, "fdatasync", lambda fd: None)
         monkeypatch.setattr("memfs.fs.io.sync", lambda folder: None)
+        monkeypatch.setitem(process.SETTINGS, "core.fsync", "none")
 
 
 @pytest.fixture

@@ -247,7 +247,7 @@ def test_stopped_anywhere_it_is_old_or_new_and_the_next_opening_ends_it(
         counted.cutter.cut(moment(2083), tmp_path / "counted.bundle")
     changing = [number for number, seen in enumerate(fault.seen, 1) if seen.split(" ")[0] in CHANGES]
     record = next(number for number in changing if fault.seen[number - 1].endswith("record.json"))
-    count = scale(7, 10_000)
+    count = scale(4, 10_000)
     late = [number for number in changing if number >= record]
     early = [number for number in changing if number < record]
     tried = {*late[:: max(1, len(late) // count)], *early[:: max(1, len(early) // 3)], changing[-1]}

@@ -132,11 +132,11 @@ def test_a_threshold_is_told_at_the_share_that_it_names(
     """Whatever the sizes, the write that carries true use over a threshold raises it, not one before and none long
     after; indexes, journals and what waits in them are no use, git's history is (S16).
     """
-    for seed in range(scale(3, 60)):
+    for seed in range(scale(1, 60)):
         chance = random.Random(seed)
         workspace = opened(tmp_path / f"seed-{seed}", history__commit=commit)
         export_schemas(workspace.parts.codec.schemas, workspace.root / "ContextMemory/.schemas")
-        limit = measure(workspace.parts).areas["history"] + 60_000 + chance.randrange(200_000, 600_000)
+        limit = measure(workspace.parts).areas["history"] + 60_000 + chance.randrange(200_000, scale(300_000, 600_000))
         warn = chance.choice([0.5, 0.8, 0.9])
         set_quotas(workspace.root, **{f"{area}_bytes": limit, "warn_at": warn, "critical_at": 0.99})
         told = listening(workspace)
@@ -162,8 +162,8 @@ def test_a_quota_holds_once_what_waits_is_committed(
         chance = random.Random(f"{commit}-{seed}")
         root = tmp_path / f"seed-{seed}"
         workspace = opened(root, history__commit=commit, history__adopt="leave")
-        limit = weight_committed(workspace) + chance.randrange(300_000, 900_000)
-        largest = chance.choice([300, 3_000, 15_000])
+        limit = weight_committed(workspace) + chance.randrange(300_000, scale(400_000, 900_000))
+        largest = chance.choice([scale(1_500, 300), 3_000, 15_000])
         set_quotas(root, total_bytes=limit)
         told, shares = listening(workspace), list[float]()
         for _ in writes_until_full(workspace, chance, largest):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memfs.format import item_fields, yaml_emit
@@ -78,7 +78,6 @@ def values_of(joined: FileMerge) -> dict[str, Any]:
     return parse(joined.data, PATH).mapping
 
 
-@settings(max_examples=120)
 @given(base=files(), ours=files(), theirs=files())
 def test_k4_the_result_is_valid_and_the_sides_can_be_exchanged(base: bytes, ours: bytes, theirs: bytes) -> None:
     """Any three versions give a valid item, the same to the byte whichever is called ours, also without a base."""
@@ -88,7 +87,6 @@ def test_k4_the_result_is_valid_and_the_sides_can_be_exchanged(base: bytes, ours
         assert MERGER.merge(PATH, begun, theirs, ours) == joined
 
 
-@settings(max_examples=120)
 @given(base=files(), mine=edits, yours=edits)
 def test_k4_independent_edits_are_all_in_the_result(base: bytes, mine: dict[str, Any], yours: dict[str, Any]) -> None:
     """Fields that one side changed have its value, fields that nobody changed the old one: the model is a mapping."""
@@ -105,7 +103,6 @@ def test_k4_independent_edits_are_all_in_the_result(base: bytes, mine: dict[str,
     assert joined.conflicts == ()
 
 
-@settings(max_examples=60)
 @given(base=files(), ours=files())
 def test_k4_merging_with_itself_or_with_nothing_new_changes_nothing(base: bytes, ours: bytes) -> None:
     """The same on both sides, or the base on one, is the version itself, byte for byte."""
@@ -113,7 +110,6 @@ def test_k4_merging_with_itself_or_with_nothing_new_changes_nothing(base: bytes,
         assert MERGER.merge(PATH, *versions) == FileMerge(data=ours)
 
 
-@settings(max_examples=100)
 @given(base=files(), mine=edits, yours=edits)
 def test_k4_a_result_joined_again_stays(base: bytes, mine: dict[str, Any], yours: dict[str, Any]) -> None:
     """Whoever has one of the versions and gets the result takes the result."""
@@ -125,7 +121,6 @@ def test_k4_a_result_joined_again_stays(base: bytes, mine: dict[str, Any], yours
     assert MERGER.merge(PATH, base, data, data).data == data
 
 
-@settings(max_examples=100)
 @given(base=files(), ours=files(), theirs=files())
 def test_k4_nothing_that_both_have_disappears(base: bytes, ours: bytes, theirs: bytes) -> None:
     """Fields with one value on both sides have it; parts of sets that both have are there; comments that both have."""
@@ -140,7 +135,6 @@ def test_k4_nothing_that_both_have_disappears(base: bytes, ours: bytes, theirs: 
     assert set(_COMMENT.findall(ours)) & set(_COMMENT.findall(theirs)) <= set(_COMMENT.findall(joined.data or b""))
 
 
-@settings(max_examples=100)
 @given(base=files(), ours=files(), theirs=files())
 def test_k4_nothing_that_one_side_wrote_is_lost_unsaid(base: bytes, ours: bytes, theirs: bytes) -> None:
     """A text that a side alone changed stands in the result, or in a conflict's record within the item."""

@@ -66,6 +66,7 @@ def test_gitpython_reads_through_the_gate(world):
         repo.index.add([ITEM])
 
 
+@pytest.mark.durable
 def test_the_environment_is_scrubbed(world, monkeypatch):
     """No GIT_* of the caller's, no pager, no locale reaches git; hooks, monitors, prompts and transports are off."""
     for name in ("GIT_DIR", "GIT_TRACE", "GIT_SSH_COMMAND", "GIT_EXTERNAL_DIFF", "GIT_CONFIG_PARAMETERS", "PAGER"):

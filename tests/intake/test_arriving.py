@@ -257,7 +257,9 @@ def test_two_that_import_at_once_store_each_memory_once(opened: Opened, tmp_path
 
 
 @pytest.mark.parametrize("error", [None, DISK_FULL], ids=["killed", "disk full"])
-def test_an_import_that_ends_early_stored_all_or_nothing(error: int | None, opened: Opened, tmp_path: Path) -> None:
+def test_an_import_that_ends_early_stored_all_or_nothing(
+    error: int | None, opened: Opened, tmp_path: Path, scale: Callable[[int, int], int]
+) -> None:
     """Killed, or refused by the disk, at any operation: all of the batch or none, and importing again completes it."""
     rows = [*ROWS, arrival("third", "Depots close at six")]
     pristine = opened().root
@@ -266,7 +268,7 @@ def test_an_import_that_ends_early_stored_all_or_nothing(error: int | None, open
     with injected(Fault()) as counted:
         arriving_in(opened(counting)).take_in("graph", rows)
     seen = set()
-    for at in range(1, len(counted.seen) + 1, 9):
+    for at in range(1, len(counted.seen) + 1, scale(25, 5)):
         root = tmp_path / f"{at}"
         copy_workspace(pristine, root)
         workspace = opened(root)
