@@ -163,7 +163,7 @@ def test_a_quota_holds_once_what_waits_is_committed(
         root = tmp_path / f"seed-{seed}"
         workspace = opened(root, history__commit=commit, history__adopt="leave")
         limit = weight_committed(workspace) + chance.randrange(300_000, scale(400_000, 900_000))
-        largest = chance.choice([scale(1_500, 300), 3_000, 15_000])
+        largest = chance.choice([scale(1_500, 300), 3_000, scale(5_000, 15_000)])
         set_quotas(root, total_bytes=limit)
         told, shares = listening(workspace), list[float]()
         for _ in writes_until_full(workspace, chance, largest):
