@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -23,15 +22,6 @@ _LONGEST = 500
 _TOLD_FOR = timedelta(days=3)
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
-    """What went wrong once: when, at which event, and one sentence."""
-
-    moment: str
-    event: str
-    sentence: str
-
-
 def note(state: Path, event: str, sentence: str) -> None:
     """Write down what went wrong. Never raises because of the disk."""
     row = [format_time(utc_now()), event[:_LONGEST], " ".join(sentence.split())[:_LONGEST]]
@@ -39,35 +29,30 @@ def note(state: Path, event: str, sentence: str) -> None:
         append_log.note(state / FILE, json.dumps(row).encode(), _LARGEST)
 
 
-def latest(state: Path, now: datetime | None = None) -> tuple[Trouble, ...]:
-    """What went wrong within the last days, the oldest first."""
-    since = (now or utc_now()) - _TOLD_FOR
-    rows = ((one, time_in(one.moment)) for one in _read(state / FILE))
-    return tuple(one for one, moment in rows if moment is not None and moment >= since)
-
-
 def problems(state: Path, now: datetime | None = None) -> list[Problem]:
     """What went wrong within the last days, as one problem; none where nothing did."""
-    found = latest(state, now)
+    since = (now or utc_now()) - _TOLD_FOR
+    rows = ((row, time_in(row[0])) for row in _read(state / FILE))
+    found = [row for row, moment in rows if moment is not None and moment >= since]
     if not found:
         return []
-    last = found[-1]
+    moment, event, sentence = found[-1]
     times = "once" if len(found) == 1 else f"{len(found)} times"
     return [
         Problem(
             path="",
             code="HookFailed",
-            message=f"hooks report trouble, {times} in three days; last {last.event} at {last.moment}: {last.sentence}",
+            message=f"hooks report trouble, {times} in three days; last {event} at {moment}: {sentence}",
             hint=f"{state / FILE} has all of it; what is older than three days is not told any more",
             severity=WARNING,
         )
     ]
 
 
-def _read(path: Path) -> Iterator[Trouble]:
-    """The rows that ``note`` wrote."""
+def _read(path: Path) -> Iterator[tuple[str, str, str]]:
+    """The rows that ``note`` wrote: when, at which event, and one sentence."""
     for line in append_log.noted(path, _LARGEST):
         with suppress(ValueError, TypeError, RecursionError):
             moment, event, sentence = json.loads(line)
             if all(isinstance(text, str) for text in (moment, event, sentence)):
-                yield Trouble(moment, event, sentence)
+                yield moment, event, sentence

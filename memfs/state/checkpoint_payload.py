@@ -249,7 +249,6 @@ SUMS = "SHA256SUMS"
 FOLDERS = (CONFIGURATION, f"{CONTENT}/context", AGGREGATES, ITERATIONS)
 _LEVEL = 3
 _CHUNK = 1 << 18
-_GATHERED = 1 << 20
 
 
 def pack(
@@ -384,16 +383,14 @@ class _Packer(TreePacker):
     """Writes the archive as files are added to it, and notes what they say for a recovery."""
 
     def __init__(self, parts: Parts, fd: int, path: str) -> None:
-        super().__init__(parts.tree, self._gather)
+        self._compress = zstd.open_writer(self._put, level=_LEVEL, threads=os.cpu_count() or 1)
+        super().__init__(parts.tree, self._compress.write)
         self.points = Points()
         self.digest = hashlib.sha256()
         self.written = 0
         self._parts = parts
         self._fd, self._path = fd, path
         self._held = set(parts.secondary.held()) if parts.secondary is not None else set()
-        self._compress = zstd.open_writer(self._put, level=_LEVEL, threads=os.cpu_count() or 1)
-        self._gathered: list[bytes] = []
-        self._weight = 0
 
     def add(self, path: str) -> bool:
         """As for any tree; what lies in the secondary location is taken from there."""
@@ -425,18 +422,7 @@ class _Packer(TreePacker):
         for name, data in ((MEMBER, _json(summary)), (SUMS, sums(self.files))):
             self.tar.add(name, [data], len(data))
         self.tar.end()
-        self._flush()
         self._compress.close()
-
-    def _gather(self, data: bytes) -> None:
-        self._gathered.append(data)
-        self._weight += len(data)
-        if self._weight >= _GATHERED:
-            self._flush()
-
-    def _flush(self) -> None:
-        self._compress.write(b"".join(self._gathered))
-        self._gathered, self._weight = [], 0
 
     def _put(self, data: bytes) -> None:
         self.digest.update(data)

@@ -13,7 +13,7 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from memfs.errors import ContentError, CorruptItem, CorruptRecord, IndexUnavaila
 from memfs.format import json_text
 from memfs.fs.lock import renewed_in_child
 from memfs.model.shape import plain
-from memfs.model.state_facts import describe
+from memfs.model.state_facts import StateFacts, describe
 from memfs.model.state_paths import document_kind, iteration_of
 from memfs.model.state_query import Iteration, StateQuery, StateRow
 from memfs.recall.executor import Deadline
@@ -136,6 +136,11 @@ class StateDocument:
     row: StateRow
     values: dict[str, Any]
 
+    @property
+    def facts(self) -> StateFacts:
+        """What it is about."""
+        return self.row.facts
+
 
 @dataclass(frozen=True, slots=True)
 class DocumentSet:
@@ -190,9 +195,13 @@ class StateReader:
 
     def gather(self, question: StateQuery, deadline: Deadline = _NEVER) -> DocumentSet:
         """The documents that agree with a question, as many as there is time for. Does not look for changes first."""
+        return self.answered(lambda: self.index.found(question), deadline)
+
+    def answered(self, find: Callable[[], Collection[StateRow] | RowSet], deadline: Deadline = _NEVER) -> DocumentSet:
+        """The documents of the rows that are found; found again where one of them was out of date."""
         found = DocumentSet()
         for _ in range(_TRIES):
-            found, stale = self.documents(self.index.found(question), deadline)
+            found, stale = self.documents(find(), deadline)
             if not stale:
                 break
         return found

@@ -206,8 +206,8 @@ class StateCollector:
 
     def _note(self, found: DocumentSet, what: str) -> None:
         for document in found.documents:
-            if document.row.facts.timestamp is not None:
-                self.moments.append(document.row.facts.timestamp)
+            if document.facts.timestamp is not None:
+                self.moments.append(document.facts.timestamp)
         self.missing += [f"{path} cannot be read: {reason}" for path, reason in found.problems.items()]
         if found.unread:
             self._late(f"{found.unread} of {found.unread + len(found.documents)} {what} were not read in time")
@@ -245,7 +245,7 @@ class StateCollector:
         if self._wanted.summary:
             return state | self._summed(update, len(headers))
         if update is not None:
-            state = {"iteration": update.row.facts.iteration} | state | update.values
+            state = {"iteration": update.facts.iteration} | state | update.values
         if self._wanted.full:
             updates = self._last(self._question("state_update"), PRESENT_OUTPUTS, "state updates")
             state["updates"] = [one.values for one in updates]
@@ -298,10 +298,10 @@ class StateCollector:
         state: dict[str, Any] = {}
         if internal := max((one for one in kept if one is not None), key=_moment_of, default=None):
             state["internal_state"] = _internal_state(internal)
-            state["task_id"] = internal.row.facts.task
+            state["task_id"] = internal.facts.task
         if last is not None:
             state["last_output"] = last.values
-            state["iteration"] = last.row.facts.iteration
+            state["iteration"] = last.facts.iteration
         if self._wanted.full and state:
             question = self._question("agent_output", agents=(name,))
             outputs = self._last(question, PRESENT_OUTPUTS, f"outputs of {name}")
@@ -400,27 +400,23 @@ class StateCollector:
 
 def _latest_versions(found: Iterable[Any]) -> dict[str, Any]:
     """Of rows or documents of hypotheses, the last version of each."""
-    ordered = sorted(found, key=lambda one: version_order(_facts(one)))
-    return {_facts(one).name: one for one in ordered}
+    ordered = sorted(found, key=lambda one: version_order(one.facts))
+    return {one.facts.name: one for one in ordered}
 
 
 def _version(document: StateDocument) -> tuple[Any, ...]:
-    facts = document.row.facts
+    facts = document.facts
     return facts.name, *version_order(facts)
 
 
-def _facts(one: Any) -> Any:
-    return one.row.facts if isinstance(one, StateDocument) else one.facts
-
-
 def _moment_of(document: StateDocument) -> float:
-    timestamp = document.row.facts.timestamp
+    timestamp = document.facts.timestamp
     return timestamp.timestamp() if timestamp is not None else float("-inf")
 
 
 def _internal_state(document: StateDocument) -> Any:
     values: Mapping[str, Any] = document.values
-    if document.row.facts.kind == "continuation":
+    if document.facts.kind == "continuation":
         return values.get("state")
     data = values.get("state_data")
     return data.get("internal_state") if isinstance(data, Mapping) else None

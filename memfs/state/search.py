@@ -27,7 +27,6 @@ _AT_ONCE = 200
 _MOST_TEXTS = 20_000
 _MOST_CHARACTERS = 1 << 20
 _EXCERPT = 200
-_TRIES = 4
 _UNREADABLE = (ContentError, CorruptItem, CorruptRecord, ArchiveInvalid, FileNotFoundError)
 
 
@@ -88,16 +87,16 @@ def search_states(
         limit=max(limit, 0),
     )
     reader.catch_up()
-    hits: list[StateHit] = []
-    for _ in range(_TRIES):
+    scores: dict[str, float] = {}
+
+    def found() -> list[StateRow]:
         _note_words(reader)
         ranked = reader.index.matching(terms, asked)
-        scores = {row.path: score for row, score in ranked}
-        gathered, stale = reader.documents([row for row, _ in ranked])
-        hits = [_hit(one.row, one.values, scores[one.row.path], set(terms)) for one in gathered.documents]
-        if not stale:
-            break
-    return hits
+        scores.update((row.path, score) for row, score in ranked)
+        return [row for row, _ in ranked]
+
+    documents = reader.answered(found).documents
+    return [_hit(one.row, one.values, scores[one.row.path], set(terms)) for one in documents]
 
 
 def _note_words(reader: StateReader) -> None:
@@ -153,7 +152,6 @@ def _leaves(value: Any) -> Iterator[str]:
 _NEAREST = 16
 _COMPARED = 64
 _WORDS_SHARE = 0.3
-_ATTEMPTS = 3
 
 _Figures = Mapping[tuple[str, str], float]
 
@@ -196,17 +194,16 @@ def find_similar_states(reader: StateReader, state: Mapping[str, Any], limit: in
     if not given.fingerprint and not given.words:
         raise QueryInvalid("there is no figure and no focus to compare", field="state", hint="give system_statistics")
     reader.catch_up()
-    found: list[SimilarState] = []
-    for _ in range(_ATTEMPTS):
+    scores: dict[str, float] = {}
+
+    def found() -> list[StateRow]:
         candidates = _candidates(reader, given, max(limit, 0) + 1)
         ranked = sorted(((likeness(given, row.facts), row) for row in candidates), key=_order)
-        best = [(score, row) for score, row in ranked if score > 0.0][: max(limit, 0) + 1]
-        scores = {row.path: score for score, row in best}
-        gathered, stale = reader.documents([row for _, row in best])
-        found = [_similar(scores[one.row.path], one) for one in gathered.documents if one.values != own]
-        if not stale:
-            break
-    return found[: max(limit, 0)]
+        scores.update((row.path, score) for score, row in ranked)
+        return [row for score, row in ranked if score > 0.0][: max(limit, 0) + 1]
+
+    documents = reader.answered(found).documents
+    return [_similar(scores[one.row.path], one) for one in documents if one.values != own][: max(limit, 0)]
 
 
 def likeness(one: StateFacts, other: StateFacts) -> float:
@@ -255,7 +252,7 @@ def _order(scored: tuple[float, StateRow]) -> tuple[float, float, str]:
 
 
 def _similar(score: float, document: StateDocument) -> SimilarState:
-    facts = document.row.facts
+    facts = document.facts
     return SimilarState(
         path=facts.path,
         score=round(score, 6),

@@ -305,11 +305,11 @@ def _relative(rows: list[StateRow], name: str, away: int, via: list[str]) -> Rel
 
 
 def _order(document: StateDocument) -> tuple[int, bool, float, int]:
-    return version_order(document.row.facts)
+    return version_order(document.facts)
 
 
 def _version(document: StateDocument) -> HypothesisVersion:
-    facts = document.row.facts
+    facts = document.facts
     return HypothesisVersion(
         id=facts.name,
         iteration=facts.iteration,

@@ -79,7 +79,9 @@ def test_garbage_in_the_notes_is_passed_over(tmp_path: Path) -> None:
     hook_errors.note(tmp_path, "Stop", "one\ntwo")
     with (tmp_path / hook_errors.FILE).open("ab") as file:
         file.write(b'\xff\n[1, 2, 3]\n["9999-99-99T00:00:00Z", "Stop", "x"]\n{"a": 1}\n["2026-')
-    assert [one.sentence for one in hook_errors.latest(tmp_path)] == ["one two"]
+    [problem] = hook_errors.problems(tmp_path)
+    assert "once in three days; last Stop at " in problem.message
+    assert problem.message.endswith(": one two")
     Response(tmp_path, "s1").claim(["a"])
     [path] = (tmp_path / FOLDER).iterdir()
     path.write_bytes(b"a\n\xff\xfe\nb")
