@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from memfs.doors.cli.command import Unclear
 from memfs.doors.cli.filters import query, when
+from memfs.errors import QueryInvalid, SettingInvalid
 from memfs.model import Query
 from memfs.workspace import Workspace, open_workspace
 
@@ -48,7 +48,7 @@ def test_options_become_filters(workspace: Workspace) -> None:
 
 def test_an_unknown_type_names_the_nearest_and_all(workspace: Workspace) -> None:
     """A mistyped type is an error, not an empty answer, and says which types there are."""
-    with pytest.raises(Unclear) as caught:
+    with pytest.raises(SettingInvalid) as caught:
         ask(workspace, types=("semntic",))
     assert caught.value.hint is not None
     assert caught.value.hint.startswith("did you mean 'semantic'? the usual types are semantic, procedural, ")
@@ -72,9 +72,9 @@ def test_an_age_is_counted_from_now(written: str) -> None:
 @pytest.mark.parametrize("written", ["soon", "2026-13-01", "999999y", "", "999999 years ago"])
 def test_what_is_no_time_is_refused(written: str) -> None:
     """The error names the option and shows how to write it."""
-    with pytest.raises(Unclear) as caught:
+    with pytest.raises(QueryInvalid) as caught:
         when(written, "since")
-    assert caught.value.message.startswith("--since: ")
+    assert caught.value.sentence.startswith("--since: ")
     assert "7d" in (caught.value.hint or "")
 
 

@@ -306,7 +306,7 @@ def test_log_does_not_flood_the_terminal(memfs: Memfs) -> None:
     """Of a commit with many files a person sees the first twenty; JSON has them all."""
     lines = "".join(f'{{"content": "fact {number}"}}\n' for number in range(23))
     memfs("import", "-", stdin=lines)
-    assert memfs("log", "-n", "1").out.splitlines()[-1] == "    and 3 more files"
+    assert memfs("log", "-n", "1").out.splitlines()[-1] == "    and 3 more"
     assert len(memfs("log", "-n", "1", "--json").json["revisions"][0]["paths"]) == 23
 
 

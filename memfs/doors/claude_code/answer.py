@@ -6,10 +6,8 @@ Each program gets a context in the form in which it takes one.
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import shutil
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -107,10 +105,10 @@ def command() -> str:
     """How an agent's shell can call memfs."""
     if shutil.which("memfs"):
         return "memfs"
-    own = sys.argv[0] if sys.argv else ""
-    if os.path.basename(own) == "memfs" and os.access(own, os.X_OK):
-        return shlex.quote(os.path.abspath(own))
-    return f"{shlex.quote(sys.executable)} -P -m memfs"  # the folder it is called in may hold anything
+    from memfs.doors.claude_code.installer import program  # seldom wanted
+    from memfs.doors.claude_code.settings_file import InstallScope
+
+    return shlex.join(program(InstallScope.LOCAL).words)
 
 
 def _drain(event: SessionEvent, place: SessionLocation, complain: Complain, settings: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ import click
 from memfs.doors.cli.command import Invocation, Unclear, set_settings, set_workspace
 from memfs.doors.cli.output import error_json, note, print_json, print_raw, write_error
 from memfs.doors.cli.streams import OutputLost, drop_output, secure
-from memfs.errors import MemfsError
+from memfs.errors import MemfsError, QueryInvalid, SettingInvalid
 
 
 class Verb(NamedTuple):
@@ -352,10 +352,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
         code = cli.main(words, prog_name="memfs", standalone_mode=False, obj=asked)
         sys.stdout.flush()
     except MemfsError as error:
+        # what a file says is refused; what an option says was not understood
+        unclear = isinstance(error, QueryInvalid | SettingInvalid) and error.path is None
+        code = UNCLEAR if unclear else REFUSED
         if asked.json and not isinstance(error, OutputLost):
-            return _tell(asked, REFUSED, error.code, error.message, error.hint, error.path, error.field)
+            return _tell(asked, code, error.code, error.message, error.hint, error.path, error.field)
         write_error(error)
-        return REFUSED
+        return code
     except click.UsageError as error:
         error = _no_option(error) if isinstance(error, click.NoSuchOption) else _bounds(error)
         where = error.ctx.command_path if error.ctx is not None else "memfs"

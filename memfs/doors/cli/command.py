@@ -39,11 +39,6 @@ class Unclear(click.UsageError):
         super().__init__(message)
         self.hint = hint
 
-    @classmethod
-    def of(cls, error: MemfsError, option: str = "") -> Unclear:
-        """What an error says of the value of an option."""
-        return cls(f"{option}: {error.message}" if option else error.sentence, error.hint)
-
 
 class Number(click.FloatRange):
     """A number within bounds; "nan" is none."""
@@ -120,28 +115,15 @@ def set_workspace(ctx: click.Context, _: click.Parameter, value: str | None) -> 
 
 def set_settings(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
     """Keep the values of ``--set``, given before or after the verb."""
+    if values:
+        from memfs.settings import spec_of  # most commands name no setting
     for written in values:
         key, equals, value = written.partition("=")
         if not equals:
             raise click.BadParameter("write KEY=VALUE, such as index.engine=sqlite", ctx, parameter)
-        check_key(key.strip())
+        spec_of(key.strip())
         ctx.ensure_object(Invocation).settings[key.strip()] = value
     return values
-
-
-def check_key(key: str) -> None:
-    """Refuse the name of a setting that does not exist.
-
-    Raises:
-        Unclear: the hint names the nearest.
-    """
-    from memfs.errors import SettingInvalid
-    from memfs.settings import spec_of  # most commands name no setting
-
-    try:
-        spec_of(key)
-    except SettingInvalid as error:
-        raise Unclear.of(error) from error
 
 
 def wants_json(ctx: click.Context) -> bool:
@@ -202,19 +184,15 @@ def opened(ctx: click.Context) -> Iterator[Workspace]:
 
     Raises:
         WorkspaceNotFound: there is none; the hint offers ``memfs init``.
-        Unclear: a value given with ``--set`` is none for its setting.
+        SettingInvalid: a value given with ``--set`` is none for its setting.
     """
-    from memfs.errors import SettingInvalid, WorkspaceNotFound
+    from memfs.errors import WorkspaceNotFound
     from memfs.store.access_log import served_to
     from memfs.workspace import open_workspace  # costs start-up time, which --help and completion must not pay
 
     asked = ctx.ensure_object(Invocation)
     try:
         workspace = open_workspace(asked.workspace, watch=False, settings=dict(asked.settings), one_shot=True)
-    except SettingInvalid as error:
-        if error.path is None and error.field in asked.settings:
-            raise Unclear.of(error, f"--set {error.field}") from error
-        raise
     except WorkspaceNotFound as error:
         _hint_private(error, asked.workspace or ".")
         raise

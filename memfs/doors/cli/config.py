@@ -12,7 +12,7 @@ import click
 from memfs import trust
 from memfs.config import changed, is_of_the_process, own_file
 from memfs.config_names import SETTINGS_FILE
-from memfs.doors.cli.command import Unclear, check_key, complete_settings, opened, verb, wants_json
+from memfs.doors.cli.command import Unclear, complete_settings, opened, verb, wants_json
 from memfs.doors.cli.options import land
 from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, Note, Table, clean, count, note
 from memfs.errors import MemfsError, SettingInvalid
@@ -112,8 +112,7 @@ def config(
         rows = {name: SettingValue(settings.get(name), origin) for name, origin in settings.origins.items()}
         return Configuration(rows, all=all_ or wants_json(ctx))
     if unset or value is not None:
-        check_key(key)
-        written = None if value is None else _read(key, value)
+        written = None if value is None else from_text(value, spec_of(key))
         return _change_own(key, written) if user else _change(ctx, key, written)
     with opened(ctx) as workspace:
         found, root = _named(workspace, key), workspace.root
@@ -125,30 +124,18 @@ def _named(workspace: Workspace, key: str) -> NamedSetting:
     """A setting that holds.
 
     Raises:
-        Unclear: there is none of that name.
+        SettingInvalid: there is none of that name.
         MemfsError: it is not set.
     """
     settings = workspace.settings
     if key not in settings.origins:
-        check_key(key)
+        spec_of(key)
         raise MemfsError(f"{key} is not set", hint=f"memfs config {key} VALUE sets it")
     return NamedSetting(key, settings.get(key), settings.origins[key], _variable(key))
 
 
 def _variable(key: str) -> str | None:
     return SPECS[key].variable if key in SPECS else None
-
-
-def _read(key: str, written: str) -> Any:
-    """A value as it is typed.
-
-    Raises:
-        Unclear: it is none for this setting.
-    """
-    try:
-        return from_text(written, spec_of(key))
-    except SettingInvalid as error:
-        raise Unclear.of(error, key) from error
 
 
 def _change(ctx: click.Context, key: str, value: Any) -> Configuration:
@@ -185,7 +172,7 @@ def refuse_overruled(key: str, origin: str) -> None:
     """
     if is_of_the_process(origin):
         message = f"{SETTINGS_FILE} was changed, but {origin} goes before it"
-        raise SettingInvalid(message, field=key, hint="take that away")
+        raise SettingInvalid(message, path=SETTINGS_FILE, field=key, hint="take that away")
 
 
 def _change_own(key: str, value: Any) -> Configuration:

@@ -13,7 +13,7 @@ import click
 from memfs.doors.cli.command import Number, Unclear, options
 from memfs.doors.cli.filters import pair, when
 from memfs.doors.cli.streams import read_input
-from memfs.errors import ItemSyntaxError
+from memfs.errors import ItemSyntaxError, QueryInvalid
 from memfs.model import MemoryItem, Origin, Trust
 from memfs.model.item import lower_trust
 
@@ -116,7 +116,7 @@ def weight(
 def _to_come(written: str, now: datetime) -> datetime:
     try:
         moment = when(written, "expires", now=now)
-    except Unclear as error:
+    except QueryInvalid as error:
         raise Unclear(f"--expires: {written!r} is neither a date nor a duration", _TO_COME) from error
     if moment is not None and _DURATION.fullmatch(written.strip()):
         moment = (now + (now - moment)).replace(microsecond=0)  # what is an age elsewhere lies ahead here

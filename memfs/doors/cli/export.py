@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Unclear, opened, options, verb
+from memfs.doors.cli.command import opened, options, verb
 from memfs.doors.cli.filters import when
-from memfs.doors.cli.output import Note, clean, count, merge, progress, styled
+from memfs.doors.cli.output import Note, clean, count, listed, merge, progress, styled
 from memfs.doors.cli.streams import OutputLost, drop_output
-from memfs.errors import QueryInvalid
 
 if TYPE_CHECKING:
     from memfs.state.export import ExportResult, Out
@@ -46,9 +45,7 @@ class ExportReport:
 def export_text(done: ExportReport) -> Iterator[Any]:
     """What an export says of itself."""
     found = done.done
-    yield from (Note(f"missing: {sentence}") for sentence in found.missing[:_NAMED])
-    if len(found.missing) > _NAMED:
-        yield Note(f"and {len(found.missing) - _NAMED:,} more")
+    yield from (Note(line.strip()) for line in listed("missing:", found.missing, _NAMED))
     if done.file is not None:
         what = counted(found.counts)
         yield f"{styled('Exported', fg='green')} {what} to {clean(str(done.file))} ({found.bytes:,} bytes)"
@@ -130,10 +127,7 @@ def exported(
     if target is None and chosen == "parquet" and sys.stdout.isatty():
         raise click.UsageError("Parquet is not for a terminal: name a FILE", ctx)
     start, end = when(since, "since"), when(until, "until", end=True)
-    try:
-        filters = Filters(types=types, agents=agents, iterations=iterations, since=start, until=end)
-    except QueryInvalid as error:
-        raise Unclear.of(error, f"--{(error.field or '').removesuffix('s')}") from error
+    filters = Filters(types=types, agents=agents, iterations=iterations, since=start, until=end)
     with opened(ctx) as workspace:
         workspace.repository.require_readable()
         with _sink(workspace, target, replace) as sink, progress("Exporting") as step:

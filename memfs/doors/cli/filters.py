@@ -13,8 +13,7 @@ import click
 
 from memfs.doors.cli.command import Unclear, complete_tags, complete_types, options
 from memfs.doors.cli.output import TEXT_ONLY, Note, progress, time_text
-from memfs.errors import QueryInvalid, SettingInvalid
-from memfs.model import Kind, Layer, Phase, Query
+from memfs.model import Layer, Phase, Query
 from memfs.model.query import moment
 
 if TYPE_CHECKING:
@@ -55,11 +54,11 @@ def query(
     """The query that the options describe; ``past`` is the revision that is asked, None for the present.
 
     Raises:
-        Unclear: a type or a span of time that cannot be understood; the hint says what would be right.
+        SettingInvalid, QueryInvalid, Unclear: a type or a span of time that cannot be understood.
         PathEscape: a folder outside the workspace.
     """
     for name in names["types"]:
-        known_type(workspace if past is None else past, name)
+        (workspace if past is None else past).kinds.get(name)
     now = past.now if past is not None else None
     begin, end = when(since, "since", now=now), when(until, "until", end=True, now=now)
     if begin is not None and end is not None and end < begin:
@@ -83,28 +82,13 @@ def _placed(workspace: Workspace, path: str) -> str:
     return place(workspace, path)
 
 
-def known_type(workspace: Workspace | Past, name: str) -> Kind:
-    """The type of that name.
-
-    Raises:
-        Unclear: there is none; the hint lists them.
-    """
-    try:
-        return workspace.kinds.get(name)
-    except SettingInvalid as error:
-        raise Unclear(error.message, error.hint) from error  # the message says that it is about a type
-
-
 def when(written: str | None, option: str, *, end: bool = False, now: datetime | None = None) -> datetime | None:
     """A point in time as a person writes it; None stays None.
 
     Raises:
-        Unclear: it is none.
+        QueryInvalid: it is none.
     """
-    try:
-        return moment(f"--{option}", written, end=end, now=now)
-    except QueryInvalid as error:
-        raise Unclear.of(error, f"--{option}") from error
+    return moment(f"--{option}", written, end=end, now=now)
 
 
 _STATE = ("aggregates", "archive", "checkpoints", "configuration", "iterations")

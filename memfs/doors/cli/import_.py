@@ -16,7 +16,7 @@ import click
 from memfs.doors.cli.command import opened, verb, wants_json
 from memfs.doors.cli.export import counted
 from memfs.doors.cli.options import allow_secret_option, land
-from memfs.doors.cli.output import TEXT_ONLY, Note, Table, clean, count, one_line, progress, styled, write_error
+from memfs.doors.cli.output import TEXT_ONLY, Note, Table, clean, count, listed, one_line, progress, styled, write_error
 from memfs.doors.cli.streams import read_input
 from memfs.errors import MemfsError
 
@@ -157,10 +157,8 @@ def _preview(memories: Sequence[ImportResult]) -> Iterator[Any]:
 
 def _named(word: str, rows: Iterable[tuple[str, str]]) -> Iterator[Note]:
     """What is worth a look, so many at most."""
-    shown = [f"{word}: {where}: {reason}" for where, reason in rows]
-    yield from map(Note, shown[:_NAMED])
-    if len(shown) > _NAMED:
-        yield Note(f"and {len(shown) - _NAMED:,} more")
+    shown = (f"{where}: {reason}" for where, reason in rows)
+    yield from (Note(line.strip()) for line in listed(f"{word}:", shown, _NAMED))
 
 
 # -- the verb -----------------------------------------------------------------------------------------------------

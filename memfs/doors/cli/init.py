@@ -193,11 +193,19 @@ def init(
     """
     if here + own + user > 1:
         raise click.UsageError("--here, --own-branch and --user exclude each other", ctx)
+    if path is not None and not path.strip():
+        raise click.UsageError("name the folder, or leave PATH out for the current one", ctx)
+    root = Path(ctx.ensure_object(Invocation).workspace or ".", path or ".").resolve()
     if join is not None:
-        return _join(Path(ctx.ensure_object(Invocation).workspace or ".", path or ".").resolve(), join, yes)
+        return _join(root, join, yes)
     silent = wants_json(ctx) or dry_run or user
-    if not (user or nested or here):
-        top, yes = _decide(ctx, path, own, yes, dry_run)
+    if not user:
+        place = _nearest_folder(root)
+        top = place if not (nested or here) and (own or _is_own(root, place, dry_run)) else None
+        if top is None:
+            _refuse_nested(root, place, nested)
+        if top is None and not (nested or here or yes or dry_run) and (chosen := _chosen_place(root)):
+            top, yes = (root if chosen == "own" else None), True
         if top is not None:
             done = _set_up(top, dry_run)
             _ask_to_join(top, silent=silent)
@@ -205,8 +213,8 @@ def init(
     if dry_run:
         if user:
             raise click.UsageError("--dry-run is for a workspace in a folder, not for --user", ctx)
-        return _plan(_root(ctx, path, nested))
-    with _user_workspace(ctx, path) if user else _workspace(ctx, path, yes, nested) as workspace:
+        return _plan(root)
+    with _user_workspace(ctx, path) if user else _workspace(root, yes) as workspace:
         created = workspace.created
         assert created is not None  # this is what create=True promises
         found = _take_in(workspace, created)
@@ -258,41 +266,26 @@ def _set_up(top: Path, dry_run: bool) -> InitResult:
     return InitResult(workspace=own.memory, created=own.made, dry_run=dry_run, commit=own.commit or None, own=own)
 
 
-def _decide(ctx: click.Context, path: str | None, own: bool, yes: bool, dry_run: bool) -> tuple[Path | None, bool]:
-    """Where a memory gets a branch of its own, None where it does not; and whether anything is still to be asked."""
-    top = _own_top(ctx, path, own, dry_run)
-    if top is None and not (yes or dry_run) and (asked := _chosen_place(ctx, path)):
-        return (asked[1] if asked[0] == "own" else None), True
-    return top, yes
-
-
-def _own_top(ctx: click.Context, path: str | None, own: bool, dry_run: bool) -> Path | None:
-    """The folder of the repository whose memory is to be on its own branch, or is there already; None for neither."""
+def _is_own(root: Path, place: Path, dry_run: bool) -> bool:
+    """Whether the memory of the repository at a folder is on its own branch, or a remote offers it so."""
     from memfs.team.own_branch import is_offered
 
-    if path is not None and not path.strip():
-        return None
-    root = Path(ctx.ensure_object(Invocation).workspace or ".", path or ".").resolve()
-    place = _nearest_folder(root)
-    if own:
-        return place
     layout = discover(place)
     if layout is None or root != layout.work_tree or (root / SETTINGS_FILE).exists():
-        return None
+        return False
     there = place_in(layout.common_dir) is not None
-    return place if there or (not (root / MEMORY_FOLDER).is_dir() and is_offered(layout, ask=not dry_run)) else None
+    return there or (not (root / MEMORY_FOLDER).is_dir() and is_offered(layout, ask=not dry_run))
 
 
-def _chosen_place(ctx: click.Context, path: str | None) -> tuple[str, Path] | None:
-    """Ask once where the memory of a repository of code shall lie, where that is open and there is somebody to ask.
+def _chosen_place(root: Path) -> str:
+    """Ask once where the memory of a repository of code shall lie; "" where that is not open, or nobody can be asked.
 
     Raises:
         MemfsError: the answer is a repository of its own.
     """
-    root = _root(ctx, path, nested=False)
     layout = discover(root) if root.is_dir() and somebody_types() else None
     if layout is None or root != layout.work_tree or (root / MEMORY_FOLDER).is_dir():
-        return None
+        return ""
     note(f"{root} is a git repository already. Where shall the memory lie?")
     note("  here   a folder among the code: reviewed with it, and each branch has its own (--here)")
     note("  own    a branch of its own: one memory for all branches, shared by 'memfs sync' (--own-branch)")
@@ -303,19 +296,10 @@ def _chosen_place(ctx: click.Context, path: str | None) -> tuple[str, Path] | No
     chosen = click.prompt("Which", type=click.Choice(["here", "own", "apart"]), default="here", err=True)
     if chosen == "apart":
         raise MemfsError("nothing was written", hint="memfs init FOLDER, outside of this repository")
-    return str(chosen), root
+    return str(chosen)
 
 
-def _root(ctx: click.Context, path: str | None, nested: bool) -> Path:
-    if path is not None and not path.strip():
-        raise click.UsageError("name the folder, or leave PATH out for the current one", ctx)
-    root = Path(ctx.ensure_object(Invocation).workspace or ".", path or ".").resolve()
-    _refuse_nested(root, _nearest_folder(root), nested)
-    return root
-
-
-def _workspace(ctx: click.Context, path: str | None, yes: bool, nested: bool) -> Workspace:
-    root = _root(ctx, path, nested)
+def _workspace(root: Path, yes: bool) -> Workspace:
     place = _nearest_folder(root)
     around = Repository.find(place, trusted=trust.repository)
     if around is not None and not (root / MEMORY_FOLDER).is_dir():

@@ -11,7 +11,7 @@ import click
 from memfs.doors.cli.command import complete_ids, opened, verb
 from memfs.doors.cli.filters import as_of, when
 from memfs.doors.cli.options import named
-from memfs.doors.cli.output import TEXT_ONLY, Note, clean, count, one_line, styled, width
+from memfs.doors.cli.output import TEXT_ONLY, Note, clean, listed, one_line, styled, width
 
 if TYPE_CHECKING:
     from memfs.git.log import Revision
@@ -37,10 +37,7 @@ def _text(log: MemoryLog) -> Iterator[str | Note]:
         moment = f"{revision.time:%Y-%m-%d %H:%M}"
         head = f"{styled(revision.short, fg='yellow')}  {styled(moment, dim=True)}  {clean(revision.author)}"
         yield f"{head}  {styled(one_line(revision.subject, max(width() - 45, 0)), bold=True)}"
-        for path in revision.paths[:_PATHS_SHOWN]:
-            yield f"    {clean(path)}"
-        if (more := len(revision.paths) - _PATHS_SHOWN) > 0:
-            yield styled(f"    and {count(more, 'more file')}", dim=True)
+        yield from listed("", revision.paths, _PATHS_SHOWN)
     if not log.revisions:
         yield Note("no commits yet" if log.since is None else f"no commits since {log.since}")
 

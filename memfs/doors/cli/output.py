@@ -333,12 +333,12 @@ def facts(rows: Mapping[str, str], width: int = 11) -> Iterator[str]:
 
 
 def listed(label: str, rows: Iterable[str], shown: int = 10) -> Iterator[str]:
-    """A line for each of the first rows, the label before it, and how many more there are."""
+    """A line for each of the first rows, the label before it where there is one, and how many more there are."""
     found = list(rows)
-    for row in found[:shown]:
-        yield f"  {label} {clean(row)}"
+    before = f"  {label} " if label else "    "
+    yield from (f"{before}{clean(row)}" for row in found[:shown])
     if len(found) > shown:
-        yield f"  and {len(found) - shown:,} more"
+        yield f"{before}and {len(found) - shown:,} more"
 
 
 def render(result: Any, shown: Iterable[Any], *, json: bool) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Number, Unclear, complete_strategies, opened, options, verb, wants_json
+from memfs.doors.cli.command import Number, complete_strategies, opened, options, verb, wants_json
 from memfs.doors.cli.filters import AsOf, as_of, filters, pair, past_at, query, revision_of
 from memfs.doors.cli.mounts import left_out, left_out_notes, recaller, unread_of
 from memfs.doors.cli.output import (
@@ -28,7 +28,6 @@ from memfs.doors.cli.output import (
     styled,
     width,
 )
-from memfs.errors import QueryInvalid
 from memfs.model.ids import of_mount
 from memfs.model.kinds import CONVENTION
 from memfs.model.query import MOST
@@ -65,25 +64,19 @@ def shape(workspace: Workspace, chosen: dict[str, Any], past: Past | None = None
     Where a revision is asked, the settings are those of ``past``.
 
     Raises:
-        Unclear: a circumstance has no name or no value, or there is no such strategy.
+        Unclear: a circumstance has no name or no value.
+        QueryInvalid: there is no such strategy.
     """
+    if chosen["strategy"]:
+        strategy(chosen["strategy"])
     settings = workspace.settings.recall if past is None else past.settings
     return {
-        "strategy": _known(chosen.pop("strategy")),
+        "strategy": chosen.pop("strategy"),
         "max_tokens": chosen.pop("budget") or settings.max_tokens or None,
         "context": dict(pair(written) for written in chosen.pop("context")),
         "deduplicate": not chosen.pop("no_dedupe") and settings.deduplicate,
         "seconds": chosen.pop("deadline"),
     }
-
-
-def _known(name: str) -> str:
-    if name:
-        try:
-            strategy(name)
-        except QueryInvalid as error:
-            raise Unclear.of(error, "--strategy") from error
-    return name
 
 
 _LINES_SHOWN = 3

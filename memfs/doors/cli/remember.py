@@ -11,7 +11,7 @@ import click
 
 from memfs.doors.cli.command import Invocation, Unclear, complete_tags, complete_types, opened, verb
 from memfs.doors.cli.draft import draft, text_of, weighing, weight
-from memfs.doors.cli.filters import PHASE, known_type
+from memfs.doors.cli.filters import PHASE
 from memfs.doors.cli.options import SOURCE, CommitReport, allow_secret_option, land, likely_notes
 from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, Note, clean, merge, one_line, styled, width
 from memfs.errors import IdExists
@@ -175,7 +175,7 @@ def remember(
     with opened(ctx) as workspace:
         wanted = wanted.in_branch_of(workspace.parts.policy.agent)
         if given["type"] is not None:
-            known_type(workspace, given["type"])
+            workspace.kinds.get(given["type"])
         fresh = wanted.fresh(content).replace(**weight(workspace.parts.clock(), **own))
         try:
             if review:
@@ -196,7 +196,7 @@ def _edit(ctx: click.Context, allow_secret: str, **given: Any) -> StoredText:
     from memfs.doors.cli.editor import edit_new  # few memories are written so
 
     with opened(ctx) as workspace:
-        done = edit_new(workspace, known_type(workspace, kind or "semantic"), title, id_, allow_secret)
+        done = edit_new(workspace, workspace.kinds.get(kind or "semantic"), title, id_, allow_secret)
         item = workspace.store.get(done.id) if done.changed and not done.errors else None
         landed = land(workspace, item) if item is not None else None
     left = () if done.changed else (Note("the template was left as it was"),)

@@ -29,6 +29,7 @@ from memfs.doors.cli.output import (
     clean,
     count,
     facts,
+    listed,
     merge,
     one_line,
     problems_note,
@@ -469,10 +470,7 @@ def _text(found: WorkspaceStatus) -> Iterator[Any]:
 
 
 def _waiting(now: PresentState) -> Iterator[str]:
-    for path in now.pending[:_NAMED]:
-        yield f"{'':11}{styled('waiting', fg='yellow')} {clean(path)}"
-    if len(now.pending) > _NAMED:
-        yield f"{'':11}{styled('waiting', fg='yellow')} and {len(now.pending) - _NAMED} more"
+    yield from listed(f"{'':9}{styled('waiting', fg='yellow')}", now.pending, _NAMED)
     for path in now.hand_edits:
         wrong = "  invalid: 'memfs commit' leaves it alone" if path in now.invalid else ""
         yield f"{'':11}{styled('edited', fg='yellow')} {clean(path)}{wrong}"

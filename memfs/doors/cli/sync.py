@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs.doors.cli.command import opened, verb, wants_json
-from memfs.doors.cli.output import TEXT_ONLY, Note, clean, count, merge, note, one_line, readable, styled
+from memfs.doors.cli.output import TEXT_ONLY, Note, clean, count, listed, merge, note, one_line, readable, styled
 from memfs.doors.cli.streams import is_interactive
 from memfs.fs.own_branch import BRANCH
 
@@ -102,10 +102,7 @@ def _to_be_pushed(done: SyncOutcome) -> str:
 def _joined_text(joined: MergeResult, where: str, dry_run: bool) -> Iterator[str]:
     done = "Would merge" if dry_run else "Moved forward to" if joined.forward else "Merged"
     yield f"{done} {where}: {count(len(joined.changed), 'file')} changed here"
-    for path in joined.changed[:_PATHS_SHOWN]:
-        yield f"  {clean(path)}"
-    if (more := len(joined.changed) - _PATHS_SHOWN) > 0:
-        yield styled(f"  and {count(more, 'more file')}", dim=True)
+    yield from listed("", joined.changed, _PATHS_SHOWN)
     for clash in joined.conflicts:
         kept, lost = (one_line(readable(value), _VALUE_WIDTH) for value in (clash.kept, clash.lost))
         place = f"{clean(clash.path)} {clean(clash.field) or 'the whole file'}"
@@ -144,10 +141,8 @@ def _ask(edits: Sequence[str], asked: bool) -> bool | None:
     if not asked:
         return None
     note(f"{count(len(edits), 'edit')} by hand {'is' if len(edits) == 1 else 'are'} not committed:")
-    for path in edits[:_PATHS_SHOWN]:
-        note(f"  {clean(path)}")
-    if len(edits) > _PATHS_SHOWN:
-        note(f"  and {count(len(edits) - _PATHS_SHOWN, 'more file')}")
+    for line in listed("", edits, _PATHS_SHOWN):
+        note(line)
     return click.confirm("Commit and publish them? (no: they stay as they are, the rest is synced)", err=True)
 
 

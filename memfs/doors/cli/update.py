@@ -10,7 +10,6 @@ import click
 
 from memfs.doors.cli.command import Unclear, complete_ids, complete_types, opened, verb
 from memfs.doors.cli.draft import draft, text_of, weighing, weight
-from memfs.doors.cli.filters import known_type
 from memfs.doors.cli.options import SOURCE, CommitReport, allow_secret_option, item_named, land, likely_notes, reference
 from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, clean, styled
 from memfs.errors import ContentError, ItemNotFound
@@ -146,7 +145,7 @@ def _update(
 ) -> UpdatedItem:
     wanted = draft(**given).in_branch_of(workspace.parts.policy.agent)
     if given["type"] is not None:
-        known_type(workspace, given["type"])
+        workspace.kinds.get(given["type"])
     before = item_named(workspace, name)
     now = workspace.parts.clock()
     changes: dict[str, Any] = weight(now, importance=importance, pinned=pinned, expires=expires)

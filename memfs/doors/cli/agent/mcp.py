@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Invocation, Unclear, verb
+from memfs.doors.cli.command import Invocation, verb
 from memfs.doors.cli.output import clean, note
 from memfs.doors.cli.streams import somebody_types
 
@@ -107,15 +107,11 @@ def _server(opener: Callable[[], Workspace], agent: str, tools: str | None, **wa
 
     Raises:
         ExtraMissing: the protocol's package is not installed.
-        Unclear: there is no such tool, or none is left.
+        SettingInvalid: there is no such tool, or none is left.
     """
     from memfs.doors.mcp import ToolSet, build_server
-    from memfs.errors import SettingInvalid
 
-    try:
-        chosen = ToolSet.chosen((tools or "").split(","), **wanted)
-    except SettingInvalid as error:
-        raise Unclear.of(error, "--tools") from error
+    chosen = ToolSet.chosen((tools or "").split(","), **wanted)
     return build_server(opener=opener, tools=chosen, agent=agent)
 
 

@@ -13,7 +13,7 @@ import click
 
 from memfs.doors.cli.command import Actions, opened, verb
 from memfs.doors.cli.filters import AsOf, as_of, past_at, revision_of
-from memfs.doors.cli.output import MERGE, OMIT, Note, Table, clean, count, readable, styled, time_text
+from memfs.doors.cli.output import MERGE, OMIT, Note, Table, clean, count, listed, readable, styled, time_text
 
 if TYPE_CHECKING:
     from memfs.model.state_documents import RecoveryState
@@ -190,10 +190,7 @@ def _recovery_text(state: RecoveryState) -> Iterator[Any]:
 def _restored_text(word: str, paths: Sequence[str] | None) -> Iterator[str]:
     if paths is not None:
         yield f"{word} {count(len(paths), 'document')}"
-        for path in paths[:_MOST_SHOWN]:
-            yield f"{'':9}{clean(path)}"
-        if len(paths) > _MOST_SHOWN:
-            yield f"{'':9}and {len(paths) - _MOST_SHOWN} more"
+        yield from listed("", paths, _MOST_SHOWN)
 
 
 @verb(

@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Number, Unclear, opened, verb
+from memfs.doors.cli.command import Number, opened, verb
 from memfs.doors.cli.filters import AsOf, as_of, revision_of, state_at, when
 from memfs.doors.cli.output import MERGE, OMIT, Document, as_json
-from memfs.errors import QueryInvalid
 
 if TYPE_CHECKING:
     from memfs.model.state_documents import RetrievedState
-
-_NAMES = {"start": "--since", "end": "--until", "request_type": "--request", "hypotheses": "--hypothesis"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +73,5 @@ def show(
     with opened(ctx) as workspace:
         workspace.repository.require_readable()
         with state_at(workspace, as_of) as (then, past):
-            try:
-                found = then.states.retrieval.retrieve(chosen, start=start, end=end, deadline=limit, **wanted)
-            except QueryInvalid as error:
-                option = _NAMES.get(error.field or "", f"--{(error.field or '').removesuffix('s')}")
-                raise Unclear.of(error, option) from error
+            found = then.states.retrieval.retrieve(chosen, start=start, end=end, deadline=limit, **wanted)
         return ShownState(found, revision_of(past))

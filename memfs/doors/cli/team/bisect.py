@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs.doors.cli.answer_diff import head_line, remarks, whose
-from memfs.doors.cli.command import Unclear, opened, verb
+from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.output import Note, clean, count, merge, note, styled
 from memfs.model.query import MOST
 
@@ -111,10 +111,9 @@ def bisect(ctx: click.Context, good: str, bad: str, expected: tuple[str, ...], l
 
     Both ends are asked first; then the commits between them that changed the memory are halved, each asked with the
     full ranking as it was. Commits that cannot be read are passed over. Nothing is checked out or changed. Exit code
-    1: an end is not what it is said to be.
+    2: an end is not what it is said to be.
     """
-    from memfs.errors import QueryInvalid  # --help does without these
-    from memfs.model import Query
+    from memfs.model import Query  # --help does without these
     from memfs.team.bisect import Expectation
 
     def tell(left: int, steps: int) -> None:
@@ -122,8 +121,5 @@ def bisect(ctx: click.Context, good: str, bad: str, expected: tuple[str, ...], l
 
     with opened(ctx) as workspace:
         asked = Query(limit=limit or workspace.settings.recall.limit)
-        try:
-            expectations = [Expectation.read(text, asked) for text in expected]
-        except QueryInvalid as error:
-            raise Unclear.of(error, "--expect") from error
+        expectations = [Expectation.read(text, asked) for text in expected]
         return BrokenAnswer.of(workspace.teams.bisect.find(expectations, good, bad, tell))

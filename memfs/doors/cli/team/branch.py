@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs.doors.cli.command import Actions, opened, verb
-from memfs.doors.cli.output import MERGE, TEXT_ONLY, Note, Table, clean, count, merge, readable, styled
+from memfs.doors.cli.output import MERGE, TEXT_ONLY, Note, Table, clean, count, listed, merge, readable, styled
 
 if TYPE_CHECKING:
     from memfs.team.branches import Branch, BranchMerge, DroppedBranch
@@ -121,10 +121,7 @@ def _merge_text(done: MergedBranch) -> Iterator[str | Note]:
         yield f"Nothing to merge from {name}"
     elif not joined.nothing:
         yield f"{'Would merge' if done.dry_run else 'Merged'} {styled(name, fg='green', bold=True)}"
-    for path in joined.changed[:_SHOWN]:
-        yield f"    {clean(path)}"
-    if (more := len(joined.changed) - _SHOWN) > 0:
-        yield styled(f"    and {count(more, 'more file')}", dim=True)
+    yield from listed("", joined.changed, _SHOWN)
     for one in joined.conflicts:
         kept, lost = readable(one.kept), readable(one.lost)
         yield Note(f"{one.path}: {f'{one.field}: ' if one.field else ''}both changed it; kept {kept}, lost {lost}")
