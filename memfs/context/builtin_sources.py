@@ -147,7 +147,8 @@ class StoreSource(ABC):
         """What of an answer is delivered."""
 
     def _text(self, selection: ContextSelection) -> str | None:
-        return str(selection)
+        """Without any, what the seed has a source of this layer say."""
+        return str(selection) or (None if self.layer == Delivery.TRIGGERED else "")
 
 
 # -- tables -------------------------------------------------------------------------------------------------------
@@ -346,9 +347,6 @@ class EpisodicMemory(StoreSource):
             heading=EPISODIC_HEADING, entries=[self._entry(one) for one in failures[: self.max_warnings]]
         )
 
-    def _text(self, selection: ContextSelection) -> str | None:
-        return str(selection) or None
-
     def _entry(self, episode: Any) -> ContextEntry:
         text = f"{episode.action.description}: {episode.error_message}"
         return ContextEntry(text=text, **vouched(episode, self._items))
@@ -389,9 +387,6 @@ class SemanticMemory(StoreSource):
 
     def _selection(self, found: Iterable[Any] | None) -> ContextSelection:
         return ContextSelection(heading=SEMANTIC_HEADING, entries=[self._entry(one) for one in found or ()])
-
-    def _text(self, selection: ContextSelection) -> str | None:
-        return str(selection) or None
 
     def _entry(self, rule: Any) -> ContextEntry:
         return ContextEntry(text=f"{rule.action} (confidence: {rule.confidence:.0%})", **vouched(rule, self._items))

@@ -137,10 +137,6 @@ class Mount:
         mine = [without_mount(path) for path in paths if of_mount(path) == self.name]
         return self.store.refresh(mine) if mine else SyncResult()
 
-    def freshness(self) -> Freshness:
-        """Nothing is known of its history."""
-        return Freshness(head=None, dirty=None, indexed="")
-
     def problems(self) -> list[Problem]:
         """What is wrong with its files, after the mount's name."""
         return [
@@ -400,17 +396,14 @@ class JointSearcher:
         self._mounts = mounts
 
     @contextmanager
-    def _snapshot(self) -> Iterator[None]:
+    def snapshot(self) -> Iterator[None]:
+        """All that this thread asks within sees one state of every workspace."""
         with ExitStack() as held:
             held.enter_context(self._own.searcher.snapshot())
             for mount in self._mounts():
                 with _left_out(mount):
                     held.enter_context(mount.searcher.snapshot())
             yield
-
-    def snapshot(self) -> AbstractContextManager[None]:
-        """All that this thread asks within sees one state of every workspace."""
-        return self._snapshot()
 
     def candidates(self, query: Query) -> list[Candidate]:
         """The best of all, on one scale, best first; the newest first where nothing is asked in words."""

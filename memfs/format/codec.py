@@ -85,7 +85,6 @@ def _warning(path: str, code: str, message: str, line: int, hint: str) -> Proble
 
 SUFFIXES = (".yaml", ".yml", ".json")
 DOCUMENT_LIMIT = 16 * ITEM_LIMIT
-_MEMORY_FOLDER = "ContextMemory/"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -218,7 +217,7 @@ class Codec:
 
     # -- reading --------------------------------------------------------------------------------------------------
     def _kind_at(self, path: str) -> Kind:
-        kind = self._kinds.at(path.removeprefix(_MEMORY_FOLDER))
+        kind = self._kinds.at(path.removeprefix(f"{MEMORY_FOLDER}/"))
         if kind is None:
             raise SchemaInvalid(
                 "this folder belongs to no memory type",
@@ -363,7 +362,6 @@ SCHEMAS = {
     KINDS: "kinds",
     QUESTIONS: "questions",
 }
-_SUFFIXES = (".yaml", ".yml", ".json")
 _STATE_SCHEMAS = {
     "feedback": "feedback_given",
     "checkpoint": "checkpoint_manifest",
@@ -377,6 +375,6 @@ def schema_of(path: str) -> str:
         return SCHEMAS[path]
     if kind := document_kind(path):
         return _STATE_SCHEMAS.get(kind, kind)
-    if path.startswith(f"{CONTEXTS}/") and path.endswith(_SUFFIXES):
+    if path.startswith(f"{CONTEXTS}/") and path.endswith(SUFFIXES):
         return "context"
-    return "memory_context" if path.startswith(f"{MEMORY_CONTEXTS}/") and path.endswith(_SUFFIXES) else ""
+    return "memory_context" if path.startswith(f"{MEMORY_CONTEXTS}/") and path.endswith(SUFFIXES) else ""

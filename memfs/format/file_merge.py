@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from memfs.errors import ContentError, MemfsError
-from memfs.format import yaml_text
+from memfs.format import toml_text, yaml_text
 from memfs.format.conflict_markers import MARKER, whole_marked
 from memfs.format.field_merge import FieldConflict, FieldMerge, Hunk, equal, hunks, merge, merge_lines
 from memfs.format.merge_conflicts import DELETED, EDITED, ONE, OTHER, followed, record, within
@@ -724,7 +724,7 @@ def _by_lines(request: _Request) -> FileMerge:
     sides = (request.ours, request.theirs) if request.ours > request.theirs else (request.theirs, request.ours)
     joined = merge_lines(request.base, *sides)
     is_toml = request.path.endswith(".toml")
-    if joined.clean and (not is_toml or _is_toml(joined.data)):
+    if joined.clean and (not is_toml or toml_text.is_toml(joined.data)):
         return FileMerge(data=joined.data)
     settings = merge_settings(request.base, *sides) if is_toml else None
     if settings is not None:
@@ -742,11 +742,3 @@ def _unread(request: _Request, reason: str) -> FileMerge:
         return FileMerge(data=request.ours, whole=True, reason=reason)
     joined = merge_lines(request.base, request.ours, request.theirs, request.marker_size)
     return FileMerge(data=joined.data, whole=True, reason=reason)
-
-
-def _is_toml(data: bytes) -> bool:
-    try:
-        tomllib.loads(data.decode("utf-8-sig"))
-    except (ValueError, RecursionError):
-        return False
-    return True

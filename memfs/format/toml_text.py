@@ -66,6 +66,15 @@ def parse(text: str) -> dict[str, Any]:
         raise SettingInvalid(reason, path=FILE, line=line, column=column, hint=hint) from error
 
 
+def is_toml(data: bytes) -> bool:
+    """Whether the bytes of a file are TOML."""
+    try:
+        tomllib.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 def line_of(text: str, table: str, name: str | None = None) -> int | None:
     """The line that names a table or a key in it; None where it is written in a way this does not look for."""
     wanted = table if name is None else f"{table}.{name}"

@@ -207,7 +207,18 @@ class Embeddings:
             EndpointFailed: it failed, whatever it says of itself.
             CorruptRecord: the model's file is damaged.
         """
-        return embedded(self.embedder, texts)
+        if isinstance(self.embedder, EndpointEmbedder):
+            texts = ["" if find(text) else text for text in texts]
+        try:
+            return self.embedder.embed(texts)
+        except MemfsError:
+            raise
+        except Exception as error:
+            raise EndpointFailed(
+                f"the embedder {self.embedder.name} failed: {type(error).__name__}: {error}",
+                field="embedding_model",
+                hint="choose another model, or 'memfs semantic off'",
+            ) from error
 
     def _text(self, lacking: Lacking) -> _Text | None:
         key, path, blob = lacking
@@ -257,22 +268,6 @@ class Embeddings:
     def _held(self) -> dict[str, str]:
         """The content id of each item."""
         return {key: stamp.blob for key, stamp in self._index.stamps().values()}
-
-
-def embedded(embedder: Embedder, texts: Sequence[str]) -> Sequence[Vector]:
-    """See ``Embeddings.embed``."""
-    if isinstance(embedder, EndpointEmbedder):
-        texts = ["" if find(text) else text for text in texts]
-    try:
-        return embedder.embed(texts)
-    except MemfsError:
-        raise
-    except Exception as error:
-        raise EndpointFailed(
-            f"the embedder {embedder.name} failed: {type(error).__name__}: {error}",
-            field="embedding_model",
-            hint="choose another model, or 'memfs semantic off'",
-        ) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from memfs.errors import IndexUnavailable, QueryInvalid
 from memfs.model import Candidate, Hit, KindTable, Layer, MemoryItem, Phase, Query, Recall
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from memfs.git.repository import Repository
     from memfs.recall.rerank import Relevance
+    from memfs.recall.vector_search import VectorSearch
     from memfs.store.reader import Readable
     from memfs.usage import Usage
 
@@ -48,25 +49,6 @@ if TYPE_CHECKING:
 _PER_HIT = 3
 _IN_TALKS = 150
 _TRIES = 2
-
-
-class SemanticFinder(Protocol):
-    """Finds candidates by meaning."""
-
-    def prepare(self, queries: Sequence[Query]) -> None:
-        """Do what may take a moment before several questions are asked in one state of the index."""
-
-    def behind(self) -> bool:
-        """Whether what finds by meaning does not know every item yet."""
-        ...
-
-    def knows(self, query: Query) -> bool:
-        """Whether it has a vector of the question, without which words alone decide."""
-        ...
-
-    def joined(self, together: Sequence[tuple[Candidate, Shares]], query: Query) -> Sequence[tuple[Candidate, Shares]]:
-        """The candidates of the text search, perhaps more of them, with ``meaning`` filled in."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +64,7 @@ class Helpers:
     usage: Usage | None = None
     repository: Repository | None = None
     relevance: Callable[[], Relevance | None] = lambda: None
-    meaning: Callable[[], SemanticFinder | None] = lambda: None
+    meaning: Callable[[], VectorSearch | None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

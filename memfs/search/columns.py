@@ -96,6 +96,16 @@ def unpack_numbers(code: str, data: memoryview) -> array[Any]:
 _TOLD = ("type", "agent", "session", "speaker", "role")
 _CODED = (*_TOLD, "phase")
 _PLAIN_TYPES = ("id", "path", "time", "importance", "tags", "sequence", "asks", "pinned")
+_NUMBERS = {
+    "time": ("times", "q"),
+    "importance": ("importance", "d"),
+    "length": ("lengths", "I"),
+    "key": ("keys", "I"),
+    "sequence": ("sequences", "q"),
+    "asks": ("asks", "B"),
+    "pinned": ("pinned", "B"),
+}
+"""The columns of numbers, each with its section and its type code."""
 _NO_SEQUENCE = -(1 << 62)
 _CHUNK = 2048
 
@@ -258,15 +268,9 @@ class DocumentColumns:
         return lists | {
             "id": self.ids,
             "path": self.paths,
-            "time": self.times.tolist(),
-            "importance": self._importances.tolist(),
             "context": contexts,
             "tags": tags,
-            "length": self.lengths.tolist(),
-            "key": self.keys.tolist(),
-            "sequence": [None if place == _NO_SEQUENCE else place for place in self._sequences],
-            "asks": self._asks.tolist(),
-            "pinned": self._pinned.tolist(),
+            **{name: unpack_numbers(code, self._parts[at]).tolist() for name, (at, code) in _NUMBERS.items()},
         }
 
     # -- selecting --------------------------------------------------------------------------------------------------
@@ -376,19 +380,14 @@ def _packed(lists: Lists, dead: Collection[int]) -> bytes:
     parts = {
         "paths": pack_texts(paths),
         "ids": pack_json(strange),
-        "times": pack_numbers("q", times),
-        "importance": pack_numbers("d", lists["importance"]),
         "contexts": pack_json({n: text for n, text in enumerate(lists["context"]) if text}),
-        "lengths": pack_numbers("I", lists["length"]),
-        "keys": pack_numbers("I", lists["key"]),
         "dead": pack_numbers("I", sorted(dead)),
         "newest": pack_numbers("I", [number for _, _, number in newest]),
         "tags": pack_json(_by_tag(lists["tags"])),
-        "sequences": pack_numbers("q", sequences),
-        "asks": pack_numbers("B", map(int, lists["asks"])),
-        "pinned": pack_numbers("B", map(int, lists["pinned"])),
         "talks": pack_numbers("I", _in_talks(lists["session"], sequences)),
     }
+    numbers = lists | {"sequence": sequences}
+    parts |= {section: pack_numbers(code, numbers[name]) for name, (section, code) in _NUMBERS.items()}
     for name in _CODED:
         codes = {value: code for code, value in enumerate(dict.fromkeys(lists[name]))}
         parts[name] = pack_numbers("I", [codes[value] for value in lists[name]])

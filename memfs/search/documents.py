@@ -21,6 +21,9 @@ _MICROSECOND = timedelta(microseconds=1)
 _FURTHEST = 1 << 60
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 
+_TOLD = "id path type importance context agent session sequence speaker role asks pinned".split()  # noqa: SIM905
+"""The facts of a row that an answer has under the same names."""
+
 Place = tuple[str, int]
 """A session and a sequence number in it."""
 
@@ -47,22 +50,8 @@ class IndexRow:
 
     def candidate(self, similarity: float) -> Candidate:
         """This row as an answer."""
-        return Candidate(
-            id=self.id,
-            path=self.path,
-            similarity=similarity,
-            type=self.type,
-            timestamp=moment(self.time),
-            importance=self.importance,
-            context=self.context,
-            agent=self.agent,
-            session=self.session,
-            sequence=self.sequence,
-            speaker=self.speaker,
-            role=self.role,
-            asks=self.asks,
-            pinned=self.pinned,
-        )
+        told: dict[str, Any] = {name: getattr(self, name) for name in _TOLD}
+        return Candidate(similarity=similarity, timestamp=moment(self.time), **told)
 
 
 def row_of(item: MemoryItem) -> IndexRow:

@@ -17,6 +17,7 @@ from memfs.search import columns
 
 Entry = tuple[str, Stamp]
 _NUMBERS = {"size": "q", "mtime": "q", "ctime": "q", "inode": "Q", "checked": "q"}
+"""The columns of a table in their order, each with the type code of its numbers."""
 _DIGESTS = {40, 64}  # how many digits git's ids have
 
 
@@ -37,13 +38,8 @@ class StampTable(Mapping[str, Entry]):
     def of(cls, entries: Mapping[str, Entry]) -> StampTable:
         """The table of these entries."""
         stamps = [stamp for _, stamp in entries.values()]
-        numbers = {
-            "size": array("q", [stamp.size for stamp in stamps]),
-            "mtime": array("q", [stamp.mtime_ns for stamp in stamps]),
-            "ctime": array("q", [stamp.ctime_ns for stamp in stamps]),
-            "inode": array("Q", [stamp.inode for stamp in stamps]),
-            "checked": array("q", [stamp.checked_ns for stamp in stamps]),
-        }
+        facts = zip(*[(*stamp[:4], stamp.checked_ns) for stamp in stamps], strict=True) if stamps else [()] * 5
+        numbers = {name: array(code, of) for (name, code), of in zip(_NUMBERS.items(), facts, strict=True)}
         strange = _strange(entries, [key for key, _ in entries.values()])
         return cls(list(entries), strange, numbers, [stamp.blob for stamp in stamps])
 
@@ -65,15 +61,8 @@ class StampTable(Mapping[str, Entry]):
 
     def __getitem__(self, path: str) -> Entry:
         place = self._places[path]
-        numbers = self._numbers
-        return self._id(place), Stamp(
-            numbers["size"][place],
-            numbers["mtime"][place],
-            numbers["ctime"][place],
-            numbers["inode"][place],
-            self._blobs[place],
-            numbers["checked"][place],
-        )
+        size, mtime, ctime, inode, checked = (column[place] for column in self._numbers.values())
+        return self._id(place), Stamp(size, mtime, ctime, inode, self._blobs[place], checked)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._paths)

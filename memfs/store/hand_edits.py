@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import time
-import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from memfs.errors import MemfsError, NotRegularFile, PathEscape, SecretDetected,
 from memfs.format.codec import schema_of
 from memfs.format.conflict_markers import has_markers
 from memfs.format.secrets import refuse_file
+from memfs.format.toml_text import is_toml
 from memfs.fs import io
 from memfs.fs.atomic_replace import sha256
 from memfs.fs.scan import ScanEntry
@@ -262,7 +262,7 @@ class HandEdits:
 
     def _valid_document(self, path: str, data: bytes) -> bool:
         if path in ROOT_FILES:
-            return _is_toml(data)
+            return is_toml(data)
         schema = schema_of(path)
         if not schema:
             return True
@@ -283,11 +283,3 @@ def _looked_within(note: Path, seconds: float) -> bool:
         return bool(seconds) and 0 <= time.time_ns() - os.stat(note).st_mtime_ns < seconds * 1e9
     except OSError:
         return False
-
-
-def _is_toml(data: bytes) -> bool:
-    try:
-        tomllib.loads(data.decode("utf-8"))
-    except ValueError:
-        return False
-    return True

@@ -63,8 +63,6 @@ class ItemDecoder:
     """The items decoded last, at most 2,000 and 4 MiB of bytes. May be used from several threads.
 
     Equal bytes are not decoded again, and nobody can change what others get.
-
-    Nobody can change what others get.
     """
 
     def __init__(self) -> None:
