@@ -130,8 +130,8 @@ def _history(cleaner: Cleaner, do: bool) -> CleanupStep:
     """Pack the history."""
     if do:
         with cleaner.parts.commit_lock.hold("maintenance", timeout=10):
-            done = maintenance.maintain(cleaner.parts.repository)
-        return CleanupStep(what="packed the history", bytes=max(0, done.bytes_before - done.bytes_after))
+            freed = maintenance.maintain(cleaner.parts.repository)
+        return CleanupStep(what="packed the history", bytes=freed)
     # As maintenance by itself: a repository that memfs joined is the person's to pack.
     folder = cleaner.parts.repository.common_dir / "objects"
     names = os.listdir(folder) if folder.is_dir() and cleaner.parts.policy.adopt == "auto" else []

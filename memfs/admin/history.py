@@ -14,7 +14,6 @@ from memfs.errors import Conflict, HistoryUnavailable, ItemNotFound
 from memfs.fs.lock import FileLock
 from memfs.git import log, maintenance
 from memfs.git.log import Revision
-from memfs.git.maintenance import MaintenanceResult
 from memfs.git.quarantine import of_checkout, require_clean
 from memfs.git.repository import Repository
 from memfs.model.ids import stem_of
@@ -107,8 +106,8 @@ class History:
         hint = f"memfs log {target} shows where it does" if self._ever_was(target) else _ELSEWHERE
         raise HistoryUnavailable(f"{target!r} does not exist at {revision}", hint=hint)
 
-    def maintain(self) -> MaintenanceResult:
-        """Pack the repository and write what makes reading history quick."""
+    def maintain(self) -> int:
+        """Pack the repository and write what makes reading history quick; return how many bytes that freed."""
         with self._commit_lock.hold("maintenance", timeout=60):
             return maintenance.maintain(self._repository)
 

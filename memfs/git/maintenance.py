@@ -30,18 +30,6 @@ PACKS_JOINED = 8
 _SAMPLED = ("17", "5e", "a3", "d9")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MaintenanceResult:
-    """What maintenance did: loose objects, packs, and bytes on disk, before and after."""
-
-    loose_before: int
-    loose_after: int
-    packs_before: int
-    packs_after: int
-    bytes_before: int
-    bytes_after: int
-
-
 def due(repository: Repository) -> bool:
     """Whether about 1,000 commits have gathered since objects were last packed; looks at five folders only."""
     folder = repository.common_dir / "objects"
@@ -50,15 +38,19 @@ def due(repository: Repository) -> bool:
     return loose >= LOOSE_DUE or packs >= PACKS_DUE
 
 
-def maintain(repository: Repository) -> MaintenanceResult:
+def maintain(repository: Repository) -> int:
     """Pack loose objects, join many packs, write the commit-graph with changed paths; the caller holds ``commit.lock``.
+
+    Returns:
+        How many bytes less the objects take.
 
     Raises:
         GitFailed: git refused; the repository is as usable as before.
     """
-    loose_before, packs_before, bytes_before = _measure(repository)
+    before = _measure(repository)
+    packs = sum(name.endswith(".pack") for name in _names(repository.common_dir / "objects/pack"))
     # One pack of all lets git store each version as a difference; what is unreachable is kept, as without joining.
-    join = ("-a", "-k") if packs_before >= PACKS_JOINED else ()
+    join = ("-a", "-k") if packs >= PACKS_JOINED else ()
     repository.git.run("repack", "-d", "-q", *join, timeout=PATIENCE)
     if repository.head_commit() is not None:
         arguments = ("write", "--reachable", "--changed-paths", "--split", "--no-progress")
@@ -67,25 +59,12 @@ def maintain(repository: Repository) -> MaintenanceResult:
         folder = repository.common_dir / "objects" / name
         if folder.is_dir():
             io.sync_folder(folder)
-    loose_after, packs_after, bytes_after = _measure(repository)
-    return MaintenanceResult(
-        loose_before=loose_before,
-        loose_after=loose_after,
-        packs_before=packs_before,
-        packs_after=packs_after,
-        bytes_before=bytes_before,
-        bytes_after=bytes_after,
-    )
+    return max(0, before - _measure(repository))
 
 
-def _measure(repository: Repository) -> tuple[int, int, int]:
-    loose = packs = size = 0
-    for folder, _, names in os.walk(repository.common_dir / "objects"):
-        short = len(os.path.basename(folder)) == 2
-        loose += len(names) if short else 0
-        packs += sum(name.endswith(".pack") for name in names)
-        size += sum(_size(Path(folder) / name) for name in names)
-    return loose, packs, size
+def _measure(repository: Repository) -> int:
+    places = os.walk(repository.common_dir / "objects")
+    return sum(_size(Path(folder) / name) for folder, _, names in places for name in names)
 
 
 def _size(path: Path) -> int:

@@ -100,8 +100,7 @@ def _care(workspace: Workspace, steps: list[CleanupStep]) -> CareReport:
     try:
         learned = workspace.learner.run()
         land(workspace)
-        done = workspace.history.maintain()
-        if freed := max(0, done.bytes_before - done.bytes_after):
+        if freed := workspace.history.maintain():
             steps.append(CleanupStep(what="packed the history", bytes=freed))
         folded = workspace.store.fold()
         embedded = embed(workspace, workspace.meaning.current())
