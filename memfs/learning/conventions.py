@@ -168,29 +168,6 @@ _NAMED = 5
 _TRIES = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
-    """A convention that somebody proposes.
-
-    Attributes:
-        text: what is to be done, in sentences.
-        title: a short name.
-        id: the id it is to have; made from the title or the text where it is "".
-        owner: the person or team to ask.
-        scope: globs of the files it is to hold for; none means all.
-        supersedes: the conventions it takes the place of once it is accepted: ids, or beginnings of ids.
-        rationale: why.
-    """
-
-    text: str
-    title: str = ""
-    id: str = ""
-    owner: str = ""
-    scope: Sequence[str] = ()
-    supersedes: Sequence[str] = ()
-    rationale: str = ""
-
-
 class Agreements:
     """Decides about the conventions of one workspace."""
 
@@ -199,36 +176,55 @@ class Agreements:
         self._conventions = conventions
         self._clock = clock
 
-    def propose(self, proposal: Proposal, reason: str = "", source: str = "") -> Convention:
+    def propose(
+        self,
+        text: str,
+        *,
+        title: str = "",
+        id: str = "",  # noqa: A002  what it is called everywhere
+        owner: str = "",
+        scope: Sequence[str] = (),
+        supersedes: Sequence[str] = (),
+        rationale: str = "",
+        reason: str = "",
+        source: str = "",
+    ) -> Convention:
         """Store a convention that is not accepted yet, as a commit of its own.
 
         Args:
-            reason: why, for the commit.
+            text: what is to be done, in sentences.
+            title: a short name.
+            id: the id it is to have; made from the title or the text where it is "".
+            owner: the person or team to ask.
+            scope: globs of the files it is to hold for; none means all.
+            supersedes: the conventions it takes the place of once it is accepted: ids, or beginnings of ids.
+            rationale: why.
+            reason: why now, for the commit.
             source: which door it came through, for the commit's trailers.
 
         Raises:
             ItemNotFound: what it is to supersede is no convention.
             IdExists, IdInvalid, ContentError, QueryInvalid, StorageIO: nothing was stored.
         """
-        if not (proposal.text.strip() or proposal.title.strip()):
+        if not (text.strip() or title.strip()):
             raise QueryInvalid("a convention says something", field="text", hint="write what is to be done")
         refuse_text(reason, "reason")
-        old = [self._conventions.find(name).id for name in proposal.supersedes]
+        old = [self._conventions.find(name).id for name in supersedes]
         said: dict[str, Any] = {
-            "owner": proposal.owner.strip(),
-            "scope": list(dict.fromkeys(proposal.scope)),
-            "rationale": proposal.rationale.strip(),
+            "owner": owner.strip(),
+            "scope": list(dict.fromkeys(scope)),
+            "rationale": rationale.strip(),
         }
         item = MemoryItem(
-            proposal.text,
+            text,
             CONVENTION,
-            id=proposal.id or self._free_id(proposal.title or proposal.text),
-            title=proposal.title,
+            id=id or self._free_id(title or text),
+            title=title,
             status=PROPOSED,
             supersedes=tuple(dict.fromkeys(old)),
             data={name: value for name, value in said.items() if value},
         )
-        named = proposal.title or proposal.id or " ".join(proposal.text.split())[:60]
+        named = title or id or " ".join(text.split())[:60]
         with self._store.batch(_sentence(f"Propose {named}", reason), source=source) as batch:
             return Convention(batch.put(item, expected=""))
 

@@ -74,22 +74,9 @@ class Spool:
         """The file in which a session's events wait."""
         return self.folder / f"{file_name(session)}{append_log.SUFFIX}"
 
-    def sessions(self) -> tuple[str, ...]:
-        """The sessions of which events wait, the one that has waited longest first."""
-        found = (next(iter(self._events(path)), None) for path in append_log.waiting(self.folder))
-        return tuple(dict.fromkeys(one.event.session for one in found if one is not None))
-
     def waiting(self) -> int:
         """How many events wait, of all sessions."""
-        return sum(len(self._events(path)) for path in append_log.waiting(self.folder))
-
-    def read(self, session: str) -> list[PendingEvent]:
-        """A session's events that wait, in order.
-
-        Raises:
-            NotRegularFile, StorageIO: its file cannot be read.
-        """
-        return self._events(self.path(session))
+        return sum(len(self.look(path).events) for path in append_log.waiting(self.folder))
 
     def look(self, path: Path) -> Look:
         """What lies in one of the spool's files.
@@ -104,9 +91,6 @@ class Spool:
             if (event := _event(line.text)) is not None
         ]
         return Look(events, damaged, lines[-1].end if lines else 0)
-
-    def _events(self, path: Path) -> list[PendingEvent]:
-        return self.look(path).events
 
 
 def file_name(session: str) -> str:

@@ -8,7 +8,6 @@ import pytest
 
 from memfs import MemoryItem, Workspace
 from memfs.errors import IdExists, ItemNotFound, QueryInvalid, SecretDetected
-from memfs.learning.conventions import Proposal
 from memfs.model import Query
 from memfs.recall.fence import withheld
 
@@ -34,14 +33,12 @@ def holding(workspace: Workspace) -> list[str]:
 def test_a_proposal_holds_nowhere_until_it_is_accepted(workspace: Workspace, git: Git) -> None:
     """With owner, scope and reasons, one commit; nothing that it is to replace goes before it is accepted (K8)."""
     made = workspace.sources.agreements.propose(
-        Proposal(
-            text="Indent with four blanks.",
-            title="Four blanks",
-            owner="tools team",
-            scope=("src/**", "src/**"),
-            supersedes=("tab",),
-            rationale="Diffs stay aligned.",
-        ),
+        "Indent with four blanks.",
+        title="Four blanks",
+        owner="tools team",
+        scope=("src/**", "src/**"),
+        supersedes=("tab",),
+        rationale="Diffs stay aligned.",
         reason="meeting of May",
     )
     assert (made.id, made.status, made.owner, made.scope) == ("four-blanks", "proposed", "tools team", ("src/**",))
@@ -63,7 +60,7 @@ def test_a_proposal_holds_nowhere_until_it_is_accepted(workspace: Workspace, git
 def test_accepting_again_retires_what_a_hand_brought_back(workspace: Workspace) -> None:
     """Whoever accepted what replaces it decided about it, too; a decision about both at once is as it is given."""
     agreements = workspace.sources.agreements
-    agreements.propose(Proposal(text="Indent with blanks.", id="blanks", supersedes=("tabs", "wide")))
+    agreements.propose("Indent with blanks.", id="blanks", supersedes=("tabs", "wide"))
     agreements.decide(["blanks"], "accepted")
     agreements.decide(["tabs"], "accepted")
     changed = agreements.decide(["blanks"], "accepted")
@@ -78,20 +75,20 @@ def test_what_cannot_be_proposed(workspace: Workspace) -> None:
     propose = workspace.sources.agreements.propose
     before = workspace.store.count()
     with pytest.raises(QueryInvalid):
-        propose(Proposal(text=" "))
+        propose(" ")
     with pytest.raises(IdExists):
-        propose(Proposal(text="Indent.", id="tabs"))
+        propose("Indent.", id="tabs")
     with pytest.raises(ItemNotFound, match="not a convention"):
-        propose(Proposal(text="Facts are over.", supersedes=("fact",)))
+        propose("Facts are over.", supersedes=("fact",))
     with pytest.raises(SecretDetected):
-        propose(Proposal(text="Use it.", rationale="with AKIA" + "IOSFODNN7EXAMPLF and nothing else"))
+        propose("Use it.", rationale="with AKIA" + "IOSFODNN7EXAMPLF and nothing else")
     assert workspace.store.count() == before
 
 
 def test_two_proposals_of_one_name_are_two(workspace: Workspace) -> None:
     """An id is made of the title; where that is taken, another one is."""
-    first = workspace.sources.agreements.propose(Proposal(text="One.", title="Blanks"))
-    second = workspace.sources.agreements.propose(Proposal(text="Two.", title="Blanks"))
+    first = workspace.sources.agreements.propose("One.", title="Blanks")
+    second = workspace.sources.agreements.propose("Two.", title="Blanks")
     assert first.id == "blanks"
     assert second.id.startswith("blanks-")
 

@@ -58,7 +58,7 @@ def test_a_session_takes_what_others_left_after_its_own(opened: Opener) -> None:
     assert Drain(workspace).run("s2").left == 2
     _prompts(workspace, "s2", 1)
     taken = Drain(workspace).run("s2", others=True)
-    assert (taken.left, Spool(workspace.repository.state).sessions()) == (0, ())
+    assert (taken.left, Spool(workspace.repository.state).waiting()) == (0, 0)
     own = [item.origin.session for item in map(workspace.store.get, taken.stored) if item is not None]
     assert set(own[: own.index("s1")]) <= {"s2"}
 

@@ -735,7 +735,7 @@ def test_what_waits_is_erased_and_backed_up(opened: Opener, tmp_path: Path) -> N
     session.workspace.store.flush()
     erased = session.workspace.eraser.erase(item.id)
     assert erased.proof.hits == ()
-    assert [one.event.text("prompt") for one in again.spool.read("s2")] == [
+    assert [one.event.text("prompt") for one in again.spool.look(again.spool.path("s2")).events] == [
         "Is there another question that waits here?"
     ]
     assert append_log.kept_aside(session.spool.folder) == []

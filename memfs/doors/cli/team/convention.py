@@ -141,10 +141,8 @@ def _propose(ctx: click.Context, /, names: tuple[str, ...], reason: str, **said:
         if given := [name for name, value in said.items() if value]:
             raise Unclear(f"--{given[0]} describes a new convention", "give its text, in quotes")
         return _decide(ctx, names, "proposed", reason)
-    from memfs.learning.conventions import Proposal
-
     with opened(ctx) as workspace:
-        made = workspace.sources.agreements.propose(Proposal(text=names[0], **said), reason, SOURCE)
+        made = workspace.sources.agreements.propose(names[0], **said, reason=reason, source=SOURCE)
         land(workspace)
     notes = (f"no agent is told of it until 'memfs team convention accept {clean(made.id)}'",)
     return ConventionDecision("proposed", (made.id,), made.item.path, (("proposed", made.id),), notes)
