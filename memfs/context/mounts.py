@@ -531,7 +531,6 @@ class Mounts:
             ItemNotFound: there is no such mount, it cannot be read at present, or it has no such item.
             ContentError: the item's file is invalid at present.
         """
-        self._parts.require_open()
         name, _, _ = reference.partition(":")
         mount = next((one for one in self.opened() if one.name == name), None)
         if mount is not None:
@@ -544,14 +543,12 @@ class Mounts:
 
     def get(self, item_id: str) -> MemoryItem | None:
         """The item with an id such as ``team:ID``; None where there is none, or it cannot be read at present."""
-        self._parts.require_open()
         name = of_mount(item_id)
         found = self.each(lambda mount: mount.get(item_id) if mount.name == name else None)
         return found.get(name)
 
     def each(self, ask: Callable[[Mount], Given]) -> dict[str, Given]:
         """What each mount that can be read answers, by its name; one that fails is left out and named as a problem."""
-        self._parts.require_open()
         answers = {}
         for mount in self.opened():
             try:
@@ -580,7 +577,6 @@ class Mounts:
 
     def states(self) -> list[MountState]:
         """The state of each mount, looked at now."""
-        self._parts.require_open()
         counts = self.each(lambda mount: (mount.store.count(), len(mount.store.index_sync.rejected_items())))
         found = []
         for name, path in self._paths.items():
@@ -605,14 +601,12 @@ class Mounts:
 
     def refused(self) -> list[Problem]:
         """Why mounts cannot be read, looked for now."""
-        self._parts.require_open()
         self.opened()
         with self._guard:
             return list(self._refused.values())
 
     def problems(self) -> list[Problem]:
         """Why mounts cannot be read, and what is wrong with the files of those that can."""
-        self._parts.require_open()
         self.opened()
         with self._guard:
             inside = [problem for mount in self._open.values() for problem in mount.problems()]

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 from memfs.format.plain import FieldPath, canonical
 from memfs.model.kinds import nearest
@@ -36,19 +36,7 @@ class SchemaError:
     unquoted: str = ""
 
 
-class Failure(Protocol):
-    """What is read of a validator's error."""
-
-    validator: Any
-    validator_value: Any
-    instance: Any
-    schema: Any
-    message: str
-    absolute_path: Iterable[str | int]
-    absolute_schema_path: Iterable[str | int]
-
-
-def explained(failures: Iterable[Failure]) -> list[SchemaError]:
+def explained(failures: Iterable[Any]) -> list[SchemaError]:
     """The first errors in words, at most one for each field, in the order of their fields.
 
     No more are looked for than a person reads: a hostile file may hold any number of them.
@@ -75,12 +63,12 @@ _MEANT_TEXT = frozenset(f"did you mean {key!r}?" for key in ("content", "title")
 _FIRST = ("type", "format", "enum", "const")
 
 
-def _weight(failure: Failure) -> int:
+def _weight(failure: Any) -> int:
     """Of several errors of one field the type is reported first."""
     return _FIRST.index(failure.validator) if failure.validator in _FIRST else len(_FIRST)
 
 
-def _explain(failure: Failure) -> Iterator[SchemaError]:
+def _explain(failure: Any) -> Iterator[SchemaError]:
     path = tuple(failure.absolute_path)
     schema = failure.schema if isinstance(failure.schema, Mapping) else {}
     hint = str(schema.get("x-hint", ""))
@@ -126,7 +114,7 @@ _KNOWN_MISTAKES = {
 }
 
 
-def _missing_keys(path: FieldPath, failure: Failure, schema: Mapping[str, Any]) -> Iterator[SchemaError]:
+def _missing_keys(path: FieldPath, failure: Any, schema: Mapping[str, Any]) -> Iterator[SchemaError]:
     for key in failure.validator_value:
         if key not in failure.instance:
             described = schema.get("properties", {}).get(key, {})
@@ -144,7 +132,7 @@ def _inside(described: Any) -> str:
     return "{" + ", ".join(f"{name}: {value}" for name, value in within.items()) + "}" if within else "..."
 
 
-def _wrong_type(path: FieldPath, failure: Failure, schema: Mapping[str, Any], hint: str) -> SchemaError:
+def _wrong_type(path: FieldPath, failure: Any, schema: Mapping[str, Any], hint: str) -> SchemaError:
     value = failure.instance
     wanted = failure.validator_value if isinstance(failure.validator_value, list) else [failure.validator_value]
     words = " or ".join(_TYPES.get(name, str(name)) for name in wanted)

@@ -390,14 +390,10 @@ def refuse_item(item: MemoryItem) -> None:
     allowed(item)
 
 
-def _found_in_item(item: MemoryItem) -> Iterator[tuple[str, SecretFinding]]:
-    """Every secret of an item: the field, and the finding with its line in that field."""
-    for field, finding, _ in _values_in_item(item):
-        yield field, finding
-
-
 def _values_in_item(item: MemoryItem) -> Iterator[tuple[str, SecretFinding, str]]:
-    """As ``_found_in_item``, with the value, which only comparisons may see."""
+    """Every secret of an item: the field, the finding with its line in that field, and the value, which only
+    comparisons may see.
+    """
     parts = list(_texts(item))
     starts, total = [], 0
     for _, text in parts:
@@ -441,13 +437,8 @@ def found_in_file(data: bytes, path: str) -> list[SecretFinding]:
     text = _decoded(data)
     found = find(text) or find(path)
     if not found and "\\" in text and path.endswith(_DOCUMENT_SUFFIXES):
-        return _found_in_values(data, path)
+        return found_in_value(_mapping(data, path) or {})
     return found
-
-
-def _found_in_values(data: bytes, path: str) -> list[SecretFinding]:
-    mapping = _mapping(data, path)
-    return found_in_value(mapping) if mapping else []
 
 
 def found_in_value(value: Any) -> list[SecretFinding]:
@@ -490,11 +481,9 @@ def allowed(item: MemoryItem, reason: str = "") -> tuple[MemoryItem, str]:
         ContentError: the reason is not valid, see ``check_reason``.
     """
     given = reason_in(item.metadata) or reason.strip()
-    if given:
-        check_reason(given)
-    elif reason:
-        check_reason(reason)
-    for field, finding in _found_in_item(item):
+    if given or reason:
+        check_reason(given or reason)
+    for field, finding, _ in _values_in_item(item):
         if not given:
             raise _error(finding, field=field, hint=_HINT)
         return item.replace(metadata={**item.metadata, ALLOWED: given}), given

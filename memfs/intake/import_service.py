@@ -254,7 +254,7 @@ class _ImportBatch:
             origin=ours.origin,
             trust=ours.trust,
             status=_status(ours, existing),
-            links=_united(existing.links, self._links(one)),
+            links=tuple(dict.fromkeys((*existing.links, *self._links(one)))),
             metadata={**existing.metadata, **_metadata(one), FROM: facts},
         )
         batch.put(item, existing.sha256, allow_secret=self._allow_secret)
@@ -320,10 +320,6 @@ def _metadata(one: Arrival) -> dict[str, Any]:
 def _status(ours: MemoryItem, existing: MemoryItem) -> str:
     """The status after another import: to a convention of other words nobody has agreed yet."""
     return ours.status if ours.type == CONVENTION else existing.status
-
-
-def _united(one: Iterable[Link], other: Iterable[Link]) -> tuple[Link, ...]:
-    return tuple(dict.fromkeys((*one, *other)))
 
 
 def _digest(item: MemoryItem) -> str:

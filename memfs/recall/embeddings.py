@@ -248,14 +248,10 @@ class Embeddings:
         """Whether any item has a vector."""
         return bool(self.vectors.marks())
 
-    def waiting(self) -> int:
-        """How many items have no vector of what they say now, by a look at every item."""
-        marks, held = self.vectors.marks(), self._held()
-        return sum(marks.get(key) != blob for key, blob in held.items())
-
     def standing(self) -> EmbeddingStatus:
         """How far they are, by a look at every item."""
-        marks, held = self.vectors.marks(), self._held()
+        marks = self.vectors.marks()
+        held = {key: stamp.blob for key, stamp in self._index.stamps().values()}
         return EmbeddingStatus(
             model=self.embedder.name,
             items=len(held),
@@ -264,10 +260,6 @@ class Embeddings:
             running=self._worker is not None and self._worker.is_alive(),
             problem=self.problem,
         )
-
-    def _held(self) -> dict[str, str]:
-        """The content id of each item."""
-        return {key: stamp.blob for key, stamp in self._index.stamps().values()}
 
 
 @dataclass(frozen=True, slots=True)

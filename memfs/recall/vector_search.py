@@ -71,7 +71,11 @@ class VectorSearch:
 
     def behind(self) -> bool:
         """Whether some items have no vector yet, or the last question has none: words alone find those."""
-        late = self.embeddings.behind if self._resident else self.embeddings.waiting() > 0
+        if self._resident:
+            late = self.embeddings.behind
+        else:
+            standing = self.embeddings.standing()
+            late = standing.embedded < standing.items
         return late or time.monotonic() - self._failed < _REST_SECONDS
 
     def knows(self, query: Query) -> bool:
