@@ -1,32 +1,11 @@
-"""What doors to frameworks share: to end with a ``with`` block, and to say which packages are missing.
-
-Importing a door imports none of its packages.
-"""
+"""What doors to frameworks share: to end with a ``with`` block, and to say which packages are missing."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from importlib import import_module
-from typing import Any, Self
+from typing import Self
 
 from memfs.errors import ExtraMissing
-
-
-def loaded(home: str, name: str, extra: str, packages: Collection[str]) -> Any:
-    """A public name of a door, from the module that needs others' packages.
-
-    Args:
-        home: that module.
-        extra: what is to be installed.
-        packages: by which of its imports the door knows that the extra is what it lacks.
-
-    Raises:
-        ExtraMissing: the extra is not installed, or an older version than memfs needs.
-    """
-    try:
-        return getattr(import_module(home), name)
-    except ImportError as error:
-        raise missing(name, extra, packages, error) from error
 
 
 def missing(what: str, extra: str, packages: Collection[str], error: ImportError) -> ImportError | ExtraMissing:

@@ -11,7 +11,7 @@ import click
 
 from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.config import refuse_overruled, write_setting
-from memfs.doors.cli.output import MERGE, TEXT_ONLY, Note, clean, count, progress, size, styled
+from memfs.doors.cli.output import MERGE, Note, clean, count, progress, size, styled
 from memfs.errors import MemfsError, SettingInvalid
 from memfs.model.memory_config import OFF, VECTOR_DB
 
@@ -79,12 +79,10 @@ class SemanticSwitch:
     Attributes:
         status: how far it is; its fields stand beside.
         change: what was done; its fields stand beside.
-        embedded: whether memories were to be embedded.
     """
 
     status: SemanticStatus = field(metadata=MERGE)
     change: SemanticChange | None = field(default=None, metadata=MERGE)
-    embedded: bool = field(default=False, metadata=TEXT_ONLY)
 
 
 def _text(done: SemanticSwitch) -> Iterator[str | Note]:
@@ -99,7 +97,7 @@ def _text(done: SemanticSwitch) -> Iterator[str | Note]:
             yield f"  {_SENT if found.endpoint else _COST.get(found.model, _NOTHING)}"
         if found.overrules:
             yield Note(f"the memory context names {found.overrules}; {found.origin} goes before it")
-    if done.embedded and done.change is not None:
+    if found.on and done.change is not None:
         yield f"embedded {count(done.change.made, 'memory', 'memories')} in {done.change.seconds:.1f} s"
 
 
@@ -131,7 +129,7 @@ def semantic(ctx: click.Context, action: str, model: str | None) -> SemanticSwit
         made = embed(workspace, workspace.meaning.wanted()) if action == "on" else 0
         found = _status(workspace)
     done = SemanticChange(changed, made, round(time.monotonic() - began, 3)) if action != "status" else None
-    return SemanticSwitch(found, done, action == "on")
+    return SemanticSwitch(found, done)
 
 
 # -- the setting --------------------------------------------------------------------------------------------------
