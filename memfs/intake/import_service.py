@@ -37,9 +37,6 @@ _SUFFIX = 8
 _DIGITS = 16
 
 
-Step = Callable[[int, int], None]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
     """One memory as its source has it.
@@ -111,7 +108,6 @@ class ImportService:
         replace: bool = False,
         allow_secret: str = "",
         dry_run: bool = False,
-        step: Step = lambda _done, _total: None,
     ) -> list[ImportResult]:
         """Store what is new or has changed in its source, as one batch: all of it or nothing.
 
@@ -124,7 +120,6 @@ class ImportService:
             replace: what was edited here and has changed there is replaced, too; history keeps the edit.
             allow_secret: why what looks like a secret may stay, as for ``Store.put``.
             dry_run: tell what would become of each, and store nothing.
-            step: called with how many of how many were compared with what is here.
 
         Returns:
             What became of each, in their order.
@@ -135,7 +130,7 @@ class ImportService:
         """
         if len(arrivals) > MOST:
             raise ContentError(f"{len(arrivals):,} memories at once, limit {MOST:,}", hint="import them in parts")
-        taking = _ImportBatch(self._store, source, replace, allow_secret, self._neighbours(arrivals, source, step))
+        taking = _ImportBatch(self._store, source, replace, allow_secret, self._neighbours(arrivals, source))
         sentence = message or f"Import from {source}"
         for left in reversed(range(_TRIES)):
             self._store.refresh()
@@ -158,16 +153,12 @@ class ImportService:
         found = self._store.select(Query(text=source, limit=MOST))
         return [item for item in found if item.id not in there and _is_of(item, source, is_covered)]
 
-    def _neighbours(self, arrivals: Sequence[Arrival], source: str, step: Step) -> dict[str, Neighbours]:
+    def _neighbours(self, arrivals: Sequence[Arrival], source: str) -> dict[str, Neighbours]:
         """What is here already, for each arrival that is not."""
         self._store.refresh()
         now = self._clock()
         absent = [one for one in arrivals if not self._store.locate(id_of(source, one))]
-        found = {}
-        for number, one in enumerate(absent, 1):
-            found[one.key] = self._neighbourhood.of(one.item, now)
-            step(number, len(absent))
-        return found
+        return {one.key: self._neighbourhood.of(one.item, now) for one in absent}
 
 
 class _ImportBatch:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
 
 from memfs.admin.archive_file import (
     FRAME_BYTES,
@@ -20,6 +21,7 @@ from memfs.admin.archive_file import (
     INDEX_SUFFIX,
     ArchiveIndex,
     ArchiveMember,
+    Frame,
     Packer,
     Payload,
     archive_lock,
@@ -41,7 +43,7 @@ from memfs.errors import (
     StorageIO,
 )
 from memfs.fs import io
-from memfs.fs.lock import renewed_in_child
+from memfs.fs.scan import ScanEntry
 from memfs.fs.tar import chunks_of, digest_of
 from memfs.git.refs import at_a_tip
 from memfs.model.state_facts import describe
@@ -51,13 +53,12 @@ from memfs.store.plan import FilePlan
 from memfs.store.state_files import StateFiles, Written
 from memfs.store.store import Store
 
-_MOST_MEMBERS = 20_000
+_MOST_INDEXES = 4
 _LARGEST_KEPT = 2 * FRAME_BYTES
 _IN_MEMORY = 256 << 20
 _BRING = "bring the payload here from a backup or from where the archive was made, or fetch the whole history"
 
 Place = tuple[ArchiveIndex, ArchiveMember]
-Facts = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,11 +116,9 @@ class Archives:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._guard = threading.Lock()
-        renewed_in_child(self)
-        self._kept: dict[str, tuple[Facts, ArchiveIndex, dict[str, ArchiveMember]]] = {}
         self._closed: dict[str, tuple[str, tuple[int, ...]]] = {}
-        self._frame_kept = (("", "", 0), b"")
+        self._decoded = lru_cache(_MOST_INDEXES)(self._decode)
+        self._frame = lru_cache(1)(self._decompress)  # documents of one iteration lie side by side
 
     # -- which there are ------------------------------------------------------------------------------------------
     def stamp(self) -> Mapping[str, str]:
@@ -153,8 +152,7 @@ class Archives:
                 closed[name] = (stamp, numbers)
                 for number in numbers:
                     found[number] = (name, *found.get(number, ()))
-        with self._guard:
-            self._closed = closed
+        self._closed = closed
         return found
 
     def index(self, name: str) -> ArchiveIndex:
@@ -247,32 +245,25 @@ class Archives:
 
     def forget(self) -> None:
         """Let go of what is kept in memory: the next read asks the disk."""
-        with self._guard:
-            self._frame_kept = (("", "", 0), b"")
+        self._frame.cache_clear()
 
     def _from_payload(self, index: ArchiveIndex, member: ArchiveMember) -> bytes:
         frame = index.frames[member.frame]
         if frame.raw > _LARGEST_KEPT:
             return b"".join(self.chunks(index, member))
-        data = self._frame(index, member.frame)[member.offset : member.offset + member.bytes]
+        data = self._frame(index.name, index.sha256, frame)[member.offset : member.offset + member.bytes]
         if hashlib.sha256(data).hexdigest() != member.sha256:
             raise damaged(f"{member.path} is not what was archived", payload_path(index.name))
         return data
 
-    def _frame(self, index: ArchiveIndex, number: int) -> bytes:
-        """What a frame decompresses to; the last one is kept, as documents of one iteration lie side by side."""
-        key, path = (index.name, index.sha256, number), payload_path(index.name)
-        with self._guard:
-            if self._frame_kept[0] == key:
-                return self._frame_kept[1]
-        with self.open_payload(index.name) as fd:
+    def _decompress(self, name: str, _sha256: str, frame: Frame) -> bytes:
+        """A frame's content; the payload's digest tells it from that of an archive that had the same name."""
+        path = payload_path(name)
+        with self.open_payload(name) as fd:
             try:
-                data = Payload(fd, index.frames, path).frame(number)(index.frames[number].raw)
+                return Payload(fd, (frame,), path).frame(0)(frame.raw)
             except CorruptRecord as error:
                 raise damaged(error.message, path) from None
-        with self._guard:
-            self._frame_kept = (key, data)
-        return data
 
     def _from_history(self, member: ArchiveMember, why: str) -> bytes:
         """The document's bytes by the name that git has for them."""
@@ -331,22 +322,11 @@ class Archives:
         entry = self._parts.seen.entry(path) if is_name(name) else None
         if entry is None:
             raise FileNotFoundError(path)
-        facts = (entry.size, entry.mtime_ns, entry.ctime_ns, entry.inode)
-        with self._guard:
-            kept = self._kept.pop(name, None)
-            if kept is not None and kept[0] == facts:
-                self._kept[name] = kept  # the one used last is let go last
-                return kept[1], kept[2]
-        index = decode(self._parts.seen.read(path, INDEX_LIMIT).data, path)
-        by_path = {member.path: member for member in index.members}
-        with self._guard:
-            self._kept[name] = (facts, index, by_path)
-            held = sum(len(members) for _, _, members in self._kept.values())
-            for other in [one for one in self._kept if one != name]:
-                if held <= _MOST_MEMBERS:
-                    break
-                held -= len(self._kept.pop(other)[2])
-        return index, by_path
+        return self._decoded(entry)
+
+    def _decode(self, entry: ScanEntry) -> tuple[ArchiveIndex, dict[str, ArchiveMember]]:
+        index = decode(self._parts.seen.read(entry.path, INDEX_LIMIT).data, entry.path)
+        return index, {member.path: member for member in index.members}
 
     def _period(self, index: ArchiveIndex) -> Period:
         entry = self._parts.tree.entry(payload_path(index.name))
@@ -424,9 +404,6 @@ PARTIAL = ".partial.zst"
 _MOST_BYTES = 1 << 30
 _MOST_DOCUMENTS = 20_000
 
-Progress = Callable[[int, int], object]
-"""Told how many of how many documents are packed."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveResult:
@@ -495,7 +472,7 @@ class Archiver:
             iterations=tuple(sorted(closed)), documents=len(files), bytes=sum(one.size for one in files)
         )  # fmt: skip
 
-    def archive(self, closed: Mapping[int, datetime], level: int, progress: Progress | None = None) -> ArchiveResult:
+    def archive(self, closed: Mapping[int, datetime], level: int) -> ArchiveResult:
         """Archive iterations; on return each document is durable in an archive that was read back.
 
         Args:
@@ -511,7 +488,7 @@ class Archiver:
             self._store.flush(adopt=False)
             files = self._originals(closed)
             held = self._held(closed)
-            made, left = self._pack(files, held, level, progress)
+            made, left = self._pack(files, held, level)
             flushed = self._store.flush(adopt=False)
             reason = flushed.reason if flushed.waiting else ""
             removed = 0 if reason else self._remove(files, self._held(closed, trusted=made), left)
@@ -546,12 +523,11 @@ class Archiver:
         return found
 
     def _pack(
-        self, files: Sequence[_Original], held: Mapping[str, Place], level: int, progress: Progress | None
+        self, files: Sequence[_Original], held: Mapping[str, Place], level: int
     ) -> tuple[list[ArchiveIndex], dict[str, str]]:
         made: list[ArchiveIndex] = []
         left: dict[str, str] = {}
         fresh = [one for one in files if one.path not in held or not self._same(one, held[one.path][1])]
-        done = 0
         for group in _groups(fresh):
             name = self._free_name(f"{group[0].closed:%Y-%m}")
             index = self._payload(name, group, level, left)
@@ -562,9 +538,6 @@ class Archiver:
                 self._store.carry_out([plan] if plan else [], message, source=SOURCE)
                 self._parts.gate.filled(payload_path(name), index.bytes)
                 made.append(index)
-            done += len(group)
-            if progress is not None:
-                progress(done, len(fresh))
         return made, left
 
     def _free_name(self, month: str) -> str:

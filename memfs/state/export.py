@@ -44,17 +44,19 @@ _HELD = 1 << 20
 
 
 class Out:
-    """Takes bytes and passes them on in large pieces."""
+    """Takes bytes and passes them on in large pieces; ``bytes`` says how many it took."""
 
-    def __init__(self, put: Callable[[bytes], object]) -> None:
-        self._put = put
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
         self._held: list[bytes] = []
         self._size = 0
+        self.bytes = 0
 
     def write(self, data: bytes, /) -> None:
         """Take the next bytes."""
         self._held.append(data)
         self._size += len(data)
+        self.bytes += len(data)
         if self._size >= _HELD:
             self.flush()
 
@@ -62,11 +64,21 @@ class Out:
         """Pass on what was taken."""
         data, self._held, self._size = b"".join(self._held), [], 0
         if data:
-            self._put(data)
+            self._sink.write(data)
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    fd: int
+    name: str
+
+    def write(self, data: bytes, /) -> None:
+        """Write all of it."""
+        io.write_all(self.fd, data, self.name)
 
 
 @contextmanager
-def out_file(root: str | os.PathLike[str], target: Path, replace: bool) -> Iterator[Out]:
+def out_file(root: str | os.PathLike[str], target: Path, replace: bool) -> Iterator[Sink]:
     """A file to write into; after an error, and after a kill, what lay under its name is as it was.
 
     Args:
@@ -84,9 +96,7 @@ def out_file(root: str | os.PathLike[str], target: Path, replace: bool) -> Itera
     with io.operation("open", target):
         fd = io.open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
-        out = Out(lambda data: io.write_all(fd, data, str(target)))
-        yield out
-        out.flush()
+        yield _File(fd, str(target))
         io.fsync(fd, str(target))
         _require_place(root, target, replace)
         io.rename(str(temporary), str(target))
@@ -124,9 +134,6 @@ AGGREGATE = "aggregate"
 ALL_TYPES = (*TYPES, AGGREGATE, MEMORY)
 _TRIES = 5
 
-Step = Callable[[int, int], None]
-"""Told how many documents are done, of how many."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
@@ -159,6 +166,11 @@ class Filters:
     def wants(self, kind: str) -> bool:
         """Whether documents of a type are to be exported."""
         return kind in (self.types or TYPES)
+
+    @property
+    def memories(self) -> bool:
+        """Whether memories are to be exported; they belong to no iteration."""
+        return self.wants(MEMORY) and not self.iterations
 
 
 def _checked_type(name: str) -> str:
@@ -204,7 +216,6 @@ class Exporter:
         sink: Sink,
         format: str = "jsonl",  # noqa: A002  what a caller would look for
         filters: Filters | None = None,
-        step: Step | None = None,
     ) -> ExportResult:
         """Write every document that passes the filters; memory is bounded by the largest one.
 
@@ -219,34 +230,22 @@ class Exporter:
         chosen, columns = filters or Filters(), TableColumns()
         if known_format(format) == "parquet":
             pyarrow()
-        passes = 1 if format == "jsonl" else 2
-        total = passes * self._count(chosen) if step else 0
-        done = 0
         missing: dict[str, str] = {}
-
-        def records() -> Iterator[ExportRecord]:
-            nonlocal done
-            missing.clear()
+        if format != "jsonl":
             for record in self._records(chosen, missing):
-                done += 1
-                if step is not None:
-                    step(min(done, total), total)
-                if record is not None:
-                    yield record
-
-        if passes == 2:
-            for record in records():
                 columns.learn(flat(record.document))
-        counted = _ByteCount(sink)
+            missing.clear()
         counts: Counter[str] = Counter()
 
-        def counting() -> Iterator[ExportRecord]:
-            for record in records():
+        def counted() -> Iterator[ExportRecord]:
+            for record in self._records(chosen, missing):
                 yield record
                 counts[record.type] += 1
 
-        write_records(format, counting(), counted, columns)
-        return ExportResult(counts=dict(counts), bytes=counted.bytes, missing=tuple(missing.values()))
+        out = Out(sink)
+        write_records(format, counted(), out, columns)
+        out.flush()
+        return ExportResult(counts=dict(counts), bytes=out.bytes, missing=tuple(missing.values()))
 
     def export(
         self,
@@ -255,7 +254,6 @@ class Exporter:
         filters: Filters | None = None,
         *,
         replace: bool = False,
-        step: Step | None = None,
     ) -> ExportResult:
         """As ``write``, into a file by its path, or an open binary file.
 
@@ -268,41 +266,42 @@ class Exporter:
             QueryInvalid, ExtraMissing, StorageIO: as ``write``; there is no file then.
         """
         if not isinstance(target, str | os.PathLike):
-            return self.write(target, format or "jsonl", filters, step)
+            return self.write(target, format or "jsonl", filters)
         place = Path(target).absolute()
         with out_file(self._parts.tree.root, place, replace) as out:
-            return self.write(out, format or format_of(place.name) or "jsonl", filters, step)
+            return self.write(out, format or format_of(place.name) or "jsonl", filters)
 
     # -- which ----------------------------------------------------------------------------------------------------
-    def _count(self, filters: Filters) -> int:
-        return sum(1 for _ in self._rows(filters)) + len(self._items(filters))
-
-    def _records(self, filters: Filters, missing: dict[str, str]) -> Iterator[ExportRecord | None]:
-        """A record for each document that may pass, None for one that does not, or has gone meanwhile.
+    def _records(self, filters: Filters, missing: dict[str, str]) -> Iterator[ExportRecord]:
+        """The documents that pass; what has gone meanwhile is left out.
 
         Args:
             missing: gets a sentence for each document that cannot be read, by path.
         """
-        for row in self._rows(filters):
-            yield self._tried(missing, row.path, partial(self._document, row))
-        for path in self._aggregates(filters):
-            yield self._tried(missing, path, partial(self._aggregate, path))
-        if filters.wants(MEMORY) and not filters.iterations:
-            for path in self._items(filters):
-                yield self._tried(missing, path, partial(self._item, path, filters))
+        for path, read in self._reads(filters):
+            try:
+                record = read()
+            except FileNotFoundError:
+                continue
+            except MemfsError as error:
+                missing[path] = str(error.located(path))
+                continue
+            if record is not None:
+                yield record
+        if filters.memories:
             for path in self._store.index_sync.rejected_items():
                 missing[path] = f"{path} cannot be read as it is now; 'memfs check' says why"
 
-    def _tried(
-        self, missing: dict[str, str], path: str, read: Callable[[], ExportRecord | None]
-    ) -> ExportRecord | None:
-        try:
-            return read()
-        except FileNotFoundError:
-            return None
-        except MemfsError as error:
-            missing[path] = str(error.located(path))
-            return None
+    def _reads(self, filters: Filters) -> Iterator[tuple[str, Callable[[], ExportRecord | None]]]:
+        """The path of each document that may pass, and what reads it; None of what does not pass after all."""
+        for row in self._rows(filters):
+            yield row.path, partial(self._document, row)
+        for path in self._aggregates(filters):
+            yield path, partial(self._aggregate, path)
+        if filters.memories:
+            self._store.follow()
+            for path in sorted(self._parts.index.stamps()):
+                yield path, partial(self._item, path, filters)
 
     def _rows(self, filters: Filters) -> Iterator[StateRow]:
         """What is known of the documents that pass, iteration by iteration."""
@@ -318,13 +317,6 @@ class Exporter:
         if narrowed or not filters.wants(AGGREGATE):
             return []
         return [path for name in AGGREGATE_NAMES if self._reader.files.exists(path := aggregate_path(name))]
-
-    def _items(self, filters: Filters) -> list[str]:
-        """The paths of the memories that may pass."""
-        if not filters.wants(MEMORY) or filters.iterations:
-            return []
-        self._store.follow()
-        return sorted(self._parts.index.stamps())
 
     # -- what -----------------------------------------------------------------------------------------------------
     def _document(self, row: StateRow) -> ExportRecord:
@@ -371,15 +363,3 @@ def _passes(item: MemoryItem, filters: Filters) -> bool:
     if at is None:
         return filters.since is None and filters.until is None
     return (filters.since is None or filters.since <= at) and (filters.until is None or at <= filters.until)
-
-
-class _ByteCount:
-    """A sink that knows how much it was given."""
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-        self.bytes = 0
-
-    def write(self, data: bytes, /) -> None:
-        self._sink.write(data)
-        self.bytes += len(data)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
@@ -35,7 +35,7 @@ from memfs.model.ids import check_id, new_id, stem_of
 from memfs.model.item import MemoryItem
 from memfs.model.state_paths import document_kind, iteration_of
 from memfs.state.aggregates import Aggregates
-from memfs.state.export import AGGREGATE, ALL_TYPES, Step
+from memfs.state.export import AGGREGATE, ALL_TYPES
 from memfs.state.export_formats import MEMORY, ExportRecord, format_of, json_line, read_json_lines
 from memfs.state.reader import StateReader
 from memfs.store import Store
@@ -60,9 +60,8 @@ _BATCH = 5_000  # each is a commit, which writes the trees of whole folders agai
 _BATCH_BYTES = 8 << 20
 _CHUNK = 1 << 20
 _SOURCE = "import"
-
-Tell = Callable[[MemfsError], object]
-"""Called for each record that cannot be imported; ``path`` is the file, ``line`` where the record is in it."""
+_NAMED = 20
+_SKIP = "skip_refused (--skip-refused) leaves out what cannot be imported"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +72,7 @@ class ImportCounts:
         counts: documents stored, by type; ``replaced`` of them were there with other content.
         same: how many were there already with equal content.
         derived: how many aggregates were passed over, as they are computed from the rest.
-        refused: how many were left out because they cannot be imported.
+        refused: why records were left out; ``path`` is the file, ``line`` where the record is in it.
         iterations: which were touched.
     """
 
@@ -81,7 +80,7 @@ class ImportCounts:
     replaced: int = 0
     same: int = 0
     derived: int = 0
-    refused: int = 0
+    refused: tuple[MemfsError, ...] = ()
     iterations: tuple[int, ...] = ()
 
     @property
@@ -130,8 +129,6 @@ class Importer:
         dry_run: bool = False,
         skip_refused: bool = False,
         allow_secret: str = "",
-        tell: Tell | None = None,
-        step: Step | None = None,
     ) -> ImportCounts:
         """Store every document of an export; one that is there already with equal content stays as it is.
 
@@ -141,12 +138,10 @@ class Importer:
             dry_run: tell what would be stored, and store nothing.
             skip_refused: leave out the records that cannot be imported.
             allow_secret: why memories may hold what looks like a secret.
-            tell: called for each record that cannot be imported; without it only the error raised says so.
-            step: called with how far it is.
 
         Raises:
             Conflict: documents are there with other content. Nothing was stored.
-            ContentError: records are no valid documents. Nothing was stored.
+            ContentError: records are no valid documents; ``also`` has the first of them. Nothing was stored.
             QueryInvalid: by its name it is CSV or Parquet.
             StorageIO: the file cannot be read; or a batch could not be stored, those before it are.
         """
@@ -158,9 +153,8 @@ class Importer:
             )
         # each new id would be looked for among all files; what is written meanwhile, the write itself finds out
         with self._opened(source, name) as stream, self._store.looking_once():
-            way = _Way(stream, name, step)
-            refused = self._check(way, replace, allow_secret, tell or (lambda _: None), skip_refused)
-            done = self._store_all(way, replace, allow_secret, dry_run, refused)
+            refused = self._check(stream, name, replace, allow_secret, skip_refused)
+            done = self._store_all(stream, name, replace, allow_secret, dry_run, refused)
         if done.iterations and not dry_run:
             try:
                 self._aggregates.update()
@@ -196,16 +190,16 @@ class Importer:
             yield copy
 
     # -- checking -------------------------------------------------------------------------------------------------
-    def _check(self, way: _Way, replace: bool, reason: str, tell: Tell, skip_refused: bool) -> set[int]:
-        """Which records, by their number, cannot be imported; without ``skip_refused`` one refuses the whole file."""
-        wrong: list[MemfsError] = []
-        refused: set[int] = set()
-        total = conflicts = 0
+    def _check(
+        self, stream: BinaryIO, name: str, replace: bool, reason: str, skip_refused: bool
+    ) -> dict[int, MemfsError]:
+        """Why records cannot be imported, by their number; without ``skip_refused`` one refuses the whole file."""
+        refused: dict[int, MemfsError] = {}
+        number = 0
         seen: dict[str, int | None] = {}
         self._store.follow()
         self._reader.catch_up()
-        for record in way.records():
-            total += 1
+        for number, record in enumerate(_records(stream, name), 1):
             try:
                 if isinstance(record, ContentError):
                     raise record
@@ -215,16 +209,13 @@ class Importer:
                 raise
             except MemfsError as error:
                 for one in (error, *error.also):
-                    one.path = way.name
+                    one.path = name
                     if isinstance(record, ExportRecord):
                         one.line, one.column = record.place, None
                         one.message = f"{record.path}: {one.message}" if record.path else one.message
-                refused.add(total)
-                conflicts += isinstance(error, Conflict)
-                wrong = wrong or [error]
-                tell(error)
+                refused[number] = error
         if refused and not skip_refused:
-            raise _summary(wrong[0], len(refused), total, conflicts)
+            raise _summary(list(refused.values()), number)
         return refused
 
     def _taken(
@@ -350,12 +341,20 @@ class Importer:
         return [replace(planned, item=item.replace(path=path, sha256=sha256(data)), vetted=False, reason=reason)]
 
     # -- storing --------------------------------------------------------------------------------------------------
-    def _store_all(self, way: _Way, replace: bool, reason: str, dry_run: bool, refused: Set[int]) -> ImportCounts:
+    def _store_all(
+        self,
+        stream: BinaryIO,
+        name: str,
+        replace: bool,
+        reason: str,
+        dry_run: bool,
+        refused: Mapping[int, MemfsError],
+    ) -> ImportCounts:
         counts: Counter[str] = Counter()
         touched: set[int] = set()
         replaced = same = derived = 0
         batch = _Batch()
-        for number, record in enumerate(way.records(), 1):
+        for number, record in enumerate(_records(stream, name), 1):
             if number in refused or isinstance(record, ContentError):
                 continue
             changes, plans = self._taken(record, replace, reason)
@@ -364,7 +363,7 @@ class Importer:
                 same += record.type != AGGREGATE
                 continue
             if not batch.takes(changes):
-                self._carry_out(batch, way.name, counts.total(), dry_run)
+                self._carry_out(batch, name, counts.total(), dry_run)
                 batch = _Batch()
             batch.changes += changes
             batch.plans += plans
@@ -373,15 +372,14 @@ class Importer:
             counts[record.type] += 1
             replaced += any(change.expected for change in changes) or any(plan.before is not None for plan in plans)
             touched.update(() if (one := iteration_of(record.path)) is None else (one,))
-        self._carry_out(batch, way.name, counts.total(), dry_run)
-        iterations = tuple(sorted(touched))
+        self._carry_out(batch, name, counts.total(), dry_run)
         return ImportCounts(
             counts=dict(counts),
             replaced=replaced,
             same=same,
             derived=derived,
-            refused=len(refused),
-            iterations=iterations,
+            refused=tuple(refused.values()),
+            iterations=tuple(sorted(touched)),
         )
 
     def _carry_out(self, batch: _Batch, name: str, total: int, dry_run: bool) -> None:
@@ -424,45 +422,28 @@ def _refuse_twice(record: ExportRecord, seen: dict[str, int | None]) -> None:
         seen[name] = record.place
 
 
-def _summary(first: MemfsError, faults: int, total: int, conflicts: int) -> MemfsError:
+def _summary(refused: Sequence[MemfsError], total: int) -> MemfsError:
     """One error for all that is wrong with a file."""
-    if faults == 1:
-        return first
-    message = f"{faults:,} of {total:,} records cannot be imported; nothing was stored. The first: {first.message}"
-    if conflicts == faults:
-        return Conflict(message, path=first.path, hint=first.hint)
-    return ContentError(message, path=first.path, line=first.line, field=first.field, hint=first.hint)
+    found = refused[0]
+    if len(refused) > 1:
+        sort = Conflict if all(isinstance(error, Conflict) for error in refused) else ContentError
+        message = f"{len(refused):,} of {total:,} records cannot be imported; nothing was stored"
+        found = sort(message, path=found.path, hint=found.hint)
+        found.also = tuple(refused[:_NAMED])
+    found.hint = "; ".join(filter(None, (found.hint, _SKIP)))
+    return found
 
 
-class _Way:
-    """Goes through the file from its beginning, as often as it is asked to, and says how far it is."""
+def _records(stream: BinaryIO, name: str) -> Iterator[ExportRecord | ContentError]:
+    """The records of a file from its beginning, in their order, or why one is none.
 
-    def __init__(self, stream: BinaryIO, name: str, step: Step | None) -> None:
-        self.name = name
-        self._stream = stream
-        self._step = step
-        self._size = stream.seek(0, os.SEEK_END)
-        self._passed = 0
-
-    def records(self) -> Iterator[ExportRecord | ContentError]:
-        """The records, in the file's order, or why one is none.
-
-        Raises:
-            ContentError: a line is too long to be read; with the file's name.
-        """
-        self._stream.seek(0)
-        furthest = 0
-        try:
-            for record in read_json_lines(self._stream):
-                yield record
-                furthest = max(furthest, self._stream.tell())
-                self._tell(furthest)
-        except ContentError as error:
-            raise error.located(self.name) from None
-        except OSError as error:
-            raise io.storage_error(error, "read", self.name) from error
-        self._passed += 1
-
-    def _tell(self, furthest: int) -> None:
-        if self._step is not None:
-            self._step(self._passed * self._size + furthest, 2 * self._size)
+    Raises:
+        ContentError: a line is too long to be read; with the file's name.
+    """
+    stream.seek(0)
+    try:
+        yield from read_json_lines(stream)
+    except ContentError as error:
+        raise error.located(name) from None
+    except OSError as error:
+        raise io.storage_error(error, "read", name) from error

@@ -17,7 +17,7 @@ from memfs.admin.cleanup import Act, Cleaner, CleanupStep
 from memfs.config import RetentionPolicy, read_retention_policy
 from memfs.errors import ArchiveInvalid, IterationInvalid
 from memfs.model.state_paths import ITERATIONS, iteration_folder, iteration_of
-from memfs.state.archives import Archiver, ArchiveResult, Archives, Progress, iterations_text
+from memfs.state.archives import Archiver, ArchiveResult, Archives, iterations_text
 from memfs.state.metrics import slope
 from memfs.store.parts import Parts
 
@@ -86,7 +86,6 @@ class Retention:
         *,
         active_days: float | None = None,
         iterations: Iterable[int] = (),
-        progress: Progress | None = None,
     ) -> RetentionResult:
         """Archive what is due, and delete the archives that the policy no longer wants.
 
@@ -105,7 +104,7 @@ class Retention:
             return RetentionResult(archived=self._archiver.plan(due.iterations), deleted=due.archives)
         archived = ArchiveResult()
         if due.iterations:
-            archived = self._archiver.archive(due.iterations, self.policy().level, progress)
+            archived = self._archiver.archive(due.iterations, self.policy().level)
         for name in due.archives:
             self._archiver.delete(name, f"older than {self.policy().delete_days} days, as the retention policy says")
         return RetentionResult(archived=archived, deleted=due.archives)

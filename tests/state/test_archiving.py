@@ -503,7 +503,7 @@ def test_an_archive_of_another_branch_keeps_its_payload(opened: Opened, git: Git
 
 def test_what_a_process_keeps_of_archives_is_bounded(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many documents are archived, a process holds what is known of some; all are found all the same (S15)."""
-    monkeypatch.setattr(archives_module, "_MOST_MEMBERS", 9)
+    monkeypatch.setattr(archives_module, "_MOST_INDEXES", 2)
     workspace = opened()
     states = workspace.states
     paths = {number: iteration(workspace, number) for number in range(1, 7)}
@@ -514,4 +514,4 @@ def test_what_a_process_keeps_of_archives_is_bounded(opened: Opened, monkeypatch
     for _ in range(2):
         assert sorted(archives.iterations()) == sorted(paths)
         assert all(archives.period_of(path) for of in paths.values() for path in of)
-        assert sum(len(members) for _, _, members in archives._kept.values()) <= 9
+        assert archives._decoded.cache_info().currsize == 2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,12 +12,11 @@ import click
 
 from memfs.doors.cli.command import opened, options, verb
 from memfs.doors.cli.filters import when
-from memfs.doors.cli.output import Note, clean, count, listed, merge, progress, styled
+from memfs.doors.cli.output import Note, clean, count, listed, merge, styled
 from memfs.doors.cli.streams import OutputLost, drop_output
 
 if TYPE_CHECKING:
-    from memfs.state.export import ExportResult, Out
-    from memfs.workspace import Workspace
+    from memfs.state.export import ExportResult
 
 _NAMED = 20
 _MEMORY = "memory"
@@ -118,43 +116,30 @@ def exported(
     """
     from memfs.doors.cli.command import wants_json
     from memfs.state.export import Filters
-    from memfs.state.export_formats import format_of
 
     target = None if file in (None, "-") else Path(str(file)).absolute()
     if target is None and wants_json(ctx):
         raise click.UsageError("--json tells what went into FILE; the export itself goes to standard output", ctx)
-    chosen = form or (format_of(target.name) if target else "") or "jsonl"
-    if target is None and chosen == "parquet" and sys.stdout.isatty():
+    if target is None and form == "parquet" and sys.stdout.isatty():
         raise click.UsageError("Parquet is not for a terminal: name a FILE", ctx)
     start, end = when(since, "since"), when(until, "until", end=True)
     filters = Filters(types=types, agents=agents, iterations=iterations, since=start, until=end)
     with opened(ctx) as workspace:
         workspace.repository.require_readable()
-        with _sink(workspace, target, replace) as sink, progress("Exporting") as step:
-            seen = step if sys.stderr.isatty() else None
-            done = workspace.states.exporter.write(sink, chosen, filters, seen)
+        done = workspace.states.exporter.export(target or _Output(), form or "", filters, replace=replace)
     return ExportReport(target, done)
 
 
-@contextmanager
-def _sink(workspace: Workspace, target: Path | None, replace: bool) -> Iterator[Out]:
-    from memfs.state.export import Out, out_file
+class _Output:
+    """Standard output, for bytes."""
 
-    if target is not None:
-        with out_file(workspace.root, target, replace) as file:
-            yield file
-        return
-    out = Out(_print_bytes)
-    yield out
-    out.flush()
-
-
-def _print_bytes(data: bytes) -> None:
-    try:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        drop_output()
-        raise OutputLost(f"the output cannot be written: {error.strerror or error}") from error
+    def write(self, data: bytes, /) -> None:
+        """Write all of it."""
+        try:
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            drop_output()
+            raise OutputLost(f"the output cannot be written: {error.strerror or error}") from error

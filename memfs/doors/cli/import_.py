@@ -16,7 +16,7 @@ import click
 from memfs.doors.cli.command import opened, verb, wants_json
 from memfs.doors.cli.export import counted
 from memfs.doors.cli.options import allow_secret_option, land
-from memfs.doors.cli.output import TEXT_ONLY, Note, Table, clean, count, listed, one_line, progress, styled, write_error
+from memfs.doors.cli.output import TEXT_ONLY, Note, Table, clean, count, listed, one_line, styled, write_error
 from memfs.doors.cli.streams import read_input
 from memfs.errors import MemfsError
 
@@ -251,16 +251,14 @@ def _from_store(workspace: Workspace, store: str, files: Sequence[str], given: M
     if given["reviewed"]:
         arrivals = [replace(one, item=_vouched_for(one.item)) for one in arrivals]
     arriving = ImportService(workspace.store, workspace.parts)
-    with progress("Importing") as step:
-        fates = arriving.take_in(
-            store,
-            arrivals,
-            message=f"Import from {store}: {os.path.basename(os.path.normpath(name))}",
-            replace=given["replace"],
-            allow_secret=given["allow_secret"],
-            dry_run=given["dry_run"],
-            step=step,
-        )
+    fates = arriving.take_in(
+        store,
+        arrivals,
+        message=f"Import from {store}: {os.path.basename(os.path.normpath(name))}",
+        replace=given["replace"],
+        allow_secret=given["allow_secret"],
+        dry_run=given["dry_run"],
+    )
     if not given["dry_run"]:
         land(workspace)
     became = Counter(fate.became.value for fate in fates)
@@ -313,22 +311,11 @@ def _from_export(workspace: Workspace, file: str, given: Mapping[str, Any]) -> I
     from memfs.doors.importers.source_files import SkippedSource
 
     name = _STDIN if file == "-" else file
-    refused: list[MemfsError] = []
-
-    def tell(error: MemfsError) -> None:
-        refused.append(error)
-        if len(refused) <= _NAMED:
-            write_error(error)
-
     chosen = {key: given[key] for key in ("replace", "dry_run", "skip_refused", "allow_secret")}
     source: str | BinaryIO = _stdin() if file == "-" else file
-    try:
-        with progress("Importing") as step:
-            done = workspace.states.importer.read(source, tell=tell, step=step, **chosen)
-    except MemfsError as error:
-        if refused:
-            error.hint = "; ".join(filter(None, (error.hint, "--skip-refused leaves out what cannot be imported")))
-        raise
+    done = workspace.states.importer.read(source, **chosen)
+    for error in done.refused[:_NAMED]:
+        write_error(error)
     land(workspace)
     return ImportReport(
         name,
@@ -339,7 +326,9 @@ def _from_export(workspace: Workspace, file: str, given: Mapping[str, Any]) -> I
         updated=done.replaced,
         same=done.same,
         derived=done.derived,
-        refused=tuple(SkippedSource(f"{error.path or name}:{error.line or 0}", error.sentence) for error in refused),
+        refused=tuple(
+            SkippedSource(f"{error.path or name}:{error.line or 0}", error.sentence) for error in done.refused
+        ),
     )
 
 

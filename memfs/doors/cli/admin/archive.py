@@ -10,7 +10,7 @@ import click
 
 from memfs.doors.cli.command import Actions, Number, opened, verb
 from memfs.doors.cli.filters import AsOf, as_of, revision_of, state_at
-from memfs.doors.cli.output import MERGE, OMIT, Note, clean, count, progress, size, styled
+from memfs.doors.cli.output import MERGE, OMIT, Note, clean, count, size, styled
 from memfs.state.archives import ArchiveResult, ArchiveVerdict, Period, UnpackResult, iterations_text
 
 
@@ -83,8 +83,8 @@ def run(ctx: click.Context, dry_run: bool, days: float | None, chosen: tuple[int
 
     Exit code 1: something stays in the tree that was to go.
     """
-    with opened(ctx) as workspace, progress("Packing") as step:
-        done = workspace.states.retention.run(dry_run, active_days=days, iterations=chosen, progress=step)
+    with opened(ctx) as workspace:
+        done = workspace.states.retention.run(dry_run, active_days=days, iterations=chosen)
     return ArchiveReport(dry_run, done.archived, done.deleted)
 
 
