@@ -48,7 +48,7 @@ from memfs.learning.conventions import STATUSES, Convention, Conventions
 from memfs.learning.inbox import Inbox
 from memfs.model import Problem
 from memfs.model.kinds import ACCEPTED, nearest
-from memfs.model.problem import UNKNOWN, WARNING
+from memfs.model.problem import UNKNOWN
 from memfs.model.state_paths import ARCHIVE, SIDECAR_SUFFIX, document_kind, document_of_sidecar
 from memfs.recall.conflict_notes import OVER
 from memfs.store import Store, sidecars
@@ -64,13 +64,9 @@ def clock(checker: Checker) -> Iterator[Problem]:
     """A warning when what was written last lies in the future."""
     behind = max(_times(checker), default=checker.parts.clock()) - checker.parts.clock()
     if behind > _TOLERATED:
-        yield Problem(
-            path="",
-            code="ClockBehind",
-            message=f"this machine's clock is {_words(behind)} behind the newest version",
-            hint="set the clock; the order of versions does not depend on it, but their dates and 'since' do",
-            severity=WARNING,
-        )
+        message = f"this machine's clock is {_words(behind)} behind the newest version"
+        hint = "set the clock; the order of versions does not depend on it, but their dates and 'since' do"
+        yield Problem.warning("", "ClockBehind", message, hint)
 
 
 def _times(checker: Checker) -> Iterator[datetime]:
@@ -164,13 +160,9 @@ def damaged(checker: Checker) -> Iterator[Problem]:
 def left(checker: Checker) -> Iterator[Problem]:
     """Sidecars that no document refers to."""
     for path in unreferred(checker.parts):
-        yield Problem(
-            path=path,
-            code="LeftoverSidecar",
-            message="nothing refers to this file: an earlier version of its document did, or a killed writer left it",
-            hint="memfs check --fix removes it",
-            severity=WARNING,
-        )
+        message = "nothing refers to this file: an earlier version of its document did, or a killed writer left it"
+        hint = "memfs check --fix removes it"
+        yield Problem.warning(path, "LeftoverSidecar", message, hint)
 
 
 def remove_left(parts: Parts) -> int:
@@ -320,14 +312,9 @@ def _likely(data: bytes, path: str) -> Iterator[Problem]:
     if reason_in_file(data, path):
         return
     for finding in find_likely(data.decode("utf-8", "replace"))[:_LIKELY_SHOWN]:
-        yield Problem(
-            path=path,
-            code="PossibleSecret",
-            message="a long word without any order may be a key or password",
-            line=finding.line,
-            hint="if it is one, take it out and revoke it",
-            severity=WARNING,
-        )
+        message = "a long word without any order may be a key or password"
+        hint = "if it is one, take it out and revoke it"
+        yield Problem.warning(path, "PossibleSecret", message, hint, line=finding.line)
 
 
 def _in_head(parts: Parts, path: str) -> Iterator[Problem]:
@@ -338,13 +325,9 @@ def _in_head(parts: Parts, path: str) -> Iterator[Problem]:
     except HistoryError:
         return  # reported by the look at history
     for finding in _unallowed(data, path) if data else ():
-        yield Problem(
-            path=path,
-            code="SecretInHistory",
-            message=f"the last commit has {finding.what} (rule {finding.rule} at line {finding.line})",
-            hint="revoke it; 'memfs admin erase' takes it out of history",
-            severity=WARNING,
-        )
+        message = f"the last commit has {finding.what} (rule {finding.rule} at line {finding.line})"
+        hint = "revoke it; 'memfs admin erase' takes it out of history"
+        yield Problem.warning(path, "SecretInHistory", message, hint)
 
 
 def _committed(parts: Parts) -> dict[str, str]:
@@ -506,46 +489,27 @@ def _unwanted(checker: Checker) -> Iterator[Problem]:
     """Files that no memory is in: temporary ones, and others that somebody put between the items."""
     for entry in checker.parts.tree.scan(CONTENT, hidden=True):
         name = entry.path.rpartition("/")[2]
-        if entry.regular and entry.path.startswith(_ITEMS) and "/." not in entry.path and _is_stray(name):
+        stray = not name.endswith(ITEM_SUFFIXES) and not is_temporary(name)
+        if stray and entry.regular and entry.path.startswith(_ITEMS) and "/." not in entry.path:
             page = name.endswith((".md", ".markdown"))
-            yield Problem(
-                path=entry.path,
-                code="NotAMemory",
-                message="only YAML and JSON files are memories, so nobody reads this one",
-                hint=f"memfs import {entry.path}, then remove it" if page else "move it elsewhere, or remove it",
-                severity=WARNING,
-            )
+            message = "only YAML and JSON files are memories, so nobody reads this one"
+            hint = f"memfs import {entry.path}, then remove it" if page else "move it elsewhere, or remove it"
+            yield Problem.warning(entry.path, "NotAMemory", message, hint)
         if is_temporary(name):
-            yield Problem(
-                path=entry.path,
-                code="LeftoverTemporary",
-                message="a killed process left this temporary file",
-                hint="memfs check --fix removes it",
-                severity=WARNING,
-            )
-
-
-def _is_stray(name: str) -> bool:
-    return not name.endswith(ITEM_SUFFIXES) and not is_temporary(name)
+            message = "a killed process left this temporary file"
+            hint = "memfs check --fix removes it"
+            yield Problem.warning(entry.path, "LeftoverTemporary", message, hint)
 
 
 def _attributes(checker: Checker) -> Iterator[Problem]:
     if checker.parts.tree.entry(ATTRIBUTES) is None:
-        yield Problem(
-            path=ATTRIBUTES,
-            code="AttributesMissing",
-            message="git could change the bytes of memory files at checkout",
-            hint="memfs check --fix writes it",
-            severity=WARNING,
-        )
+        message = "git could change the bytes of memory files at checkout"
+        hint = "memfs check --fix writes it"
+        yield Problem.warning(ATTRIBUTES, "AttributesMissing", message, hint)
     elif not _joined_by_field(checker):
-        yield Problem(
-            path=ATTRIBUTES,
-            code="MergeAttributeMissing",
-            message="git joins memory files as plain text: no attribute asks for the merge driver",
-            hint="memfs check --fix adds it",
-            severity=WARNING,
-        )
+        message = "git joins memory files as plain text: no attribute asks for the merge driver"
+        hint = "memfs check --fix adds it"
+        yield Problem.warning(ATTRIBUTES, "MergeAttributeMissing", message, hint)
     for conflict in attribute_conflicts(checker.parts.repository, checker.store.edit_finder.own_paths()):
         yield Problem.of(conflict)
 
@@ -581,47 +545,31 @@ def _waiting(checker: Checker) -> Iterator[Problem]:
         named = ", ".join(pending.paths[:_NAMED]) + (f" and {more} more" if more > 0 else "")
         why = f": {pending.reason}" if pending.reason else ""
         when = checker.parts.policy.when_free if pending.reason else "'memfs commit' commits them"
-        yield Problem(
-            path="",
-            code="CommitsWaiting",
-            message=f"{pending.count} write(s) to {len(pending.paths)} file(s) wait for their commit{why} ({named})",
-            hint=f"they are safe in the journal; {when}",
-            severity=WARNING,
-        )
+        message = f"{pending.count} write(s) to {len(pending.paths)} file(s) wait for their commit{why} ({named})"
+        hint = f"they are safe in the journal; {when}"
+        yield Problem.warning("", "CommitsWaiting", message, hint)
     for row in checker.recovered.list():
         if row.name.startswith((DAMAGED, REPLACED)):
             continue
-        yield Problem(
-            path=row.path,
-            code="Recoverable",
-            message=f"a content that a change by hand displaced was set aside as {row.name}",
-            hint="memfs restore --displaced lists it and brings it back",
-            severity=WARNING,
-        )
+        message = f"a content that a change by hand displaced was set aside as {row.name}"
+        hint = "memfs restore --displaced lists it and brings it back"
+        yield Problem.warning(row.path, "Recoverable", message, hint)
 
 
 def _engine(checker: Checker) -> Iterator[Problem]:
     count = checker.store.count()
     if checker.parts.index.engine == "whoosh" and count > _TOO_MANY_FOR_WHOOSH:
-        yield Problem(
-            path=SETTINGS_FILE,
-            code="EngineTooSmall",
-            message=f"{count} memories are more than the whoosh engine answers quickly",
-            hint='set index.engine = "sqlite"',
-            severity=WARNING,
-        )
+        message = f"{count} memories are more than the whoosh engine answers quickly"
+        hint = 'set index.engine = "sqlite"'
+        yield Problem.warning(SETTINGS_FILE, "EngineTooSmall", message, hint)
 
 
 def _file_system(checker: Checker) -> Iterator[Problem]:
     kind = file_system(str(checker.parts.tree.root))
     if kind in NETWORK_TYPES:
-        yield Problem(
-            path="",
-            code="SharedStorage",
-            message=f"the workspace is on a network file system ({kind}), where locks cannot be relied on",
-            hint="write from one machine only, or clone the repository on each",
-            severity=WARNING,
-        )
+        message = f"the workspace is on a network file system ({kind}), where locks cannot be relied on"
+        hint = "write from one machine only, or clone the repository on each"
+        yield Problem.warning("", "SharedStorage", message, hint)
 
 
 def _suggestions(checker: Checker) -> Iterator[Problem]:

@@ -32,7 +32,6 @@ from memfs.git.commit_object import (
 )
 from memfs.git.quarantine import renew
 from memfs.git.refs import HEADS, HEX, NULL
-from memfs.git.repository import Repository
 from memfs.git.rewrite import PATIENCE, Rewritten, Survey, above, cut_point, rewrite
 from memfs.git.rewrite_conditions import CUT, is_shared, refuse_busy, refuse_damage, refuse_kind
 from memfs.git.rewrite_swap import Before, Successor, staged
@@ -202,7 +201,8 @@ class HistoryCut:
         edit_logs(repository.layout, mapped, _NO_TRACES)
         old = self._rewrite.before()
         survey = Survey(repository)
-        gone -= _reached(repository)
+        named = ("--all", "--reflog", "--indexed-objects")  # what is named or staged, with all that it consists of
+        gone -= _names_in(repository.git.run("rev-list", "--objects", *named, timeout=PATIENCE))
         survey.leave_out(gone)
         done = Rewritten(mapped={}, gone=frozenset(gone), commits=0, unsigned=0)
         self._put_in_place(self._rewrite.successor(), survey, old, done, strict=False)
@@ -364,12 +364,6 @@ class _Look:
         request = "".join(f"{name}\n" for name in (*old, *(f"^{one}" for one in kept)))
         out = self._repository.git.run("rev-list", "--objects", "--stdin", data=request.encode(), timeout=PATIENCE)
         return _names_in(out)
-
-
-def _reached(repository: Repository) -> set[str]:
-    """What is named or staged, with all that it consists of."""
-    out = repository.git.run("rev-list", "--objects", "--all", "--reflog", "--indexed-objects", timeout=PATIENCE)
-    return _names_in(out)
 
 
 def _names_in(listed: bytes) -> set[str]:

@@ -20,7 +20,6 @@ from memfs.format.render import parse
 from memfs.format.toml_text import FORMAT, FORMAT_VERSION
 from memfs.fs.tree import View
 from memfs.model import Problem
-from memfs.model.problem import WARNING
 from memfs.store.parts import CONTENT, Parts
 from memfs.store.plan import FilePlan
 from memfs.store.store import Store
@@ -64,13 +63,9 @@ def problems(tree: View) -> Iterator[Problem]:
     if version is None:
         version = _version_in_old_place(tree)
     if version is not None and version < FORMAT_VERSION:
-        yield Problem(
-            path=SETTINGS_FILE,
-            code="FormatOld",
-            message=f"the workspace is of format {version}; this memfs writes {FORMAT_VERSION}",
-            hint="'memfs admin migrate' brings it there",
-            severity=WARNING,
-        )
+        message = f"the workspace is of format {version}; this memfs writes {FORMAT_VERSION}"
+        hint = "'memfs admin migrate' brings it there"
+        yield Problem.warning(SETTINGS_FILE, "FormatOld", message, hint)
 
 
 def migrate(store: Store, parts: Parts, dry_run: bool = False) -> MigrationResult:
@@ -102,15 +97,11 @@ def _plans(store: Store, parts: Parts) -> Iterator[FilePlan]:
             rest = {name for name in values if name != "$schema"}
             wanted[SYSTEM_CONFIG] = parts.codec.write_document(values, SYSTEM_CONFIG, _SCHEMA, data) if rest else None
     copies = parts.tree.scan(EDITOR_FOLDER, hidden=True)
-    wanted.update((entry.path, None) for entry in copies if entry.regular and _tracked(parts, entry.path))
+    wanted.update((entry.path, None) for entry in copies if entry.regular and parts.repository.head_blob(entry.path))
     for path, after in wanted.items():
         plan = store.plan_restore(path, after)
         if plan is not None:
             yield plan
-
-
-def _tracked(parts: Parts, path: str) -> bool:
-    return parts.repository.head_blob(path) is not None
 
 
 def _version_in_settings(tree: View) -> int | None:

@@ -19,7 +19,6 @@ from memfs.fs.journal import Journal
 from memfs.fs.tree import refuse_rot
 from memfs.git import maintenance
 from memfs.model import Problem, Stamp
-from memfs.model.problem import WARNING
 from memfs.model.state_paths import ITERATIONS
 from memfs.model.state_query import StateRow
 from memfs.search.engine import engine
@@ -166,13 +165,9 @@ def index_damaged(parts: Parts) -> bool:
 
 def _index(checker: Checker) -> Iterator[Problem]:
     if index_damaged(checker.parts):
-        yield Problem(
-            path="",
-            code="IndexDamaged",
-            message="the index is damaged, or was made by another version; it is not used",
-            hint="the next recall rebuilds it from the files",
-            severity=WARNING,
-        )
+        message = "the index is damaged, or was made by another version; it is not used"
+        hint = "the next recall rebuilds it from the files"
+        yield Problem.warning("", "IndexDamaged", message, hint)
 
 
 def examine_objects(parts: Parts) -> list[maintenance.FsckFinding]:
@@ -209,7 +204,7 @@ def _objects(checker: Checker) -> Iterator[Problem]:
             yield Problem(path=path, code="HistoryUnavailable", message=finding.message, hint=chosen)
         else:
             hint = "git remarks on it; nothing is lost"
-            yield Problem(path=path, code="HistoryUntidy", message=finding.message, hint=hint, severity=WARNING)
+            yield Problem.warning(path, "HistoryUntidy", finding.message, hint)
 
 
 def _places(checker: Checker) -> dict[str, str]:

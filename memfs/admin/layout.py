@@ -21,7 +21,6 @@ from memfs.fs import io
 from memfs.git.layout import read_config
 from memfs.git.repository import Repository
 from memfs.model import Problem
-from memfs.model.problem import WARNING
 from memfs.store import Store
 from memfs.store.parts import CONTENT
 
@@ -186,13 +185,9 @@ def has_driver(repository: Repository) -> bool:
 def driver_problems(repository: Repository) -> Iterator[Problem]:
     """A warning where git would join memory files as plain text."""
     if not has_driver(repository):
-        yield Problem(
-            path="",
-            code="MergeDriverMissing",
-            message="git joins memory files as plain text here: the merge driver is not installed",
-            hint="'memfs init' installs it",
-            severity=WARNING,
-        )
+        message = "git joins memory files as plain text here: the merge driver is not installed"
+        hint = "'memfs init' installs it"
+        yield Problem.warning("", "MergeDriverMissing", message, hint)
 
 
 def attribute_lines() -> str:

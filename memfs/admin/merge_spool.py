@@ -119,7 +119,8 @@ class MergeSpool:
         if records:
             io.make_private_folder(self._folder)
         for record in records:
-            place = self._folder / (_name(record) + _ENDING)
+            key = _key(record["document"], record["field"], record.get("kept"), record.get("lost"))
+            place = self._folder / (digest(key.encode())[:32] + _ENDING)
             if not os.path.lexists(place):
                 io.write_file(place, json.dumps({"record": dict(record), "given_up": given_up}).encode())
 
@@ -201,11 +202,6 @@ class MergeSpool:
 def digest(data: bytes | None) -> str:
     """By which the spool knows a document's content again."""
     return hashlib.sha256(data or b"").hexdigest()
-
-
-def _name(record: Record) -> str:
-    key = _key(record["document"], record["field"], record.get("kept"), record.get("lost"))
-    return hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
 def _key(document: str, field: str, kept: Any, lost: Any) -> str:

@@ -132,7 +132,9 @@ def _build(backup: Path, building: Path, with_history: bool) -> bool:
         io.mkdir(workspace / CONTENT)
         made = Repository.create(building)
         repository = Repository.find(workspace) or made
-        history = snapshot_of(manifest) if with_history else _none(manifest)
+        history = snapshot_of(manifest)
+        if not with_history:  # on the same branch; a detached HEAD would name a commit that is not there
+            history = RepositorySnapshot(head="" if HEX.fullmatch(manifest.head) else manifest.head, refs={})
         for part in parts_of(manifest, archive):
             chunks = checked(part, manifest.parts[part.name])
             if part.name == FILES:
@@ -160,11 +162,6 @@ def _take_history(repository: Repository, chunks: Iterator[bytes], history: Repo
         read_bundle(repository, chunks, history)
     except HistoryError as error:
         raise untakable(error) from error
-
-
-def _none(manifest: BackupManifest) -> RepositorySnapshot:
-    """No history, on the same branch; a detached HEAD would name a commit that is not there."""
-    return RepositorySnapshot(head="" if HEX.fullmatch(manifest.head) else manifest.head, refs={})
 
 
 def _take_state(state: Path, name: str, chunks: Iterator[bytes]) -> None:

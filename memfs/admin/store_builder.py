@@ -262,13 +262,9 @@ def _replaced_links(repository: Repository) -> Iterator[Problem]:
     if own_branch.place_in(common) != repository.work_tree:
         return
     for place in own_branch.replaced(common):
-        yield Problem(
-            path=str(place),
-            code="LinkReplaced",
-            message="something else stands where the link to the memory belongs: the memory is not read from it",
-            hint="move what you need of it away, and remove it; the next command makes the link again",
-            severity=WARNING,
-        )
+        message = "something else stands where the link to the memory belongs: the memory is not read from it"
+        hint = "move what you need of it away, and remove it; the next command makes the link again"
+        yield Problem.warning(str(place), "LinkReplaced", message, hint)
 
 
 def examine(checker: Checker) -> Iterator[Problem]:
@@ -345,10 +341,6 @@ def _shares_disk(place: Path, root: Path) -> bool:
 
 
 def _same_disk(secondary: Secondary) -> Problem:
-    return Problem(
-        path=str(secondary.place),
-        code="SameDisk",
-        message="the secondary location is on the workspace's own disk and fills and fails with it",
-        hint=f"set {_SECONDARY} to a folder on another disk",
-        severity=WARNING,
-    )
+    message = "the secondary location is on the workspace's own disk and fills and fails with it"
+    hint = f"set {_SECONDARY} to a folder on another disk"
+    return Problem.warning(str(secondary.place), "SameDisk", message, hint)

@@ -13,7 +13,9 @@ from memfs.errors import QueryInvalid
 from memfs.format import item_fields
 from memfs.format.field_merge import FieldConflict, equal, merge
 from memfs.format.plain import canonical
+from memfs.model.conflict import DocumentClash
 from memfs.model.item import MemoryItem, RecordedConflict
+from memfs.model.shape import plain
 from memfs.model.time import format_time, time_in
 
 MOST = 64
@@ -132,23 +134,34 @@ def value_at(values: Mapping[str, Any], field: str) -> Any:
     return place[0].get(place[1]) if place else None
 
 
-def replaced_at(values: dict[str, Any], field: str, value: Any) -> dict[str, Any]:
-    """Plain values with another one in a dotted field; None takes the field out. They are changed in place.
+def stands_in(values: Mapping[str, Any], clash: DocumentClash) -> bool:
+    """Whether a document still has what was kept, so that there is something to decide."""
+    place = _place(plain(values), clash.field)
+    return not clash.field or (place is not None and equal(place[0].get(place[1]), clash.kept))
+
+
+def with_lost(values: dict[str, Any], clash: DocumentClash) -> dict[str, Any] | None:
+    """A document's plain values with what was displaced; None where that was its removal. They are changed in place.
 
     Raises:
-        QueryInvalid: there is no such field any more.
+        QueryInvalid: the field has another value by now; or a whole version was displaced, which no record holds.
     """
-    place = _place(values, field)
-    if place is None:
-        raise QueryInvalid("the field is not there any more", field=field, hint="look at it again")
-    if value is None:
+    if not clash.field:
+        if clash.lost != DELETED:
+            hint = f"'memfs log {clash.document}' names the versions, 'memfs restore' brings one back"
+            problem = "what was not kept is a whole version, which only history has"
+            raise QueryInvalid(problem, path=clash.document, hint=hint)
+        return None
+    place = _place(values, clash.field)
+    if place is None or not stands_in(values, clash):
+        raise QueryInvalid(f"{clash.field} of {clash.document} has another value by now", hint="look at it again")
+    if clash.lost is None:
         place[0].pop(place[1], None)
     else:
-        place[0][place[1]] = value
+        place[0][place[1]] = clash.lost
     return values
 
 
-# -- internal -----------------------------------------------------------------------------------------------------
 def _fits(value: Any) -> bool:
     return len(canonical(value)) <= _LONGEST
 

@@ -153,7 +153,7 @@ class _Rewriter:
 
     def _commit(self, commit: str, touching: bool) -> None:
         tree, _ = self.survey.commits[commit]
-        data = self._raw(commit)
+        data = self.repository.object(commit).data
         after = edit_commit(data, self.mapped, self.traces, touching)
         if after != data:
             self.commits += 1
@@ -161,9 +161,6 @@ class _Rewriter:
             if named_in_commit(after)[0] == EMPTY_TREE and tree != EMPTY_TREE:
                 self._make("tree", b"")
         self._replace(commit, "commit", data, after)
-
-    def _raw(self, name: str) -> bytes:
-        return self.repository.object(name).data
 
     # -- tags -----------------------------------------------------------------------------------------------------
     def _tags(self) -> None:

@@ -27,7 +27,7 @@ from memfs.fs import io
 from memfs.fs.lock import renewed_in_child
 from memfs.git import process as environment
 from memfs.git.commit_object import CommitWriter, sanitised, sole_agent, with_signature
-from memfs.model.problem import WARNING, Problem
+from memfs.model.problem import Problem
 
 if TYPE_CHECKING:
     from memfs.git.process import GitCommands
@@ -382,10 +382,5 @@ def _path(named: str) -> Path:
 
 def _problem(error: MemfsError, mode: str) -> Problem:
     what = "commits wait" if mode == REQUIRE else "commits are not signed"
-    return Problem(
-        path=error.path or "",
-        code=error.code,
-        message=f"{what}: {error.message}",
-        hint=error.hint or _HINT,
-        severity=WARNING,
-    )
+    message = f"{what}: {error.message}"
+    return Problem.warning(error.path or "", error.code, message, error.hint or _HINT)

@@ -171,11 +171,8 @@ def unfinished(repository: Repository) -> list[Path]:
     A step that ended before its record was written left second names of indexes only: it is one of them too.
     """
     folder = repository.common_dir / "memfs"
-    return [folder / name for name in sorted(os.listdir(folder)) if _has_traces(folder / name)]
-
-
-def _has_traces(state: Path) -> bool:
-    return any(os.path.lexists(state / name) for name in (RECORD, *_NAMES))
+    states = (folder / name for name in sorted(os.listdir(folder)))
+    return [state for state in states if any(os.path.lexists(state / name) for name in (RECORD, *_NAMES))]
 
 
 def _read_record(state: Path) -> StepRecord | None:
@@ -322,7 +319,8 @@ def _locked_part(
     if prepared.after != prepared.before:
         io.link(str(state / OWN_LINK), str(state / PUT))
         io.rename(str(state / PUT), str(index))
-    code, _, err = finish(child, _orders(step), TIMEOUT)
+    orders = f"start\nupdate {step.ref} {step.new} {step.old or NULL}\nprepare\ncommit\n"
+    code, _, err = finish(child, os.fsencode(orders), TIMEOUT)
     now = repository.head().commit if step.ref == "HEAD" else repository.ref_commit(step.ref)
     if code and now == step.old:
         raise _refused(repository, step, err)
@@ -345,10 +343,6 @@ def _moved_back(repository: Repository, step: RefIndexStep) -> bool:
         except GitFailed:  # it has moved on from there
             return False
     return True
-
-
-def _orders(step: RefIndexStep) -> bytes:
-    return os.fsencode(f"start\nupdate {step.ref} {step.new} {step.old or NULL}\nprepare\ncommit\n")
 
 
 def _refused(repository: Repository, step: RefIndexStep, err: str) -> HistoryError:

@@ -287,8 +287,53 @@ def in_order(one: str, other: str) -> tuple[str, str]:
 
 _TRIES = 5
 _LONGEST_REASON = 500
-_SIGNS = (CONTRADICTS.encode(), KEY.encode())
 _LINKED = "a link says so, though the texts do not show it"
+_SIGNS = (CONTRADICTS.encode(), KEY.encode(), b"conflicts")
+_BYTES = 20
+
+
+class MarkedItems:
+    """The items whose files name another that they contradict, a decision, or a conflict that a merge recorded.
+
+    Files are read for it, as the index knows none of these. A content without a sign of them is noted in the user's
+    cache, and not read again. May be used from several threads, and by several processes.
+    """
+
+    def __init__(self, store: Store, parts: Parts) -> None:
+        self._store = store
+        self._parts = parts
+        self._unmarked: set[bytes] | None = None
+
+    def __iter__(self) -> Iterator[MemoryItem]:
+        """In the order of their paths; those that may be marked, by what stands in their files."""
+        place = Path(self._parts.index.folder) / "unmarked-contents"
+        if self._unmarked is None:
+            self._unmarked = _blobs_in(place)
+        present = {path: bytes.fromhex(blob) for path, blob in self._parts.index.stamps().blobs()}
+        known, marked = len(self._unmarked), []
+        with self._parts.tree.holding_folders():
+            for path in sorted(path for path, blob in present.items() if blob not in self._unmarked):
+                with suppress(MemfsError, FileNotFoundError):  # 'check' names what cannot be read
+                    content = self._parts.seen.read(path, READ_LIMIT)
+                    if any(sign in content.data for sign in _SIGNS):
+                        marked.append(path)
+                    else:
+                        self._unmarked.add(bytes.fromhex(content.stamp.blob))
+        if len(self._unmarked) > known and place.parent.is_dir():
+            with suppress(MemfsError, OSError):  # the next process looks again
+                io.write_file(place, b"".join(self._unmarked.intersection(present.values())), durable=False)
+        for path in marked:
+            with suppress(MemfsError, FileNotFoundError):
+                yield self._store.read(path)
+
+
+def _blobs_in(place: Path) -> set[bytes]:
+    """The ids that were noted; none where there is no note, or a damaged one."""
+    with suppress(MemfsError, OSError):
+        data = io.read_file(place, _LARGEST)
+        if len(data) % _BYTES == 0:
+            return {data[at : at + _BYTES] for at in range(0, len(data), _BYTES)}
+    return set()
 
 
 class Conflicts:
@@ -298,7 +343,7 @@ class Conflicts:
         self._store = store
         self._parts = parts
         self._scan = ConflictScan(store, parts)
-        self._plain: dict[str, str] = {}
+        self._marked = MarkedItems(store, parts)
 
     # -- finding --------------------------------------------------------------------------------------------------
     def list(self, scan: bool = False, step: Step | None = None) -> builtins.list[Disagreement]:
@@ -314,7 +359,8 @@ class Conflicts:
         if scan:
             self._scan.scan(step)
         self._store.follow()
-        return self._undecided(self._marked(), self._item, self._scan.found(), self._parts.clock())
+        marked = {item.id: item for item in self._marked}
+        return self._undecided(marked, self._item, self._scan.found(), self._parts.clock())
 
     def list_in(self, store: Browsable, now: datetime) -> builtins.list[Disagreement]:
         """As ``list``, of another time: the pairs that a link names, among the items that there were.
@@ -355,26 +401,6 @@ class Conflicts:
         if not reason and not linked:
             return None
         return Disagreement(one=newer, other=older, reason=reason or _LINKED, linked=linked, anew=record is not None)
-
-    def _marked(self) -> dict[str, MemoryItem]:
-        """The items that name another they contradict, or a decision, by id.
-
-        Files are read for it, as the index knows no links; one that was without a sign is read again when it changed.
-        """
-        found = {}
-        for path, (_, stamp) in self._parts.index.stamps().items():
-            if self._plain.get(path) == stamp.blob:
-                continue
-            try:
-                data = self._parts.seen.read(path, READ_LIMIT).data
-                if any(sign in data for sign in _SIGNS):
-                    item = self._store.read(path)
-                    found[item.id] = item
-                else:
-                    self._plain[path] = stamp.blob
-            except (MemfsError, FileNotFoundError):  # 'check' names what cannot be read
-                continue
-        return found
 
     def _item(self, name: str) -> MemoryItem | None:
         try:

@@ -5,11 +5,15 @@ Each value names both sides and the decision, and is immutable.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from memfs.model.item import MemoryItem
+from memfs.model.shape import plain
+from memfs.model.state_paths import iteration_of
+from memfs.model.time import time_in
 
 BOTH = "both"
 KEPT, LOST = "kept", "lost"
@@ -86,3 +90,17 @@ class DocumentClash:
     lost: Any
     by: str = ""
     timestamp: datetime | None = None
+
+    @classmethod
+    def of(cls, path: str, values: Mapping[str, Any]) -> DocumentClash:
+        """The clash that a record at this path is about, by the record's values."""
+        return cls(
+            path=path,
+            document=str(values.get("document", "")),
+            iteration=iteration_of(path),
+            field=str(values.get("field", "")),
+            kept=plain(values.get("kept")),
+            lost=plain(values.get("lost")),
+            by=str(values.get("by", "")),
+            timestamp=time_in(values.get("timestamp")),
+        )

@@ -43,3 +43,8 @@ class Problem:
             hint=error.hint or "",
             severity=severity,
         )
+
+    @classmethod
+    def warning(cls, path: str, code: str, message: str, hint: str = "", *, line: int | None = None) -> Problem:
+        """Something that works, and is worth a look."""
+        return cls(path=path, code=code, message=message, line=line, hint=hint, severity=WARNING)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from memfs.errors import Conflict, ItemNotFound, MemfsError, QueryInvalid
 from memfs.format.field_merge import FieldMerge, equal, merge
-from memfs.format.merge_conflicts import DELETED
+from memfs.format.merge_conflicts import stands_in, with_lost
 from memfs.format.secrets import refuse_text
 from memfs.fs.lock import renewed_in_child
 from memfs.model import state_paths
@@ -253,11 +253,11 @@ class Clashes:
             if row.archive:
                 continue
             try:
-                clash = _read(row.path, self._files.read(row.path).values)
+                clash = DocumentClash.of(row.path, self._files.read(row.path).values)
                 values = self._files.read(clash.document).values
             except (MemfsError, FileNotFoundError):  # 'check' names what cannot be read
                 continue
-            if _stands(values, clash):
+            if stands_in(values, clash):
                 found.append(clash)
         return found
 
@@ -292,13 +292,13 @@ class Clashes:
             Conflict, ContentError, StorageIO: nothing was written.
         """
         self._reader.parts.require_open()
-        clash = _read("", values)
+        clash = DocumentClash.of("", values)
         number, moment = iteration_of(clash.document), clash.timestamp
         try:
             document = self._files.read(clash.document)
         except (MemfsError, FileNotFoundError):  # 'check' names what cannot be read
             return False
-        given = document.sha256 in given_up or not _stands(document.values, clash)
+        given = document.sha256 in given_up or not stands_in(document.values, clash)
         if given or number is None or moment is None:
             return False
         turns = (conflict_path(number, clash.document, moment, turn) for turn in count(1))
@@ -312,7 +312,7 @@ class Clashes:
             raise ItemNotFound(f"{path!r} is no record of a conflict", hint="'memfs team conflicts' names them")
         try:
             record = self._files.read(path)
-            clash = _read(path, record.values)
+            clash = DocumentClash.of(path, record.values)
             document = self._files.read(clash.document)
         except FileNotFoundError:
             raise ItemNotFound(
@@ -320,69 +320,9 @@ class Clashes:
             ) from None
         changes = [DocumentChange(path, None, record.sha256)]
         if keep == LOST:
-            values = _changed(document.values, clash) if clash.field else _removed(clash)
-            changes.append(DocumentChange(clash.document, values, document.sha256))
+            changes.append(DocumentChange(clash.document, with_lost(plain(document.values), clash), document.sha256))
         value = "the present value" if keep == KEPT else "the other value"
         field = f"{clash.field} of " if clash.field else ""
         message = f"Decide for {value} in {field}{clash.document}"
         self._files.write(changes, f"{message}: {reason}" if reason else message, source=source)
         return clash
-
-
-def _read(path: str, values: Mapping[str, Any]) -> DocumentClash:
-    return DocumentClash(
-        path=path,
-        document=str(values.get("document", "")),
-        iteration=iteration_of(path),
-        field=str(values.get("field", "")),
-        kept=plain(values.get("kept")),
-        lost=plain(values.get("lost")),
-        by=str(values.get("by", "")),
-        timestamp=time_in(values.get("timestamp")),
-    )
-
-
-def _changed(values: Mapping[str, Any], clash: DocumentClash) -> dict[str, Any]:
-    """The document's values with the displaced one."""
-    changed: dict[str, Any] = plain(values)
-    found = _place(changed, clash.field)
-    if found is None or not equal(found[0].get(found[1]), clash.kept):
-        raise QueryInvalid(f"{clash.field} of {clash.document} has another value by now", hint="look at it again")
-    holder, key = found
-    if clash.lost is None:
-        holder.pop(key, None)
-    else:
-        holder[key] = clash.lost
-    return changed
-
-
-def _removed(clash: DocumentClash) -> dict[str, Any] | None:
-    """Nothing: a document that one side had removed goes after all.
-
-    Raises:
-        QueryInvalid: it was no removal that was displaced, but a version, which the record does not hold.
-    """
-    if clash.lost != DELETED:
-        hint = f"'memfs log {clash.document}' names the versions, 'memfs restore' brings one back"
-        raise QueryInvalid("the record does not hold the version that was not kept", path=clash.document, hint=hint)
-    return None
-
-
-def _stands(values: Mapping[str, Any], clash: DocumentClash) -> bool:
-    """Whether the document has the value still that was kept."""
-    if not clash.field:  # the document as a whole, which is there
-        return True
-    found = _place(values, clash.field)
-    return found is not None and equal(found[0].get(found[1]), clash.kept)
-
-
-def _place(values: Any, field: str) -> tuple[Any, str] | None:
-    """The mapping that holds a dotted field, and its key there, which may hold a dot; None where there is none."""
-    holder, rest = values, field
-    while rest not in holder and "." in rest:
-        heads = [rest[:at] for at, letter in enumerate(rest) if letter == "."]
-        inner = next((head for head in reversed(heads) if isinstance(holder.get(head), Mapping)), None)
-        if inner is None:
-            return None
-        holder, rest = holder[inner], rest[len(inner) + 1 :]
-    return holder, rest

@@ -310,7 +310,14 @@ class Branches:
         self._store.require_open()
         with self._parts.commit_lock.hold("release a branch"):
             entries = quarantine.listed(self._common)
-            ref = next((one.branch for one in entries if name in _names(one.branch)), "")
+            ref = next(
+                (
+                    one.branch
+                    for one in entries
+                    if name in (one.branch, one.branch.removeprefix(HEADS), short_name(one.branch))
+                ),
+                "",
+            )
             if not ref:
                 raise BranchRefused(f"no branch {name!a} is quarantined", hint="see memfs team branch list")
             quarantine.save(self._common, [one for one in entries if one.branch != ref])
@@ -546,7 +553,3 @@ class Branches:
             yield store
         finally:
             store.close()
-
-
-def _names(ref: str) -> set[str]:
-    return {ref, ref.removeprefix(HEADS), short_name(ref)}

@@ -151,7 +151,7 @@ class Deinit:
         return DeinitPlan(
             root=self._root,
             others=self._others,
-            files=tuple(self._own_files()) if self._purge else (),
+            files=tuple(filter(self._is_own, self._present())) if self._purge else (),
             blocks=tuple(self._blocks()),
             commits=self._purge and self._commits() and bool(self._store.edit_finder.committed()),
             branches=(*branches, *((BRANCH,) if self._own and self._purge else ())),
@@ -186,10 +186,6 @@ class Deinit:
                 hint=f"run it in the workspace that the branch was started from, or: memfs team branch drop {own}",
             )
         return [] if self._others else [row.name for row in given.values()]
-
-    def _own_files(self) -> Iterator[str]:
-        """The files that go with a purge: what memfs keeps, in git or beside it."""
-        yield from (path for path in self._present() if self._is_own(path))
 
     def _present(self) -> Iterator[str]:
         for entry in self._parts.tree.scan(CONTENT, hidden=True):

@@ -167,10 +167,9 @@ class TreeJoin:
             return [ours] if ours else []
         if merged.conflicts:
             done.contested.append(ContestedPath(path, merged.conflicts, merged.recorded))
-        return [] if merged.data is None else [(path, self._version(merged.data))]
-
-    def _version(self, data: bytes) -> TreeVersion:
-        return TreeVersion(self._repository.blob_id(data), data)
+        if merged.data is None:
+            return []
+        return [(path, TreeVersion(self._repository.blob_id(merged.data), merged.data))]
 
     def moved_to(self, path: str, place: Place) -> bytes | None:
         """The bytes of a version as they are at another path: an item that names its type names that of its folder.
@@ -252,7 +251,8 @@ class HistoryJoin:
         if joined.unjoined:
             raise _cannot(joined.unjoined)
         changed = sorted(path for path in {*here, *joined.versions} if here.get(path) != joined.versions.get(path))
-        wanted = tuple(self._wanted(path, here, joined.versions) for path in changed)
+        content = self._join.content
+        wanted = tuple(_plan(path, content(here.get(path)), content(joined.versions.get(path))) for path in changed)
         _refuse_markers(wanted)
         return wanted, tuple(joined.contested)
 
@@ -298,9 +298,6 @@ class HistoryJoin:
                 found[path] = TreeVersion(blob)
                 new -= names
         return found
-
-    def _wanted(self, path: str, here: Versions, after: Versions) -> FilePlan:
-        return _plan(path, self._join.content(here.get(path)), self._join.content(after.get(path)))
 
     def _met(self, one: str, other: str) -> Sequence[str]:
         return merge_bases(self._repository, one, other)

@@ -109,7 +109,9 @@ def _set_up(repository: Repository, moved: str) -> OwnBranch:
             update_refs(repository, [f"create {REF} {tip}"], "memfs init")
         elif not moved:
             refuse_tracked(repository)
-        _refuse_checked_out(repository)
+        if repository.head().ref == REF:
+            hint = "git switch to a branch of code first"
+            raise BranchRefused(f"the branch {BRANCH} is checked out here", path=str(repository.work_tree), hint=hint)
         memory = _check_out(repository, tip)
     elif not own_branch.settle(common):
         _register(repository, memory)
@@ -174,12 +176,6 @@ def tracked(repository: Repository) -> Iterator[str]:
                 yield name
 
 
-def _refuse_checked_out(repository: Repository) -> None:
-    if repository.head().ref == REF:
-        hint = "git switch to a branch of code first"
-        raise BranchRefused(f"the branch {BRANCH} is checked out here", path=str(repository.work_tree), hint=hint)
-
-
 # -- the branch -----------------------------------------------------------------------------------------------------
 def _from_remote(repository: Repository) -> tuple[str, str]:
     """The tip of the branch on a remote, whose history is brought here, and the remote's name; "" where none has it.
@@ -199,7 +195,7 @@ def _from_remote(repository: Repository) -> tuple[str, str]:
             except RemoteUnreachable as error:
                 if known:
                     return known, name
-                if _was_reached(repository, name):
+                if repository.git.run("for-each-ref", "--count=1", f"refs/remotes/{name}/"):  # it was reached before
                     error.hint = f"it may have the branch {BRANCH}: repeat it when {name} can be reached"
                     raise
                 continue
@@ -235,10 +231,6 @@ def _is_narrow(config: Mapping[str, str], remote: str) -> bool:
     """Whether a clone is set to follow some of the remote's branches only."""
     fetched = config.get(f"remote.{remote}.fetch", "")
     return bool(fetched) and "*" not in fetched
-
-
-def _was_reached(repository: Repository, name: str) -> bool:
-    return bool(repository.git.run("for-each-ref", "--count=1", f"refs/remotes/{name}/"))
 
 
 def _first_commit(repository: Repository) -> str:

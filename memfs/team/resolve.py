@@ -5,10 +5,9 @@ Files are written before the person's index, so that a resolve that was killed c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memfs.admin.merge_spool import SEEN, MergeSpool, Record, can_be_recorded, can_wait, digest, is_due, records_of
@@ -27,9 +26,8 @@ from memfs.errors import (
 )
 from memfs.format import item_fields
 from memfs.format.codec import schema_of
-from memfs.format.field_merge import equal
 from memfs.format.file_merge import FileMerger
-from memfs.format.merge_conflicts import DELETED, OTHER, replaced_at, settled, stands, value_at
+from memfs.format.merge_conflicts import DELETED, OTHER, settled, stands, stands_in, value_at, with_lost
 from memfs.format.merge_forms import Form, form_of
 from memfs.fs import io
 from memfs.fs.atomic_replace import FileChanged, sha256
@@ -40,11 +38,12 @@ from memfs.git.refs import HEX
 from memfs.git.repository import Repository
 from memfs.git.tree_diff import snapshots
 from memfs.git.unmerged import situation, stage
+from memfs.learning.conflicts import MarkedItems
 from memfs.model.conflict import KEPT, LOST, DocumentClash
 from memfs.model.ids import stem_of
 from memfs.model.item import MemoryItem, Origin, RecordedConflict
 from memfs.model.shape import plain
-from memfs.model.time import time_in, utc_now
+from memfs.model.time import utc_now
 from memfs.store import Store
 from memfs.store.authorship import current_signer, signed_by
 from memfs.store.commit_message import of_items
@@ -58,52 +57,6 @@ if TYPE_CHECKING:
     from memfs.state.parts import States
 
 
-_NAME = "plain-contents"
-_BYTES = 20
-_LARGEST = 64 << 20
-
-
-class PlainContents:
-    """The contents that carry no conflict. May be used from several threads, and by several processes.
-
-    Args:
-        folder: where the cache lies; where there is none, it is kept in this process alone.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._place = folder / _NAME
-        self._known: set[bytes] | None = None
-        self._grown = False
-
-    def __contains__(self, blob: str) -> bool:
-        return bytes.fromhex(blob) in self._all()
-
-    def add(self, blob: str) -> None:
-        """Note that a content carries none."""
-        self._all().add(bytes.fromhex(blob))
-        self._grown = True
-
-    def keep(self, present: Collection[str]) -> None:
-        """Write the cache, if there is something new: of the contents that are present, and no others."""
-        if not self._grown or not self._place.parent.is_dir():
-            return
-        known = self._all() & {bytes.fromhex(blob) for blob in present}
-        with suppress(MemfsError, OSError):  # the next process looks again
-            io.write_file(self._place, b"".join(known), durable=False)
-            self._grown = False
-
-    def _all(self) -> set[bytes]:
-        if self._known is None:
-            try:
-                data = io.read_file(self._place, _LARGEST)
-            except (MemfsError, OSError):
-                data = b""
-            whole = len(data) % _BYTES == 0
-            self._known = {data[at : at + _BYTES] for at in range(0, len(data), _BYTES)} if whole else set()
-        return self._known
-
-
-_SIGN = b"conflicts"
 _DEPTH = 200
 
 
@@ -147,26 +100,14 @@ class Decisions:
     def __init__(self, store: Store, parts: Parts) -> None:
         self._store = store
         self._parts = parts
-        self._plain = PlainContents(Path(parts.index.folder))
+        self._marked = MarkedItems(store, parts)
 
     def waiting(self) -> Iterator[MemoryItem]:
-        """The items with conflicts, in the order of their paths; with those alone whose field was not edited since.
-
-        Files are read for it, as the index knows nothing of them; each content once.
-        """
+        """The items with conflicts, in the order of their paths; with those alone whose field was not edited since."""
         self._store.follow()
-        blobs = dict(self._parts.index.stamps().blobs())
-        with self._parts.tree.holding_folders():
-            found = sorted(
-                path for path, blob in blobs.items() if blob not in self._plain and self._carries(path, blob)
-            )
-        self._plain.keep(blobs.values())
-        for path in found:
-            with suppress(MemfsError, FileNotFoundError):  # 'check' names what cannot be read
-                item = self._store.read(path)
-                standing = tuple(one for one in item.conflicts if stands(item, one))
-                if standing:
-                    yield item.replace(conflicts=standing)
+        for item in self._marked:
+            if standing := tuple(one for one in item.conflicts if stands(item, one)):
+                yield item.replace(conflicts=standing)
 
     def decide(
         self, reference: str, ruling: DecisionRule, *, source: str = "", dry_run: bool = False
@@ -203,15 +144,6 @@ class Decisions:
                 after, item.sha256, message=of_items("Decide", [after], f"for {reason}"), source=source
             )
         return DecisionResult(id=item.id, path=stored.path, settled=chosen, item=stored)
-
-    def _carries(self, path: str, blob: str) -> bool:
-        try:
-            carries = _SIGN in self._parts.seen.read(path, READ_LIMIT).data
-        except (MemfsError, FileNotFoundError):
-            return False
-        if not carries:
-            self._plain.add(blob)
-        return carries
 
     # -- taking what was displaced --------------------------------------------------------------------------------
     def _taken(self, item: MemoryItem, conflict: RecordedConflict) -> MemoryItem | None:
@@ -374,10 +306,8 @@ class KeptAside:
 
     def waiting(self) -> tuple[DocumentClash, ...]:
         """What waits, by document; while a merge goes on nothing does, as nobody knows its outcome yet."""
-        kept = self._kept()
-        if not kept or self._parts.repository.busy():
-            return ()
-        return tuple(_clash(one["record"]) for _, one in self._standing(kept))
+        standing = self._standing(self._kept())
+        return tuple(standing.values()) if standing and not self._parts.repository.busy() else ()
 
     def decide(self, reference: str, ruling: DecisionRule, *, source: str, dry_run: bool) -> DecisionResult | None:
         """Settle what waits for a document, or for one field of it.
@@ -398,100 +328,68 @@ class KeptAside:
         mine = {name: one for name, one in self._kept().items() if one["record"]["document"] == path}
         if not mine:
             return None
-        standing = [(name, one["record"]) for name, one in self._standing(mine)]
-        chosen = [(name, one) for name, one in standing if ruling.field in (None, one["field"])]
-        chosen = chosen[ruling.number - 1 : ruling.number] if ruling.number else chosen
+        standing = self._standing(mine)
+        chosen = {name: one for name, one in standing.items() if ruling.field in (None, one.field)}
+        if ruling.number:
+            chosen = dict([*chosen.items()][ruling.number - 1 : ruling.number])
         if not chosen:
             raise ItemNotFound(f"no such conflict is kept of {path}", hint="'memfs team conflicts' lists what waits")
-        records = [record for _, record in chosen]
-        if ruling.take and len({record["field"] for record in records}) < len(records):
+        clashes = tuple(chosen.values())
+        fields = {one.field for one in clashes}
+        if ruling.take and len(fields) < len(clashes):
             hint = f"choose as listed: 'memfs team conflicts resolve {path} --keep lost --number 1', or 2, ..."
             raise QueryInvalid("several values were not kept", path=path, hint=hint)
         if not dry_run:
             if ruling.take:
-                self._write(path, records, source)
-            fields = {record["field"] for record in records}
-            for name, one in standing:  # once a field has another value, its other records speak of none
-                if (name, one) in chosen or (ruling.take and one["field"] in fields):
+                self._take(path, clashes, source)
+            for name, one in standing.items():  # once a field has another value, its other records speak of none
+                if name in chosen or (ruling.take and one.field in fields):
                     self._spool.drop(name)
-        settled = tuple(
-            RecordedConflict(field=one["field"], kept=one.get("kept"), lost=one.get("lost")) for one in records
-        )
-        removed = ruling.take and any(not one["field"] for one in records)
-        return DecisionResult(id=path, path=path, settled=settled, removed=removed)
+        settled = tuple(RecordedConflict(field=one.field, kept=one.kept, lost=one.lost) for one in clashes)
+        return DecisionResult(id=path, path=path, settled=settled, removed=ruling.take and "" in fields)
 
     # -- internal -----------------------------------------------------------------------------------------------
     def _kept(self) -> dict[str, Mapping[str, Any]]:
         """By name, in an order that stays: by document, field and value."""
         found = self._spool.kept().items()
-        ours = {name: one for name, one in found if not can_be_recorded(one["record"]["document"])}
-        return dict(
-            sorted(ours.items(), key=lambda pair: (pair[1]["record"]["document"], pair[1]["record"]["field"], pair[0]))
-        )
+        ours = ((name, one) for name, one in found if not can_be_recorded(one["record"]["document"]))
+        return dict(sorted(ours, key=lambda pair: (pair[1]["record"]["document"], pair[1]["record"]["field"], pair[0])))
 
-    def _standing(self, kept: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    def _standing(self, kept: Mapping[str, Mapping[str, Any]]) -> dict[str, DocumentClash]:
         """Those that wait: not where the document has another value by now, or is what it was before the merge."""
+        found = {}
         for name, one in kept.items():
-            try:
-                data = self._parts.seen.read(one["record"]["document"], READ_LIMIT).data
-                stands = digest(data) not in one["given_up"] and self._stands(one["record"], data)
-            except (ContentError, FileNotFoundError, NotRegularFile, PathEscape):
-                # Markers stand in it, a slip, or something else in its place: nobody can tell.
-                continue
-            if stands:  # else it may stand again: on another branch, or in an older state
-                yield name, one
-
-    def _stands(self, record: Record, data: bytes) -> bool:
-        values: dict[str, Any] = plain(self._form(record["document"]).read(data).mapping)
-        return not record["field"] or equal(value_at(values, record["field"]), record.get("kept"))
+            clash = DocumentClash.of(one["record"]["document"], one["record"])
+            # Where markers stand in it, a slip, or something else in its place, nobody can tell.
+            with suppress(ContentError, FileNotFoundError, NotRegularFile, PathEscape):
+                data = self._parts.seen.read(clash.document, READ_LIMIT).data
+                values = plain(self._form(clash.document).read(data).mapping)
+                if digest(data) not in one["given_up"] and stands_in(values, clash):
+                    found[name] = clash  # another may stand again: on another branch, or in an older state
+        return found
 
     def _form(self, path: str) -> Form:
         form = form_of(path, self._parts.codec)
         assert form is not None  # nothing else is kept aside
         return form
 
-    def _write(self, path: str, records: list[Record], source: str) -> None:
+    def _take(self, path: str, clashes: Sequence[DocumentClash], source: str) -> None:
+        """Write the document with what was displaced, or remove it where that was its removal."""
         data = self._parts.tree.read(path, READ_LIMIT).data
-        plan = self._store.plan_restore(path, self._with_lost(path, data, records))
-        if plan is not None:
-            fields = ", ".join(one["field"] or "the document as a whole" for one in records)
-            message = f"Decide for the other value in {fields} of {path}"
-            self._store.carry_out([replace(plan, expected=sha256(data))], message, source=source)
-
-    def _with_lost(self, path: str, data: bytes, records: list[Record]) -> bytes | None:
-        """The document with what was displaced; None where that was its removal."""
         form = self._form(path)
         parsed = form.read(data)
-        values: dict[str, Any] = plain(parsed.mapping)
-        for record in records:
-            if not record["field"]:
-                _require_removal(record)
-                return None
-            values = replaced_at(values, record["field"], record.get("lost"))
-        if faults := form.faults(values):
+        values: dict[str, Any] | None = plain(parsed.mapping)
+        for clash in clashes:
+            values = with_lost(values, clash) if values is not None else None
+        if values is not None and (faults := form.faults(values)):
             field = ".".join(map(str, faults[0])) or None
             hint = "edit the document by hand, then decide with --keep kept"
             raise SchemaInvalid("with that value the document would be invalid", path=path, field=field, hint=hint)
-        return form.write(values, parsed).data
-
-
-def _require_removal(record: Record) -> None:
-    if record.get("lost") != DELETED:
-        path = record["document"]
-        hint = f"'memfs log {path}' names the versions, 'memfs restore' brings one back"
-        raise QueryInvalid("what was not kept is a whole version, which only history has", path=path, hint=hint)
-
-
-def _clash(record: Record) -> DocumentClash:
-    return DocumentClash(
-        path=record["document"],
-        document=record["document"],
-        iteration=None,
-        field=record["field"],
-        kept=record.get("kept"),
-        lost=record.get("lost"),
-        timestamp=time_in(record["timestamp"]),
-    )
+        plan = self._store.plan_restore(path, form.write(values, parsed).data if values is not None else None)
+        if plan is not None:
+            fields = ", ".join(one.field or "the document as a whole" for one in clashes)
+            message = f"Decide for the other value in {fields} of {path}"
+            self._store.carry_out([replace(plan, expected=sha256(data))], message, source=source)
 
 
 _MESSAGE = "Bring back what a merge lost"
@@ -653,10 +551,6 @@ class Resolver:
             others=others,
             situation=situation(self._parts.repository),
         )
-
-    def items(self) -> list[MemoryItem]:
-        """The items that carry conflicts of a merge."""
-        return list(self._decisions.waiting())
 
     def take_up(self) -> int:
         """Write down what merges of git's left behind, once those are over: conflicts, and lost edits; how many."""

@@ -19,7 +19,7 @@ from memfs.format.item_fields import values
 from memfs.format.plain import dotted
 from memfs.format.render import parse
 from memfs.format.schema import Schemas
-from memfs.format.secrets import ALLOWED, SecretFinding, find, find_likely, found_in_file, reason_in_file, secret_error
+from memfs.format.secrets import ALLOWED, find, find_likely, found_in_file, reason_in_file, secret_error
 from memfs.format.text_guard import shown
 from memfs.git.ancestry import beyond, cut_off
 from memfs.git.commit_object import AGENT, ParsedCommit
@@ -69,7 +69,8 @@ def file_findings(before: Side, after: Side, changed: ChangedPaths) -> Iterator[
         entry = after.files.get(path)
         if entry is None:
             continue
-        yield from _name(path)
+        if not path.isprintable() or any(text_guard.findings(path)) or text_guard.shown(path) != path:
+            yield finding("SuspectName", "its name holds characters that nobody sees", path=path, hint="rename it")
         if entry.mode not in REGULAR:
             what = "a link" if entry.mode == "120000" else "a submodule"
             yield finding("LinkInMemory", f"{what} stands here", path=path, hint="replace it by a file")
@@ -77,11 +78,6 @@ def file_findings(before: Side, after: Side, changed: ChangedPaths) -> Iterator[
             yield of_error(ItemTooLarge(f"{after.size(path)} bytes, limit {READ_LIMIT}", hint="split it"), path)
         else:
             yield from _content(before, after, path)
-
-
-def _name(path: str) -> Iterator[ReviewFinding]:
-    if not path.isprintable() or any(text_guard.findings(path)) or text_guard.shown(path) != path:
-        yield finding("SuspectName", "its name holds characters that nobody sees", path=path, hint="rename it")
 
 
 def _content(before: Side, after: Side, path: str) -> Iterator[ReviewFinding]:
@@ -192,12 +188,9 @@ def _secrets(before: Side, path: str, data: bytes) -> Iterator[ReviewFinding]:
         message = f"{found[0].what} stays here, for a reason: {text_guard.shown(reason)}"
         yield finding("SecretAllowed", message, path=path, line=found[0].line, hint=f"see {ALLOWED!r} in the file")
     elif not found:
-        yield from (_likely(one, path) for one in find_likely(data.decode("utf-8", "replace"))[:2])
-
-
-def _likely(one: SecretFinding, path: str) -> ReviewFinding:
-    hint = "if it is one, take it out and revoke it"
-    return finding("PossibleSecret", "a long word without any order", path=path, line=one.line, hint=hint)
+        for one in find_likely(data.decode("utf-8", "replace"))[:2]:
+            hint = "if it is one, take it out and revoke it"
+            yield finding("PossibleSecret", "a long word without any order", path=path, line=one.line, hint=hint)
 
 
 # -- orders -------------------------------------------------------------------------------------------------------

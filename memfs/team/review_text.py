@@ -106,19 +106,16 @@ def _head(report: Report) -> str:
     verdict = "It must not go in as it is" if report.failed() else "Nothing stands against it"
     if not report.failed() and report.count(WARNING):
         verdict = "It is worth a look"
+    said = summary(report)
     commits = f" ({_counted(report.commits, 'commit')})" if report.commits else ""
     rows = [
         f"## Memory review of {code(report.title)}",
         "",
-        f"**{_sentence(summary(report))}.** {verdict}{commits}.",
+        f"**{said[:1].upper()}{said[1:]}.** {verdict}{commits}.",
     ]
     if report.empty:
         rows[2:] = ["No memory changed."]
     return "\n".join(rows) + "\n"
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 # -- sections -----------------------------------------------------------------------------------------------------

@@ -263,7 +263,10 @@ class Syncer:
                 if stuck >= _STUCK:
                     raise _locked(asked, str(race)) from race
                 time.sleep(min(_PAUSE * 2**number, _LONGEST_PAUSE) * random.random())  # noqa: S311 - spreads retries
-        raise _outrun(asked)
+        raise PushRefused(
+            f"others pushed to {asked.remote.name} {_ROUNDS} times in between",
+            hint="what was merged is kept; sync again",
+        )
 
     def _refuse_absent(self, tips: Mapping[str, str], asked: _SyncRequest) -> str:
         """Refuse to make a branch that nobody asked for beside those that are there, or that was removed there.
@@ -443,12 +446,6 @@ def _locked(asked: _SyncRequest, reason: str) -> PushRefused:
     return PushRefused(
         f"{asked.remote.name} takes no push though nobody pushed in between: {reason}",
         hint="nothing is lost: what was merged is committed here; ask who looks after the remote",
-    )
-
-
-def _outrun(asked: _SyncRequest) -> PushRefused:
-    return PushRefused(
-        f"others pushed to {asked.remote.name} {_ROUNDS} times in between", hint="what was merged is kept; sync again"
     )
 
 

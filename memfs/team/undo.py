@@ -398,7 +398,8 @@ class Reverter:
                 return Reversal(result=present, reason=step.reason)
             result = step.result
             clashes += step.clashes
-        return Reversal(result=result, clashes=_last(clashes))
+        oldest = {clash.field: clash for clash in clashes}  # of several, what the field would say is the oldest value
+        return Reversal(result=result, clashes=tuple(oldest.values()))
 
     def _one(self, present: RevertVersion | None, change: StepChange) -> Reversal:
         before, after = change.before, change.after
@@ -483,11 +484,6 @@ def _joined(changes: Sequence[StepChange]) -> list[StepChange]:
         else:
             found.append(change)
     return found
-
-
-def _last(clashes: Sequence[UntouchedField]) -> tuple[UntouchedField, ...]:
-    """Of several clashes in a field, the one with the oldest value: that is what it would say."""
-    return tuple({clash.field: clash for clash in clashes}.values())
 
 
 UNDO_SOURCE = "undo"
@@ -641,9 +637,10 @@ class Undo:
         for name, changes in choice.changes.items():
             present = self._present(name, changes)
             reversal = reverting.revert(present, changes)
+            path = present.path if present is not None else changes[0].paths[0]
             found.append(
                 _File(
-                    id=self._id_of(name, present, changes),
+                    id=stem_of(path) if self._fields.is_item(path) else name,
                     present=present,
                     reversal=reversal,
                     since=min(change.step.time for change in changes),
@@ -663,10 +660,6 @@ class Undo:
             except FileNotFoundError:
                 continue
         return None
-
-    def _id_of(self, name: str, present: RevertVersion | None, changes: Sequence[StepChange]) -> str:
-        path = present.path if present is not None else changes[0].paths[0]
-        return stem_of(path) if self._fields.is_item(path) else name
 
     def _refuse_edited(self, files: Iterable[_File]) -> None:
         """What a person changed and nobody committed is not overwritten.

@@ -287,7 +287,7 @@ def _forget(layout: Layout) -> None:
 
 def _forget_state(layout: Layout) -> None:
     state = state_folder(layout)
-    if not any(_holds_files(state / name) for name in _KEPT):
+    if not any(names for kept in _KEPT for _, _, names in os.walk(state / kept)):
         io.remove_all(state)
 
 
@@ -301,10 +301,6 @@ def _remove_record(place: Path) -> None:
                 io.unlink(path, missing_ok=True)
         io.unlink(place / "gitdir", missing_ok=True)
         io.rmdir(place)
-
-
-def _holds_files(folder: Path) -> bool:
-    return any(names for _, _, names in os.walk(folder, followlinks=False))
 
 
 def _forget_begun(folder: Path, repository: Repository) -> None:
