@@ -307,19 +307,17 @@ def turn(layout: Layout, names: Names, mapped: Mapping[str, str]) -> None:
         _rewrite(common / ref, f"{mapped[names.loose[ref]]}\n".encode())
 
 
-def edit_logs(layout: Layout, mapped: Mapping[str, str], traces: Traces) -> int:
-    """Write the reflogs, ``ORIG_HEAD`` and its like again where they name what was replaced; return how many files."""
-    count = 0
+def edit_logs(layout: Layout, mapped: Mapping[str, str], traces: Traces) -> None:
+    """Write the reflogs, ``ORIG_HEAD`` and its like again where they name what was replaced."""
     for path in _files(layout.common_dir / "logs"):
-        count += _edit(path, lambda data: edit_reflog(data, mapped, traces))
+        _edit(path, lambda data: edit_reflog(data, mapped, traces))
     if _is_file(layout.common_dir / "info/refs"):
-        count += _edit(layout.common_dir / "info/refs", lambda data: edit_lines(data, mapped))
+        _edit(layout.common_dir / "info/refs", lambda data: edit_lines(data, mapped))
     for path in sorted(layout.git_dir.iterdir()):
         if path.name != "HEAD" and _HEADS.fullmatch(path.name) and _is_file(path):
-            count += _edit(path, lambda data: traces.redact(edit_lines(data, mapped)))
+            _edit(path, lambda data: traces.redact(edit_lines(data, mapped)))
         elif _MESSAGES.fullmatch(path.name) and _is_file(path):
-            count += _edit(path, lambda data: traces.redact(data))
-    return count
+            _edit(path, lambda data: traces.redact(data))
 
 
 def new_names(names: Names, mapped: Mapping[str, str], traces: Traces) -> Names:
@@ -337,16 +335,15 @@ def _turned(refs: Mapping[str, str], mapped: Mapping[str, str]) -> dict[str, str
     return {ref: found for ref, found in after.items() if found != NULL}
 
 
-def _edit(path: Path, edit: Callable[[bytes], bytes]) -> int:
+def _edit(path: Path, edit: Callable[[bytes], bytes]) -> None:
     before = io.read_file(path, _SMALL)
     after = edit(before)
     if after == before:
-        return 0
+        return
     if after:
         _rewrite(path, after)
     else:
         io.unlink(path, missing_ok=True)
-    return 1
 
 
 def _rewrite(path: Path, data: bytes) -> None:

@@ -107,12 +107,11 @@ class DroppedBranch:
 _PIECE = 1 << 20
 
 
-def share_sidecars(source: Path, target: Path) -> int:
-    """Copy what a workspace has beside its documents to another that has the documents; how many files.
+def share_sidecars(source: Path, target: Path) -> None:
+    """Copy what a workspace has beside its documents to another that has the documents.
 
     What cannot be read is left out: the document that needs it says so when it is read, and ``memfs check`` too.
     """
-    copied = 0
     here, there = Tree(source), Tree(target)
     try:
         for folder in (ITERATIONS, THREADS):
@@ -121,11 +120,9 @@ def share_sidecars(source: Path, target: Path) -> int:
                 if document and there.entry(document) is not None and there.entry(entry.path) is None:
                     with suppress(FileNotFoundError, MemfsError):
                         there.write_stream(entry.path, _pieces(here, entry.path))
-                        copied += 1
     finally:
         here.close()
         there.close()
-    return copied
 
 
 def _pieces(tree: Tree, path: str) -> Iterator[bytes]:

@@ -348,7 +348,7 @@ class Deinit:
         return done in (BlockResult.REMOVED, BlockResult.DELETED)
 
 
-def take_out(root: Path, *, keep_key: bool = False, purge: bool = False) -> DeinitPlan:
+def take_out(root: Path, *, keep_key: bool = False, purge: bool = False) -> None:
     """Take memfs's own parts out of the repository around a closed workspace: driver, refs, caches, trust, state.
 
     Of a memory on its own branch the links and the working tree go too, and with ``purge`` the branch. Killed anywhere,
@@ -370,12 +370,11 @@ def take_out(root: Path, *, keep_key: bool = False, purge: bool = False) -> Dein
         locks = FileLock(record / "commit.lock"), FileLock(state / "lock")
         with locks[0].hold("leave the repository"), locks[1].hold("leave the repository"):
             wait_for_children(record)
-            driver = not others and uninstall_driver(repository)
-            refs = () if others else _refs(repository)
-            if refs:
+            if not others:
+                uninstall_driver(repository)
+            if refs := () if others else _refs(repository):
                 update_refs(repository, [f"delete {ref}" for ref in refs], "memfs deinit")
             roots = _cached_roots(record, root, alone=not others)
-            dropped = tuple(one.folder for one in caches(record) if one.root in roots)
             drop(record, lambda made: made in roots)
             if os.path.lexists(trust.list_path()):
                 trust.revoke(root)
@@ -383,9 +382,6 @@ def take_out(root: Path, *, keep_key: bool = False, purge: bool = False) -> Dein
                 own_branch.take_out(repository, branch=purge)
             _remove_state(record, state, whole=not others, keep_key=keep_key)
     _forget_empty(repository.common_dir)
-    return DeinitPlan(
-        root=root, others=others, refs=refs, merge_driver=driver, caches=dropped, state=state if others else record
-    )
 
 
 def _cached_roots(record: Path, root: Path, alone: bool) -> set[Path]:

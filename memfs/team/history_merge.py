@@ -13,6 +13,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from memfs.admin.merge_spool import MergeSpool, can_be_recorded, can_wait, records_of
@@ -30,10 +31,10 @@ from memfs.git.tree_diff import Snapshot, snapshots
 from memfs.model import KindTable
 from memfs.model.ids import stem_of
 from memfs.model.state_paths import conflict_path, iteration_of
-from memfs.store import Store, authorship
+from memfs.store import Store
 from memfs.store.parts import Parts, below_content, is_item
 from memfs.store.plan import FilePlan, PlanOutdated
-from memfs.store.write import Signature
+from memfs.store.write import signatures_of
 from memfs.team.own_branch import is_separate
 from memfs.team.worktrees import first_of
 
@@ -428,32 +429,6 @@ def merge_message(message: str, contested: Sequence[ContestedPath]) -> str:
     return "\n".join([message, "", heading, *fields[:_TOLD], *more])
 
 
-def join(
-    store: Store, parts: Parts, plans: Sequence[FilePlan], message: str, signature: Signature, *, merges: str, on: str
-) -> None:
-    """Write the merged files durably, as a batch that joins the commit ``merges`` with the branch ``on``.
-
-    It waits in the journal until the next ``Store.flush``; a quota does not keep it out.
-
-    Raises:
-        Conflict: a file, or the branch, is not what the plans were made against; nothing was written.
-        SecretDetected: the message holds one.
-        StorageIO: nothing was written.
-    """
-    refuse_text(message, "message")
-    parts.gate.prepare()
-    try:
-        store.writing.carry_out(plans, message, [signature], batch=True, critical=True, merges=merges, on=on)
-    except PlanOutdated as outdated:
-        if outdated.path:
-            store.index_sync.refresh([outdated.path])
-        raise Conflict(
-            "a file or the branch changed while the merge was prepared", path=outdated.path or None, hint="try again"
-        ) from None
-    parts.gate.settle()
-    store.wrote = True
-
-
 _TRIES = 5
 _FEW = 100
 
@@ -634,13 +609,9 @@ class Merger:
 
     # -- the merge ------------------------------------------------------------------------------------------------
     def _carry_out(self, planned: _MergePlan, message: str, source: str) -> MergeResult:
-        signer = authorship.current_signer()
-        signature = Signature(
-            agent=signer.agent if signer else "", session=signer.session if signer else "", source=source
-        )
         keep_others(self._parts, planned.contested, planned.wanted)
         said = merge_message(message, planned.contested)
-        join(self._store, self._parts, planned.wanted, said, signature, merges=planned.commit, on=planned.branch)
+        self._write(planned, said, source)
         flushed = self._store.flush(adopt=False)
         tip = self._parts.repository.head_commit() or ""
         if not is_ancestor(self._parts.repository, planned.commit, tip):
@@ -650,6 +621,28 @@ class Merger:
             return planned.joined(tip, forward=True)
         self._follow_up([one.path for one in planned.wanted])
         return planned.joined(self._parts.repository.head_commit() or tip, forward=False)
+
+    def _write(self, planned: _MergePlan, message: str, source: str) -> None:
+        """Write the merged files durably; they wait in the journal, and a quota does not keep them out.
+
+        Raises:
+            Conflict: a file, or the branch, is not what the plan was made against; nothing was written.
+            SecretDetected: the message holds one.
+            StorageIO: nothing was written.
+        """
+        refuse_text(message, "message")
+        self._parts.gate.prepare()
+        signed = signatures_of(planned.wanted, source)
+        carry_out = partial(self._store.writing.carry_out, batch=True, critical=True)
+        try:
+            carry_out(planned.wanted, message, signed, merges=planned.commit, on=planned.branch)
+        except PlanOutdated as outdated:
+            if outdated.path:
+                self._store.index_sync.refresh([outdated.path])
+            reason = "a file or the branch changed while the merge was prepared"
+            raise Conflict(reason, path=outdated.path or None, hint="try again") from None
+        self._parts.gate.settle()
+        self._store.wrote = True
 
     def _follow_up(self, changed: Sequence[str]) -> None:
         """Bring sums up to date, which neither side had of both; the merge is done, whatever becomes of that."""
