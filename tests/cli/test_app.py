@@ -88,6 +88,11 @@ def test_help_of_a_verb_is_its_own_help(bare: Memfs) -> None:
     assert bare("help", "nothing-of-it").code == 2
 
 
+def test_what_earlier_versions_called_a_verb_leads_to_it() -> None:
+    """Whoever learned an earlier name is told the present one."""
+    assert {"backup", "feedback", "patterns", "private", "recover", "resolve", "served"} <= GUESSES.keys()
+
+
 @pytest.mark.parametrize("other", [*sorted(GUESSES), "erase", "agents-md"])
 def test_another_name_of_a_verb_names_the_verb(bare: Memfs, other: str) -> None:
     """What other programs call it, and a verb without its group, is no verb, and the error names the one to use."""
