@@ -144,12 +144,8 @@ def _links(item: MemoryItem, other: MemoryItem, relation: str = "") -> tuple[Lin
     return (*kept, *((Link(to=other.id, relation=relation),) if relation else ()))
 
 
-Step = Callable[[int, int], None]
-"""Called with how many are done, and of how many."""
-
 FILE = "compared.json"
 _LARGEST = 64 << 20
-_STEP = 200
 _AT_ONCE = 20_000
 _MOST_OTHERS = 32
 """With so many others of those that say nearly the same an item is compared."""
@@ -180,7 +176,7 @@ class ConflictScan:
         """The pairs of ids that the last scan found; whether they contradict each other still is not said."""
         return self._read().pairs
 
-    def scan(self, step: Step | None = None) -> set[tuple[str, str]]:
+    def scan(self) -> set[tuple[str, str]]:
         """Compare every item that changed since the last scan with all others; the pairs of all scans.
 
         Every file is read for it, where one changed. Of many that say nearly the same only some are compared.
@@ -190,7 +186,7 @@ class ConflictScan:
         stamps = {path: stamp.blob for path, (_, stamp) in self._parts.index.stamps().items()}
         changed = {path for path, blob in stamps.items() if note.compared.get(path) != blob}
         if changed or note.compared.keys() != stamps.keys():
-            texts = self._texts(stamps, step) if changed else {}
+            texts = self._texts(stamps) if changed else {}
             note.pairs.update(self._pairs(texts, changed))
             there = {name for name, _ in self._parts.index.stamps().values()}
             note.pairs = {pair for pair in note.pairs if there.issuperset(pair)}
@@ -205,18 +201,14 @@ class ConflictScan:
         return self._neighbourhood.objection(one, other)
 
     # -- comparing ------------------------------------------------------------------------------------------------
-    def _texts(self, paths: Collection[str], step: Step | None) -> dict[str, str]:
+    def _texts(self, paths: Collection[str]) -> dict[str, str]:
         """What each item says that may contradict another."""
         now = self._parts.clock()
         found = {}
-        for done, path in enumerate(paths):
-            if step is not None and done % _STEP == 0:
-                step(done, len(paths))
+        for path in paths:
             item = self._load(path)
             if item is not None and not is_momentary(item) and holds(item, now):
                 found[path] = gist(item)
-        if step is not None:
-            step(len(paths), len(paths))
         return found
 
     def _pairs(self, texts: Mapping[str, str], changed: Collection[str]) -> set[tuple[str, str]]:
@@ -346,7 +338,7 @@ class Conflicts:
         self._marked = MarkedItems(store, parts)
 
     # -- finding --------------------------------------------------------------------------------------------------
-    def list(self, scan: bool = False, step: Step | None = None) -> builtins.list[Disagreement]:
+    def list(self, scan: bool = False) -> builtins.list[Disagreement]:
         """The pairs of items that contradict each other and that nobody decided about, the newest first.
 
         Asked about are pairs that a link names, that an earlier scan found, and that contradict each other again since
@@ -354,10 +346,9 @@ class Conflicts:
 
         Args:
             scan: first compare what nobody compared, such as files written by hand or pulled.
-            step: called with how far the scan is.
         """
         if scan:
-            self._scan.scan(step)
+            self._scan.scan()
         self._store.follow()
         marked = {item.id: item for item in self._marked}
         return self._undecided(marked, self._item, self._scan.found(), self._parts.clock())

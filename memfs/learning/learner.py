@@ -114,14 +114,13 @@ class Learner:
         return self.by_program or (not self._one_shot and self.keep(part) is Keep.WRITE)
 
     # -- the pass ---------------------------------------------------------------------------------------------------
-    def run(self, seconds: float | None = None, progress: Callable[[int, int], None] | None = None) -> LearnResult:
+    def run(self, seconds: float | None = None) -> LearnResult:
         """Learn from what was stored, changed or brought in since the last time, whatever way it came.
 
         Learning again from the same memories changes nothing.
 
         Args:
             seconds: begin nothing further after so long; what is left, the next pass takes. None: take everything.
-            progress: called with how many types are done and how many there are, where all memories are looked through.
 
         Raises:
             CorruptRecord, FormatUnsupported: the inbox cannot be read; nothing is learned.
@@ -130,19 +129,19 @@ class Learner:
         until = None if seconds is None else time.monotonic() + seconds
         done = LearnResult()
         if self.keep("patterns") is not Keep.OFF:
-            done = self._from_new(until, progress)
+            done = self._from_new(until)
         if self.keep("rules") is not Keep.OFF and (until is None or time.monotonic() < until):
             self._from_failures()
         self._withdraw()
         return done
 
-    def _from_new(self, until: float | None, progress: Callable[[int, int], None] | None) -> LearnResult:
+    def _from_new(self, until: float | None) -> LearnResult:
         keep, patterns = self.keep("patterns"), self._patterns()
         began = time.time_ns()
         self._store.follow()
         new = self._new(began)
         if until is None and len(new) > _FEW:
-            caught = patterns.catch_up(progress)
+            caught = patterns.catch_up()
             self._noted(began - _SLACK_NS)
             return LearnResult(read=caught.read, written=tuple(one.id for one in (*caught.found, *caught.updated)))
         written: dict[str, None] = {}

@@ -324,11 +324,8 @@ class PatternStore:
         return with_patterns(hits, [hit for hit in known if hit.item.id in passing], self.detector())
 
     # -- all at once ------------------------------------------------------------------------------------------------
-    def catch_up(self, progress: Callable[[int, int], None] | None = None) -> CaughtPattern:
+    def catch_up(self) -> CaughtPattern:
         """Look for patterns among all memories, the newest 10,000 of each type, and keep them as the settings say.
-
-        Args:
-            progress: called with how many types are done, and how many there are.
 
         Raises:
             As ``learn``.
@@ -339,15 +336,13 @@ class PatternStore:
         known = [*self.all(), *self._suggested(keep)]
         if keep is Keep.OFF:
             return CaughtPattern(0, (), ())
-        for number, kind in enumerate(kinds):
+        for kind in kinds:
             items = [item for item in self._loaded("", kind, MOST) if self._learnable(item)]
             read += len(items)
             rest, grown_ones = self._gathered(items, known, detector, keep)
             updated += grown_ones
             noted = (self._note(pattern, keep) for pattern in detector.detect_all(rest))
             found += [item for item in noted if item is not None]
-            if progress is not None:
-                progress(number + 1, len(kinds))
         return CaughtPattern(read, tuple(found), tuple(updated))
 
     def _gathered(

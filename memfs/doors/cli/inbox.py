@@ -24,7 +24,6 @@ from memfs.doors.cli.output import (
     note,
     one_line,
     print_raw,
-    progress,
     styled,
 )
 from memfs.doors.cli.private import private_folder
@@ -181,8 +180,7 @@ def _beside(workspace: Workspace, refused: bool, troubles: list[str]) -> tuple[l
 def _learn(workspace: Workspace, troubles: list[str]) -> int:
     """Learn from what is new; what keeps that from being done hides nothing that waits."""
     try:
-        with progress("Learning") as step:
-            learned = workspace.learner.run(progress=step)
+        learned = workspace.learner.run()
         if learned.written:
             land(workspace)
     except MemfsError as error:

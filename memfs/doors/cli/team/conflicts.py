@@ -20,7 +20,6 @@ from memfs.doors.cli.output import (
     day,
     merge,
     one_line,
-    progress,
     readable,
     styled,
     time_text,
@@ -202,8 +201,7 @@ def _list(ctx: click.Context, scan: bool, as_of: str | None) -> ConflictList:
             past = past_at(workspace, as_of)
             pairs = workspace.conflicts.list_in(past.store, past.now)
             return ConflictList(tuple(pairs), OpenConflicts(), as_of=revision_of(past))
-        with progress("Comparing") as step:
-            pairs = workspace.conflicts.list(scan=scan, step=step)
+        pairs = workspace.conflicts.list(scan=scan)
         left, writers = workspace.teams.resolver.waiting(), workspace.teams.blame.writers
         items = (
             MergedItem(item, tuple(MergedField(one, *writers(item, one)) for one in item.conflicts))
