@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+import reference
 from jsonschema import Draft202012Validator
 
-from memfs.doors.cli import output, reference
+from memfs.doors.cli import output
 from memfs.doors.cli.app import run
 
 

@@ -12,9 +12,9 @@ from typing import Literal
 
 import click
 import pytest
+import reference
 from jsonschema import Draft202012Validator
 
-from memfs.doors.cli import reference
 from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, as_json, merge
 from memfs.model import MemoryItem
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+import reference
 
 import memfs
 from memfs import errors, seeds
-from memfs.doors.cli import reference
 from memfs.doors.cli.app import VERBS, cli
 from memfs.format.secrets import CONTEXTS, INSIDE, TOKENS
 from memfs.model import BUILT_IN
@@ -89,7 +89,7 @@ def test_every_method_people_call_is_described(owner: str, heading: str, page: R
 def test_the_page_of_the_command_line_is_current(page: Read) -> None:
     """What verbs take and print stands on the page as the verbs themselves say it."""
     for name, made in (("docs/cli.md", reference.page), ("docs/json.md", reference.json_page)):
-        assert made(page(name)) == page(name), "run: python -m memfs.doors.cli.reference docs"
+        assert made(page(name)) == page(name), "run: python docs/reference.py"
 
 
 def test_notes_on_a_verb_that_is_gone_are_not_lost(page: Read) -> None:

@@ -1,6 +1,6 @@
 """The pages of the command line: what each verb takes and prints, from the verbs and their results themselves.
 
-``python -m memfs.doors.cli.reference docs`` brings ``cli.md`` and ``json.md`` there up to date. What stands above
+``python docs/reference.py`` brings ``cli.md`` and ``json.md`` beside it up to date. What stands above
 ``<!-- verbs -->``, and in the section of a verb below ``<!-- notes -->``, is written by hand and stays.
 """
 
@@ -310,12 +310,12 @@ def _model_values() -> set[type]:
     return found
 
 
-def main(folder: str) -> None:
+def main() -> None:
     """Bring the pages up to date."""
     for name, made in (("cli.md", page), ("json.md", json_page)):
-        place = Path(folder, name)
+        place = Path(__file__).with_name(name)
         place.write_text(made(place.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main()
