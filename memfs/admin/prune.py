@@ -13,7 +13,7 @@ from functools import cached_property, partial
 from math import log1p
 
 from memfs.config import RetentionPolicy, read_retention_policy
-from memfs.errors import Conflict, ContentError, MemfsError
+from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, MemfsError
 from memfs.format.codec import PRUNED
 from memfs.fs.tree import Content, View
 from memfs.model import Candidate, MemoryItem, Problem, Query
@@ -62,6 +62,27 @@ class PrunedItems:
         wanted = name.casefold()
         path = next((one for one in self._paths() if wanted in (stem_of(one).casefold(), one.casefold())), "")
         return self._read(path) if path else None
+
+    def bring_back(self, name: str) -> MemoryItem:
+        """Put a pruned item back where it belongs, as a new change; return it as it is stored then.
+
+        Raises:
+            ItemNotFound: nothing pruned is called so.
+            IdExists: another item has its id by now.
+            ContentError, StorageIO, Conflict: nothing was changed.
+        """
+        item = self.find(name)
+        if item is None:
+            raise ItemNotFound(f"nothing pruned is called {name!r}", hint="'memfs list --archived' shows what there is")
+        if taken := self._store.locate(item.id):
+            raise IdExists(f"the id {item.id!r} is taken", path=taken, hint="rename one of the two files")
+        kind = self._parts.kinds.get(item.type)
+        month = f"/{item.created:%Y-%m}" if kind.dated and item.created else ""
+        home = f"{CONTENT}/{kind.folder}{month}/{item.path.rpartition('/')[2]}"
+        plans = [self._store.plan_restore(home, self._content(item.path).data)]
+        plans.append(self._store.plan_restore(item.path, None))
+        self._store.carry_out([plan for plan in plans if plan], f"Bring back {item.id}", source=SOURCE)
+        return self._store.read(home)
 
     # -- reading --------------------------------------------------------------------------------------------------
     def _paths(self) -> Iterator[str]:

@@ -27,7 +27,6 @@ from memfs.errors import (
     SettingInvalid,
 )
 from memfs.facades.open_workspaces import Facade
-from memfs.format.codec import PRUNED
 from memfs.git.quarantine import require_clean
 from memfs.model import Candidate, MemoryItem, Origin, Query, Recall
 from memfs.model.ids import check_id, of_mount, stem_of, without_mount
@@ -432,6 +431,9 @@ class AgentPast:
         if revision == RECOVERED or (not revision and not self._there(name) and displaced):
             self._workspace.recovered.restore(displaced[0].name if displaced else name)
             return RestoredItem(item=self._memory.exactly(name), origin=RECOVERED)
+        if not revision and not self._there(name):
+            with suppress(ItemNotFound):
+                return RestoredItem(item=self._workspace.pruner.pruned.bring_back(name), origin="pruned")
         self._settle()
         chosen = self._workspace.repository.resolve(revision) if revision else self._version_before(name)
         self._workspace.history.found_at(chosen, name)  # what is not there is not brought back by taking away
@@ -499,7 +501,6 @@ class AgentPast:
         history, now = self._workspace.history, self._bytes(self._workspace.store.locate(item_id))
         for revision in history.log(item_id, limit=_VERSIONS):
             with suppress(MemfsError):  # it is not there in this one
-                path, data = history.found_at(revision.commit, item_id)
-                if data != now and not path.startswith(f"{PRUNED}/"):
+                if history.found_at(revision.commit, item_id)[1] != now:
                     return revision.commit
         raise HistoryUnavailable(f"{item_id!r} has no earlier version", hint="memory_history shows what there is")

@@ -117,7 +117,8 @@ def settled(item: MemoryItem, conflict: RecordedConflict, *, take: bool) -> Memo
     mapping = item_fields.values(item)
     place = _place(mapping, conflict.field)
     if place is None or not stands(item, conflict):
-        raise QueryInvalid("the field has another value by now", field=conflict.field, hint="look at it again")
+        hint = f"look at it again: 'memfs show {item.id}'"
+        raise QueryInvalid("it has another value by now", path=item.path or None, field=conflict.field, hint=hint)
     holder, key = place
     if conflict.part:
         holder[key] = _replaced(holder[key], conflict.kept, conflict.lost)
@@ -154,7 +155,8 @@ def with_lost(values: dict[str, Any], clash: DocumentClash) -> dict[str, Any] | 
         return None
     place = _place(values, clash.field)
     if place is None or not stands_in(values, clash):
-        raise QueryInvalid(f"{clash.field} of {clash.document} has another value by now", hint="look at it again")
+        problem = "it has another value by now"
+        raise QueryInvalid(problem, path=clash.document, field=clash.field, hint="look at it again")
     if clash.lost is None:
         place[0].pop(place[1], None)
     else:

@@ -427,8 +427,11 @@ def _summary(refused: Sequence[MemfsError], total: int) -> MemfsError:
     found = refused[0]
     if len(refused) > 1:
         sort = Conflict if all(isinstance(error, Conflict) for error in refused) else ContentError
-        message = f"{len(refused):,} of {total:,} records cannot be imported; nothing was stored"
+        many = f"{len(refused):,} of {total:,} records cannot be imported; nothing was stored"
+        message = f"{many}. The first: {found.message}"
+        line = found.line
         found = sort(message, path=found.path, hint=found.hint)
+        found.line = line
         found.also = tuple(refused[:_NAMED])
     found.hint = "; ".join(filter(None, (found.hint, _SKIP)))
     return found

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from memfs.admin.cleanup import Act, Cleaner, CleanupStep
 from memfs.config import RetentionPolicy, read_retention_policy
-from memfs.errors import ArchiveInvalid, IterationInvalid
-from memfs.model.state_paths import ITERATIONS, iteration_folder, iteration_of
+from memfs.errors import ArchiveInvalid, IterationInvalid, MemfsError
+from memfs.model.state_paths import ITERATIONS, iteration_folder, iteration_of, system_state_path
 from memfs.state.archives import Archiver, ArchiveResult, Archives, iterations_text
 from memfs.state.metrics import slope
 from memfs.store.parts import Parts
@@ -145,9 +145,19 @@ class Retention:
         """The closed iterations that have files in the tree, each with the moment of its closing."""
         self._parts.require_open()
         there = set(self._in_tree())
-        rows = self._reader.iterations() if there else []
+        rows = [row for row in self._reader.iterations() if row.number in there] if there else []
         closed = {row.number: row.closed or row.opened for row in rows if row.status == "closed"}
-        return {number: moment for number, moment in closed.items() if moment is not None and number in there}
+        found = {number: moment for number, moment in closed.items() if moment is not None}
+        return {number: moment for number, moment in found.items() if self._is_closed(number)}
+
+    def _is_closed(self, number: int) -> bool:
+        """Whether its header says so now: the index may not have seen an edit in place yet."""
+        try:
+            return self._reader.files.read(system_state_path(number)).values.get("status") == "closed"
+        except FileNotFoundError:
+            return True  # the header is in an archive already
+        except MemfsError:
+            return False
 
     # -- internal -------------------------------------------------------------------------------------------------
     def _archived_lately(self) -> bool:

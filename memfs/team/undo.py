@@ -283,7 +283,8 @@ class RevertChoice:
             return []
         since = self._selection.since
         if not taught.commit:
-            self._left[taught.path] = "it was written by hand, and is not committed"
+            if taught.waiting == "hand":
+                self._left[taught.path] = "it was written by hand, and is not committed"
             return []
         if taught.commit in undone or (since is not None and taught.time is not None and taught.time < since):
             return []
@@ -603,7 +604,7 @@ class Undo:
         reason = "" if dry_run else self._store.flush(adopt=False).reason
         waiting = self._waiting(selection)
         if waiting and not dry_run:
-            why = reason or f"{waiting} write(s)"
+            why = reason or f"writes: {waiting}"
             raise GitBusy(f"what is to be undone waits for its commit: {why}", hint="undo it when that is over")
         for _ in range(_TRIES):
             choosing = RevertChoice(self._store, self._parts, self._blame, selection)
@@ -613,7 +614,7 @@ class Undo:
             plans = self._plans(files, choosing.data)
             if plans is None:
                 continue
-            left_out = f"{waiting} write(s) wait for their commit, and are left out" if waiting else ""
+            left_out = f"writes that wait for their commit are left out: {waiting}" if waiting else ""
             done = replace(self._told(choice, files), waiting=left_out)
             if dry_run or not plans:
                 return done
@@ -627,8 +628,9 @@ class Undo:
         """How many writes of those that are meant wait for their commit on this branch."""
         self._parts.journal.catch_up()
         branch = self._parts.repository.head().ref or ""
-        waiting = [one for one in self._parts.journal.operations() if one.branch == branch and not selection.commits]
-        return sum(selection.names(trailers_of(one)) for one in waiting)
+        since = selection.since.timestamp() if selection.since is not None else 0.0
+        waiting = [one for one in self._parts.journal.operations() if one.branch == branch and one.time >= since]
+        return 0 if selection.commits else sum(selection.names(trailers_of(one)) for one in waiting)
 
     # -- what becomes of the files ------------------------------------------------------------------------------------
     def _files(self, choice: Choice, reverting: Reverter) -> list[_File]:

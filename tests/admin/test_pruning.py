@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from memfs import Conflict, MemoryItem, Query, SchemaInvalid, Workspace
+from memfs import Conflict, IdExists, ItemNotFound, MemoryItem, Query, SchemaInvalid, Workspace
 from memfs.admin.prune import Pruner, importance_of
 from memfs.format.codec import PRUNED
 from memfs.model import Candidate
@@ -283,6 +283,22 @@ def test_more_items_than_a_query_gives_are_all_looked_at(
             batch.put(MemoryItem("a", id=f"m{number}", timestamp=moment))
     found = [one.id for one in workspace.pruner._everything()]
     assert sorted(found) == sorted({f"m{number}" for number in range(11)})
+
+
+def test_what_no_commit_holds_is_brought_back_from_the_archive(opened: Opened) -> None:
+    """Where a person commits, an item may be pruned that history never had; nobody's place is taken by it (M3)."""
+    workspace = opened()
+    before = filled(workspace, 2)
+    learns(workspace.root, max_memories=1)
+    workspace.pruner.prune()
+    assert workspace.pruner.pruned.bring_back("m0").path == before["m0"].path
+    assert not list((workspace.root / PRUNED).rglob("m0.*"))
+    workspace.pruner.prune()
+    workspace.store.put(MemoryItem("another", id="m0"))
+    with pytest.raises(IdExists):
+        workspace.pruner.pruned.bring_back("m0")
+    with pytest.raises(ItemNotFound, match="nothing pruned"):
+        workspace.pruner.pruned.bring_back("nothing")
 
 
 def test_an_id_pruned_twice_keeps_its_newest_version(opened: Opened) -> None:

@@ -58,7 +58,7 @@ def test_restore_says_what_it_needs(root: Path, memfs: Memfs, bare: Memfs, tmp_p
     assert over.code == 1
     assert "something is there already" in over.err
     assert bare("admin", "backup", "restore", str(tmp_path / "nothing.tar"), str(tmp_path / "x")).code == 1
-    assert memfs("admin", "backup", "create", "--to", str(root / "ContextMemory" / "b")).code == 2
+    assert memfs("admin", "backup", "create", "--to", str(root / "ContextMemory" / "b")).code == 1
     assert memfs("admin", "backup", "create", "--to", "").code == 2
 
 

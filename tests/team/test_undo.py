@@ -500,7 +500,7 @@ def test_what_waits_is_committed_first(workspace: Workspace, write: Write) -> No
     write("n", BAD, waits=True)
     state = (tree(workspace), workspace.store.pending().count)
     planned = undo(workspace, session="bad-1", dry_run=True)
-    assert (planned.files, planned.waiting) == ((), "2 write(s) wait for their commit, and are left out")
+    assert (planned.files, planned.waiting) == ((), "writes that wait for their commit are left out: 2")
     assert (tree(workspace), workspace.store.pending().count) == state
     done = undo(workspace, session="bad-1")
     assert {(one.id, one.action) for one in done.files} == {("a", "changed"), ("n", "removed")}

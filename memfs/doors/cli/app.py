@@ -360,10 +360,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
         code = cli.main(words, prog_name="memfs", standalone_mode=False, obj=asked)
         sys.stdout.flush()
     except MemfsError as error:
-        # what a file says is refused; what an option says was not understood
-        unclear = isinstance(error, QueryInvalid | SettingInvalid) and error.path is None
-        code = UNCLEAR if unclear else REFUSED
+        code = UNCLEAR if _is_typed(error, words) else REFUSED
         if asked.json and not isinstance(error, OutputLost):
+            for one in error.also:
+                write_error(one)
             return _tell(asked, code, error.code, error.message, error.hint, error.path, error.field)
         write_error(error)
         return code
@@ -387,6 +387,15 @@ def run(arguments: Sequence[str] | None = None) -> int:
         note(f"{error.filename}: {reason}" if error.filename else reason)
         return REFUSED
     return code if isinstance(code, int) else 0
+
+
+def _is_typed(error: MemfsError, words: Sequence[str]) -> bool:
+    """Whether an error is about what was typed, and not about what a file says."""
+    if error.path is not None:
+        return False
+    field = error.field or "="
+    named = any(word == field or word.startswith((f"{field}=", f"--{field}")) for word in words)
+    return isinstance(error, QueryInvalid) or (isinstance(error, SettingInvalid) and named)
 
 
 def _tell(

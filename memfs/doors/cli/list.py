@@ -57,7 +57,7 @@ def _text(listed: ItemList) -> Iterator[Any]:
     yield from listed.errors
     yield Table([item.row() for item in listed.items], dim=(1, 2))
     if listed.archived:
-        yield Note(f"{count(listed.found, 'pruned item')}; 'memfs restore ID --from REV' brings one back")
+        yield Note(f"{count(listed.found, 'pruned item')}; 'memfs restore ID' brings one back")
     elif listed.found > len(listed.items) + len(listed.missing):
         more = "+" if listed.found == MOST else ""
         yield Note(f"the newest {len(listed.items):,} of {listed.found:,}{more} items; --limit shows more")

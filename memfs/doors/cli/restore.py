@@ -69,22 +69,25 @@ def restore(
     Where history.commit is manual the files are brought back for you to commit. A file edited by hand since its last
     commit is not overwritten: commit the edit or undo it first.
 
+    Without --from, ID is an item that was pruned: it comes back from the archive.
+
     With --displaced it brings back what memfs had written and no commit holds, such as what an edit by hand displaced.
     A content called damaged-... is the copy of what 'memfs check --fix' replaced: the error names its file.
     'memfs admin backup restore' recreates a workspace from a backup.
     """
-    if displaced == (revision is not None):
+    if displaced == (revision is not None) and (displaced or target is None or target.endswith(".tar")):
         backup = target is not None and target.endswith(".tar")
         hint = "name a revision with --from REV ('memfs log' lists them), or give --displaced"
         raise Unclear("from where?", "'memfs admin backup restore' takes a backup" if backup else hint)
-    if displaced and (dry_run or message):
-        raise Unclear("--displaced brings back one content: leave out --dry-run and --message")
+    if revision is None and (dry_run or message):
+        raise Unclear("--dry-run and --message go with --from REV: leave them out")
     with opened(ctx) as workspace:
         if revision is None and target is None:
             rows = tuple(workspace.recovered.list())
             return Restoration(recoverable=rows, note=count(len(rows), "displaced content"))
         if revision is None:
-            path = workspace.recovered.restore(str(target))
+            name = str(target)
+            path = workspace.recovered.restore(name) if displaced else workspace.pruner.pruned.bring_back(name).path
             land(workspace)
             return Restoration((path,))
         done = workspace.history.restore(revision, named(workspace, target), message=message, dry_run=dry_run)

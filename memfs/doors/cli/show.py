@@ -189,5 +189,4 @@ def _pruned(workspace: Workspace, name: str) -> ItemNotFound | None:
         return None
     if item is None:
         return None
-    hint = f"'memfs log {item.id}' names its commits, 'memfs restore {item.id} --from REV' brings it back"
-    return ItemNotFound(f"{item.id} was pruned into {item.path}", hint=hint)
+    return ItemNotFound(f"{item.id} was pruned into {item.path}", hint=f"'memfs restore {item.id}' brings it back")

@@ -50,7 +50,7 @@ def _text(report: PruneReport) -> Iterator[Any]:
     way = "into the archive" if away.action == "archive" else "for good"
     yield Note(f"{'would go' if dry_run else 'went'} {way}: {count(len(rows), 'item')}; {away.reason}")
     if not dry_run and away.action == "archive":
-        yield Note("'memfs list --archived' shows them; 'memfs restore ID --from REV' brings one back")
+        yield Note("'memfs list --archived' shows them; 'memfs restore ID' brings one back")
 
 
 @verb(
@@ -65,7 +65,7 @@ def prune(ctx: click.Context, dry_run: bool, reason: str) -> PruneReport:
     """Move weak items into the archive: those above the number kept, and those that count for next to nothing.
 
     They lie in ContextMemory/archive/pruned then, where recall does not look. One commit says what went and why:
-    'memfs undo --commit REV' takes it back, 'memfs restore ID --from REV' brings one item back. Pinned items and
+    'memfs undo --commit REV' takes it back, 'memfs restore ID' brings one item back. Pinned items and
     conventions of people stay.
     """
     with opened(ctx) as workspace:
