@@ -102,6 +102,16 @@ def test_another_name_of_a_verb_names_the_verb(bare: Memfs, other: str) -> None:
     assert any(meant == place or meant.startswith(f"{place} ") for place in places()), meant
 
 
+def test_a_wrong_setting_is_refused_and_a_wrong_word_not_understood(
+    memfs: Memfs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit code 2 is for what was typed; a hook that ends with it would stop its agent over a setting."""
+    assert memfs("list", "--set", "history.commit=never").code == 2
+    assert memfs("config", "history.commit", "never").code == 2
+    monkeypatch.setenv("MEMFS_BACKUP_TARGETS", "relative")
+    assert memfs("admin", "backup", "create").code == 1
+
+
 @pytest.mark.parametrize(
     "arguments", [["recall", "--json"], ["recall", "x", "--json", "--limit", "no"], ["add", "--json"]]
 )

@@ -33,6 +33,17 @@ def test_an_iteration_is_due_when_it_was_closed_for_active_days(opened: Opened) 
     assert retention.due(closed + timedelta(days=3), active_days=4).iterations == {}
 
 
+def test_an_iteration_that_was_opened_again_by_hand_is_not_archived(opened: Opened) -> None:
+    """Its header decides, not the index, which an edit in place may not have reached yet (S5)."""
+    workspace = opened()
+    iteration(workspace, 1)
+    retention = workspace.states.retention
+    assert set(retention.closed()) == {1}
+    header = workspace.root / system_state_path(1)
+    header.write_text(header.read_text().replace('"closed"', '"open"', 1))
+    assert retention.closed() == {}
+
+
 def test_an_invalid_policy_makes_nothing_due(opened: Opened) -> None:
     """A policy that a person broke is an error that names the field; nothing is archived meanwhile (S15)."""
     workspace = opened()
