@@ -106,7 +106,8 @@ os.register_at_fork(after_in_child=_renew)
 
 
 _FIRST_WAIT = 0.0005
-_LONGEST_WAIT = 0.02
+_LONGEST_WAIT = 0.04
+_LEAST_WAIT = 0.002
 _PATIENCE = 2.0
 """Seconds after which a process no longer cares for the queue: its head may have been stopped."""
 _STUCK = 30.0
@@ -157,12 +158,13 @@ class FileLock:
 
     def _acquire(self, began: float, timeout: float | None) -> tuple[int, int]:
         now, head, tries, signed = began, -1, 0, b""
+        waiting: dict[Path, int] = {}
         deadline = began + (_STUCK if timeout is None else timeout)
         try:
             while True:
-                head = head if head >= 0 else self._tried(self._queue)
+                head = head if head >= 0 else self._tried(self._queue, waiting)
                 if head >= 0 or now - began >= _PATIENCE:
-                    both = self._tried_both()
+                    both = self._tried_both(waiting)
                     if both is not None:
                         return both
                 now = time.monotonic()
@@ -176,20 +178,23 @@ class FileLock:
                         deadline = now + _STUCK
                 elif not signed:
                     signed = self._signature()
-                # Who has waited long asks often, so that its turn comes; nobody asks in step with others.
-                longest = _LONGEST_WAIT / max(now - began, 1)
+                # Who has waited long asks more often, so that its turn comes, but not so often that a crowd takes the
+                # processor from the one that writes; nobody asks in step with others.
+                longest = max(_LONGEST_WAIT / max(now - began, 1), _LEAST_WAIT if head >= 0 else 5 * _LEAST_WAIT)
                 tries += 1
                 time.sleep(min(_FIRST_WAIT * tries, longest) * random.uniform(0.5, 1))  # noqa: S311
         finally:
+            for fd in waiting.values():
+                os.close(fd)
             if head >= 0:
                 release(head)
 
-    def _tried_both(self) -> tuple[int, int] | None:
-        first = self._tried(self.path)
+    def _tried_both(self, waiting: dict[Path, int]) -> tuple[int, int] | None:
+        first = self._tried(self.path, waiting)
         if first < 0:
             return None
         try:
-            second = self._tried(self._second)
+            second = self._tried(self._second, waiting)
         except BaseException:
             release(first)
             raise
@@ -198,20 +203,22 @@ class FileLock:
         release(first)
         return None
 
-    def _tried(self, path: Path) -> int:
-        """The locked file at a path, or -1 where another process has locked it."""
+    def _tried(self, path: Path, waiting: dict[Path, int]) -> int:
+        """The locked file at a path, or -1 where another process has locked it; that stays open in ``waiting``."""
         while True:
-            fd = self._opened(path)
+            fd = waiting.pop(path, -1)
+            fd = fd if fd >= 0 else self._opened(path)
             try:
-                if not locked(fd):
-                    os.close(fd)
-                    return -1
-                if leads_to(path, fd):
-                    return fd
+                got, there = locked(fd), leads_to(path, fd)
             except BaseException:
                 os.close(fd)
                 raise
-            os.close(fd)
+            if there and not got:
+                waiting[path] = fd
+                return -1
+            if there:
+                return fd
+            os.close(fd)  # somebody deleted it, and who comes now locks another
 
     def _opened(self, path: Path) -> int:
         if self._home is not None:

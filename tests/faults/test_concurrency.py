@@ -55,8 +55,8 @@ def prepared(opened: Opened, git: Git) -> Workspace:
 def test_36_64_writers_and_a_person_who_commits_and_checks_out(
     opened: Opened, git: Git, scale: Scale, figures: Figures
 ) -> None:
-    """64 processes x 8 writes while a person commits and checks out: all that was acknowledged is in a branch."""
-    writes = scale(8, 100)
+    """64 processes x 3 writes while a person commits and checks out: all that was acknowledged is in a branch."""
+    writes = scale(3, 100)
     workspace = prepared(opened, git)
     root = workspace.root
     person = Person(root, seed=36)
