@@ -120,7 +120,7 @@ class Repairer:
             for path in repository.tree("HEAD", CONTENT) if repository.head_commit() else ():
                 if reference in (path, stem_of(path)):
                     return f"it was removed since the last commit: 'git checkout HEAD -- {path}' brings it back"
-        return f"'memfs log {reference}' names its commits, 'memfs restore {reference} --from REV' brings one back"
+        return f"'memfs list' shows what there is; if it was there once, 'memfs log {reference}' names its commits"
 
     @staticmethod
     def _carried_out(step: _Step, dry_run: bool) -> Repair:

@@ -505,14 +505,14 @@ def test_row_36_a_branch_that_moves_under_us_is_followed(world, monkeypatch):
     world.write("src/main.c", "theirs\n", world.root)
     world.git("add", ".")
     theirs = world.git("commit-tree", "-p", "HEAD", "-m", "theirs", world.git("write-tree").strip()).strip()
-    orders, moved = transaction._orders, []
+    finish, moved = transaction.finish, []
 
-    def move_first(one):
+    def move_first(*given):
         if not moved:
             moved.append(world.git("update-ref", "refs/heads/main", theirs))
-        return orders(one)
+        return finish(*given)
 
-    monkeypatch.setattr(transaction, "_orders", move_first)
+    monkeypatch.setattr(transaction, "finish", move_first)
     (made,) = world.commit(world.put(NEW, "1\n"))
     assert world.git("rev-parse", f"{made}~1").strip() == theirs
     assert world.status() == ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -66,15 +67,15 @@ def test_an_edit_of_this_very_moment_is_no_victim(opened: Opened, monkeypatch: p
     [fate] = taking.take_in("graph", [row])
     item = workspace.store.get(fate.id)
     assert item is not None
-    path, real, edits = workspace.root / item.path, import_service._united, [1]
+    path, real, edits = workspace.root / item.path, import_service._metadata, [1]
 
-    def edited(*links: tuple[Link, ...]) -> tuple[Link, ...]:
+    def edited(one: Arrival) -> dict[str, Any]:
         if edits:
             edits.pop()
             path.write_text(path.read_text().replace("depot keys", "depot keys, and mine"))
-        return real(*links)
+        return real(one)
 
-    monkeypatch.setattr(import_service, "_united", edited)
+    monkeypatch.setattr(import_service, "_metadata", edited)
     changed = replace(row, item=row.item.replace(content="Ada gave the keys back"))
     assert [one.became for one in taking.take_in("graph", [changed])] == [Became.KEPT]
     assert "and mine" in path.read_text()
