@@ -43,7 +43,9 @@ def ask(workspace: Workspace) -> None:
 def traces(*places: Path) -> list[str]:
     """The files of the user's cache, and below some folders, that hold the word."""
     roots = [Path(os.environ["XDG_CACHE_HOME"]), *places]
-    files = [path for root in roots for path in root.rglob("*") if path.is_file()]
+    files = [
+        path for root in roots for path in root.rglob("*") if path.is_file() and path.suffix != ".db-shm"
+    ]  # comes and goes
     return [str(path) for path in files if WORD.encode() in path.read_bytes()]
 
 
