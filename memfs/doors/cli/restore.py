@@ -75,19 +75,22 @@ def restore(
     A content called damaged-... is the copy of what 'memfs check --fix' replaced: the error names its file.
     'memfs admin backup restore' recreates a workspace from a backup.
     """
-    if displaced == (revision is not None) and (displaced or target is None or target.endswith(".tar")):
-        backup = target is not None and target.endswith(".tar")
-        hint = "name a revision with --from REV ('memfs log' lists them), or give --displaced"
-        raise Unclear("from where?", "'memfs admin backup restore' takes a backup" if backup else hint)
+    backup = target is not None and target.endswith(".tar")
+    hint = "name a revision with --from REV ('memfs log' lists them), or give --displaced"
+    unclear = Unclear("from where?", "'memfs admin backup restore' takes a backup" if backup else hint)
+    if displaced == (revision is not None) and (displaced or backup or target is None):
+        raise unclear
     if revision is None and (dry_run or message):
-        raise Unclear("--dry-run and --message go with --from REV: leave them out")
+        raise Unclear("--dry-run and --message go with --from REV, not with --displaced or what was pruned")
     with opened(ctx) as workspace:
         if revision is None and target is None:
             rows = tuple(workspace.recovered.list())
             return Restoration(recoverable=rows, note=count(len(rows), "displaced content"))
         if revision is None:
-            name = str(target)
-            path = workspace.recovered.restore(name) if displaced else workspace.pruner.pruned.bring_back(name).path
+            name, pruned = str(target), workspace.pruner.pruned
+            if not displaced and pruned.find(name) is None:
+                raise unclear
+            path = workspace.recovered.restore(name) if displaced else pruned.bring_back(name).path
             land(workspace)
             return Restoration((path,))
         done = workspace.history.restore(revision, named(workspace, target), message=message, dry_run=dry_run)
