@@ -51,8 +51,8 @@ def test_a_weak_item_is_pruned_listed_and_brought_back(memfs: Memfs, root: Path,
     assert memfs("list", "--archived").out.startswith("apple  semantic")
     assert memfs("list", "--json").json["items"] == []
     gone = memfs("show", apple)
-    assert (gone.code, "memfs restore apple --from REV" in gone.err) == (1, True)
-    (back,) = memfs("restore", apple, "--from", f"{done['revision']}~1", "--json").json["restored"]
+    assert (gone.code, "'memfs restore apple' brings it back" in gone.err) == (1, True)
+    (back,) = memfs("restore", apple, "--json").json["restored"]
     assert memfs("show", apple, "--json").json["path"] == back
     assert not list((root / "ContextMemory" / "archive").rglob("*.yaml"))
 

@@ -393,8 +393,8 @@ def _is_typed(error: MemfsError, words: Sequence[str]) -> bool:
     """Whether an error is about what was typed, and not about what a file says."""
     if error.path is not None:
         return False
-    field = error.field or "="
-    named = any(word == field or word.startswith((f"{field}=", f"--{field}")) for word in words)
+    field = error.field or ""  # without one it is a name that is none
+    named = not field or any(word == field or word.startswith((f"{field}=", f"--{field}")) for word in words)
     return isinstance(error, QueryInvalid) or (isinstance(error, SettingInvalid) and named)
 
 
