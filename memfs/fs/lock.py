@@ -147,7 +147,6 @@ class FileLock:
         try:
             fds = self._acquire(began, timeout)
             owner = os.getpid()
-            _held.update(fds)
             try:
                 self._sign(fds[0], purpose)
                 yield
@@ -184,10 +183,7 @@ class FileLock:
                 tries += 1
                 time.sleep(min(_FIRST_WAIT * tries, longest) * random.uniform(0.5, 1))  # noqa: S311
         finally:
-            for fd in waiting.values():
-                os.close(fd)
-            if head >= 0:
-                release(head)
+            _let_go(*waiting.values(), *((head,) if head >= 0 else ()))
 
     def _tried_both(self, waiting: dict[Path, int]) -> tuple[int, int] | None:
         first = self._tried(self.path, waiting)
@@ -196,29 +192,30 @@ class FileLock:
         try:
             second = self._tried(self._second, waiting)
         except BaseException:
-            release(first)
+            _let_go(first)
             raise
         if second >= 0:
             return first, second
-        release(first)
+        _let_go(first)
         return None
 
     def _tried(self, path: Path, waiting: dict[Path, int]) -> int:
         """The locked file at a path, or -1 where another process has locked it; that stays open in ``waiting``."""
         while True:
             fd = waiting.pop(path, -1)
-            fd = fd if fd >= 0 else self._opened(path)
+            if fd < 0:
+                _open.add(fd := self._opened(path))
             try:
                 got, there = locked(fd), leads_to(path, fd)
             except BaseException:
-                os.close(fd)
+                _let_go(fd)
                 raise
             if there and not got:
                 waiting[path] = fd
                 return -1
             if there:
                 return fd
-            os.close(fd)  # somebody deleted it, and who comes now locks another
+            _let_go(fd)  # somebody deleted it, and who comes now locks another
 
     def _opened(self, path: Path) -> int:
         if self._home is not None:
@@ -271,16 +268,17 @@ class FileLock:
         )
 
 
-_held: set[int] = set()
+_open: set[int] = set()
+"""The files of locks that this process holds, or waits for."""
 
 
 def _forget_in_child() -> None:
-    """A forked child holds none of its parent's locks: with its copies of their files it would keep them from others
-    after the parent's death.
+    """A forked child holds none of its parent's locks: with its copies of their files, also of those that the parent
+    gets later, it would keep them from others after the parent's death.
     """
-    for fd in _held:
+    for fd in _open:
         os.close(fd)
-    _held.clear()
+    _open.clear()
 
 
 os.register_at_fork(after_in_child=_forget_in_child)
@@ -290,7 +288,11 @@ def _release(fds: tuple[int, int], owner: int) -> None:
     """Give the lock back and close its files, unless this is a child that left its parent's block."""
     if os.getpid() != owner:
         return
-    _held.difference_update(fds)
+    _let_go(*fds)
+
+
+def _let_go(*fds: int) -> None:
+    _open.difference_update(fds)
     for fd in fds:
         release(fd)
 

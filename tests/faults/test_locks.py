@@ -32,6 +32,15 @@ import os, sys, time
 from pathlib import Path
 from memfs.fs.lock import FileLock
 holder = os.getpid()
+if "wait" in sys.argv:
+    def forks(seconds, sleep=time.sleep):
+        time.sleep = sleep
+        child = os.fork()
+        if child == 0:
+            sleep(600)
+            os._exit(0)
+        print("child", child, flush=True)
+    time.sleep = forks  # what another thread of a program may do at any moment
 with FileLock(Path(sys.argv[1])).hold("a long task"):
     if "fork" in sys.argv:
         reading, writing = os.pipe()
@@ -135,6 +144,25 @@ def test_47_no_child_inherits_the_lock(tmp_path: Path, way: str) -> None:
         process.wait()
         os.kill(child, 0)  # it lives
         assert can_be_had(path, 2)
+
+
+def test_47_a_child_forked_while_its_parent_waits_keeps_nobody_out(tmp_path: Path) -> None:
+    """The lock that the parent gets afterwards is free once the parent was killed (faults row 47)."""
+    path = tmp_path / "lock"
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(FileLock(path).hold("another task"))
+        waiter = [sys.executable, "-c", HOLDER, str(path), "wait"]
+        process = subprocess.Popen(waiter, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        child = int(process.stdout.readline().split()[1])
+    assert process.stdout.readline() == "held\n"
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    os.kill(child, 0)  # it lives
+    had = can_be_had(path, 2)
+    os.kill(child, signal.SIGKILL)
+    assert had
 
 
 def test_47_a_lock_that_outlives_its_killed_holder_is_not_held(tmp_path: Path) -> None:
@@ -343,7 +371,7 @@ def test_47_locks_are_not_kept_by_processes_started_while_held(opened: Opened) -
         command = [sys.executable, "-c", OPEN_FILES]
         kept = subprocess.run(command, capture_output=True, text=True, check=True, close_fds=False).stdout
     assert str(workspace.repository.state) not in kept
-    assert lock_module._held == set()
+    assert lock_module._open == set()
 
 
 SIGNER = """
