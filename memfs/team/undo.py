@@ -604,7 +604,7 @@ class Undo:
         reason = "" if dry_run else self._store.flush(adopt=False).reason
         waiting = self._waiting(selection)
         if waiting and not dry_run:
-            why = reason or f"writes: {waiting}"
+            why = reason or "more was written in the meantime"
             raise GitBusy(f"what is to be undone waits for its commit: {why}", hint="undo it when that is over")
         for _ in range(_TRIES):
             choosing = RevertChoice(self._store, self._parts, self._blame, selection)
