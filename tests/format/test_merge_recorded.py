@@ -85,7 +85,7 @@ def test_k4_an_edit_since_settles_a_conflict_by_itself() -> None:
     item = item_of(FieldConflict(field="title", kept="a", lost="b"), "title: a\n").replace(title="c")
 
     assert not stands(item, item.conflicts[0])
-    with pytest.raises(QueryInvalid, match="title: the field has another value by now"):
+    with pytest.raises(QueryInvalid, match="title: it has another value by now"):
         settled(item, item.conflicts[0], take=True)
     assert settled(item, item.conflicts[0], take=False).conflicts == ()
     part = RecordedConflict(field="content", kept="b", lost="B", part=True)
