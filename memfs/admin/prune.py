@@ -317,7 +317,7 @@ class Pruner:
             if not days or name not in self._parts.kinds:
                 continue
             before = now - timedelta(days=days)
-            for candidate in self._store.searcher.every(Query(types=frozenset({name}), until=before)):
+            for candidate in self._store.every(Query(types=frozenset({name}), until=before)):
                 item = self._prunable(candidate)
                 since = self._since(item) if item is not None else now
                 if item is not None and since <= before:
@@ -350,7 +350,7 @@ class Pruner:
     def _everything(self) -> Iterator[Candidate]:
         """Every item, once."""
         seen: set[str] = set()
-        for one in self._store.searcher.every(Query()):
+        for one in self._store.every(Query()):
             seen.add(one.id)
             yield one
         if len(seen) < len(self._parts.index.stamps()):

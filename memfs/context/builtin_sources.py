@@ -610,8 +610,13 @@ class JointConventions:
         """See ``Conventions.holding``."""
         named = tuple(files)
         found = list(self._own.holding(named, status))
-        more = self._mounts.each(lambda mount: Conventions(mount, mount.store.clock).holding(named, status))
+        more = self._mounts.each(lambda mount: _holding(mount, named, status))
         return [*found, *(one for rows in more.values() for one in rows)]
+
+
+def _holding(mount: Mount, files: Sequence[str], status: str) -> list[Convention]:
+    found = Conventions(mount.store, mount.store.clock).holding(files, status)
+    return [Convention(mount.outward(one.item)) for one in found]
 
 
 class JointPreferences:
@@ -628,8 +633,8 @@ class JointPreferences:
     def _wishes(self, mount: Mount, context: str, limit: int) -> list[MemoryItem]:
         """The preferences that hold in private memory, those that fit the context first."""
         asked = Query(types=frozenset({KIND}))
-        loaded = (mount.load(candidate) for candidate in mount.searcher.every(asked))
-        items = [one.item for one in loaded if one is not None]
+        loaded = map(mount.store.load, mount.store.every(asked))
+        items = [mount.outward(one.item) for one in loaded if one is not None]
         return preferences_in_order(items, self._clock(), context)[:limit]
 
 
@@ -641,7 +646,7 @@ class JointSessions:
 
     def candidates(self, query: Query) -> list[Candidate]:
         """The items that pass the query's filters, the newest first."""
-        more = self._mounts.each(lambda mount: mount.store.searcher.candidates(query) if mount.own else [])
+        more = self._mounts.each(lambda mount: mount.store.candidates(query) if mount.own else [])
         found = [*self._own.candidates(query), *(one for rows in more.values() for one in rows)]
         return sorted(found, key=lambda one: one.timestamp, reverse=True)[: query.limit]
 
@@ -653,5 +658,4 @@ class JointSessions:
 
 
 def _selected(mount: Mount, query: Query) -> list[MemoryItem]:
-    loaded = (mount.store.load(candidate) for candidate in mount.store.searcher.candidates(query))
-    return [mount.outward(found.item) for found in loaded if found is not None]
+    return list(map(mount.outward, mount.store.select(query)))

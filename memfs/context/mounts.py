@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -43,14 +43,14 @@ from memfs.model.problem import WARNING
 from memfs.recall.recaller import Recaller
 from memfs.search.cache_folders import index_folder
 from memfs.search.engine import Asked
-from memfs.search.merged_search import TermCounts, asked_of
+from memfs.search.merged_search import asked_of
 from memfs.search.search_index import SearchIndex
 from memfs.settings import Settings, WatchSettings
 from memfs.store import Store
 from memfs.store.index_sync import SyncResult
 from memfs.store.parts import Parts
 from memfs.store.reader import MountedStore, reader_of
-from memfs.store.searcher import Searcher, meant
+from memfs.store.searcher import meant
 from memfs.store.values import LoadedItem
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ Place = tuple[int, int, int, int]
 class Mount:
     """Another workspace as it is seen from this one. May be used from several threads.
 
-    It offers what ``memfs.store.reader.Readable`` asks for, with the mount's name before every id.
+    What it hands on has the mount's name before every id, path and session.
 
     Attributes:
         name: as the setting has it.
@@ -93,7 +93,6 @@ class Mount:
         self.name, self.path, self.place, self.store, self.own = name, path, place, store, own
         self.same_repository = same_repository
         self._ageing, self._layout = ageing, layout
-        self.searcher = MountSearcher(name, store.searcher)
         self.failed_at = -math.inf
         self._watched = False
 
@@ -123,7 +122,8 @@ class Mount:
 
     def load(self, candidate: Candidate) -> LoadedItem | None:
         """The item behind a candidate of this mount; None when its file is no longer what was found."""
-        found = self.store.load(self._inward(candidate))
+        inward = replace(candidate, id=without_mount(candidate.id), path=without_mount(candidate.path))
+        found = self.store.load(inward)
         return replace(found, item=self.outward(found.item)) if found is not None else None
 
     def unread(self, query: Query) -> list[str]:
@@ -154,8 +154,17 @@ class Mount:
             links=tuple(Link(to=in_mount(self.name, link.to), relation=link.relation) for link in item.links),
         )
 
-    def _inward(self, candidate: Candidate) -> Candidate:
-        return replace(candidate, id=without_mount(candidate.id), path=without_mount(candidate.path))
+    def named(self, candidate: Candidate) -> Candidate:
+        """A candidate as it is handed on."""
+        session = session_in_mount(self.name, candidate.session) if candidate.session else ""
+        path = in_mount(self.name, candidate.path)
+        return replace(candidate, id=in_mount(self.name, candidate.id), path=path, session=session)
+
+    def beside(self, places: Collection[tuple[str, int]], query: Query) -> list[Candidate]:
+        """The items at those of the places that lie in sessions of this mount, if they pass the query's filters."""
+        before = session_in_mount(self.name, "")
+        mine = [(session.removeprefix(before), at) for session, at in places if session.startswith(before)]
+        return [self.named(one) for one in self.store.beside(mine, query)] if mine else []
 
     # -- what warns -------------------------------------------------------------------------------------------------
     @cached_property
@@ -198,55 +207,6 @@ class Mount:
             ending.callback(self.store.close)
             if "triggers" in self.__dict__:
                 self.triggers.close()
-
-
-class MountSearcher:
-    """Searches one mount, with the mount's name before ids, paths and sessions."""
-
-    def __init__(self, name: str, searcher: Searcher) -> None:
-        self._name = name
-        self._searcher = searcher
-
-    def snapshot(self) -> AbstractContextManager[None]:
-        """See ``Searcher.snapshot``."""
-        return self._searcher.snapshot()
-
-    def candidates(self, query: Query) -> list[Candidate]:
-        """See ``Searcher.candidates``."""
-        return self._outward(self._searcher.candidates(query))
-
-    def weighed(self, query: Query, asked: Asked) -> list[Candidate]:
-        """See ``Searcher.weighed``."""
-        return self._outward(self._searcher.weighed(query, asked))
-
-    def every(self, query: Query) -> Iterator[Candidate]:
-        """See ``Searcher.every``."""
-        return iter(self._outward(self._searcher.every(query)))
-
-    def counted(self) -> TermCounts:
-        """See ``Searcher.counted``."""
-        return self._searcher.counted()
-
-    def has_conversations(self) -> bool:
-        """See ``Searcher.has_conversations``."""
-        return self._searcher.has_conversations()
-
-    def beside(self, places: Collection[tuple[str, int]], query: Query) -> list[Candidate]:
-        """See ``Searcher.beside``; of the places only those in sessions of this mount."""
-        before = session_in_mount(self._name, "")
-        mine = [(session.removeprefix(before), at) for session, at in places if session.startswith(before)]
-        return self._outward(self._searcher.beside(mine, query)) if mine else []
-
-    def _outward(self, found: Iterable[Candidate]) -> list[Candidate]:
-        return [
-            replace(
-                one,
-                id=in_mount(self._name, one.id),
-                path=in_mount(self._name, one.path),
-                session=session_in_mount(self._name, one.session) if one.session else "",
-            )
-            for one in found
-        ]
 
 
 def session_in_mount(name: str, session: str) -> str:
@@ -343,123 +303,95 @@ def _require_owner(folder: Path, layout: Layout | None) -> None:
 
 _BEHIND = 1.0 - 1e-9
 
-Opened = Callable[[], Sequence[Mount]]
+Given = TypeVar("Given")
 
 
-class JointStore:
-    """A workspace's store and its mounts as one (``memfs.store.reader.Readable``)."""
+def answers(mounts: Iterable[Mount], ask: Callable[[Mount], Given]) -> dict[str, Given]:
+    """What each mount answers, by its name; one that fails is left out and named as a problem."""
+    found = {}
+    for mount in mounts:
+        try:
+            found[mount.name] = ask(mount)
+        except (MemfsError, OSError) as error:
+            mount.note_failure(error)
+    return found
 
-    def __init__(self, own: Store, mounts: Opened, absent: Callable[[], Sequence[str]]) -> None:
-        """
-        Args:
-            mounts: gives those that can be read now.
-            absent: gives the names of the others.
-        """
+
+class JointReader:
+    """Reads a workspace and its mounts as one (``memfs.recall.recaller.Readable``)."""
+
+    def __init__(self, own: Store, mounts: Mounts) -> None:
         self._own = own
         self._mounts = mounts
-        self._absent = absent
-        self.searcher = JointSearcher(own, mounts)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """All that this thread asks within sees one state of every workspace."""
+        with ExitStack() as held:
+            held.enter_context(self._own.held())
+            self._mounts.each(lambda mount: held.enter_context(mount.store.held()))
+            yield
+
+    def candidates(self, query: Query) -> list[Candidate]:
+        """The best of all, on one scale, best first; the newest first where nothing is asked in words."""
+        mounts = self._asked(query)
+        theirs = answers(mounts, lambda mount: mount.store.counted())
+        asked = asked_of(query, [self._own.counted(), *theirs.values()])
+        found = self._own.weighed(query, asked)
+        for more in answers(mounts, lambda mount: self._weighed(mount, query, asked)).values():
+            found += more
+        found.sort(key=_worth, reverse=True)  # keeps the order of equals: the workspace's own first
+        return found[: query.limit]
+
+    def _weighed(self, mount: Mount, query: Query, asked: Asked) -> list[Candidate]:
+        """What a mount has, without what private memory shares with the workspace: the same item under the same id."""
+        found = (one for one in mount.store.weighed(query, asked) if not (mount.own and self._own.locate(one.id)))
+        return [replace(mount.named(one), similarity=one.similarity * _BEHIND) for one in found]
+
+    def has_conversations(self) -> bool:
+        """Whether any item has a place in a talk."""
+        return self._own.has_conversations() or any(one.store.has_conversations() for one in self._mounts.opened())
+
+    def beside(self, places: Collection[tuple[str, int]], query: Query) -> list[Candidate]:
+        """The items at these places of talks that pass the query's filters."""
+        found = self._own.beside([place for place in places if not place[0].startswith("\0")], query)
+        for more in answers(self._asked(query), lambda mount: mount.beside(places, query)).values():
+            found += more
+        return found
 
     def load(self, candidate: Candidate) -> LoadedItem | None:
         """The item behind a candidate, from the workspace it was found in."""
         name = of_mount(candidate.id)
         if not name:
             return self._own.load(candidate)
-        mount = next((one for one in self._mounts() if one.name == name), None)
+        mount = next((one for one in self._mounts.opened() if one.name == name), None)
         return mount.load(candidate) if mount is not None else None
 
     def unread(self, query: Query) -> list[str]:
         """The item files a query could concern that cannot be read as they are now, and for each mount that cannot be
         read its name and a ":"."""
-        others = _asked(self._mounts(), query)
-        absent = () if query.path else [in_mount(name, "") for name in self._absent()]
+        others = self._asked(query)
+        absent = () if query.path else [in_mount(name, "") for name in self._mounts.absent()]
         return [*self._own.unread(query), *absent, *(path for mount in others for path in mount.unread(query))]
 
     def refresh(self, paths: Iterable[str] | None = None) -> SyncResult:
         """Bring the indexes in step with the given files, or with every file."""
         named = None if paths is None else list(paths)
-        for mount in self._mounts():
-            with _left_out(mount):
-                mount.refresh(named)
+        self._mounts.each(lambda mount: mount.refresh(named))
         return self._own.refresh(None if named is None else [path for path in named if not of_mount(path)])
 
     def freshness(self) -> Freshness:
         """The proof of what the workspace's own part of an answer rests on."""
         return self._own.freshness()
 
-
-class JointSearcher:
-    """Searches the workspace and its mounts as one."""
-
-    def __init__(self, own: Store, mounts: Opened) -> None:
-        self._own = own
-        self._mounts = mounts
-
-    @contextmanager
-    def snapshot(self) -> Iterator[None]:
-        """All that this thread asks within sees one state of every workspace."""
-        with ExitStack() as held:
-            held.enter_context(self._own.searcher.snapshot())
-            for mount in self._mounts():
-                with _left_out(mount):
-                    held.enter_context(mount.searcher.snapshot())
-            yield
-
-    def candidates(self, query: Query) -> list[Candidate]:
-        """The best of all, on one scale, best first; the newest first where nothing is asked in words."""
-        own = self._own.searcher
-        mounts = _asked(self._mounts(), query)
-        counted = [own.counted()]
-        for mount in mounts:
-            with _left_out(mount):
-                counted.append(mount.searcher.counted())
-        asked = asked_of(query, counted)
-        found = own.weighed(query, asked)
-        for mount in mounts:
-            with _left_out(mount):
-                theirs = (one for one in mount.searcher.weighed(query, asked) if not self._shared(mount, one))
-                found += [replace(one, similarity=one.similarity * _BEHIND) for one in theirs]
-        found.sort(key=_worth, reverse=True)  # keeps the order of equals: the workspace's own first
-        return found[: query.limit]
-
-    def _shared(self, mount: Mount, one: Candidate) -> bool:
-        """Whether an item of private memory lies in the workspace, too, under the same id."""
-        return mount.own and self._own.locate(without_mount(one.id)) != ""
-
-    def has_conversations(self) -> bool:
-        """Whether any item has a place in a talk."""
-        return self._own.searcher.has_conversations() or any(
-            mount.searcher.has_conversations() for mount in self._mounts()
-        )
-
-    def beside(self, places: Collection[tuple[str, int]], query: Query) -> list[Candidate]:
-        """The items at these places of talks that pass the query's filters."""
-        found = self._own.searcher.beside([place for place in places if not place[0].startswith("\0")], query)
-        for mount in _asked(self._mounts(), query):
-            with _left_out(mount):
-                found += mount.searcher.beside(places, query)
-        return found
-
-
-def _asked(mounts: Sequence[Mount], query: Query) -> Sequence[Mount]:
-    """Those that a query is for: a path is one of the workspace's own."""
-    return () if query.path else mounts
-
-
-@contextmanager
-def _left_out(mount: Mount) -> Iterator[None]:
-    """One mount's failure is noted, and costs its own hits alone."""
-    try:
-        yield
-    except (MemfsError, OSError) as error:
-        mount.note_failure(error)
+    def _asked(self, query: Query) -> Sequence[Mount]:
+        """Those that a query is for: a path is one of the workspace's own."""
+        return () if query.path else self._mounts.opened()
 
 
 def _worth(one: Candidate) -> tuple[float, datetime]:
     return one.similarity, one.timestamp
 
-
-Given = TypeVar("Given")
 
 _MOMENT_SECONDS = 5.0
 
@@ -520,7 +452,7 @@ class Mounts:
         The hits of a mount have ids such as ``team:ID``, and at most the trust ``reviewed``. Of two that are equally
         good the workspace's own comes first.
         """
-        made = self._recall.over(JointStore(self._store, self.opened, self.absent)) if self else self._recall
+        made = self._recall.over(JointReader(self._store, self)) if self else self._recall
         first: Recaller = self.__dict__.setdefault("recall", made)
         return first
 
@@ -549,13 +481,7 @@ class Mounts:
 
     def each(self, ask: Callable[[Mount], Given]) -> dict[str, Given]:
         """What each mount that can be read answers, by its name; one that fails is left out and named as a problem."""
-        answers = {}
-        for mount in self.opened():
-            try:
-                answers[mount.name] = ask(mount)
-            except (MemfsError, OSError) as error:
-                mount.note_failure(error)
-        return answers
+        return answers(self.opened(), ask)
 
     def private(self) -> Mount | None:
         """This user's private memory of the project, None where there is none or it cannot be read at present."""

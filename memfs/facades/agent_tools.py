@@ -146,7 +146,7 @@ class AgentMemory(Facade):
         until = min(filter(None, (within.until, after and after[0])), default=None)
         asked = replace(within, text="", until=until, limit=size + 1)
         while True:
-            found = store.searcher.candidates(asked)
+            found = store.candidates(asked)
             rows = sorted((one for one in found if after is None or _place(one) > _order(*after)), key=_place)
             # of the oldest time that was found there may be more, which come before these
             settled = len(rows) > size and rows[size - 1].timestamp > min(one.timestamp for one in found)

@@ -64,7 +64,7 @@ class MultiLayeredMemorySystem(Facade):
             hint = nearest(str(phase), phases) or f"the phases are {', '.join(phases)}"
             raise QueryInvalid(f"there is no phase {phase!r}", field="phase", hint=hint)
         asked = Query(layers=frozenset({_layer(layer).value}), phases=frozenset({phase} if phase else ()))
-        loaded = [store.load(candidate) for candidate in store.searcher.every(asked)]
+        loaded = [store.load(candidate) for candidate in store.every(asked)]
         items = [found.item for found in loaded if found is not None]
         self._served(items)
         return items

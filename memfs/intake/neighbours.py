@@ -41,23 +41,14 @@ _COMMON_NAMES = 2
 _MOMENTARY = frozenset({"conversation", "interaction", "error_log", "task_history", "pattern", "note", "entry"})
 
 
-class WordSearch(Protocol):
-    """Finds items by their words; see ``memfs.store.searcher.Searcher`` for each."""
+class NeighbourSource(Protocol):
+    """Where neighbours are looked for: a store, or the items of one revision."""
 
     def known(self, query: Query) -> list[Candidate]: ...
 
     def rarest(self, terms: Collection[str], count: int) -> list[str]: ...
 
-
-class NeighbourSource(Protocol):
-    """Where neighbours are looked for: a store, or the items of one revision."""
-
-    @property
-    def searcher(self) -> WordSearch:
-        """Asks the index."""
-
-    def load(self, candidate: Candidate) -> LoadedItem | None:
-        """The item behind a candidate."""
+    def load(self, candidate: Candidate) -> LoadedItem | None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,8 +136,8 @@ class Neighbourhood:
 
     def _found(self, words: Mapping[str, str], count: int, draft: MemoryItem) -> list[Candidate]:
         """What the index finds for so many of the rarest words, the nearest first."""
-        asked = " ".join(words[stem] for stem in self._store.searcher.rarest(words, count))
-        found = self._store.searcher.known(Query(text=asked, limit=LOOKED_AT + 1)) if asked else []
+        asked = " ".join(words[stem] for stem in self._store.rarest(words, count))
+        found = self._store.known(Query(text=asked, limit=LOOKED_AT + 1)) if asked else []
         return [one for one in found if one.id != draft.id]
 
     def _item(self, candidate: Candidate) -> MemoryItem | None:

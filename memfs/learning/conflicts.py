@@ -30,7 +30,7 @@ from memfs.recall.tokens import gist
 from memfs.store import Store
 from memfs.store.commit_message import excerpt, of_items
 from memfs.store.parts import READ_LIMIT, Parts
-from memfs.store.reader import Browsable
+from memfs.store.searcher import Browsable
 from memfs.version import __version__
 
 KEY = "decided"
@@ -360,7 +360,7 @@ class Conflicts:
             store: the items.
             now: what counts as the present.
         """
-        loaded = (store.load(candidate) for candidate in store.searcher.every(Query()))
+        loaded = (store.load(candidate) for candidate in store.every(Query()))
         items = {one.item.id: one.item for one in loaded if one is not None}
         return self._undecided(items, items.get, set(), now)
 

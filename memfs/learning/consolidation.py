@@ -339,7 +339,7 @@ class Consolidation:
     def _working(self, session: str) -> tuple[list[MemoryItem], dict[str, str]]:
         """Every working memory of a session, oldest first, and the ids of those that cannot be read now, with why."""
         named = Query(types=frozenset({WORKING}), sessions=frozenset({session}))
-        items, left = self._loaded(self._store.searcher.every(named))
+        items, left = self._loaded(self._store.every(named))
         told, _ = self._loaded(self._search(Query(text=session, types=frozenset({WORKING}), limit=MOST)))
         items |= {key: item for key, item in told.items() if item.metadata.get("session_id") == session}
         for problem in self._store.problems():  # a file that was never readable says no session

@@ -19,7 +19,7 @@ from memfs.model.item import VOUCHED, Trust
 from memfs.model.kinds import ACCEPTED, CONVENTION, PROPOSED, RETIRED, nearest
 from memfs.recall.tokens import gist
 from memfs.store import Store
-from memfs.store.reader import Browsable
+from memfs.store.searcher import Browsable
 
 STATUSES = (ACCEPTED, PROPOSED, RETIRED)
 
@@ -123,7 +123,7 @@ class Conventions:
     def every(self) -> list[Convention]:
         """All conventions whatever their status, in the order of ``holding``."""
         query = Query(types=frozenset({CONVENTION}))
-        loaded = (self._store.load(candidate) for candidate in self._store.searcher.every(query))
+        loaded = (self._store.load(candidate) for candidate in self._store.every(query))
         found = [Convention(one.item) for one in loaded if one is not None and not one.stale]
         return sorted(found, key=_order)
 

@@ -320,7 +320,7 @@ class PatternStore:
         if PATTERN not in (query.types or {PATTERN}) or len(hits) <= FOLLOWERS:
             return list(hits)
         known = suggested(self._store, self.detector(), query.text, query.context, _SUGGESTED)
-        passing = {one.id for one in self._store.searcher.among([hit.item.id for hit in known], query)}
+        passing = {one.id for one in self._store.among([hit.item.id for hit in known], query)}
         return with_patterns(hits, [hit for hit in known if hit.item.id in passing], self.detector())
 
     # -- all at once ------------------------------------------------------------------------------------------------

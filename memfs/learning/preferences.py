@@ -299,7 +299,7 @@ class Preferences:
 
     def _every(self) -> list[MemoryItem]:
         """All preferences as their files have them now, whether they hold or not."""
-        loaded = map(self._store.load, self._store.searcher.every(Query(types=frozenset({KIND}))))
+        loaded = map(self._store.load, self._store.every(Query(types=frozenset({KIND}))))
         return [one.item for one in loaded if one is not None and not one.stale]
 
     def _joined(self, given: list[MemoryItem], item: MemoryItem) -> list[MemoryItem]:

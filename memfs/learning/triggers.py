@@ -45,8 +45,7 @@ from memfs.search.stamps import Entry, StampTable
 from memfs.search.trigger_table import Pool, RowBase, TriggerTable
 from memfs.store import Store
 from memfs.store.parts import CONTENT, Fire
-from memfs.store.reader import Followable
-from memfs.store.store import Machinery
+from memfs.store.store import Machinery, StoreReader
 
 THRESHOLD = 0.7
 _AGEING = 1.5
@@ -72,7 +71,7 @@ class TriggerRows:
         rows: by path, as the files were at the last ``update``.
     """
 
-    def __init__(self, store: Followable, parts: Machinery) -> None:
+    def __init__(self, store: StoreReader, parts: Machinery) -> None:
         """Nothing is read before the first ``update``."""
         self._store, self._parts = store, parts
         self._folders = tuple(f"{CONTENT}/{kind.folder}/" for kind in parts.kinds if kind.name in KINDS)
@@ -158,7 +157,7 @@ class TriggerRows:
 class Triggers:
     """The table of episodes and rules of one workspace, in step with its files. May be used from several threads."""
 
-    def __init__(self, store: Followable, parts: Machinery, ageing: bool = True) -> None:
+    def __init__(self, store: StoreReader, parts: Machinery, ageing: bool = True) -> None:
         """Nothing is read before the first question.
 
         Args:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from memfs.errors import IndexUnavailable, QueryInvalid
-from memfs.model import Candidate, Hit, KindTable, Layer, MemoryItem, Phase, Query, Recall
+from memfs.model import Candidate, Freshness, Hit, KindTable, Layer, MemoryItem, Phase, Query, Recall
 from memfs.model.kinds import ACCEPTED, CONVENTION, PROPOSED, nearest
 from memfs.model.query import MOST
 from memfs.recall.conflict_notes import SUPERSEDED
@@ -38,11 +38,13 @@ from memfs.recall.ranking import (
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+    from contextlib import AbstractContextManager
 
     from memfs.git.repository import Repository
     from memfs.recall.rerank import Relevance
     from memfs.recall.vector_search import VectorSearch
-    from memfs.store.reader import Readable
+    from memfs.store.index_sync import SyncResult
+    from memfs.store.values import LoadedItem
     from memfs.usage import Usage
 
 
@@ -65,6 +67,26 @@ class Helpers:
     repository: Repository | None = None
     relevance: Callable[[], Relevance | None] = lambda: None
     meaning: Callable[[], VectorSearch | None] = lambda: None
+
+
+class Readable(Protocol):
+    """What questions are answered from: a reader, or several as one; see ``memfs.store.searcher.Searcher`` for each."""
+
+    def held(self) -> AbstractContextManager[None]: ...
+
+    def candidates(self, query: Query) -> list[Candidate]: ...
+
+    def has_conversations(self) -> bool: ...
+
+    def beside(self, places: Collection[tuple[str, int]], query: Query) -> list[Candidate]: ...
+
+    def load(self, candidate: Candidate) -> LoadedItem | None: ...
+
+    def unread(self, query: Query) -> list[str]: ...
+
+    def refresh(self, paths: Iterable[str] | None = None) -> SyncResult: ...
+
+    def freshness(self) -> Freshness: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -431,11 +453,10 @@ class Recaller:
 
     def _find(self, query: Query, wider: int = 1, *, prepared: bool = False) -> CandidateSet:
         """The candidates for a query, ``wider`` times as many as usual."""
-        searcher = self._store.searcher
         found, cut = self._candidates(query, query.limit * _PER_HIT * wider)
         if not query.text:
             return CandidateSet(matches=[RankCandidate(one) for one in found], cut=cut)
-        together: Sequence[tuple[Candidate, Shares]] = gathered(found, lambda places: searcher.beside(places, query))
+        together: Sequence[tuple[Candidate, Shares]] = gathered(found, lambda places: self._store.beside(places, query))
         if not prepared:
             self._prepare([query])
         meaning = self._helpers.meaning()
@@ -450,12 +471,11 @@ class Recaller:
 
     def _candidates(self, query: Query, wanted: int) -> tuple[list[Candidate], bool]:
         """At least so many candidates, and whether there may be more."""
-        searcher = self._store.searcher
-        in_talks = bool(query.text) and searcher.has_conversations()
+        in_talks = bool(query.text) and self._store.has_conversations()
         asked = min(max(wanted, _IN_TALKS) if in_talks else wanted, MOST)
-        found = searcher.candidates(replace(query, limit=asked))
+        found = self._store.candidates(replace(query, limit=asked))
         cut = len(found) >= asked
-        if cut and query.text and not in_talks and searcher.has_conversations():
+        if cut and query.text and not in_talks and self._store.has_conversations():
             return self._candidates(query, wanted)  # the files that were looked at only now hold the first talk
         return found, cut
 
@@ -464,7 +484,7 @@ class Recaller:
         self._prepare(queries)
         for _ in range(_TRIES):
             try:
-                with self._store.searcher.snapshot():
+                with self._store.held():
                     return [self._find(query, prepared=True) for query in queries]
             except IndexUnavailable:
                 self._store.refresh()

@@ -128,7 +128,7 @@ class VectorSearch:
             vector, (_LOOKED_AT if filtered else 0) + wanted + len(known), embedder.least
         )
         fresh = [one.id for one in near if one.id not in known]
-        passing = {one.id: one for one in self._store.searcher.among(fresh, query)}
+        passing = {one.id: one for one in self._store.among(fresh, query)}
         return [passing[key] for key in fresh if key in passing][:wanted]
 
 

@@ -310,8 +310,8 @@ class Responder:
     def _fitting(self, prompt: str, most: int, had: frozenset[str]) -> list[ContextEntry]:
         """The items that fit a prompt and that the session has not had, the best first."""
         workspace = self._workspace
-        beside = workspace.sources.mounts.each(lambda mount: mount.searcher.counted())
-        fit = Fit(prompt, workspace.store.searcher.counted(), *beside.values())
+        beside = workspace.sources.mounts.each(lambda mount: mount.store.counted())
+        fit = Fit(prompt, workspace.store.counted(), *beside.values())
         if not fit:
             return []
         seconds = workspace.settings.review.relevance_seconds / 2 if workspace.settings.review.endpoint else None
@@ -422,7 +422,8 @@ def pending(workspace: Workspace, limit: int = MOST) -> tuple[Reminder, ...]:
         limit: so many at most.
     """
     private = workspace.sources.mounts.private() if workspace.settings.mounts else None
-    items = [*(open_intentions(private) if private is not None else ()), *open_intentions(workspace.store)]
+    theirs = map(private.outward, open_intentions(private.store)) if private is not None else ()
+    items = [*theirs, *open_intentions(workspace.store)]
     found = sorted(items, key=lambda item: item.timestamp or _EARLIEST, reverse=True)
     ordered = sorted(map(_reminder, found), key=lambda one: PRIORITIES.index(one.priority))
     return tuple(ordered[:limit])

@@ -27,18 +27,16 @@ from memfs.store.values import Batch
 from memfs.workspace import Workspace
 
 if TYPE_CHECKING:
-    from memfs.context.mounts import Mount
-    from memfs.store import Store
+    from memfs.store.store import StoreReader
 
 _TRIES = 8
 _MOST_PENDING = 500
 
 
-def open_intentions(store: Store | Mount, limit: int = _MOST_PENDING) -> list[MemoryItem]:
+def open_intentions(store: StoreReader, limit: int = _MOST_PENDING) -> list[MemoryItem]:
     """The intentions that nobody has carried out or dropped, the newest first."""
     query = Query(types=frozenset({PROSPECTIVE}), limit=limit)
-    loaded = (store.load(candidate) for candidate in store.searcher.candidates(query))
-    return [found.item for found in loaded if found is not None and found.item.status not in FINISHED]
+    return [item for item in store.select(query) if item.status not in FINISHED]
 
 
 def keep_heard(workspace: Workspace, part: str) -> Keep:
@@ -241,7 +239,7 @@ class _Attempt:
         if _is_own(self._workspace) or self._workspace.learner.by_program:
             return None
         query = Query(types=frozenset({WORKING}), limit=_MOST_PENDING)
-        loaded = (self._store.load(candidate) for candidate in self._store.searcher.candidates(query))
+        loaded = (self._store.load(candidate) for candidate in self._store.candidates(query))
         working = [found.item.content for found in loaded if found is not None]
         waiting = [one.item.content for one in self._waiting]
         return set(pieces([*self._heard.typed, *working, *waiting]))

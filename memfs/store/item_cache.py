@@ -52,7 +52,7 @@ class Catalogue(Generic[Facts]):
         Of a file that is invalid at present, those of its last good version.
         """
         found = []
-        for candidate in list(self._store.searcher.every(query)):
+        for candidate in list(self._store.every(query)):
             kept = self._kept.get(candidate.path)
             if kept is not None and kept.blob == self._blob(candidate.path):
                 found.append(kept.facts)
@@ -72,7 +72,7 @@ class Catalogue(Generic[Facts]):
                 else:
                     missing.add(path)
         if missing:
-            for candidate in list(self._store.searcher.every(Query(types=frozenset({kind.name})))):
+            for candidate in list(self._store.every(Query(types=frozenset({kind.name})))):
                 if candidate.path in missing:
                     found.extend(self._loaded(candidate))
         return found

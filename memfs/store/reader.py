@@ -1,96 +1,20 @@
-"""The protocols of everything that reads a store, and MountedStore, the reader of a mounted workspace.
-
-A mounted store is never written to.
-"""
+"""MountedStore: reads a mounted workspace, and never writes to it."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from datetime import datetime
-from typing import Protocol
 
 from memfs.errors import StorageIO
 from memfs.format.codec import Codec
 from memfs.fs.tree import Tree
-from memfs.model import Candidate, Freshness, KindTable, MemoryItem, Query
+from memfs.model import KindTable
 from memfs.search.search_index import SearchIndex
-from memfs.store.index_sync import IndexSync, SyncResult
+from memfs.store.index_sync import IndexSync
 from memfs.store.searcher import ChangeDetector
 from memfs.store.store import StoreReader
-from memfs.store.values import FlushResult, LoadedItem
-
-
-class QuerySearch(Protocol):
-    """Finds items by the index in files as they are now; see ``memfs.store.searcher.Searcher`` for each."""
-
-    def snapshot(self) -> AbstractContextManager[None]:
-        """All that this thread asks within sees one state of the files."""
-
-    def candidates(self, query: Query) -> list[Candidate]:
-        """The items that answer a query, best first."""
-
-    def has_conversations(self) -> bool:
-        """Whether any item has a place in a talk."""
-
-    def beside(self, places: Collection[tuple[str, int]], query: Query) -> list[Candidate]:
-        """The items at these places of talks that pass the query's filters."""
-
-
-class ItemLister(Protocol):
-    """As ``QuerySearch``, for going through all items."""
-
-    def every(self, query: Query) -> Iterator[Candidate]:
-        """All items that pass a query's filters, the newest first."""
-
-
-class Browsable(Protocol):
-    """Lists, finds and loads items."""
-
-    @property
-    def searcher(self) -> ItemLister:
-        """Asks the index."""
-
-    def find(self, reference: str) -> MemoryItem:
-        """The item a person means."""
-
-    def load(self, candidate: Candidate) -> LoadedItem | None:
-        """The item behind a candidate as its file has it now."""
-
-
-class Followable(Protocol):
-    """Keeps its index in step with its files."""
-
-    def follow(self) -> SyncResult:
-        """Bring the index in step with what was seen to change."""
-
-    def refresh(self, paths: Iterable[str] | None = None) -> SyncResult:
-        """Bring the index in step with the files."""
-
-    def load(self, candidate: Candidate) -> LoadedItem | None:
-        """The item behind a candidate as its file has it now."""
-
-
-class Readable(Protocol):
-    """Finds and loads items; see ``memfs.store.store.Store`` for each."""
-
-    @property
-    def searcher(self) -> QuerySearch:
-        """Asks the index."""
-
-    def load(self, candidate: Candidate) -> LoadedItem | None:
-        """The item behind a candidate as its file has it now."""
-
-    def unread(self, query: Query) -> list[str]:
-        """The item files a query could concern that cannot be read as they are now."""
-
-    def refresh(self, paths: Iterable[str] | None = None) -> SyncResult:
-        """Bring the index in step with the files."""
-
-    def freshness(self) -> Freshness:
-        """The proof of what an answer given now rests on."""
-
+from memfs.store.values import FlushResult
 
 _FOLD_AT = 500
 
@@ -152,6 +76,6 @@ class MountedStore(StoreReader):
             for part in (self.tree, self.index):
                 release.callback(part.close)
             self.change_detector.close()
-            if not self._closed and self.index.spares_others(self.searcher.asked):
+            if not self._closed and self.index.spares_others(self.asked):
                 self._fold()
             self._closed = True

@@ -1,7 +1,6 @@
 """Searches the index of one store, and finds items by the names people give them.
 
-Files are checked for changes before the index is asked: those that a watcher saw, else all. A snapshot lets several
-queries see one state.
+Files are checked for changes before the index is asked: those that a watcher saw, else all.
 """
 
 from __future__ import annotations
@@ -24,8 +23,18 @@ from memfs.search.engine import Asked, TermStatistics
 from memfs.search.merged_search import TermCounts
 from memfs.store.index_sync import IndexSync, SyncResult
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES
-from memfs.store.values import FileWatcher
+from memfs.store.values import FileWatcher, LoadedItem
 from memfs.store.write import FileWriter
+
+
+class Browsable(Protocol):
+    """Lists, finds and loads items; see ``Searcher`` and ``memfs.store.store.Store`` for each."""
+
+    def every(self, query: Query) -> Iterator[Candidate]: ...
+
+    def find(self, reference: str) -> MemoryItem: ...
+
+    def load(self, candidate: Candidate) -> LoadedItem | None: ...
 
 
 class ItemLookup(Protocol):
@@ -126,16 +135,16 @@ class Searcher:
         asked: whether anything was asked since the store was opened.
     """
 
-    def __init__(self, parts: IndexHolder, detector: ChangeDetector | None = None) -> None:
+    def __init__(self, reading: IndexHolder, detector: ChangeDetector | None = None) -> None:
         """``detector`` looks at the files before each question; None where they never change."""
-        self._parts = parts
+        self._reading = reading
         self._detector = detector
-        self._held = threading.local()
+        self._holding = threading.local()
         self._looked = False
         self.asked = False
 
     @contextlib.contextmanager
-    def snapshot(self) -> Iterator[None]:
+    def held(self) -> Iterator[None]:
         """All that this thread asks within sees one state of the files: as they were when it began.
 
         Writes of other threads wait for its end, so only the index is to be asked meanwhile.
@@ -144,26 +153,26 @@ class Searcher:
             IndexUnavailable: the index was found damaged; ``Store.refresh`` makes it good.
         """
         self._look()
-        with self._parts.index.held():
-            self._held.now = True
+        with self._reading.index.held():
+            self._holding.now = True
             try:
                 yield
             finally:
-                self._held.now = False
+                self._holding.now = False
 
     def candidates(self, query: Query) -> list[Candidate]:
         """The items that answer a query, best first.
 
         Raises:
-            IndexUnavailable: within a snapshot, as that says; else it is made good here.
+            IndexUnavailable: while it is held, as that says; else it is made good here.
         """
         self._look_now()
-        return self._found(query, lambda narrowed: self._parts.index.search(narrowed))
+        return self._found(query, lambda narrowed: self._reading.index.search(narrowed))
 
     def counted(self) -> TermCounts:
         """What tells how terms are spread over the files as they are now."""
         self._look_now()
-        return self._parts.index
+        return self._reading.index
 
     def weighed(self, query: Query, asked: Asked) -> list[Candidate]:
         """As ``candidates``, of the files as ``counted`` saw them, where the words are weighed over more workspaces
@@ -175,19 +184,19 @@ class Searcher:
         Raises:
             IndexUnavailable: as ``candidates``.
         """
-        return self._found(query, lambda narrowed: self._parts.index.search(narrowed, asked=asked))
+        return self._found(query, lambda narrowed: self._reading.index.search(narrowed, asked=asked))
 
     def _look_now(self) -> None:
         self.asked = True
-        if not getattr(self._held, "now", False):
+        if not getattr(self._holding, "now", False):
             self._look()
 
     def _found(self, query: Query, search: Callable[[Query], list[Candidate]]) -> list[Candidate]:
-        narrowed = in_types(query, self._parts.kinds)
+        narrowed = in_types(query, self._reading.kinds)
         try:
             return self._named_first(narrowed, search(narrowed))
         except IndexUnavailable:
-            if getattr(self._held, "now", False):
+            if getattr(self._holding, "now", False):
                 raise
             if self._detector is not None:
                 self._detector.refresh()
@@ -196,7 +205,7 @@ class Searcher:
     def _named_first(self, query: Query, found: list[Candidate]) -> list[Candidate]:
         """What was found, and before all the item whose id is what was asked."""
         word = query.text.strip()
-        named = self._parts.index.among([word], query) if word and not set(word) & _NOT_IN_IDS else []
+        named = self._reading.index.among([word], query) if word and not set(word) & _NOT_IN_IDS else []
         if not named:
             return found
         first = replace(named[0], similarity=2 * max((one.similarity for one in found), default=0.5))
@@ -227,16 +236,16 @@ class Searcher:
         """
         self.asked = True
         self._look_once()
-        narrowed = in_types(query, self._parts.kinds)
+        narrowed = in_types(query, self._reading.kinds)
         try:
-            return self._parts.index.search(narrowed)
+            return self._reading.index.search(narrowed)
         except IndexUnavailable:
             return self.candidates(query)
 
     def rarest(self, terms: Collection[str], count: int) -> list[str]:
         """Of these terms, so many that the fewest items hold, the rarest first; those that none holds are left out."""
         self._look_once()
-        found = self._parts.index.statistics(terms).frequencies
+        found = self._reading.index.statistics(terms).frequencies
         return sorted((term for term in terms if found.get(term)), key=lambda term: found[term])[:count]
 
     def _look_once(self) -> None:
@@ -250,15 +259,15 @@ class Searcher:
 
     def has_conversations(self) -> bool:
         """Whether any item has a place in a talk."""
-        return self._parts.index.talks()
+        return self._reading.index.talks()
 
     def beside(self, places: Collection[tuple[str, int]], query: Query) -> list[Candidate]:
         """The items at these places (session, sequence) that pass the query's filters, similarity 0."""
-        return self._parts.index.beside(places, in_types(query, self._parts.kinds))
+        return self._reading.index.beside(places, in_types(query, self._reading.kinds))
 
     def among(self, ids: Collection[str], query: Query) -> list[Candidate]:
         """The items with these ids that pass the query's filters, similarity 0."""
-        return self._parts.index.among(ids, in_types(query, self._parts.kinds))
+        return self._reading.index.among(ids, in_types(query, self._reading.kinds))
 
 
 class ChangeDetector:

@@ -133,19 +133,19 @@ class Machinery(Protocol):
     def clock(self) -> Callable[[], datetime]: ...
 
 
-class StoreReader:
+class StoreReader(Searcher):
     """Finds and reads the items of one workspace. Text comes from a file that was looked at, never from the index.
 
-    ``index_sync`` and ``change_detector`` are parts, for who looks after it; ``searcher`` asks the index; ``notes`` is
-    what was noticed since it was opened.
+    ``index_sync`` and ``change_detector`` are parts, for who looks after it; ``notes`` is what was noticed
+    since it was opened.
     """
 
     def __init__(self, parts: Machinery, index_sync: IndexSync, change_detector: ChangeDetector) -> None:
-        self._reading = parts
+        super().__init__(parts, change_detector)
+        self._reading: Machinery = parts
         self._known = ItemDecoder()
         self.index_sync = index_sync
         self.change_detector = change_detector
-        self.searcher = Searcher(parts, change_detector)
         self.notes: list[Problem] = []
 
     def get(self, item_id: str) -> MemoryItem | None:
@@ -162,6 +162,14 @@ class StoreReader:
             return self.read(path) if path else None
         except FileNotFoundError:
             return None
+
+    def find(self, reference: str) -> MemoryItem:
+        """The item a person means: by id, by path, or by the beginning of an id that only one item has.
+
+        Raises:
+            ItemNotFound: naming the nearest id.
+        """
+        return find(self, reference, self.index_sync.ids)
 
     def read(self, path: str) -> MemoryItem:
         """The item in the file at ``path``, below the workspace.
@@ -199,6 +207,11 @@ class StoreReader:
             return self._reading.codec.read(content.data, path, modified, checked=checked)
 
         return self._known.item(path, content.stamp, decode, checked=not checked)
+
+    def select(self, query: Query) -> list[MemoryItem]:
+        """The items that pass the query's filters, by text score or else newest first."""
+        loaded = [self.load(candidate) for candidate in self.candidates(query)]
+        return [found.item for found in loaded if found is not None]
 
     def unread(self, query: Query) -> list[str]:
         """The item files a query could concern that cannot be read as they are now; ``problems`` says why."""
@@ -505,14 +518,6 @@ class Store(StoreReader):
         self._parts.require_open()
         return [*super().unread(query), *self.writing.missed()]
 
-    def find(self, reference: str) -> MemoryItem:
-        """The item a person means: by id, by path, or by the beginning of an id that only one item has.
-
-        Raises:
-            ItemNotFound: naming the nearest id.
-        """
-        return find(self, reference, self.index_sync.ids)
-
     def last_good(self, path: str) -> MemoryItem | None:
         """The last good version of an item whose file is invalid at present, None where there is none."""
         self._parts.require_open()
@@ -539,21 +544,12 @@ class Store(StoreReader):
         self._parts.require_open()
         return self.index_sync.locate(item_id)
 
-    def candidates(self, query: Query) -> list[Candidate]:
-        """What the index finds in files as they are now, best first."""
-        return self.searcher.candidates(query)
-
     def load(self, candidate: Candidate) -> LoadedItem | None:
         """As ``StoreReader.load``; of an invalid file its last good version."""
         if self.index_sync.rejected(candidate.path):
             item = self._last_good(candidate.path)
             return LoadedItem(item=item, stale=True) if item else None
         return super().load(candidate)
-
-    def select(self, query: Query) -> list[MemoryItem]:
-        """The items that pass the query's filters, by text score or else newest first."""
-        loaded = [self.load(candidate) for candidate in self.candidates(query)]
-        return [found.item for found in loaded if found is not None]
 
     # -- keeping in step ----------------------------------------------------------------------------------------
     def head(self) -> tuple[str | None, str | None]:
@@ -773,6 +769,6 @@ class Store(StoreReader):
             self.writing.bring_home()
             if self.wrote and parts.policy.commit in _COMMITTING:
                 self._committer.flush()
-            if parts.index.spares_others(self.searcher.asked):
+            if parts.index.spares_others(self.asked):
                 with contextlib.suppress(StorageIO):
                     self.fold()

@@ -57,7 +57,7 @@ class Past:
             "" where there was none, or no commit has it yet.
         time: when the commit was made; also what counts as the present, unless ``at`` says otherwise.
         now: what counts as the present.
-        store: lists, finds and loads its items (``memfs.store.reader.Readable`` and ``Browsable``).
+        store: lists, finds and loads its items.
         recall: answers questions with the full ranking; uses count for nothing and are not counted.
         files: every file as it was.
         kinds: the types of memory there were.
@@ -88,7 +88,7 @@ class Past:
         from memfs.learning.situations import row_of
         from memfs.model.episode import EPISODE
 
-        found = (self.store.load(one) for one in self.store.searcher.every(Query(types=frozenset({"episodic"}))))
+        found = (self.store.load(one) for one in self.store.every(Query(types=frozenset({"episodic"}))))
         rows = [row_of(one.item, "") for one in found if one is not None]
         return sorted((row for row in rows if row.sort == EPISODE), key=lambda row: (-row.time, row.id))
 

@@ -156,16 +156,13 @@ _BUILT_IN = frozenset(kind.name for kind in BUILT_IN)
 Progress = Callable[[int, int], None]
 
 
-class PastStore:
+class PastStore(Searcher):
     """Reads the memories of one revision. May be used from several threads.
-
-    It offers what answers are made from (``memfs.store.reader.Readable``) and what lists are (``Browsable``).
 
     Attributes:
         files: every file of the revision.
         codec, kinds: how its items are read, and the types of memory there were.
         now: what counts as the present, and the time of items whose files name none.
-        searcher: asks the index, which is made with the first question.
     """
 
     def __init__(
@@ -187,7 +184,7 @@ class PastStore:
         renewed_in_child(self)
         self._decoded = ItemDecoder()
         self._failures: list[Problem] = []
-        self.searcher = Searcher(self)
+        super().__init__(self)
 
     # -- the index --------------------------------------------------------------------------------------------------
     @cached_property
@@ -340,7 +337,7 @@ class PastStore:
 
     def select(self, query: Query) -> list[MemoryItem]:
         """The items that pass the query's filters, by text score or else newest first."""
-        loaded = [self.load(candidate) for candidate in self.searcher.candidates(query)]
+        loaded = [self.load(candidate) for candidate in self.candidates(query)]
         return [found.item for found in loaded if found is not None]
 
     def unread(self, query: Query) -> list[str]:

@@ -91,7 +91,7 @@ def told(opened: Callable[..., Workspace]) -> Callable[[str], set[str]]:
             workspace.store.put(MemoryItem(text, memory_type="knowledge", id=name))
 
     def ask(message: str) -> set[str]:
-        fit = Fit(message, workspace.store.searcher.counted())
+        fit = Fit(message, workspace.store.counted())
         return {hit.item.id for hit in fit.among(workspace.recaller.search(Query(text=message, limit=15)).hits)}
 
     return ask

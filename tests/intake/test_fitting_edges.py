@@ -37,7 +37,7 @@ def ask(opened: Callable[..., Workspace]) -> Callable[[str], set[str]]:
         put(MemoryItem("Zeppelin tickets are sold online.", memory_type="knowledge", id="tickets"))
 
     def call(message: str) -> set[str]:
-        fit = Fit(message, workspace.store.searcher.counted())
+        fit = Fit(message, workspace.store.counted())
         return {hit.item.id for hit in fit.among(workspace.recaller.search(Query(text=message, limit=15)).hits)}
 
     return call

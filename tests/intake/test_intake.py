@@ -400,6 +400,6 @@ def test_words_nothing_holds_cost_no_search(
     intake.store(MemoryItem(DECISION))
     asked: list[object] = []
     with suppress(AttributeError):
-        monkeypatch.setattr(workspace.store.searcher, "known", asked.append)
+        monkeypatch.setattr(workspace.store, "known", asked.append)
     assert intake.store(MemoryItem("Grandma bakes apple pies on Sundays")).stored
     assert asked == []

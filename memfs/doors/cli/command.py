@@ -265,7 +265,7 @@ def complete_tags(ctx: click.Context, _: click.Parameter, incomplete: str) -> li
 
     place, quiet = ctx.ensure_object(Invocation).workspace, {"history.commit": "manual"}
     with suppress(MemfsError, OSError), open_workspace(place, watch=False, settings=quiet, one_shot=True) as workspace:
-        loaded = map(workspace.store.load, workspace.store.searcher.candidates(Query(limit=_RECENT)))
+        loaded = map(workspace.store.load, workspace.store.candidates(Query(limit=_RECENT)))
         tags = Counter(tag for one in loaded if one is not None for tag in one.item.tags)
         return [tag for tag, _ in tags.most_common() if tag.startswith(incomplete)]
     return []

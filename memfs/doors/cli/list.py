@@ -96,7 +96,7 @@ def list_(ctx: click.Context, /, limit: int | None, pruned: bool, as_of: str | N
 
 def _listed(workspace: Workspace, past: Past | None, asked: Query, most: int, used: bool) -> ItemList:
     store: Store | PastStore = workspace.store if past is None else past.store
-    found = store.searcher.candidates(asked)
+    found = store.candidates(asked)
     loaded = [(candidate.path, store.load(candidate)) for candidate in found[:most]]
     missing = [path for path, item in loaded if item is None]
     store.refresh(missing)

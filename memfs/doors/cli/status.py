@@ -79,7 +79,7 @@ class StatusPart(NamedTuple):
 def _knowledge(workspace: Workspace) -> StatusPart:
     """What lasts of the last days, who wrote it, which of it contradicts something, and what is used most."""
     since = workspace.parts.clock() - timedelta(days=_DAYS)
-    learned = list(workspace.store.searcher.every(Query(since=since, layers=_LASTING)))
+    learned = list(workspace.store.every(Query(since=since, layers=_LASTING)))
     loaded = [one.item for found in learned[:_READ] if (one := workspace.store.load(found)) is not None]
     disputed = [item for item in loaded if contradicted(item) and item.status.strip() not in OVER]
     by = dict(Counter(one.agent or "people" for one in learned).most_common())
