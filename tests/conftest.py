@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -21,6 +22,7 @@ settings.register_profile("soak", deadline=None, max_examples=2000)
 settings.load_profile("memfs")
 pytest.register_assert_rewrite("kit")  # its assertions say what they found
 from kit import figures as fault_figures  # noqa: E402
+from kit import forked_command  # noqa: E402
 from kit.copies import copy_workspace  # noqa: E402
 from memfs.git import process  # noqa: E402
 
@@ -158,6 +160,23 @@ def memfs(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
         return said.out + said.err
 
     return call
+
+
+@pytest.fixture(scope="session")
+def forked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A ``memfs`` command that is quick to start, for tests that run many as people do."""
+    with forked_command.command(tmp_path_factory.mktemp("forked")) as program:
+        yield program
+
+
+@pytest.fixture
+def memfs_on_path(forked: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put a ``memfs`` command of this interpreter on PATH; returns its folder."""
+    folder = tmp_path_factory.mktemp("bin")
+    shutil.copy(forked, folder / "memfs")
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    return folder
 
 
 @pytest.fixture

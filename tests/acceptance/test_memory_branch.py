@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +17,7 @@ BRANCHES = ("main", "feature", "fix", "docs")
 
 def memfs(folder: Path, *words: str) -> str:
     """What a command prints, each in a process of its own, as a person and an agent call it."""
-    done = subprocess.run([sys.executable, "-m", "memfs", *words], cwd=folder, capture_output=True, text=True)
+    done = subprocess.run(["memfs", *words], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, (words, done.stdout, done.stderr)
     return done.stdout
 
@@ -29,7 +28,7 @@ def known(folder: Path) -> set[str]:
 
 
 @pytest.fixture
-def trees(tmp_path: Path, git: Git) -> tuple[Path, Path]:
+def trees(tmp_path: Path, git: Git, memfs_on_path: Path) -> tuple[Path, Path]:
     """A repository of code with a remote and four branches, one of which is checked out in a second working tree."""
     code, other = tmp_path / "work" / "shop", tmp_path / "docs"
     git(tmp_path, "init", "-q", "--bare", "hub.git")

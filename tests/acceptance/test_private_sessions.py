@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -76,8 +75,7 @@ class Person:
 
     def memfs(self, *words: str) -> str:
         """What a command of memfs's prints in the clone."""
-        asked = [sys.executable, "-m", "memfs", *words]
-        return subprocess.run(asked, cwd=self.clone, capture_output=True, text=True, check=True).stdout
+        return subprocess.run(["memfs", *words], cwd=self.clone, capture_output=True, text=True, check=True).stdout
 
     def inbox(self) -> list[str]:
         """What is suggested in the clone: whose it is, and its first word."""
@@ -91,7 +89,9 @@ class Person:
 
 
 @pytest.fixture
-def people(tmp_path: Path, git: Git, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Person, Person]:
+def people(
+    tmp_path: Path, git: Git, monkeypatch: pytest.MonkeyPatch, memfs_on_path: Path
+) -> tuple[Path, Person, Person]:
     """A remote, Ada and Bo with a clone each; the repository has memory, and four branches."""
     for name in DRAINS:
         monkeypatch.setitem(DRAINS, name, 60.0)  # type: ignore[index]

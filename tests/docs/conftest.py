@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -10,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from kit.patience import UNHURRIED_PROGRAM
 from memfs.admin.layout import install_driver
 from memfs.git.repository import Repository
 
@@ -21,19 +19,6 @@ ROOT = Path(__file__).resolve().parents[2]
 def page() -> Callable[[str], str]:
     """The text of a page by its path below the checkout."""
     return lambda path: (ROOT / path).read_text(encoding="utf-8")
-
-
-@pytest.fixture
-def memfs_on_path(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Put a ``memfs`` command of this interpreter on PATH; returns its folder."""
-    folder = tmp_path_factory.mktemp("bin")
-    command = folder / "memfs"
-    (folder / "unhurried.py").write_text(UNHURRIED_PROGRAM)
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{folder}/unhurried.py" "$@"\n')
-    command.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    return folder
 
 
 @pytest.fixture

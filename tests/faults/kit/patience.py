@@ -28,8 +28,7 @@ sys.argv[0] = "memfs"
 from memfs.__main__ import main
 main()
 """
-UNHURRIED_PROGRAM = f"UNHURRIED = True{_PROGRAM}"
-UNHURRIED = (sys.executable, "-c", UNHURRIED_PROGRAM)
+UNHURRIED = (sys.executable, "-c", f"UNHURRIED = True{_PROGRAM}")
 """The command ``memfs``, for which a hook never is too late."""
 IN_TIME = (sys.executable, "-c", f"UNHURRIED = False{_PROGRAM}")
 """The same with the limits of a hook, which is only given time to say that it took too long."""
