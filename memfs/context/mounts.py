@@ -47,9 +47,9 @@ from memfs.search.merged_search import asked_of
 from memfs.search.search_index import SearchIndex
 from memfs.settings import Settings, WatchSettings
 from memfs.store import Store
-from memfs.store.index_sync import SyncResult
+from memfs.store.index_sync import IndexSync, SyncResult
 from memfs.store.parts import Parts
-from memfs.store.reader import MountedStore, reader_of
+from memfs.store.reader import FolderReader, reader_of
 from memfs.store.searcher import meant
 from memfs.store.values import LoadedItem
 
@@ -83,7 +83,7 @@ class Mount:
         name: str,
         path: str,
         place: Place,
-        store: MountedStore,
+        store: FolderReader,
         *,
         own: bool = False,
         same_repository: bool = False,
@@ -117,7 +117,7 @@ class Mount:
             ItemNotFound: naming the nearest id.
             ContentError: its file is invalid at present.
         """
-        ids = self.store.index_sync.ids
+        ids = self.store.snapshot.ids
         return meant(reference, self.get, lambda: [in_mount(self.name, item_id) for item_id in ids()])
 
     def load(self, candidate: Candidate) -> LoadedItem | None:
@@ -172,7 +172,7 @@ class Mount:
         """Knows which of its episodes and rules a situation brings to mind; ids as the files have them."""
         from memfs.learning.triggers import Triggers
 
-        first: Triggers = self.__dict__.setdefault("triggers", Triggers(self.store, self.store, self._ageing))
+        first: Triggers = self.__dict__.setdefault("triggers", Triggers(self.store, self.store.clock, self._ageing))
         return first
 
     def behind(self, match: Similar | RuleMatch) -> MemoryItem | None:
@@ -272,7 +272,8 @@ def open_mount(
         kinds, schemas = load_kinds(tree)
         invisible, engine = settings.security.allow_invisible, settings.index.engine
         index = SearchIndex(index_folder(folder, reader_of(engine, invisible)), engine)
-        store = MountedStore(tree, Codec(schemas, kinds, invisible), kinds, index, clock)
+        codec = Codec(schemas, kinds, invisible)
+        store = FolderReader(tree, codec, IndexSync(tree, codec, kinds, index, None), clock)
         own = name == private.NAME and private.holds(folder)
         same = own or (layout is not None and layout.common_dir == own_repository)
         path, ageing = os.path.expanduser(path), settings.memory.decay
@@ -572,7 +573,7 @@ class Mounts:
 
     def _retire(self, name: str) -> None:
         """Use a mount no more. Threads may be reading there still: only the one before it is closed."""
-        self._open[name].store.stop_watching()
+        self._open[name].store.change_detector.close()
         before = self._retired.pop(name, None)
         self._retired[name] = self._open.pop(name)
         if before is not None:

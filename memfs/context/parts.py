@@ -68,7 +68,7 @@ class Sources:
         """Knows which episodes and rules a situation brings to mind."""
         from memfs.learning.triggers import Triggers
 
-        return Triggers(self.store, self.parts, self.settings.memory.decay)
+        return Triggers(self.store, self.parts.clock, self.settings.memory.decay)
 
     @shared_property
     def episodes(self) -> Episodes:

@@ -45,9 +45,8 @@ if TYPE_CHECKING:
     from memfs.git.log import Revision
     from memfs.model.episode import StateSnapshot
     from memfs.model.review import StoreResult
-    from memfs.store import Store
+    from memfs.store.reader import Reader
     from memfs.team.asof import Past
-    from memfs.team.revision_reader import PastStore
     from memfs.workspace import ForgetResult, Workspace
 
 
@@ -125,7 +124,7 @@ class AgentMemory(Facade):
         Raises:
             QueryInvalid: a filter cannot be understood, or no page gave such a cursor.
         """
-        store: Store | PastStore = self.workspace.store if past is None else past.store
+        store: Reader = self.workspace.store if past is None else past.store
         rows = self._rows(store, within, _read_cursor(cursor) if cursor else None, size)
         chosen = rows[:size]
         loaded = [store.load(one) for one in chosen]
@@ -139,9 +138,7 @@ class AgentMemory(Facade):
         self.workspace.usage.served.note("read", ids, self.workspace.parts.clock())
 
     @staticmethod
-    def _rows(
-        store: Store | PastStore, within: Query, after: tuple[datetime, str] | None, size: int
-    ) -> list[Candidate]:
+    def _rows(store: Reader, within: Query, after: tuple[datetime, str] | None, size: int) -> list[Candidate]:
         """What comes after a place, newest first and by id among those of one time; one more than ``size``, if any."""
         until = min(filter(None, (within.until, after and after[0])), default=None)
         asked = replace(within, text="", until=until, limit=size + 1)

@@ -5,10 +5,9 @@ The search is bounded, whatever the size of the memory.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 
 from memfs.intake.contradictions import contradiction, is_personal
 from memfs.intake.episode_item import episode_of
@@ -19,7 +18,7 @@ from memfs.recall.similarity import SAME, TextShape, alike
 from memfs.recall.tokens import gist
 from memfs.search.analyzer import tokens
 from memfs.search.terms import COMMON_WORDS
-from memfs.store.values import LoadedItem
+from memfs.store.reader import Reader
 
 SIMILAR = "similar"
 RELATES = "relates"
@@ -39,16 +38,6 @@ _MOST_RELATED = 3
 _RELATED_FROM = 0.3
 _COMMON_NAMES = 2
 _MOMENTARY = frozenset({"conversation", "interaction", "error_log", "task_history", "pattern", "note", "entry"})
-
-
-class NeighbourSource(Protocol):
-    """Where neighbours are looked for: a store, or the items of one revision."""
-
-    def known(self, query: Query) -> list[Candidate]: ...
-
-    def rarest(self, terms: Collection[str], count: int) -> list[str]: ...
-
-    def load(self, candidate: Candidate) -> LoadedItem | None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +68,7 @@ class Neighbours:
 class Neighbourhood:
     """Finds neighbours in one workspace. May be used from several threads."""
 
-    def __init__(self, store: NeighbourSource, kinds: KindTable) -> None:
+    def __init__(self, store: Reader, kinds: KindTable) -> None:
         self._store = store
         self._short_lived = kinds.in_layers({Layer.SHORT_TERM.value})
 

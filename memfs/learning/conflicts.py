@@ -30,7 +30,7 @@ from memfs.recall.tokens import gist
 from memfs.store import Store
 from memfs.store.commit_message import excerpt, of_items
 from memfs.store.parts import READ_LIMIT, Parts
-from memfs.store.searcher import Browsable
+from memfs.store.reader import Reader
 from memfs.version import __version__
 
 KEY = "decided"
@@ -353,7 +353,7 @@ class Conflicts:
         marked = {item.id: item for item in self._marked}
         return self._undecided(marked, self._item, self._scan.found(), self._parts.clock())
 
-    def list_in(self, store: Browsable, now: datetime) -> builtins.list[Disagreement]:
+    def list_in(self, store: Reader, now: datetime) -> builtins.list[Disagreement]:
         """As ``list``, of another time: the pairs that a link names, among the items that there were.
 
         Args:

@@ -19,7 +19,7 @@ from memfs.model.item import VOUCHED, Trust
 from memfs.model.kinds import ACCEPTED, CONVENTION, PROPOSED, RETIRED, nearest
 from memfs.recall.tokens import gist
 from memfs.store import Store
-from memfs.store.searcher import Browsable
+from memfs.store.reader import Reader
 
 STATUSES = (ACCEPTED, PROPOSED, RETIRED)
 
@@ -90,7 +90,7 @@ class Convention:
 class Conventions:
     """Reads the conventions of one workspace. May be used from several threads."""
 
-    def __init__(self, store: Browsable, clock: Callable[[], datetime]) -> None:
+    def __init__(self, store: Reader, clock: Callable[[], datetime]) -> None:
         self._store = store
         self._clock = clock
 

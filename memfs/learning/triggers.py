@@ -45,7 +45,7 @@ from memfs.search.stamps import Entry, StampTable
 from memfs.search.trigger_table import Pool, RowBase, TriggerTable
 from memfs.store import Store
 from memfs.store.parts import CONTENT, Fire
-from memfs.store.store import Machinery, StoreReader
+from memfs.store.reader import FolderReader
 
 THRESHOLD = 0.7
 _AGEING = 1.5
@@ -71,11 +71,11 @@ class TriggerRows:
         rows: by path, as the files were at the last ``update``.
     """
 
-    def __init__(self, store: StoreReader, parts: Machinery) -> None:
+    def __init__(self, store: FolderReader) -> None:
         """Nothing is read before the first ``update``."""
-        self._store, self._parts = store, parts
-        self._folders = tuple(f"{CONTENT}/{kind.folder}/" for kind in parts.kinds if kind.name in KINDS)
-        self._cache = RowBase(parts.index.folder, maker())
+        self._store, self._index = store, store.index_sync.index
+        self._folders = tuple(f"{CONTENT}/{kind.folder}/" for kind in store.kinds if kind.name in KINDS)
+        self._cache = RowBase(self._index.folder, maker())
         self.rows: dict[str, TriggerRow] = {}
         self._seen: tuple[StampTable, Mapping[str, str]] | None = None
         self._below: Mapping[str, str] = {}
@@ -85,10 +85,10 @@ class TriggerRows:
 
     def update(self) -> None:
         """Bring the rows in step with the index; what cannot be read now is tried again the next time."""
-        base, over, stamps = self._index()
+        base, over, stamps = self._stamps()
         if self._seen is None:
             self._load(base, over)
-            base, over, stamps = self._index()
+            base, over, stamps = self._stamps()
         if self._seen is None or self._seen[0] is not base or self._seen[1] != over:
             self._compare(base, over)
         for path, blob in list(self._missed.items()):
@@ -118,10 +118,10 @@ class TriggerRows:
         self._cache.close()
 
     # -- in step with the index -------------------------------------------------------------------------------------
-    def _index(self) -> tuple[StampTable, dict[str, str], Mapping[str, Entry]]:
+    def _stamps(self) -> tuple[StampTable, dict[str, str], Mapping[str, Entry]]:
         """The base of the index, what lies over it here, and both together, at one moment."""
-        with self._parts.index.held():
-            base, stamps = self._parts.index.base_stamps(), self._parts.index.stamps()
+        with self._index.held():
+            base, stamps = self._index.base_stamps(), self._index.stamps()
             over: dict[str, str] = {}
             for folder in self._folders:
                 over.update(stamps.changed_below(folder))
@@ -141,7 +141,7 @@ class TriggerRows:
             self.rows = {}
         self._changed.update(self.rows)
         lost = [path for path in self.rows if path not in held]
-        if any(self._parts.seen.entry(path) is not None for path in lost[:_TRIED]):
+        if any(self._store.files.entry(path) is not None for path in lost[:_TRIED]):
             self._store.refresh()  # the index was damaged, and lacks what is there
 
     def _compare(self, base: StampTable, over: Mapping[str, str]) -> None:
@@ -157,16 +157,17 @@ class TriggerRows:
 class Triggers:
     """The table of episodes and rules of one workspace, in step with its files. May be used from several threads."""
 
-    def __init__(self, store: StoreReader, parts: Machinery, ageing: bool = True) -> None:
+    def __init__(self, store: FolderReader, clock: Callable[[], datetime], ageing: bool = True) -> None:
         """Nothing is read before the first question.
 
         Args:
+            clock: tells what counts as the present.
             ageing: whether what is old counts less (``memory.decay``).
         """
         self._store = store
-        self._parts = parts
-        self._rows = TriggerRows(store, parts)
-        half_lives = {kind.name: kind.half_life_days for kind in parts.kinds}
+        self._clock = clock
+        self._rows = TriggerRows(store)
+        half_lives = {kind.name: kind.half_life_days for kind in store.kinds}
         self._half_life = half_lives[EPISODIC] if ageing else 0.0
         self._table: TriggerTable | None = None
         self._after: dict[tuple[str, float], tuple[int, tuple[int, int]]] = {}
@@ -284,7 +285,7 @@ class Triggers:
         """What age leaves of a likeness: nothing is taken from a repetition, more from what is less alike."""
         if not self._half_life:
             return value
-        days = max(self._parts.clock().timestamp() - row.time, 0.0) / 86_400
+        days = max(self._clock().timestamp() - row.time, 0.0) / 86_400
         return float(value ** (1.0 + _AGEING * (1.0 - 0.5 ** (days / self._half_life))))
 
     def _since(self, table: TriggerTable, row: TriggerRow, value: float) -> tuple[int, int]:
@@ -310,7 +311,7 @@ class Triggers:
         return sum(_speaks_against(row, other) for other in went_well), len(failures)
 
     def _ended(self, table: TriggerTable, row: TriggerRow) -> bool:
-        expired = bool(row.expires) and row.expires <= self._parts.clock().timestamp()
+        expired = bool(row.expires) and row.expires <= self._clock().timestamp()
         return expired or row.status in ENDED or table.replaced(row)
 
     # -- keeping in step --------------------------------------------------------------------------------------------

@@ -27,13 +27,13 @@ from memfs.store.values import Batch
 from memfs.workspace import Workspace
 
 if TYPE_CHECKING:
-    from memfs.store.store import StoreReader
+    from memfs.store.reader import Reader
 
 _TRIES = 8
 _MOST_PENDING = 500
 
 
-def open_intentions(store: StoreReader, limit: int = _MOST_PENDING) -> list[MemoryItem]:
+def open_intentions(store: Reader, limit: int = _MOST_PENDING) -> list[MemoryItem]:
     """The intentions that nobody has carried out or dropped, the newest first."""
     query = Query(types=frozenset({PROSPECTIVE}), limit=limit)
     return [item for item in store.select(query) if item.status not in FINISHED]

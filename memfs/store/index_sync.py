@@ -18,11 +18,12 @@ from memfs.fs.lock import renewed_in_child
 from memfs.fs.scan import ScanEntry
 from memfs.fs.tree import Content, View, blob_id, refuse_rot
 from memfs.git.repository import Repository
-from memfs.model import KindTable, MemoryItem, Problem, Query, Stamp
+from memfs.model import Freshness, KindTable, MemoryItem, Problem, Stamp
 from memfs.model.ids import check_id, stem_of
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.time import from_timestamp_ns
 from memfs.search.search_index import SearchIndex
+from memfs.store.freshness import prove
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content
 
 
@@ -139,18 +140,22 @@ _STALE = _LOOK_AGAIN = (0, 0, 0, 0)
 
 
 class IndexSync:
-    """Keeps the index in step with the files, in one process. Its methods may be called from several threads."""
+    """Keeps the index in step with the files, in one process. Its methods may be called from several threads.
+
+    Attributes:
+        files, kinds, index: what is kept in step.
+    """
 
     def __init__(self, tree: View, codec: Codec, kinds: KindTable, index: SearchIndex, git: Repository | None) -> None:
         """``git``: in which earlier versions of files that are invalid now are looked up; None for none."""
-        self._tree = tree
+        self.files = tree
         self._codec = codec
-        self._kinds = kinds
-        self._index = index
+        self.kinds = kinds
+        self.index = index
         self._repository = git
         self._rejected: dict[str, RejectedFile] = {}
         self._owners: dict[str, str] | None = None
-        self._files = ItemFiles(tree, kinds)
+        self._item_files = ItemFiles(tree, kinds)
         self._scanned = False
         self._closed: list[str] = []
         self._lock = threading.RLock()
@@ -163,7 +168,7 @@ class IndexSync:
     # -- asking ---------------------------------------------------------------------------------------------------
     def is_item(self, path: str) -> bool:
         """Whether a file at this path is an item."""
-        return self._files.holds(path)
+        return self._item_files.holds(path)
 
     def problems(self) -> list[Problem]:
         """What is wrong with files, by path."""
@@ -202,15 +207,19 @@ class IndexSync:
     def _held_by(self, folded: str) -> str:
         rejected = [path for path in self._rejected if stem_of(path).casefold() == folded]
         candidates = [self._paths().get(folded, ""), *rejected]
-        return next((path for path in candidates if path and self._tree.entry(path) is not None), "")
+        return next((path for path in candidates if path and self.files.entry(path) is not None), "")
 
     def ids(self) -> list[str]:
         """The ids of all valid items."""
-        return [item_id for _, item_id in self._index.stamps().ids()]
+        return [item_id for _, item_id in self.index.stamps().ids()]
+
+    def count(self) -> int:
+        """How many valid items there are."""
+        return len(self.index.stamps())
 
     def stamp_of(self, path: str) -> Stamp | None:
         """The stamp that vouches for a file, None when it is unknown."""
-        row = self._index.stamps().get(path)
+        row = self.index.stamps().get(path)
         return row[1] if row else None
 
     def blob_of(self, item_id: str, path: str = "") -> str:
@@ -231,21 +240,14 @@ class IndexSync:
         row = self._rejected.get(path)
         return row is not None and row.rot
 
-    def unread(self, query: Query) -> list[str]:
-        """The item files a query could concern that cannot be read as they are now."""
-        with self._lock:
-            return [path for path in self.rejected_items() if self._concerns(query, path)] if self._rejected else []
-
-    def _concerns(self, query: Query, path: str) -> bool:
-        kind = self._kinds.at(below_content(path))
-        typed = kind is not None and (not query.types or kind.name in query.types)
-        placed = not query.path or f"{path}/".startswith(query.path.rstrip("/") + "/")
-        return typed and placed
-
     def rejected_items(self) -> list[str]:
         """Paths of item files that are invalid at present."""
         with self._lock:
-            return [path for path in self._rejected if self.is_item(path)]
+            return [path for path in self._rejected if self.is_item(path)] if self._rejected else []
+
+    def freshness(self) -> Freshness:
+        """The proof of what an answer given now rests on."""
+        return prove(self.index, self.files, self._repository, self.rejected_items(), self.is_item)
 
     # -- learning -------------------------------------------------------------------------------------------------
     def learn(self, written: Iterable[tuple[MemoryItem, Stamp]], removed: Iterable[str]) -> None:
@@ -257,11 +259,11 @@ class IndexSync:
             for path in (*gone, *(item.path for item, _ in rows)):
                 self._rejected.pop(path, None)
             if gone:
-                self._look_at({path: self._tree.entry(path) for path in self._twins()}, None)
+                self._look_at({path: self.files.entry(path) for path in self._twins()}, None)
 
     def catch_up(self, paths: Iterable[str] | None = None) -> SyncResult:
         """As ``refresh``, after a look at what other processes made of the index."""
-        if self._index.reload():
+        if self.index.reload():
             self.forget_owners()
         return self.refresh(paths)
 
@@ -270,7 +272,7 @@ class IndexSync:
         with self._lock:
             if paths is None:
                 return self._refresh_all(progress)
-            return self._look_at({path: self._tree.entry(path) for path in paths if self.is_item(path)}, progress)
+            return self._look_at({path: self.files.entry(path) for path in paths if self.is_item(path)}, progress)
 
     def survey(self) -> tuple[SyncResult, list[ScanEntry], list[str]]:
         """As ``refresh`` of every file: what was learned, all files below ``ContextMemory/``, and of those the items of
@@ -279,7 +281,7 @@ class IndexSync:
         found: list[ScanEntry] = []
         vouched: list[str] = []
         with self._lock:
-            return self._refresh_all(None, self._files.survey(found), vouched), found, vouched
+            return self._refresh_all(None, self._item_files.survey(found), vouched), found, vouched
 
     def forget_owners(self) -> None:
         """Another process made a new base generation: who owns which id is asked again."""
@@ -289,49 +291,49 @@ class IndexSync:
     def rebuild(self, progress: Progress | None = None) -> None:
         """Rebuild the index from every file."""
         with self._lock:
-            witness = self._index.stamps()
+            witness = self.index.stamps()
             self._rejected.clear()
             self._owners = {}
             outcome = ScanResult({}, witness)
-            entries = [entry for entry in self._files.scan() if self.is_item(entry.path)]
+            entries = [entry for entry in self._item_files.scan() if self.is_item(entry.path)]
             for number, entry in enumerate(entries, 1):
                 self._look(entry, outcome)
                 if progress is not None:
                     progress(number, len(entries))
-            self._index.rebuild(outcome.items)
+            self.index.rebuild(outcome.items)
             self._owners = None
             self._scanned = True
 
     def settle(self) -> None:
         """Look again at files that were very young when read, so that their stamps can be trusted."""
         with self._lock:
-            fresh = [path for path, (_, stamp) in self._index.overlay_stamps().items() if stamp.racy]
-            self._look_at({path: self._tree.entry(path) for path in fresh}, None)
+            fresh = [path for path, (_, stamp) in self.index.overlay_stamps().items() if stamp.racy]
+            self._look_at({path: self.files.entry(path) for path in fresh}, None)
 
     # -- internal -------------------------------------------------------------------------------------------------
     def _paths(self) -> dict[str, str]:
         if self._owners is None:
-            self._owners = {item_id.casefold(): path for path, item_id in self._index.stamps().ids()}
+            self._owners = {item_id.casefold(): path for path, item_id in self.index.stamps().ids()}
         return self._owners
 
     def _refresh_all(
         self, progress: Progress | None, entries: Iterable[ScanEntry] | None = None, vouched: list[str] | None = None
     ) -> SyncResult:
         """``vouched`` is filled with the paths that have not changed."""
-        known = self._index.stamps()
+        known = self.index.stamps()
         suspects: dict[str, ScanEntry | None] = {}
         seen = set()
         closed: list[str] = []
         self._closed = []
         vouched = [] if vouched is None else vouched
-        for entry in self._files.scan() if entries is None else entries:
+        for entry in self._item_files.scan() if entries is None else entries:
             path = entry.path
             seen.add(path)
             if not entry.regular:
                 closed.append(f"{path}/")
                 self._closed += [path] if entry.refused else []
                 self._reject_irregular(entry)
-            elif not self._files.is_typed(path.rpartition("/")[0]):
+            elif not self._item_files.is_typed(path.rpartition("/")[0]):
                 self._reject_stray(entry)
                 if path in known:
                     self._update((), [path])
@@ -368,7 +370,7 @@ class IndexSync:
 
     def _look_at(self, suspects: Mapping[str, ScanEntry | None], progress: Progress | None) -> SyncResult:
         gone = [path for path, entry in suspects.items() if entry is None]
-        outcome = ScanResult(self._index.stamps())
+        outcome = ScanResult(self.index.stamps())
         self._drop(gone, outcome)
         present = [entry for entry in suspects.values() if entry is not None]
         for number, entry in enumerate(present, 1):
@@ -385,7 +387,7 @@ class IndexSync:
                 outcome.removals.append(path)
         self._update((), outcome.removals)
         for path in self._twins() if outcome.removals else ():
-            entry = self._tree.entry(path)
+            entry = self.files.entry(path)
             if entry is not None:
                 self._look(entry, outcome)
 
@@ -401,11 +403,11 @@ class IndexSync:
                 return
             row = outcome.known.get(path)
             if row is not None and row[1].blob == content.stamp.blob and path not in self._rejected:
-                self._index.restamp(path, content.stamp)
+                self.index.restamp(path, content.stamp)
                 self._paths().setdefault(row[0].casefold(), path)  # a writer could never plan for an id nobody owns
                 return
             before = outcome.witness.get(path)
-            refuse_rot(path, before[1] if before else None, content, self._tree.root)
+            refuse_rot(path, before[1] if before else None, content, self.files.root)
             refuse_file(content.data, path)
             item = self._codec.read(content.data, path, from_timestamp_ns(content.stamp.mtime_ns))
             self._settle_twins(item, outcome)
@@ -420,7 +422,7 @@ class IndexSync:
         if not entry.regular:
             raise NotRegularFile("not a regular file", path=entry.path, hint="replace it by a file, or move it away")
         try:
-            content = self._tree.read(entry.path, ITEM_LIMIT)
+            content = self.files.read(entry.path, ITEM_LIMIT)
         except FileNotFoundError:
             return None
         try:
@@ -433,7 +435,7 @@ class IndexSync:
         owner = self._paths().get(item.id.casefold())
         if owner is None or owner == item.path:
             return
-        if self._tree.entry(owner) is None:
+        if self.files.entry(owner) is None:
             outcome.retract(owner)
             self._update((), [owner])
             return
@@ -447,13 +449,13 @@ class IndexSync:
         outcome.retract(owner)
         self._update((), [owner])
         error = DuplicateId(f"the id {other.id!r} belongs to {item.path}", path=owner, hint="rename this file")
-        entry = self._tree.entry(owner)
+        entry = self.files.entry(owner)
         if entry is not None:
             self._rejected[owner] = RejectedFile(Problem.of(error), entry[1:5])
 
     def _owner_item(self, path: str) -> MemoryItem | None:
         try:
-            content = self._tree.read(path, ITEM_LIMIT)
+            content = self.files.read(path, ITEM_LIMIT)
             return self._codec.read(content.data, path, from_timestamp_ns(content.stamp.mtime_ns))
         except (FileNotFoundError, MemfsError):
             return None
@@ -471,7 +473,7 @@ class IndexSync:
 
     def _outdated(self, path: str, outcome: ScanResult) -> bool:
         """Whether history has a later version than the index: another process wrote it, and folded nothing."""
-        held = self._index.item(outcome.known[path][0])
+        held = self.index.item(outcome.known[path][0])
         return (held is None or held.path != path) and outcome.outdated(path, self.last_good(path))
 
     def last_good(self, path: str) -> bytes | None:
@@ -498,7 +500,7 @@ class IndexSync:
         item, earlier = self._earlier(path, entry)
         if item is not None and earlier.blob == stamp.blob:
             return item, stamp
-        kind = self._kinds.at(below_content(path))
+        kind = self.kinds.at(below_content(path))
         name = stem_of(path)
         return MemoryItem("", kind.name if kind else "semantic", id=name, title=name, path=path), stamp
 
@@ -512,4 +514,4 @@ class IndexSync:
                 del owners[stem_of(path).casefold()]
         for item, _ in rows:
             owners[item.id.casefold()] = item.path
-        self._index.update(rows, gone)
+        self.index.update(rows, gone)

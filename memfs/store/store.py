@@ -7,305 +7,33 @@ proved by the files as they are.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copy import deepcopy
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from memfs.errors import Conflict, CorruptItem, MemfsError, QuotaExceeded, StorageIO
+from memfs.errors import Conflict, MemfsError, QuotaExceeded, StorageIO
 from memfs.fs import io
 from memfs.fs.lock import renewed_in_child
 from memfs.fs.operation import FileChange, Operation
-from memfs.fs.tree import Content, Tree, View, blob_id, refuse_rot
-from memfs.model import Candidate, Freshness, KindTable, MemoryItem, Problem, Query, Stamp
+from memfs.model import Candidate, MemoryItem, Problem, Query, Stamp
 from memfs.model.ids import stem_of
-from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.time import from_timestamp_ns
 from memfs.store.commit_message import because, describe
 from memfs.store.commits import CommitTimer, PersonCommits
 from memfs.store.hand_edits import HandEdits
-from memfs.store.index_sync import IndexSync, Progress, SyncResult
-from memfs.store.parts import CONTENT, READ_LIMIT, Parts
+from memfs.store.index_sync import IndexSync, Progress
+from memfs.store.parts import Parts
 from memfs.store.plan import FilePlan, Planner, PlanOutdated
+from memfs.store.reader import FolderReader
 from memfs.store.recovery import FOLDER
-from memfs.store.searcher import ChangeDetector, Searcher, find, in_types
-from memfs.store.values import Batch, FileWatcher, FlushResult, LoadedItem, PendingCommit, Storage
+from memfs.store.values import Batch, FlushResult, LoadedItem, PendingCommit, Storage
 from memfs.store.write import FileWriter, sentence, signatures_of
 
 if TYPE_CHECKING:
-    from memfs.format.codec import Codec
-    from memfs.search.search_index import SearchIndex
     from memfs.store.commits import Committer
-
-
-_MOST = 2_000
-_MOST_BYTES = 4 << 20
-_LONGEST = 1 << 16
-_FREE = frozenset({"context", "metadata", "data"})
-_FIXED = tuple(name for name in MemoryItem.__slots__ if name not in _FREE)
-
-
-@dataclass(frozen=True, slots=True)
-class _RetainedItem:
-    item: MemoryItem
-    stamp: Stamp
-    checked: bool
-
-
-class ItemDecoder:
-    """The items decoded last, at most 2,000 and 4 MiB of bytes. May be used from several threads.
-
-    Equal bytes are not decoded again, and nobody can change what others get.
-    """
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[str, _RetainedItem] = OrderedDict()
-        self._bytes = 0
-        self._guard = threading.Lock()
-        renewed_in_child(self)
-
-    def item(self, path: str, stamp: Stamp, decode: Callable[[], MemoryItem], *, checked: bool) -> MemoryItem:
-        """The item in a file that was just read, decoded again unless the same bytes were.
-
-        Args:
-            stamp: taken with the bytes; content and time must be the same, as the time may be part of the item.
-            checked: ``decode`` checks the bytes against their schema; an item decoded without that is not enough.
-        """
-        with self._guard:
-            known = self._kept.get(path)
-            if known is not None:
-                self._kept.move_to_end(path)
-        same = known is not None and known.stamp.blob == stamp.blob and known.stamp.mtime_ns == stamp.mtime_ns
-        if known is not None and same and (known.checked or not checked):
-            return _apart(known.item)
-        item = decode()
-        if stamp.size <= _LONGEST:
-            self._keep(path, _RetainedItem(_apart(item), stamp, checked))
-        return item
-
-    def _keep(self, path: str, fresh: _RetainedItem) -> None:
-        with self._guard:
-            before = self._kept.pop(path, None)
-            self._kept[path] = fresh
-            self._bytes += fresh.stamp.size - (before.stamp.size if before is not None else 0)
-            while len(self._kept) > _MOST or self._bytes > _MOST_BYTES:
-                self._bytes -= self._kept.popitem(last=False)[1].stamp.size
-
-
-def _apart(item: MemoryItem) -> MemoryItem:
-    """An equal item that shares nothing that can be changed; not built again, as it was proved when it was decoded."""
-    copy = object.__new__(MemoryItem)
-    put = object.__setattr__
-    for name in _FIXED:
-        put(copy, name, getattr(item, name))
-    for name in _FREE:
-        value = getattr(item, name)
-        put(copy, name, deepcopy(value) if value else {})
-    return copy
-
-
-class Machinery(Protocol):
-    """What a workspace is read with; see ``memfs.store.parts.Parts`` for each."""
-
-    @property
-    def tree(self) -> Tree: ...
-
-    @property
-    def seen(self) -> View: ...
-
-    @property
-    def codec(self) -> Codec: ...
-
-    @property
-    def index(self) -> SearchIndex: ...
-
-    @property
-    def kinds(self) -> KindTable: ...
-
-    @property
-    def clock(self) -> Callable[[], datetime]: ...
-
-
-class StoreReader(Searcher):
-    """Finds and reads the items of one workspace. Text comes from a file that was looked at, never from the index.
-
-    ``index_sync`` and ``change_detector`` are parts, for who looks after it; ``notes`` is what was noticed
-    since it was opened.
-    """
-
-    def __init__(self, parts: Machinery, index_sync: IndexSync, change_detector: ChangeDetector) -> None:
-        super().__init__(parts, change_detector)
-        self._reading: Machinery = parts
-        self._known = ItemDecoder()
-        self.index_sync = index_sync
-        self.change_detector = change_detector
-        self.notes: list[Problem] = []
-
-    def get(self, item_id: str) -> MemoryItem | None:
-        """The item with that id, None when there is none.
-
-        Raises:
-            ContentError: its file is invalid at present.
-        """
-        path = self.index_sync.locate(item_id)
-        if not path:
-            self.follow()
-            path = self.index_sync.locate(item_id)
-        try:
-            return self.read(path) if path else None
-        except FileNotFoundError:
-            return None
-
-    def find(self, reference: str) -> MemoryItem:
-        """The item a person means: by id, by path, or by the beginning of an id that only one item has.
-
-        Raises:
-            ItemNotFound: naming the nearest id.
-        """
-        return find(self, reference, self.index_sync.ids)
-
-    def read(self, path: str) -> MemoryItem:
-        """The item in the file at ``path``, below the workspace.
-
-        Raises:
-            FileNotFoundError, PathEscape.
-            ContentError: it is invalid; as ``CorruptItem``, the disk changed it.
-        """
-        content = self._reading.seen.read(path, ITEM_LIMIT)
-        try:
-            refuse_rot(path, self.index_sync.stamp_of(path), content, self._reading.tree.root)
-        except CorruptItem:
-            self.index_sync.refresh([path])
-            raise
-        return self._decoded(path, content)
-
-    def load(self, candidate: Candidate) -> LoadedItem | None:
-        """The item behind a candidate as its file has it now; None when the file is no longer what was found, or is
-        invalid at present.
-        """
-        if self.index_sync.rejected(candidate.path):
-            return None
-        try:
-            content = self._reading.seen.read(candidate.path, ITEM_LIMIT)
-            stamp = self.index_sync.stamp_of(candidate.path)
-            if stamp is None or stamp.blob != content.stamp.blob:
-                return None
-            return LoadedItem(item=self._decoded(candidate.path, content, checked=True), stale=False)
-        except (FileNotFoundError, MemfsError):
-            return None
-
-    def _decoded(self, path: str, content: Content, checked: bool = False) -> MemoryItem:
-        def decode() -> MemoryItem:
-            modified = from_timestamp_ns(content.stamp.mtime_ns)
-            return self._reading.codec.read(content.data, path, modified, checked=checked)
-
-        return self._known.item(path, content.stamp, decode, checked=not checked)
-
-    def select(self, query: Query) -> list[MemoryItem]:
-        """The items that pass the query's filters, by text score or else newest first."""
-        loaded = [self.load(candidate) for candidate in self.candidates(query)]
-        return [found.item for found in loaded if found is not None]
-
-    def unread(self, query: Query) -> list[str]:
-        """The item files a query could concern that cannot be read as they are now; ``problems`` says why."""
-        rejected = self.index_sync.rejected_items()
-        return self.index_sync.unread(in_types(query, self._reading.kinds)) if rejected else []
-
-    def count(self) -> int:
-        """How many valid items there are."""
-        self.follow()
-        return len(self._reading.index.stamps())
-
-    def watch_with(self, make_watcher: Callable[[], FileWatcher], at_once: bool = False) -> None:
-        """Rely on something that sees changes, instead of a scan before each recall, from the first recall on."""
-        self._reading.tree.require_open()
-        self.change_detector.watch_with(make_watcher)
-        if at_once:
-            self.follow()
-
-    @property
-    def watching(self) -> str:
-        """``on``, ``off``, or ``degraded`` with the reason."""
-        return self.change_detector.state
-
-    def refresh(self, paths: Iterable[str] | None = None) -> SyncResult:
-        """Bring the index in step with the given files, or with every file."""
-        return self.change_detector.refresh() if paths is None else self.index_sync.catch_up(paths)
-
-    def follow(self) -> SyncResult:
-        """Bring the index in step with what was seen to change; with every file where that is not known for sure."""
-        return self.change_detector.follow()
-
-    def problems(self) -> list[Problem]:
-        """What is wrong with files at present, and what was noticed since the workspace was opened."""
-        return [*self.index_sync.problems(), *self.notes]
-
-    def note_failure(self, error: Exception) -> None:
-        """Report what went wrong in the background, once, among the problems."""
-        found = Problem(path="", code=type(error).__name__, message=str(error), hint="memfs tries again by itself")
-        if found not in self.notes:
-            self.notes.append(found)
-
-
-_FILE = "head"
-_LIMIT = 4096
-
-
-def prove(parts: Parts, index_sync: IndexSync) -> Freshness:
-    """HEAD, how many memory files differ from it, and a digest of exactly what is indexed.
-
-    The digest of HEAD's own files is cached beside the index, so that the usual answer, that nothing differs, needs no
-    git.
-    """
-    indexed = dict(parts.index.stamps().blobs())
-    digest = _digest(indexed)
-    found = parts.repository.head()
-    head = found.commit
-    if head is None:
-        return Freshness(head=None, dirty=None if found.damage else len(indexed), indexed=digest)
-    broken = {path: _blob(parts, path) for path in index_sync.rejected_items()}
-    present = {**indexed, **{path: blob for path, blob in broken.items() if blob}}
-    if _kept(parts, head) == (_digest(present) if broken else digest):
-        return Freshness(head=head, dirty=0, indexed=digest)
-    items = {path: blob for path, blob in parts.repository.tree(head, CONTENT).items() if index_sync.is_item(path)}
-    _keep(parts, head, _digest(items))
-    dirty = sum(1 for path, blob in present.items() if items.get(path) != blob)
-    dirty += sum(1 for path in items if path not in present)
-    return Freshness(head=head, dirty=dirty, indexed=digest)
-
-
-def _blob(parts: Parts, path: str) -> str:
-    """The id of what an invalid file holds, "" where it cannot be read."""
-    try:
-        return blob_id(parts.seen.read(path, READ_LIMIT).data)
-    except (FileNotFoundError, MemfsError):
-        return ""
-
-
-def _digest(blobs: Mapping[str, str]) -> str:
-    lines = "".join([f"{path}\0{blobs[path]}\n" for path in sorted(blobs)])
-    return hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest()
-
-
-def _kept(parts: Parts, head: str) -> str:
-    """The digest of the items of this very commit, "" when it is not known."""
-    try:
-        commit, _, digest = io.read_file(parts.index.folder / _FILE, _LIMIT).decode("ascii", "replace").partition(" ")
-    except (FileNotFoundError, StorageIO):
-        return ""
-    return digest if commit == head else ""
-
-
-def _keep(parts: Parts, head: str, digest: str) -> None:
-    with contextlib.suppress(StorageIO, FileNotFoundError):
-        io.write_file(parts.index.folder / _FILE, f"{head} {digest}".encode(), durable=False)
 
 
 _TRACES = (".tmp", "commit.json")
@@ -347,7 +75,7 @@ _GRACE = 1.0
 _FOLD_AT = 500
 
 
-class Store(StoreReader):
+class Store(FolderReader):
     """Memories of one workspace, durable on return of every write. May be used from several threads.
 
     ``edit_finder`` and ``writing`` are parts, too, for who looks after it.
@@ -357,7 +85,7 @@ class Store(StoreReader):
         self._parts = parts
         index_sync = IndexSync(parts.seen, parts.codec, parts.kinds, parts.index, parts.repository)
         self.writing = FileWriter(parts, index_sync)
-        super().__init__(parts, index_sync, ChangeDetector(index_sync, self.writing))
+        super().__init__(parts.tree, parts.codec, index_sync, parts.clock, self.writing)
         self._planner = Planner(parts, index_sync)
         self.edit_finder = HandEdits(parts, index_sync)
         self._people = PersonCommits(parts)
@@ -368,7 +96,6 @@ class Store(StoreReader):
         ended = end_interrupted(parts)
         self.notes += [*ended, *self.writing.recover(), *map(Problem.of, parts.journal.damage)]
         self._left = bool(parts.journal.waiting)
-        self._closed = False
 
     @cached_property
     def _committer(self) -> Committer:
@@ -514,7 +241,7 @@ class Store(StoreReader):
 
     # -- reading ------------------------------------------------------------------------------------------------
     def unread(self, query: Query) -> list[str]:
-        """As ``StoreReader.unread``, and the secondary locations in which writes wait out of reach."""
+        """As ``Reader.unread``, and the secondary locations in which writes wait out of reach."""
         self._parts.require_open()
         return [*super().unread(query), *self.writing.missed()]
 
@@ -539,13 +266,8 @@ class Store(StoreReader):
         except MemfsError:
             return None
 
-    def locate(self, item_id: str) -> str:
-        """The path of the file that holds the id, "" when none does."""
-        self._parts.require_open()
-        return self.index_sync.locate(item_id)
-
     def load(self, candidate: Candidate) -> LoadedItem | None:
-        """As ``StoreReader.load``; of an invalid file its last good version."""
+        """As ``Reader.load``; of an invalid file its last good version."""
         if self.index_sync.rejected(candidate.path):
             item = self._last_good(candidate.path)
             return LoadedItem(item=item, stale=True) if item else None
@@ -566,22 +288,6 @@ class Store(StoreReader):
         self.index_sync.rebuild(progress)
         return len(self._parts.index.stamps())
 
-    def fold(self) -> bool:
-        """Move fresh items into the base of the index; false if another process is doing so."""
-        self._parts.require_open()
-        self.index_sync.settle()
-        return self._parts.index.fold()
-
-    def fold_if_large(self, limit: int = _FOLD_AT) -> None:
-        """Fold when more than ``limit`` files are not in the base of the index.
-
-        The index is a cache: where there is no room for it, the next process scans.
-        """
-        self._parts.require_open()
-        if self._parts.index.overlay_size() > limit:
-            with contextlib.suppress(StorageIO):
-                self.fold()
-
     def tend(self) -> None:
         """Do what is due from time to time: commit what others left, fold the index, make a backup."""
         self._take_up_late()
@@ -589,7 +295,7 @@ class Store(StoreReader):
         self._parts.gate.tend()
 
     def problems(self) -> list[Problem]:
-        """As ``StoreReader.problems``, and what keeps writes from where they belong."""
+        """As ``Reader.problems``, and what keeps writes from where they belong."""
         self._parts.require_open()
         return [*super().problems(), *self.writing.problems()]
 
@@ -597,10 +303,6 @@ class Store(StoreReader):
         """The state of the workspace's disk and its secondary location, tried out now."""
         self._parts.require_open()
         return self.writing.storage()
-
-    def freshness(self) -> Freshness:
-        """The proof of what an answer given now rests on."""
-        return prove(self._parts, self.index_sync)
 
     # -- history ------------------------------------------------------------------------------------------------
     def flush(
@@ -746,14 +448,6 @@ class Store(StoreReader):
     def _overdue(self, waiting: Sequence[Operation]) -> bool:
         age = self._parts.clock().timestamp() - waiting[0].time if waiting else 0.0
         return abs(age) > self._parts.policy.interval + _GRACE  # below zero once a clock was set back
-
-    def require_open(self) -> None:
-        """Let only pass who comes before ``close``.
-
-        Raises:
-            WorkspaceClosed: it was closed.
-        """
-        self._parts.require_open()
 
     def close(self) -> None:
         """Commit what waits where the policy says so, fold the index, release everything. May be repeated."""

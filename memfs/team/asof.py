@@ -33,7 +33,8 @@ from memfs.search import analyzer
 from memfs.search.cache_folders import past_folder
 from memfs.search.revision_index import DocumentCache
 from memfs.settings import RecallSettings, Settings
-from memfs.team.revision_reader import PastFiles, PastStore, Progress
+from memfs.store.reader import Reader
+from memfs.team.revision_reader import Progress, RevisionFiles, RevisionItems
 from memfs.version import __version__
 
 if TYPE_CHECKING:
@@ -57,10 +58,9 @@ class Past:
             "" where there was none, or no commit has it yet.
         time: when the commit was made; also what counts as the present, unless ``at`` says otherwise.
         now: what counts as the present.
+        items: what is known of them.
         store: lists, finds and loads its items.
         recall: answers questions with the full ranking; uses count for nothing and are not counted.
-        files: every file as it was.
-        kinds: the types of memory there were.
         settings: how recall was set in its ``memfs.toml``.
         tell: gives ``notes``.
     """
@@ -69,12 +69,21 @@ class Past:
     tree: str
     time: datetime
     now: datetime
-    store: PastStore
+    items: RevisionItems
+    store: Reader
     recall: Recaller
-    files: PastFiles
-    kinds: KindTable
     settings: RecallSettings
     tell: Callable[[], tuple[str, ...]] = tuple
+
+    @property
+    def files(self) -> RevisionFiles:
+        """Every file as it was."""
+        return self.items.files
+
+    @property
+    def kinds(self) -> KindTable:
+        """The types of memory there were."""
+        return self.items.kinds
 
     @property
     def conventions(self) -> Conventions:
@@ -158,7 +167,7 @@ class Travel:
         with self._turn:
             past = self._open.get((commit, moment))
             if past is None:
-                past = self._opened(PastFiles(self._repository, commit, moment), time, moment, progress)
+                past = self._opened(RevisionFiles(self._repository, commit, moment), time, moment, progress)
             self._keep((commit, moment), past)
         return past
 
@@ -173,7 +182,7 @@ class Travel:
             HistoryUnavailable, FormatUnsupported, ContentError, SettingInvalid: as ``at``.
         """
         with self._turn:
-            past = self._opened(PastFiles(self._repository, "", now, files), now, now, None)
+            past = self._opened(RevisionFiles(self._repository, "", now, files), now, now, None)
             self._keep(("", now), past)
         return past
 
@@ -183,7 +192,7 @@ class Travel:
         if len(self._open) > _OPEN:
             self._open.popitem(last=False)  # not closed: somebody may still ask it
 
-    def _opened(self, files: PastFiles, time: datetime, now: datetime, progress: Progress | None) -> Past:
+    def _opened(self, files: RevisionFiles, time: datetime, now: datetime, progress: Progress | None) -> Past:
         try:
             check_format(files)
             kinds, schemas = load_kinds(files)
@@ -192,7 +201,8 @@ class Travel:
             error.message = f"{error.message} ({f'at {files.commit[:10]}' if files.commit else 'as staged'})"
             raise
         codec = Codec(schemas, kinds, self._settings.security.allow_invisible)
-        store = PastStore(files, codec, self._documents, now, progress)
+        items = RevisionItems(files, codec, self._documents, progress)
+        store = Reader(items, codec)
         helpers = Helpers(relevance=lambda: self._relevance)
         recall = Recaller(store, settings.preset, lambda: now, kinds, helpers=helpers)
         return Past(
@@ -200,10 +210,9 @@ class Travel:
             tree=files.tree,
             time=time,
             now=now,
+            items=items,
             store=store,
             recall=recall,
-            files=files,
-            kinds=kinds,
             settings=settings,
             tell=self._notes,
         )
@@ -240,4 +249,4 @@ class Travel:
 
 def past_tally(past: Past) -> MemoryTally:
     """Count and measure the items of a revision; nothing is said of its history and its index."""
-    return tally_of(((path, size) for path, _, _, size in past.store.index.files()), past.kinds)
+    return tally_of(((path, size) for path, _, _, size in past.items.index.files()), past.kinds)

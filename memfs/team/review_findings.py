@@ -27,7 +27,7 @@ from memfs.git.commit_object import agent as agent_person
 from memfs.git.objects import REGULAR
 from memfs.git.repository import Repository
 from memfs.git.tree_diff import changed_paths
-from memfs.intake.neighbours import Neighbourhood, Neighbours, NeighbourSource, is_momentary, may_meet
+from memfs.intake.neighbours import Neighbourhood, Neighbours, is_momentary, may_meet
 from memfs.learning.conflicts import covers, holds, in_order, record_of
 from memfs.model import MemoryItem
 from memfs.model.ids import stem_of
@@ -39,6 +39,7 @@ from memfs.recall.tokens import gist
 from memfs.resources import template_text
 from memfs.settings import MOUNTS, SPECS
 from memfs.store.parts import CONTENT, READ_LIMIT
+from memfs.store.reader import Reader
 from memfs.store.values import is_own_file
 from memfs.team.injection import Instruction, instructions
 from memfs.team.review_changes import ChangedPaths, Side, mapping_in, texts_of
@@ -306,7 +307,7 @@ _NEIGHBOURS_SHOWN = 100
 
 
 def neighbour_findings(
-    before: Side, after: Side, changes: Iterable[ItemChange], store: NeighbourSource
+    before: Side, after: Side, changes: Iterable[ItemChange], store: Reader
 ) -> Iterator[ReviewFinding]:
     """Pairs of items of which the change brings one, or changes what it says, and that do not go together.
 

@@ -1,7 +1,7 @@
 """Read the files and items of a revision, or of the next commit, as if they were in a folder.
 
-Links are left out, and times are those that a checkout at that moment would give. ``PastStore`` is the store of one
-revision; its index is made with the first question.
+Links are left out, and times are those that a checkout at that moment would give. ``memfs.store.reader.Reader`` reads
+over what is known of a revision's items.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import accumulate, islice
 
 from memfs.config_names import KINDS as KINDS_FILE
-from memfs.errors import ContentError, DuplicateId, HistoryError, ItemNotFound, ItemTooLarge, MemfsError
+from memfs.errors import ContentError, DuplicateId, HistoryError, ItemTooLarge, MemfsError
 from memfs.format.codec import Codec
 from memfs.format.secrets import refuse_file
 from memfs.fs.lock import renewed_in_child
@@ -22,7 +22,7 @@ from memfs.fs.tree import Content
 from memfs.git.objects import FOLDER, REGULAR, TreeEntry
 from memfs.git.process import contents, sizes
 from memfs.git.repository import Repository
-from memfs.model import BUILT_IN, Candidate, Freshness, MemoryItem, Problem, Query
+from memfs.model import BUILT_IN, Freshness, Problem
 from memfs.model.ids import stem_of
 from memfs.model.item import Stamp
 from memfs.model.kinds import ITEM_LIMIT
@@ -30,19 +30,17 @@ from memfs.search.documents import IndexDocument, document_of, micros
 from memfs.search.revision_index import DocumentCache, TreeIndex
 from memfs.store.index_sync import SyncResult
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content
-from memfs.store.searcher import Searcher, find, in_types
-from memfs.store.store import ItemDecoder
-from memfs.store.values import LoadedItem
 
 _MANY = 20
 _BYTES_AHEAD = 32 << 20
 
 
-class PastFiles:
+class RevisionFiles:
     """The files of one commit (``memfs.fs.tree.View``). May be used from several threads.
 
     Attributes:
         root: the workspace's folder, for those who ask where a view belongs.
+        time: when every file was changed, in nanoseconds.
         commit: the revision; "" where no commit has the files yet.
         tree: the id of ``ContextMemory`` there, "" where there is none.
     """
@@ -62,7 +60,7 @@ class PastFiles:
         self._repository = repository
         self.root = repository.workspace
         self.commit = commit
-        self._time = micros(moment) * 1000
+        self.time = micros(moment) * 1000
         self._staged = None if staged is None else _regular(staged)
         top = None if staged is not None else repository.entry(commit, CONTENT)
         self.tree = top.id if top is not None and top.mode == FOLDER else ""
@@ -121,21 +119,24 @@ class PastFiles:
     def _content(self, path: str, data: bytes, limit: int) -> Content:
         if len(data) > limit:
             raise ItemTooLarge(f"{len(data)} bytes, limit {limit}", path=path, hint="split it into several")
-        stamp = Stamp(len(data), self._time, self._time, 0, self._repository.blob_id(data), self._time)
-        return Content(data, stamp)
+        return Content(data, self.stamp(self._repository.blob_id(data), len(data)))
+
+    def stamp(self, blob: str, size: int = 0) -> Stamp:
+        """The stamp of a file with this content."""
+        return Stamp(size, self.time, self.time, 0, blob, self.time)
 
     def entry(self, path: str) -> ScanEntry | None:
         """The facts about a name, None where there is no such file."""
         if path not in self.blobs and self.get(path) is None:
             return None
-        return ScanEntry(path, 0, self._time, self._time, 0, True)
+        return ScanEntry(path, 0, self.time, self.time, 0, True)
 
     def scan(self, folder: str, hidden: bool = False) -> Iterator[ScanEntry]:
         """Every file below a folder of ``ContextMemory``; names that begin with a dot only where ``hidden``."""
         inside = f"{folder}/"
         for path in self.blobs:
             if path.startswith(inside) and (hidden or "/." not in path):
-                yield ScanEntry(path, 0, self._time, self._time, 0, True)
+                yield ScanEntry(path, 0, self.time, self.time, 0, True)
 
 
 def _regular(entries: Mapping[str, TreeEntry]) -> dict[str, str]:
@@ -156,21 +157,21 @@ _BUILT_IN = frozenset(kind.name for kind in BUILT_IN)
 Progress = Callable[[int, int], None]
 
 
-class PastStore(Searcher):
-    """Reads the memories of one revision. May be used from several threads.
+class RevisionItems:
+    """What is known of the items of one revision (``memfs.store.reader.Snapshot``). Several threads may ask it.
+
+    The index is made with the first question.
 
     Attributes:
         files: every file of the revision.
-        codec, kinds: how its items are read, and the types of memory there were.
-        now: what counts as the present, and the time of items whose files name none.
+        kinds: the types of memory there were.
     """
 
     def __init__(
         self,
-        files: PastFiles,
+        files: RevisionFiles,
         codec: Codec,
         cache: DocumentCache,
-        now: datetime,
         progress: Progress | None = None,
     ) -> None:
         """
@@ -178,13 +179,10 @@ class PastStore(Searcher):
             cache: what is kept of files that other revisions have, too.
             progress: called with how many of how many files were read, where that takes a while.
         """
-        self.files, self.codec, self.kinds, self.now = files, codec, codec.kinds, now
-        self._cache, self._progress = cache, progress
+        self.files, self.kinds = files, codec.kinds
+        self._codec, self._cache, self._progress = codec, cache, progress
         self._turn = threading.RLock()
         renewed_in_child(self)
-        self._decoded = ItemDecoder()
-        self._failures: list[Problem] = []
-        super().__init__(self)
 
     # -- the index --------------------------------------------------------------------------------------------------
     @cached_property
@@ -199,7 +197,7 @@ class PastStore(Searcher):
                 return known
             found = self._documents(self._candidates())
             left = {path: one for path, one in found.items() if isinstance(one, Problem)}
-            fit = [one.at(micros(self.now)) for one in found.values() if isinstance(one, IndexDocument)]
+            fit = [one.at(self.files.time // 1000) for one in found.values() if isinstance(one, IndexDocument)]
             owners: dict[str, IndexDocument] = {}
             for one in sorted(fit, key=lambda one: (one.since, one.row.path)):
                 owner = owners.setdefault(one.row.id.casefold(), one)
@@ -252,7 +250,7 @@ class PastStore(Searcher):
             if data is None:
                 data = self.files.content(path, ITEM_LIMIT)
             refuse_file(data, path)
-            item = self.codec.read(data, path, _NEVER)
+            item = self._codec.read(data, path, _NEVER)
         except HistoryError:
             raise
         except MemfsError as error:
@@ -265,23 +263,9 @@ class PastStore(Searcher):
         """What is searched."""
         return self._built[0]
 
-    @property
-    def seen(self) -> PastFiles:
-        """The files as readers see them."""
-        return self.files
-
-    # -- reading ----------------------------------------------------------------------------------------------------
-    def get(self, item_id: str) -> MemoryItem | None:
-        """The item with that id, compared without case; None where there was none.
-
-        Raises:
-            ContentError: its file was invalid.
-        """
-        path = self.locate(item_id)
-        return self.read(path) if path else None
-
+    # -- asking -----------------------------------------------------------------------------------------------------
     def locate(self, item_id: str) -> str:
-        """The path of the file that held the id, "" where none did."""
+        """The path of the file that held the id, compared without case; "" where none did."""
         folded = item_id.casefold()
         path = self.index.paths.get(folded)
         return path or next((one for one in sorted(self._built[1]) if stem_of(one).casefold() == folded), "")
@@ -290,17 +274,9 @@ class PastStore(Searcher):
         """The ids of all valid items."""
         return list(self.index.blobs)
 
-    def find(self, reference: str) -> MemoryItem:
-        """The item a person means: by id, by path, or by the beginning of an id that only one item had.
-
-        Raises:
-            ItemNotFound: naming the nearest id of that revision.
-            ContentError: its file was invalid.
-        """
-        try:
-            return find(self, reference, self.ids)
-        except ItemNotFound as error:
-            raise ItemNotFound(f"{error.message} at {self.files.commit[:10]}", hint=error.hint) from None
+    def count(self) -> int:
+        """How many valid items there were."""
+        return len(self.index)
 
     def beginning(self, reference: str) -> str:
         """The path of the only file that should hold an item whose id begins so, "" where there is none."""
@@ -308,77 +284,29 @@ class PastStore(Searcher):
         found = [path for path in self._candidates() if stem_of(path).casefold().startswith(folded)]
         return found[0] if len(found) == 1 else ""
 
-    def read(self, path: str) -> MemoryItem:
-        """The item in the file at a path below the workspace.
+    def stamp_of(self, path: str) -> Stamp | None:
+        """The stamp of a file, whose bytes never change."""
+        blob = self.files.blobs.get(path)
+        return self.files.stamp(blob) if blob is not None else None
 
-        Raises:
-            FileNotFoundError: it was not there.
-            ContentError, IdInvalid: it was invalid.
-            HistoryUnavailable: git cannot give it.
-        """
-        return self.codec.read(self.files.read(path, ITEM_LIMIT).data, path, self.now)
+    def rejected(self, path: str) -> bool:
+        """Whether the file holds no valid item."""
+        return path in self._built[1]
 
-    def load(self, candidate: Candidate) -> LoadedItem | None:
-        """The item behind a candidate; None where git cannot give it."""
-        try:
-            return LoadedItem(item=self._item(candidate), stale=False)
-        except (FileNotFoundError, MemfsError) as error:
-            if isinstance(error, MemfsError):
-                self.note_failure(error)
-            return None
-
-    def _item(self, candidate: Candidate) -> MemoryItem:
-        """The item, decoded unless it was decoded before: the bytes of a revision never change."""
-        blob = self.files.blobs.get(candidate.path)
-        if blob is None:
-            raise FileNotFoundError(candidate.path)
-        stamp = Stamp(0, 0, 0, 0, blob, 0)
-        return self._decoded.item(candidate.path, stamp, lambda: self.read(candidate.path), checked=True)
-
-    def select(self, query: Query) -> list[MemoryItem]:
-        """The items that pass the query's filters, by text score or else newest first."""
-        loaded = [self.load(candidate) for candidate in self.candidates(query)]
-        return [found.item for found in loaded if found is not None]
-
-    def unread(self, query: Query) -> list[str]:
-        """The files a query could concern that hold no item; ``problems`` says why."""
-        left = self._built[1]
-        typed = in_types(query, self.kinds)
-        return [path for path in left if self._concerns(typed, path)]
-
-    def _concerns(self, query: Query, path: str) -> bool:
-        kind = self.kinds.at(below_content(path))
-        typed = kind is not None and (not query.types or kind.name in query.types)
-        return typed and (not query.path or f"{path}/".startswith(query.path.rstrip("/") + "/"))
-
-    def count(self) -> int:
-        """How many valid items there were."""
-        return len(self.index)
+    def rejected_items(self) -> list[str]:
+        """The paths of the files that should hold an item and hold none; ``problems`` says why."""
+        return list(self._built[1])
 
     def problems(self) -> list[Problem]:
-        """What was wrong with its files, and what went wrong while they were read."""
+        """What was wrong with the files, by path."""
         left = self._built[1]
-        return [*(left[path] for path in sorted(left)), *self._failures]
+        return [left[path] for path in sorted(left)]
 
-    def note_failure(self, error: Exception) -> None:
-        """Report what went wrong behind the scenes, once, among the problems."""
-        hint = getattr(error, "hint", None) or "run git fsck"
-        found = Problem(path="", code=type(error).__name__, message=str(error), hint=hint)
-        if found not in self._failures:
-            self._failures.append(found)
-
-    # -- standing ---------------------------------------------------------------------------------------------------
     def refresh(self, paths: Iterable[str] | None = None) -> SyncResult:  # noqa: ARG002  what was cannot change
         """Nothing: a revision stays what it is."""
         return SyncResult()
 
-    def follow(self) -> SyncResult:
-        """As ``refresh``."""
-        return SyncResult()
-
-    def head(self) -> tuple[str | None, str | None]:
-        """No branch, and the revision."""
-        return None, self.files.commit
+    catch_up = refresh
 
     def freshness(self) -> Freshness:
         """The proof of what an answer rests on: the revision alone."""

@@ -16,7 +16,7 @@ from memfs.admin.prune import Pruner, importance_of
 from memfs.format.codec import PRUNED
 from memfs.model import Candidate
 from memfs.model.time import utc_now
-from memfs.store import searcher
+from memfs.store import reader
 from memfs.usage import Use
 
 Opened = Callable[..., Workspace]
@@ -276,7 +276,7 @@ def test_more_items_than_a_query_gives_are_all_looked_at(
 ) -> None:
     """Beyond the most that one query gives, be they of one time, none is forgotten."""
     workspace = opened()
-    monkeypatch.setattr(searcher, "MOST", 4)
+    monkeypatch.setattr(reader, "MOST", 4)
     with workspace.store.batch("many") as batch:
         for number in range(11):
             moment = NOW if same_time else NOW + timedelta(hours=number // 2)

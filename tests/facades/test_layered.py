@@ -11,7 +11,7 @@ import pytest
 from memfs.errors import QueryInvalid, SettingInvalid
 from memfs.facades.layered import MultiLayeredMemorySystem, SimpleContextManager
 from memfs.model import BUILT_IN, Layer, MemoryItem, MemoryType, Origin
-from memfs.store import searcher
+from memfs.store import reader
 from memfs.workspace import Workspace
 
 Open = Callable[..., Workspace]
@@ -86,7 +86,7 @@ def test_layers_are_shown_newest_first_and_by_phase(memory: MultiLayeredMemorySy
 
 def test_a_layer_is_shown_whole(memory: MultiLayeredMemorySystem, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many items there are, none is left out and none shown twice (L3)."""
-    monkeypatch.setattr(searcher, "MOST", 3)
+    monkeypatch.setattr(reader, "MOST", 3)
     for number in range(8):
         memory.store(MemoryItem(f"n{number}", "context", timestamp=f"2026-03-0{1 + number // 2}T10:00:00Z"))
 

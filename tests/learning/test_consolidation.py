@@ -14,7 +14,7 @@ from memfs import Conflict, MemoryItem, Query, QueryInvalid, Workspace
 from memfs.learning import consolidation
 from memfs.model import Link, Origin
 from memfs.model.time import parse_time, utc_now
-from memfs.store import searcher
+from memfs.store import reader
 
 pytestmark = pytest.mark.usefixtures("learning_written")
 
@@ -248,7 +248,7 @@ def test_a_session_is_named(workspace: Workspace, session: str) -> None:
 
 def test_more_than_a_query_brings_are_all_read(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """A session with more working memories than one question may bring back is read whole (C7)."""
-    monkeypatch.setattr(searcher, "MOST", 4)
+    monkeypatch.setattr(reader, "MOST", 4)
     for day in range(1, 10):
         work(workspace, f"note of day {day}: {'x' * day}", timestamp=f"2026-03-0{day}")
 

@@ -47,7 +47,7 @@ def store(workspace: Workspace, *episodes: Episode, **fields: object) -> list[Me
 
 def triggers(workspace: Workspace, now: datetime = NOW) -> Triggers:
     """A table of its own, with a clock that stands still."""
-    return Triggers(workspace.store, replace(workspace.parts, clock=lambda: now))
+    return Triggers(workspace.store, lambda: now)
 
 
 def failures(found: Sequence[Similar]) -> list[str]:
@@ -128,7 +128,7 @@ def test_p7_age_takes_from_what_is_less_alike_but_never_from_a_repetition(opened
     assert failures(triggers(workspace).episodes(other)) == [failed.id]
     assert failures(triggers(workspace, later).episodes(other)) == []
     assert failures(triggers(workspace, later).episodes(EDIT)) == [failed.id]
-    unfading = Triggers(workspace.store, replace(workspace.parts, clock=lambda: later), ageing=False)
+    unfading = Triggers(workspace.store, lambda: later, ageing=False)
     assert failures(unfading.episodes(other)) == [failed.id]
     workspace.store.put(failed.replace(pinned=True))
     assert failures(triggers(workspace, later).episodes(other)) == [failed.id]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from memfs.model import MemoryItem, Stamp
-from memfs.store import store
-from memfs.store.store import ItemDecoder
+from memfs.store import reader
+from memfs.store.reader import ItemDecoder
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -71,8 +71,8 @@ def test_no_more_is_kept_than_the_bounds_say(monkeypatch: pytest.MonkeyPatch) ->
     """The items used longest ago go when there are too many, or their files are too long together; a huge one never
     comes in.
     """
-    monkeypatch.setattr(store, "_MOST", 3)
-    monkeypatch.setattr(store, "_MOST_BYTES", 250)
+    monkeypatch.setattr(reader, "_MOST", 3)
+    monkeypatch.setattr(reader, "_MOST_BYTES", 250)
     known, decode = ItemDecoder(), Decoder()
     for path in "abab":
         known.item(path, _stamp(), decode, checked=True)

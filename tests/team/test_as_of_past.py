@@ -26,7 +26,7 @@ from memfs.model import MemoryItem, Query
 from memfs.search.cache_folders import PAST, WHOSE, folder_named
 from memfs.search.generations import LOCK
 from memfs.team.asof import Past, Travel
-from memfs.team.revision_reader import PastStore
+from memfs.team.revision_reader import RevisionItems
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]
@@ -68,14 +68,14 @@ def past_folder(workspace: Workspace) -> Path:
 def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The paths of the files that are read and cut into terms meanwhile."""
     found: list[str] = []
-    made = PastStore._document
+    made = RevisionItems._document
 
-    def noted(self: PastStore, path: str, data: bytes | None) -> object:
+    def noted(self: RevisionItems, path: str, data: bytes | None) -> object:
         found.append(path)
         return made(self, path, data)
 
     with monkeypatch.context() as patch:
-        patch.setattr(PastStore, "_document", noted)
+        patch.setattr(RevisionItems, "_document", noted)
         yield found
 
 
@@ -260,7 +260,7 @@ def test_uses_neither_count_nor_are_counted(opened: Opened) -> None:
 
 
 def test_items_are_found_by_id_beginning_and_path(opened: Opened, git: Callable[..., str]) -> None:
-    """As in the present; what is missing is named with the revision, what is invalid says why."""
+    """As in the present; what is missing is named, what is invalid says why."""
     workspace = opened()
     put(workspace, "use-postgres", "we use postgres")
     broken = workspace.root / "ContextMemory/memories/semantic/broken.yaml"
@@ -274,7 +274,7 @@ def test_items_are_found_by_id_beginning_and_path(opened: Opened, git: Callable[
     assert [one.id for one in store.select(Query(text="postgres"))] == ["use-postgres"]
     with pytest.raises(ContentError):
         store.get("broken")
-    with pytest.raises(ItemNotFound, match=head[:10]):
+    with pytest.raises(ItemNotFound, match="use-mysql"):
         store.find("use-mysql")
     answer = workspace.teams.past.at(head).recall.search(Query(text="postgres"))
     assert (answer.partial, [one.path for one in store.problems()]) == (
@@ -321,7 +321,7 @@ def test_files_that_hold_no_item_are_sifted_by_one_question(
         narrowed.append(query)
         return query
 
-    monkeypatch.setattr("memfs.team.revision_reader.in_types", noted)
+    monkeypatch.setattr("memfs.store.reader.in_types", noted)
     assert len(store.unread(Query())) == 3
     assert len(narrowed) == 1
 

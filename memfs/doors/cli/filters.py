@@ -120,7 +120,7 @@ def past_at(workspace: Workspace, revision: str, *, quarantined: bool = False) -
     """
     with progress("Reading the past") as step:
         past = workspace.teams.past.at(revision, progress=step, quarantined=quarantined)
-        _ = past.store.index
+        _ = past.items.index
     return past
 
 

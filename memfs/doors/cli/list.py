@@ -18,9 +18,8 @@ from memfs.usage import NEVER
 
 if TYPE_CHECKING:
     from memfs.model import Query
-    from memfs.store import Store
+    from memfs.store.reader import Reader
     from memfs.team.asof import Past
-    from memfs.team.revision_reader import PastStore
     from memfs.workspace import Workspace
 
 
@@ -95,7 +94,7 @@ def list_(ctx: click.Context, /, limit: int | None, pruned: bool, as_of: str | N
 
 
 def _listed(workspace: Workspace, past: Past | None, asked: Query, most: int, used: bool) -> ItemList:
-    store: Store | PastStore = workspace.store if past is None else past.store
+    store: Reader = workspace.store if past is None else past.store
     found = store.candidates(asked)
     loaded = [(candidate.path, store.load(candidate)) for candidate in found[:most]]
     missing = [path for path, item in loaded if item is None]

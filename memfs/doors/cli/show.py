@@ -150,7 +150,7 @@ def _item_at(workspace: Workspace, named: str, revision: str) -> tuple[Past, Mem
     try:
         path, data = workspace.history.found_at(revision, named)
     except HistoryUnavailable:
-        path = past.store.beginning(named)
+        path = past.items.beginning(named)
         if not path:
             raise
         data = past.files.read(path, ITEM_LIMIT).data

@@ -1,0 +1,66 @@
+"""A snapshot: one state of a memory's files, with what is known of the items in them.
+
+``IndexSync`` is the one of a folder, which changes; ``memfs.team.revision_reader.RevisionItems`` that of a revision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from memfs.fs.tree import View
+from memfs.model import Candidate, Freshness, KindTable, Problem, Query, Stamp
+from memfs.search.engine import Asked, TermStatistics
+from memfs.store.index_sync import SyncResult
+
+
+class SearchTarget(Protocol):
+    """What can be asked; see ``memfs.search.search_index.SearchIndex`` for each."""
+
+    def held(self) -> AbstractContextManager[None]: ...
+
+    def search(self, query: Query, *, asked: Asked | None = None) -> list[Candidate]: ...
+
+    def beside(self, places: Collection[tuple[str, int]], query: Query) -> list[Candidate]: ...
+
+    def among(self, ids: Collection[str], query: Query) -> list[Candidate]: ...
+
+    def talks(self) -> bool: ...
+
+    def statistics(self, terms: Collection[str]) -> TermStatistics: ...
+
+    def terms(self, beginning: str) -> Collection[str]: ...
+
+
+class Snapshot(Protocol):
+    """One state of a memory's files, and what is known of its items; see ``IndexSync`` for each."""
+
+    @property
+    def files(self) -> View: ...
+
+    @property
+    def kinds(self) -> KindTable: ...
+
+    @property
+    def index(self) -> SearchTarget: ...
+
+    def locate(self, item_id: str) -> str: ...
+
+    def ids(self) -> list[str]: ...
+
+    def count(self) -> int: ...
+
+    def stamp_of(self, path: str) -> Stamp | None: ...
+
+    def rejected(self, path: str) -> bool: ...
+
+    def rejected_items(self) -> list[str]: ...
+
+    def problems(self) -> list[Problem]: ...
+
+    def catch_up(self, paths: Iterable[str] | None = None) -> SyncResult: ...
+
+    def refresh(self, paths: Iterable[str] | None = None) -> SyncResult: ...
+
+    def freshness(self) -> Freshness: ...
