@@ -156,7 +156,7 @@ class Eraser:
         """
         self._parts.require_open()
         if self._rewrite.begun:
-            self._carry_out(None)
+            self._carry_out(None, LOCK_WAIT)
         named = _named(reference, is_path)
         refuse_kind(self._repository)
         if is_shared(self._repository) and not rewrite_shared:
@@ -168,7 +168,7 @@ class Eraser:
         if flushed.reason:
             raise EraseRefused(flushed.reason, hint="erase when that is over")
         self._refuse_secondary()
-        done = self._carry_out(named)
+        done = self._carry_out(named, LOCK_WAIT)
         assert done is not None  # it was named, so it was done or refused
         return done
 
@@ -193,7 +193,7 @@ class Eraser:
             self._store.notes.append(note)
 
     # -- the steps ------------------------------------------------------------------------------------------------
-    def _carry_out(self, named: EraseName | None, patience: float = LOCK_WAIT) -> EraseResult | None:
+    def _carry_out(self, named: EraseName | None, patience: float) -> EraseResult | None:
         """Erase what is named, or what a dead process had begun to; None where neither is."""
         with self._rewrite.alone(patience):
             done = self._rewrite.attempts(lambda: self._attempt(named), LOCK_WAIT)

@@ -27,7 +27,7 @@ pytest.importorskip("langgraph")
 
 pytestmark = pytest.mark.usefixtures("learning_written")
 
-EACH = 6
+EACH = 4
 SECONDS = 90
 TOOL = """
 import sys

@@ -356,7 +356,7 @@ def test_two_processes_lose_no_edit(tmp_path: Path, scale: Callable[[int, int], 
     """B5: edits of one file by two processes at once are all there; of two that create a file one is told."""
     with MemfsMemoryTool(tmp_path) as tool:
         tool.call({"command": "create", "path": "/memories/log.md", "file_text": ""})
-    count = scale(6, 40)
+    count = scale(4, 40)
     start = [sys.executable, "-c", RACE, str(tmp_path)]
     running = [subprocess.Popen([*start, me, str(count)], stdout=subprocess.PIPE, text=True) for me in ("one", "two")]
     said = [process.communicate(timeout=60)[0] for process in running]

@@ -52,21 +52,26 @@ def prepared(opened: Opened, git: Git) -> Workspace:
     return workspace
 
 
-def test_36_64_writers_and_a_person_who_commits_and_checks_out(
+def test_36_writers_and_a_person_who_commits_and_checks_out(
     opened: Opened, git: Git, scale: Scale, figures: Figures
 ) -> None:
-    """64 processes x 3 writes while a person commits and checks out: all that was acknowledged is in a branch."""
-    writes = scale(3, 100)
+    """64 processes, fewer in short, write while a person commits and checks out: all they said is in a branch."""
+    writers, writes = scale(16, 64), scale(6, 100)
     workspace = prepared(opened, git)
     root = workspace.root
     person = Person(root, seed=36)
-    acknowledged, wrong = work_beside(Crowd(root, "items", 64, writes), person)
+    acknowledged, wrong = work_beside(Crowd(root, "items", writers, writes), person)
     assert wrong == ""
-    assert len(acknowledged) == 64 * writes
+    assert len(acknowledged) == writers * writes
     flushed = workspace.store.flush(adopt=False)
     assert (flushed.waiting, flushed.reason) == (0, "")
     lost = {words[0] for words in acknowledged} - in_branches(git, root)
-    figures("64 writers and a person", points=sum(person.done.values()), acknowledged=len(acknowledged), lost=len(lost))
+    figures(
+        f"{writers} writers and a person",
+        points=sum(person.done.values()),
+        acknowledged=len(acknowledged),
+        lost=len(lost),
+    )
     assert not lost, (sorted(lost), [row.path for row in workspace.recovered.list()], person.said)
     assert person.done["checkout"] > 1
     assert person.done["commit"] + person.done["commit -a"] > 1
@@ -97,12 +102,12 @@ def test_36_a_person_who_throws_work_away_loses_nothing_that_was_acknowledged(
     git(root, "fsck", "--full", "--strict")
 
 
-def test_46_64_writers_of_one_item_get_one_winner_a_version(opened: Opened, scale: Scale, figures: Figures) -> None:
+def test_46_writers_of_one_item_get_one_winner_a_version(opened: Opened, scale: Scale, figures: Figures) -> None:
     """With ``expected`` each version is replaced once: others get Conflict, and the counter loses nothing (row 46)."""
-    writes = scale(2, 25)
+    writers, writes = scale(16, 64), scale(3, 25)
     workspace = opened()
     workspace.store.put(MemoryItem("0", "knowledge", id="counter"))
-    said, wrong = Crowd(workspace.root, "counter", 64, writes).ended()
+    said, wrong = Crowd(workspace.root, "counter", writers, writes).ended()
     assert wrong == ""
     won = [words for words in said if words[0] == "won"]
     conflicts = [words for words in said if words[0] == "conflict"]
@@ -110,8 +115,9 @@ def test_46_64_writers_of_one_item_get_one_winner_a_version(opened: Opened, scal
     assert all(words[1] != words[2] for words in conflicts)
     item = workspace.store.get("counter")
     assert item is not None
-    figures("64 writers of one item", points=len(said), acknowledged=len(won), lost=64 * writes - int(item.content))
-    assert (len(won), item.content) == (64 * writes, str(64 * writes))
+    total = writers * writes
+    figures(f"{writers} writers of one item", points=len(said), acknowledged=len(won), lost=total - int(item.content))
+    assert (len(won), item.content) == (total, str(total))
 
 
 def test_46_64_creators_of_one_id_make_it_once(opened: Opened, scale: Scale) -> None:

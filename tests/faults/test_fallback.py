@@ -279,7 +279,7 @@ def test_27_both_places_full_names_both(world: World) -> None:
 
 
 # -- stopped and killed -------------------------------------------------------------------------------------------
-def test_27_stopped_at_any_operation_of_a_write_elsewhere(world: World) -> None:
+def test_27_stopped_at_any_operation_of_a_write_elsewhere(world: World, scale: Callable[[int, int], int]) -> None:
     """A process stopped at any point of a write that goes elsewhere leaves the old state or the new one, for every
     reader (faults rows 21 and 27)."""
     world.open().store.put(item("kept", "old"))
@@ -288,7 +288,7 @@ def test_27_stopped_at_any_operation_of_a_write_elsewhere(world: World) -> None:
         world.open().store.put(item("kept", "counted"))
     world.abandon()
     assert len(counted.seen) > 5
-    for number in range(1, len(counted.seen) + 1):
+    for number in range(1, len(counted.seen) + 1, scale(3, 1)):
         before = contents(world.open())["kept"]
         acknowledged = False
         with hooked(Sick(world.spare, then=Fault(at=number))), contextlib.suppress(Stopped):
@@ -398,7 +398,7 @@ def test_27_stopped_or_failed_at_any_operation_on_the_way_home(
     27)."""
     total = homeward.operations()
     assert total > 20
-    step = scale(4, 1) if error else scale(2, 1)
+    step = scale(9, 1) if error else scale(5, 1)
     for number in range(1, total + 1, step):
         assert homeward.losses(Fault(at=number, error=error)) == [], number
     figures(

@@ -163,7 +163,7 @@ def test_23_a_power_cut_loses_nothing_acknowledged(
     cuts: Cuts, scale: Callable[[int, int], int], figures: Callable[..., None], request: pytest.FixtureRequest
 ) -> None:
     """After each cut every acknowledged write is there, git is whole and the index agrees (faults row 23)."""
-    for number in range(scale(30, 500)):
+    for number in range(scale(12, 500)):
         assert cuts.cut_once() == [], f"cut {number}"
     assert cuts.acknowledged > cuts.cuts
     how = request.node.callspec.id

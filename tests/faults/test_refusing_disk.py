@@ -152,13 +152,15 @@ def test_26_too_few_descriptors_is_a_typed_error(
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.EROFS])
-def test_24_25_26_what_was_refused_never_lands(beginning: Beginning, number: int, figures: Callable[..., None]) -> None:
+def test_24_25_26_what_was_refused_never_lands(
+    beginning: Beginning, number: int, scale: Callable[[int, int], int], figures: Callable[..., None]
+) -> None:
     """A disk that fails in the middle of a write and stays so: what was refused is not there when it works again, and
     where memfs could not see to that the error says so (faults rows 24-26).
     """
     pending = tried = 0
     for step in WRITES:
-        for at in itertools.count(1):
+        for at in itertools.count(1, scale(4, 1)):
             root, done = beginning.fresh(), itertools.count(1)
 
             def fail(name: str, path: str, at: int = at, done: Iterator[int] = done) -> None:

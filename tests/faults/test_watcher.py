@@ -97,7 +97,7 @@ def test_44_after_a_storm_from_another_process_the_index_equals_the_files(
     resident: Workspace, scale: Scale, figures: Figures
 ) -> None:
     """Thousands of files in new folders at once, with lost events: none is missing (faults row 44)."""
-    count = scale(2000, 30_000)
+    count = scale(800, 30_000)
     subprocess.run([sys.executable, "-c", STORM, str(resident.root), str(count)], check=True)
     ended = time.monotonic()
     assert until(lambda: len(indexed(resident)) == count, 300)

@@ -340,7 +340,9 @@ class Killed(BaseException):
     """Ends a run as kill -9 does: nothing after it is done."""
 
 
-def test_killed_at_any_operation_nothing_is_lost_and_the_next_run_goes_on(opened: Opened, tmp_path: Path) -> None:
+def test_killed_at_any_operation_nothing_is_lost_and_the_next_run_goes_on(
+    opened: Opened, tmp_path: Path, scale: Callable[[int, int], int]
+) -> None:
     """Stopped before any of its disk operations, archiving loses nothing, and is finished by the next run (S5)."""
     first = opened(tmp_path / "first")
     policy(first, archive={"enabled": False})
@@ -378,8 +380,8 @@ def test_killed_at_any_operation_nothing_is_lost_and_the_next_run_goes_on(opened
         points += 1
         if whole:
             break
-        step += 11
-    assert points > 5
+        step += scale(29, 1)
+    assert points > 3
 
 
 def _either(workspace: Workspace, path: str) -> bytes:

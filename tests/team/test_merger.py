@@ -393,7 +393,9 @@ def test_what_gave_way_in_a_state_document_has_a_record_beside_it(pair: Pair) ->
     assert [clash.field for clash in pair.ours.states.clashes.list()] == ["state"]
 
 
-def test_a_merge_killed_anywhere_is_finished_or_never_was(pair: Pair, opened: Opened, tmp_path: Path) -> None:
+def test_a_merge_killed_anywhere_is_finished_or_never_was(
+    pair: Pair, opened: Opened, tmp_path: Path, scale: Callable[[int, int], int]
+) -> None:
     """After death before any change to the disk, the next process has all of the merge or nothing of it (row 21)."""
     change(pair.ours, content=LINES.replace("two", "TWO"))
     change(pair.theirs, content=LINES.replace("five", "FIVE"))
@@ -421,7 +423,7 @@ def test_a_merge_killed_anywhere_is_finished_or_never_was(pair: Pair, opened: Op
         outcomes.add(merged)
         if code != 9:
             break
-        number += 6
+        number += scale(13, 1)
     assert outcomes == {False, True}
     assert number > 9
 

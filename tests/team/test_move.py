@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from codebeside import Git, Said, begin_code, ids
 
+from kit.stops import killed_before
+from memfs.doors.cli.app import run
 from memfs.fs import own_branch
 
 LINK = "ContextMemory"
@@ -76,31 +77,16 @@ def test_what_no_commit_has_keeps_it_from_moving(code: Path, git: Git, memfs: Sa
     assert "context-memory" not in git(code, "branch")
 
 
-def test_a_killed_move_is_completed_by_the_next(code: Path, memfs: Said) -> None:
+def test_a_killed_move_is_completed_by_the_next(code: Path, memfs: Said, scale: Callable[[int, int], int]) -> None:
     """Stopped at any write, every memory is still in one place or both, and the next call completes the move (D1)."""
-    program = (
-        "import os, sys\n"
-        "from memfs.fs import io\n"
-        "left = [int(sys.argv[2])]\n"
-        "def hook(name, path):\n"
-        "    left[0] -= 1\n"
-        "    if left[0] < 0: os._exit(9)\n"
-        "io.set_hook(hook)\n"
-        "from memfs.doors.cli.app import run\n"
-        "sys.exit(run(['-C', sys.argv[1], 'admin', 'move']))\n"
-    )
-    trial, number, killed = code.with_name("trial"), 3, 0
-    while True:
+    trial, number, killed = code.with_name("trial"), 3, True
+    while killed:
         shutil.copytree(code, trial, symlinks=True)
-        done = subprocess.run([sys.executable, "-c", program, str(trial), str(number)], check=False)
-        memfs(trial, "admin", "move") if done.returncode == 9 else None
+        killed = killed_before(number, lambda: run(["-C", str(trial), "admin", "move"]))
+        memfs(trial, "admin", "move") if killed else None
         assert ids(memfs, trial) == {"fact", "learned"}
         assert own_branch.place_in(trial / ".git") is not None
         assert not os.path.lexists(trial / "memfs.toml")
         shutil.rmtree(trial)
-        if done.returncode == 0:
-            break
-        assert done.returncode == 9
-        killed += 1
-        number += 25
-    assert killed > 3
+        number += scale(49, 3)
+    assert number > 100

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from codebeside import Git, Said, begin_code, ids
 
+from kit.stops import killed_before
 from memfs.fs import own_branch
 from memfs.fs.workspace_location import find_workspace
+from memfs.team.own_branch import set_up
 
 LINK = "ContextMemory"
 
@@ -216,44 +217,27 @@ def test_without_a_terminal_it_says_in_one_line_what_it_chose(code: Path, git: G
     assert (code / "memfs.toml").is_file()
 
 
-def test_a_killed_init_is_completed_by_the_next(code: Path, git: Git, memfs: Said) -> None:
+def test_a_killed_init_is_completed_by_the_next(
+    code: Path, git: Git, memfs: Said, scale: Callable[[int, int], int]
+) -> None:
     """Stopped at any write, init leaves no half memory that passes for one; the next completes it (D1)."""
-    program = (
-        "import os, sys\n"
-        "from memfs.fs import io\n"
-        "left = [int(sys.argv[2])]\n"
-        "def hook(name, path):\n"
-        "    left[0] -= 1\n"
-        "    if left[0] < 0: os._exit(9)\n"
-        "io.set_hook(hook)\n"
-        "from pathlib import Path\n"
-        "from memfs.team.own_branch import set_up\n"
-        "set_up(Path(sys.argv[1]))\n"
-    )
-    whole = code.with_name("whole")
-    shutil.copytree(code, whole, symlinks=True)
-    steps, number = [], 0
-    while True:
-        trial = code.with_name("trial")
+    trial, number, killed = code.with_name("trial"), 0, True
+    while killed:
         shutil.copytree(code, trial, symlinks=True)
-        done = subprocess.run([sys.executable, "-c", program, str(trial), str(number)], check=False)
+        killed = killed_before(number, lambda: set_up(trial))
         memory = own_branch.place_in(trial / ".git")
         if memory is not None:
             assert (memory / "memfs.toml").is_file()
         memfs(trial, "init", "--own-branch")
-        memfs(trial, "remember", "A fact", "--id", "fact") if number % 10 == 0 else None
         assert own_branch.is_link(trial)
         assert git(trial, "fsck", "--no-dangling") is not None
         assert git(trial, "status", "--porcelain") == ""
         assert git(trial, "-C", ".git/memfs/memory", "status", "--porcelain") == ""
         assert not (trial / ".git/memfs/begun").exists()
+        memfs(trial, "remember", "A fact", "--id", "fact")
         shutil.rmtree(trial)
-        steps.append(done.returncode)
-        if done.returncode == 0:
-            break
-        assert done.returncode == 9
-        number += 7
-    assert len(steps) > 5
+        number += scale(17, 1)
+    assert number > 50
 
 
 def test_deinit_takes_out_the_place_and_the_links(code: Path, git: Git, memfs: Said, tmp_path: Path) -> None:
