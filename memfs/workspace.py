@@ -41,7 +41,7 @@ from memfs.recall.recaller import Helpers, Recaller
 from memfs.settings import Settings
 from memfs.store import Store
 from memfs.store.parts import Facts, Parts
-from memfs.store.searcher import not_found
+from memfs.store.reader import not_found
 from memfs.usage import Usage
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from memfs.model.ids import stem_of
 from memfs.store import Store
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES
 from memfs.store.plan import FilePlan
-from memfs.store.searcher import path_of
+from memfs.store.reader import path_of
 
 _SEARCH_DEPTH = 20_000
 _ELSEWHERE = "'memfs list' shows what there is, 'memfs recall' finds by words"

@@ -25,8 +25,8 @@ from memfs.model.ids import stem_of
 from memfs.model.time import utc_now
 from memfs.store import Store
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, Parts
+from memfs.store.reader import path_of
 from memfs.store.recovery import DAMAGED, DAMAGED_SUFFIX, FOLDER, keep_aside, read_all_aside
-from memfs.store.searcher import path_of
 
 _ROUNDS = 100
 _DEPTH = 200

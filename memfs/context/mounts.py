@@ -49,8 +49,7 @@ from memfs.settings import Settings, WatchSettings
 from memfs.store import Store
 from memfs.store.index_sync import IndexSync, SyncResult
 from memfs.store.parts import Parts
-from memfs.store.reader import FolderReader, reader_of
-from memfs.store.searcher import meant
+from memfs.store.reader import FolderReader, meant, reader_of
 from memfs.store.values import LoadedItem
 
 if TYPE_CHECKING:
@@ -319,7 +318,7 @@ def answers(mounts: Iterable[Mount], ask: Callable[[Mount], Given]) -> dict[str,
 
 
 class JointReader:
-    """Reads a workspace and its mounts as one (``memfs.recall.recaller.Readable``)."""
+    """Reads a workspace and its mounts as one (``memfs.store.reader.Readable``)."""
 
     def __init__(self, own: Store, mounts: Mounts) -> None:
         self._own = own

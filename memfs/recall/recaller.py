@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from memfs.errors import IndexUnavailable, QueryInvalid
-from memfs.model import Candidate, Freshness, Hit, KindTable, Layer, MemoryItem, Phase, Query, Recall
+from memfs.model import Candidate, Hit, KindTable, Layer, MemoryItem, Phase, Query, Recall
 from memfs.model.kinds import ACCEPTED, CONVENTION, PROPOSED, nearest
 from memfs.model.query import MOST
 from memfs.recall.conflict_notes import SUPERSEDED
@@ -38,13 +38,11 @@ from memfs.recall.ranking import (
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
-    from contextlib import AbstractContextManager
 
     from memfs.git.repository import Repository
     from memfs.recall.rerank import Relevance
     from memfs.recall.vector_search import VectorSearch
-    from memfs.store.index_sync import SyncResult
-    from memfs.store.values import LoadedItem
+    from memfs.store.reader import Readable
     from memfs.usage import Usage
 
 
@@ -67,26 +65,6 @@ class Helpers:
     repository: Repository | None = None
     relevance: Callable[[], Relevance | None] = lambda: None
     meaning: Callable[[], VectorSearch | None] = lambda: None
-
-
-class Readable(Protocol):
-    """What questions are answered from: a reader, or several as one; see ``memfs.store.searcher.Searcher`` for each."""
-
-    def held(self) -> AbstractContextManager[None]: ...
-
-    def candidates(self, query: Query) -> list[Candidate]: ...
-
-    def has_conversations(self) -> bool: ...
-
-    def beside(self, places: Collection[tuple[str, int]], query: Query) -> list[Candidate]: ...
-
-    def load(self, candidate: Candidate) -> LoadedItem | None: ...
-
-    def unread(self, query: Query) -> list[str]: ...
-
-    def refresh(self, paths: Iterable[str] | None = None) -> SyncResult: ...
-
-    def freshness(self) -> Freshness: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,7 +54,7 @@ class TreeIndex(MemoryIndex):
         """Id, in one case, to path."""
         return {key.casefold(): path for path, key, _, _ in self._files}
 
-    # -- asking (memfs.store.searcher.SearchTarget) -----------------------------------------------------------------
+    # -- asking (memfs.store.reader.SearchTarget) -----------------------------------------------------------------
     @contextmanager
     def held(self) -> Iterator[None]:
         """One state: there is no other."""

@@ -6,14 +6,18 @@ only read here.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from memfs.errors import ContentError, CorruptItem, DuplicateId, IdInvalid, MemfsError, NotRegularFile, StorageIO
 from memfs.format.codec import Codec
 from memfs.format.secrets import refuse_file
+from memfs.fs import io
 from memfs.fs.lock import renewed_in_child
 from memfs.fs.scan import ScanEntry
 from memfs.fs.tree import Content, View, blob_id, refuse_rot
@@ -23,8 +27,7 @@ from memfs.model.ids import check_id, stem_of
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.time import from_timestamp_ns
 from memfs.search.search_index import SearchIndex
-from memfs.store.freshness import prove
-from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content
+from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, below_content
 
 
 class ItemFiles:
@@ -133,6 +136,68 @@ class ScanResult:
 def seniority(item: MemoryItem) -> tuple[datetime, str]:
     """By which of two items with one id the older is known."""
     return (item.created or item.timestamp or datetime.max.replace(tzinfo=UTC), item.path)
+
+
+_FILE = "head"
+_LIMIT = 4096
+
+
+def prove(
+    index: SearchIndex,
+    files: View,
+    repository: Repository | None,
+    rejected: Iterable[str],
+    is_item: Callable[[str], bool],
+) -> Freshness:
+    """HEAD, how many memory files differ from it, and a digest of exactly what is indexed.
+
+    The digest of HEAD's own files is cached beside the index, so that the usual answer, that nothing differs, needs no
+    git.
+    """
+    indexed = dict(index.stamps().blobs())
+    digest = _digest(indexed)
+    if repository is None:
+        return Freshness(head=None, dirty=None, indexed=digest)
+    found = repository.head()
+    head = found.commit
+    if head is None:
+        return Freshness(head=None, dirty=None if found.damage else len(indexed), indexed=digest)
+    broken = {path: _blob(files, path) for path in rejected}
+    present = {**indexed, **{path: blob for path, blob in broken.items() if blob}}
+    if _kept(index.folder, head) == (_digest(present) if broken else digest):
+        return Freshness(head=head, dirty=0, indexed=digest)
+    items = {path: blob for path, blob in repository.tree(head, CONTENT).items() if is_item(path)}
+    _keep(index.folder, head, _digest(items))
+    dirty = sum(1 for path, blob in present.items() if items.get(path) != blob)
+    dirty += sum(1 for path in items if path not in present)
+    return Freshness(head=head, dirty=dirty, indexed=digest)
+
+
+def _blob(files: View, path: str) -> str:
+    """The id of what an invalid file holds, "" where it cannot be read."""
+    try:
+        return blob_id(files.read(path, READ_LIMIT).data)
+    except (FileNotFoundError, MemfsError):
+        return ""
+
+
+def _digest(blobs: Mapping[str, str]) -> str:
+    lines = "".join([f"{path}\0{blobs[path]}\n" for path in sorted(blobs)])
+    return hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _kept(folder: Path, head: str) -> str:
+    """The digest of the items of this very commit, "" when it is not known."""
+    try:
+        commit, _, digest = io.read_file(folder / _FILE, _LIMIT).decode("ascii", "replace").partition(" ")
+    except (FileNotFoundError, StorageIO):
+        return ""
+    return digest if commit == head else ""
+
+
+def _keep(folder: Path, head: str, digest: str) -> None:
+    with contextlib.suppress(StorageIO, FileNotFoundError):
+        io.write_file(folder / _FILE, f"{head} {digest}".encode(), durable=False)
 
 
 Progress = Callable[[int, int], None]

@@ -9,25 +9,27 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Protocol
 
-from memfs.errors import CorruptItem, HistoryError, IndexUnavailable, MemfsError, StorageIO
+from memfs.config_names import SETTINGS_FILE
+from memfs.errors import CorruptItem, HistoryError, IndexUnavailable, ItemNotFound, MemfsError, StorageIO
 from memfs.format.codec import Codec
 from memfs.fs.lock import renewed_in_child
-from memfs.fs.tree import Content, Tree, refuse_rot
-from memfs.model import Candidate, Freshness, MemoryItem, Problem, Query, Stamp
-from memfs.model.kinds import ITEM_LIMIT
+from memfs.fs.tree import Content, Tree, View, refuse_rot
+from memfs.model import Candidate, Freshness, KindTable, MemoryItem, Problem, Query, Stamp
+from memfs.model.ids import of_mount
+from memfs.model.kinds import ITEM_LIMIT, nearest
 from memfs.model.query import MOST
 from memfs.model.time import from_timestamp_ns
-from memfs.search.engine import Asked
+from memfs.search.engine import Asked, TermStatistics
 from memfs.search.merged_search import TermCounts
 from memfs.store.index_sync import IndexSync, SyncResult
-from memfs.store.parts import ITEM_SUFFIXES, below_content
-from memfs.store.searcher import ChangeDetector, in_types, meant, path_of
-from memfs.store.snapshot import Snapshot
+from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content
 from memfs.store.values import FileWatcher, FlushResult, LoadedItem
 from memfs.store.write import FileWriter
 
@@ -97,6 +99,115 @@ def _apart(item: MemoryItem) -> MemoryItem:
     return copy
 
 
+class Readable(Protocol):
+    """What questions are answered from: a ``Reader``, or several as one; see there for each."""
+
+    def held(self) -> AbstractContextManager[None]: ...
+
+    def candidates(self, query: Query) -> list[Candidate]: ...
+
+    def has_conversations(self) -> bool: ...
+
+    def beside(self, places: Collection[tuple[str, int]], query: Query) -> list[Candidate]: ...
+
+    def load(self, candidate: Candidate) -> LoadedItem | None: ...
+
+    def unread(self, query: Query) -> list[str]: ...
+
+    def refresh(self, paths: Iterable[str] | None = None) -> SyncResult: ...
+
+    def freshness(self) -> Freshness: ...
+
+
+class SearchTarget(Protocol):
+    """What can be asked; see ``memfs.search.search_index.SearchIndex`` for each."""
+
+    def held(self) -> AbstractContextManager[None]: ...
+
+    def search(self, query: Query, *, asked: Asked | None = None) -> list[Candidate]: ...
+
+    def beside(self, places: Collection[tuple[str, int]], query: Query) -> list[Candidate]: ...
+
+    def among(self, ids: Collection[str], query: Query) -> list[Candidate]: ...
+
+    def talks(self) -> bool: ...
+
+    def statistics(self, terms: Collection[str]) -> TermStatistics: ...
+
+    def terms(self, beginning: str) -> Collection[str]: ...
+
+
+class Snapshot(Protocol):
+    """One state of a memory's files, and what is known of its items; see ``IndexSync`` for each."""
+
+    @property
+    def files(self) -> View: ...
+
+    @property
+    def kinds(self) -> KindTable: ...
+
+    @property
+    def index(self) -> SearchTarget: ...
+
+    def locate(self, item_id: str) -> str: ...
+
+    def ids(self) -> list[str]: ...
+
+    def count(self) -> int: ...
+
+    def stamp_of(self, path: str) -> Stamp | None: ...
+
+    def rejected(self, path: str) -> bool: ...
+
+    def rejected_items(self) -> list[str]: ...
+
+    def problems(self) -> list[Problem]: ...
+
+    def freshness(self) -> Freshness: ...
+
+
+def meant(reference: str, get: Callable[[str], MemoryItem | None], every: Callable[[], Collection[str]]) -> MemoryItem:
+    """The item with an id, or with the only id that begins so; ``get`` and ``every`` as a store has them.
+
+    Raises:
+        ItemNotFound: naming the nearest id.
+    """
+    found = get(reference)
+    if found is not None:
+        return found
+    ids = every()
+    starting = [item_id for item_id in ids if item_id.casefold().startswith(reference.casefold())]
+    if len(starting) == 1 and (only := get(starting[0])) is not None:
+        return only
+    raise not_found(reference, starting, ids)
+
+
+def path_of(reference: str) -> str:
+    """The path below the workspace that a person's path means, whether or not it begins with ``ContextMemory/``."""
+    cleaned = reference.removeprefix("./")
+    return cleaned if cleaned.startswith((CONTENT + "/", SETTINGS_FILE)) else f"{CONTENT}/{cleaned}"
+
+
+def in_types(query: Query, kinds: KindTable) -> Query:
+    """The query with its layers written out as types."""
+    types = query.types
+    if query.layers:
+        in_layers = kinds.in_layers(query.layers)
+        types = (types & in_layers if types else in_layers) or frozenset({""})
+    return Query(**{name: getattr(query, name) for name in Query.__slots__} | {"types": types})
+
+
+def not_found(reference: str, starting: Sequence[str], ids: Iterable[str]) -> ItemNotFound:
+    """The error for a name that no item, or more than one, answers to."""
+    if starting:
+        hint = "it could be " + ", ".join(sorted(starting)[:5])
+    else:
+        hint = nearest(reference, known := list(ids)) or "memfs list shows what there is"
+        if (mount := of_mount(reference)) and not any(map(of_mount, known)):  # asked for where mounts are not looked at
+            hint = f"what is mounted is only read and shown: change it in the workspace that {mount!r} names"
+    return ItemNotFound(f"no memory is called {reference!r}", hint=hint)
+
+
 _NOT_IN_IDS = frozenset(" \t\n/:")
 
 
@@ -105,16 +216,13 @@ class Reader:
 
     Attributes:
         snapshot, files, codec, kinds: what it reads, and how.
-        change_detector: looks at the files before each question.
         asked: whether anything was asked since it was opened.
         notes: what was noticed since then.
     """
 
-    def __init__(self, snapshot: Snapshot, codec: Codec, writing: FileWriter | None = None) -> None:
-        """``writing``: as for ``ChangeDetector``."""
+    def __init__(self, snapshot: Snapshot, codec: Codec) -> None:
         self.snapshot, self.codec = snapshot, codec
         self.files, self.kinds = snapshot.files, snapshot.kinds
-        self.change_detector = ChangeDetector(snapshot, writing)
         self.asked = False
         self.notes: list[Problem] = []
         self._known = ItemDecoder()
@@ -161,7 +269,7 @@ class Reader:
         try:
             refuse_rot(path, self.snapshot.stamp_of(path), content, self.files.root)
         except CorruptItem:
-            self.snapshot.refresh([path])
+            self.refresh([path])
             raise
         return self._decoded(path, content)
 
@@ -216,13 +324,13 @@ class Reader:
         self.follow()
         return self.snapshot.count()
 
-    def refresh(self, paths: Iterable[str] | None = None) -> SyncResult:
+    def refresh(self, paths: Iterable[str] | None = None) -> SyncResult:  # noqa: ARG002  what never changes stays
         """Bring the index in step with the given files, or with every file."""
-        return self.change_detector.refresh() if paths is None else self.snapshot.catch_up(paths)
+        return SyncResult()
 
     def follow(self) -> SyncResult:
         """Bring the index in step with what was seen to change; with every file where that is not known for sure."""
-        return self.change_detector.follow()
+        return SyncResult()
 
     def freshness(self) -> Freshness:
         """The proof of what an answer given now rests on."""
@@ -302,7 +410,7 @@ class Reader:
         except IndexUnavailable:
             if getattr(self._holding, "now", False):
                 raise
-            self.change_detector.refresh()
+            self.refresh()
             return self._named_first(narrowed, search(narrowed))
 
     def _named_first(self, query: Query, found: list[Candidate]) -> list[Candidate]:
@@ -376,6 +484,106 @@ class Reader:
         return self.snapshot.index.among(ids, in_types(query, self.kinds))
 
 
+class ChangeDetector:
+    """Detects the changed files of one store. Watching begins with the first look."""
+
+    def __init__(self, index_sync: IndexSync, writing: FileWriter | None = None) -> None:
+        """``writing`` tells what other processes wrote, and brings home what waits; None where nobody writes."""
+        self._index_sync = index_sync
+        self._writing = writing
+        self._watcher: FileWatcher | None = None
+        self._make: Callable[[], FileWatcher] | None = None
+        self._made: Callable[[], FileWatcher] | None = None
+        self._turn = threading.RLock()
+        renewed_in_child(self)
+        self._once = threading.local()
+
+    def watch_with(self, make: Callable[[], FileWatcher]) -> None:
+        """Begin to watch with the next ``follow``."""
+        self._make = make
+
+    def begin_anew_in_child(self) -> None:
+        """Watch with a watcher of its own: that of the parent sees nothing in a child."""
+        self._once = threading.local()
+        if self._watcher is not None:
+            _abandoned.append(self._watcher)
+            self._watcher, self._make = None, self._made
+
+    @property
+    def state(self) -> str:
+        """``on``, ``off``, or ``degraded`` with the reason."""
+        if self._watcher is None:
+            return "off"
+        return f"degraded: {self._watcher.degraded}" if self._watcher.degraded else "on"
+
+    @contextmanager
+    def once(self) -> Iterator[None]:
+        """Within, this thread looks once: who asks several that look each is spared all looks but the first."""
+        if getattr(self._once, "looked", None) is not None:  # within another one
+            yield
+            return
+        self._once.looked = False
+        try:
+            yield
+        finally:
+            self._once.looked = None
+
+    def follow(self) -> SyncResult:
+        """Look at what was seen to change; at every file where that is not known for sure."""
+        if getattr(self._once, "looked", None):
+            return SyncResult()
+        found = self._follow()
+        if getattr(self._once, "looked", None) is not None:
+            self._once.looked = True
+        return found
+
+    def refresh(self) -> SyncResult:
+        """Look at every file."""
+        if self._writing is not None:
+            self._writing.bring_home()
+        return self._index_sync.catch_up()
+
+    @contextmanager
+    def everywhere(self) -> Iterator[None]:
+        """Within, every file is looked at to bring the index in step; for ``once`` that is this thread's look."""
+        with self._turn:
+            yield
+        if getattr(self._once, "looked", None) is not None:
+            self._once.looked = True
+
+    def _follow(self) -> SyncResult:
+        with self._turn:
+            opened = self._open()
+            news = self._writing.news() if self._writing is not None else set()
+            seen = self._watcher.drain() if self._watcher else None
+            if opened or news is None or seen is None:
+                return self.refresh()
+            try:
+                return self._index_sync.refresh({*news, *seen}) if news or seen else SyncResult()
+            except BaseException:
+                if self._watcher is not None:
+                    self._watcher.give_back([*news, *seen])
+                raise
+
+    def close(self) -> None:
+        """Stop watching, and do not begin to."""
+        with self._turn:  # not while they close: they wait for a thread that may wait for its turn
+            watcher, self._watcher, self._make = self._watcher, None, None
+        if watcher is not None:
+            watcher.close()
+
+    def _open(self) -> bool:
+        make, self._make = self._make, None
+        if make is None:
+            return False
+        self._watcher, self._made = make(), make
+        return True
+
+
+# Watchers of a parent process: taking them apart in a child would end what the parent watches with.
+_abandoned: list[FileWatcher] = []
+
+
 _FOLD_AT = 500
 
 
@@ -393,6 +601,7 @@ class FolderReader(Reader):
     Attributes:
         tree, clock: what it reads with.
         index_sync: the snapshot, for who looks after it.
+        change_detector: looks at the files before each question.
     """
 
     def __init__(
@@ -403,8 +612,10 @@ class FolderReader(Reader):
         clock: Callable[[], datetime],
         writing: FileWriter | None = None,
     ) -> None:
-        super().__init__(index_sync, codec, writing)
+        """``writing``: as for ``ChangeDetector``."""
+        super().__init__(index_sync, codec)
         self.tree, self.index_sync, self.clock = tree, index_sync, clock
+        self.change_detector = ChangeDetector(index_sync, writing)
         self._closed = False
 
     def require_open(self) -> None:
@@ -414,6 +625,14 @@ class FolderReader(Reader):
             WorkspaceClosed: it was closed.
         """
         self.tree.require_open()
+
+    def refresh(self, paths: Iterable[str] | None = None) -> SyncResult:
+        """See ``Reader.refresh``."""
+        return self.change_detector.refresh() if paths is None else self.index_sync.catch_up(paths)
+
+    def follow(self) -> SyncResult:
+        """See ``Reader.follow``."""
+        return self.change_detector.follow()
 
     def watch_with(self, make_watcher: Callable[[], FileWatcher], at_once: bool = False) -> None:
         """Rely on something that sees changes, instead of a scan before each recall, from the first recall on."""

@@ -48,8 +48,8 @@ from memfs.store import Store
 from memfs.store.authorship import current_signer, signed_by
 from memfs.store.commit_message import of_items
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, Parts, is_item
+from memfs.store.reader import path_of
 from memfs.store.recovery import keep_aside
-from memfs.store.searcher import path_of
 from memfs.team.history_merge import HistoryJoin, TreeJoin
 from memfs.team.open_merges import MergeOutcome, Open, OpenMerges, Side, is_known, paths_of
 

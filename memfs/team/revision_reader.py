@@ -7,7 +7,7 @@ over what is known of a revision's items.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import accumulate, islice
@@ -28,7 +28,6 @@ from memfs.model.item import Stamp
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.search.documents import IndexDocument, document_of, micros
 from memfs.search.revision_index import DocumentCache, TreeIndex
-from memfs.store.index_sync import SyncResult
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content
 
 _MANY = 20
@@ -301,12 +300,6 @@ class RevisionItems:
         """What was wrong with the files, by path."""
         left = self._built[1]
         return [left[path] for path in sorted(left)]
-
-    def refresh(self, paths: Iterable[str] | None = None) -> SyncResult:  # noqa: ARG002  what was cannot change
-        """Nothing: a revision stays what it is."""
-        return SyncResult()
-
-    catch_up = refresh
 
     def freshness(self) -> Freshness:
         """The proof of what an answer rests on: the revision alone."""

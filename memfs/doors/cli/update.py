@@ -15,7 +15,7 @@ from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, clean, styled
 from memfs.errors import ContentError, ItemNotFound
 from memfs.model.item import Link
 from memfs.store.authorship import signed_by
-from memfs.store.searcher import path_of
+from memfs.store.reader import path_of
 
 if TYPE_CHECKING:
     from memfs.doors.cli.editor import FileFault
