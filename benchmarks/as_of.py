@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.corpus import Text, questions, read
 from benchmarks.surroundings import git, hermetic
 from memfs.model import Query
-from memfs.search.cache_folders import past_folder
+from memfs.search.cache_folders import shared_folder
 from memfs.team.asof import Travel
 from memfs.workspace import Workspace, open_workspace
 
@@ -55,7 +55,7 @@ def _fill(workspace: Workspace, texts: Sequence[Text], count: int) -> None:
 
 
 def _measure(workspace: Workspace, asked: list[Query], folder: Path, engine: str) -> None:
-    for path in past_folder(workspace.repository.common_dir).iterdir():
+    for path in (shared_folder(workspace.repository.common_dir) or workspace.root / "nowhere").iterdir():
         path.unlink()
 
     def ask(travel: Travel, revision: str) -> Callable[[], object]:

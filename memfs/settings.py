@@ -144,6 +144,7 @@ class IndexSettings:
     """``[index]``: the search engine."""
 
     engine: str = _setting("whoosh", "Search engine.", choices=("memory", "whoosh", "sqlite"))
+    texts: bool = _setting(True, "Whether the user's cache holds the texts of memories, so that none is parsed twice.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

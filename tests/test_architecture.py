@@ -37,6 +37,7 @@ ROWS: list[set[str]] = [
     {"memfs.settings", "memfs.usage"},
     {"memfs.store"},
     {"memfs.git", "memfs.search"},
+    {"memfs.catalog"},
     {"memfs.endpoint"},
     {"memfs.format"},
     {"memfs.fs"},

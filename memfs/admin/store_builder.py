@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from memfs import private, trust
 from memfs.admin.format import check_format
+from memfs.catalog.facts import Catalog
+from memfs.catalog.items import ItemCatalog
 from memfs.config import first_policies, load, load_kinds, make_root
 from memfs.config_names import RETENTION_POLICY, SETTINGS_FILE, SYSTEM_CONFIG
 from memfs.errors import BranchQuarantined, FormatUnsupported, MemfsError, RepoUnsupported, SettingInvalid
@@ -34,7 +36,7 @@ from memfs.model.ids import in_mount
 from memfs.model.kinds import BUILT_IN, MemoryType
 from memfs.model.problem import WARNING, Problem
 from memfs.model.state_paths import AGGREGATES, CHECKPOINTS, ITERATIONS
-from memfs.search.cache_folders import index_folder
+from memfs.search.cache_folders import index_folder, shared_folder
 from memfs.search.search_index import SearchIndex
 from memfs.settings import Settings
 from memfs.store import Store
@@ -185,13 +187,17 @@ def parts_of(root: Path, repository: Repository, settings: Settings, clock: Call
         state = repository.state
         repository.sign = settings.history.sign
         journal = Journal(state / "journal")
+        codec = Codec(schemas, kinds, settings.security.allow_invisible)
+        catalog = Catalog(shared_folder(repository.common_dir))
         return Parts(
             tree=tree,
             journal=journal,
             lock=FileLock(state / "lock", home=repository.common_dir),
             commit_lock=FileLock(state.parent / "commit.lock", home=repository.common_dir),
             repository=repository,
-            codec=Codec(schemas, kinds, settings.security.allow_invisible),
+            codec=codec,
+            catalog=catalog,
+            items=ItemCatalog(catalog if settings.index.texts else Catalog(None), codec),
             kinds=kinds,
             index=SearchIndex(index_folder(root, record=state.parent), settings.index.engine),
             policy=StorePolicy(

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from memfs import private, trust
 from memfs.admin.format import check_format
+from memfs.catalog.facts import Catalog
+from memfs.catalog.items import ItemCatalog
 from memfs.config import load_kinds
 from memfs.errors import (
     ItemNotFound,
@@ -272,7 +274,8 @@ def open_mount(
         invisible, engine = settings.security.allow_invisible, settings.index.engine
         index = SearchIndex(index_folder(folder, reader_of(engine, invisible)), engine)
         codec = Codec(schemas, kinds, invisible)
-        store = FolderReader(tree, codec, IndexSync(tree, codec, kinds, index, None), clock)
+        items = ItemCatalog(Catalog(index.folder), codec)
+        store = FolderReader(tree, items, IndexSync(tree, items, kinds, index, None), clock)
         own = name == private.NAME and private.holds(folder)
         same = own or (layout is not None and layout.common_dir == own_repository)
         path, ageing = os.path.expanduser(path), settings.memory.decay

@@ -26,6 +26,7 @@ from memfs.model.item import MemoryItem
 from memfs.model.kinds import ITEM_LIMIT, Kind, KindTable, nearest
 from memfs.model.problem import WARNING, Problem
 from memfs.model.state_paths import document_kind
+from memfs.version import __version__
 
 if TYPE_CHECKING:
     from memfs.format.schema_errors import SchemaError
@@ -126,15 +127,38 @@ class Codec:
             ContentError: naming path, line, column, field, what is wrong and what would be right.
             IdInvalid: the file's name cannot be an id.
         """
-        kind, name = self._kind_at(path), _id_of(path)
+        return self.decoded(data, path, fallback, checked=checked)[0]
+
+    def decoded(
+        self, data: bytes, path: str, fallback: datetime, *, checked: bool = False
+    ) -> tuple[MemoryItem, dict[str, Any]]:
+        """As ``read``, with the mapping that the bytes hold."""
+        kind, name = self.kind_at(path), _id_of(path)
         try:
             parsed = self._parse(data, path)
             if not checked:
                 self._check(parsed, path, self._schemas.check_item(parsed.mapping, kind))
-            return self._build(parsed, kind, fallback, id=name, path=path, sha256=hashlib.sha256(data).hexdigest())
+            digest = hashlib.sha256(data).hexdigest()
+            return self._build(parsed, kind, fallback, id=name, path=path, sha256=digest), parsed.mapping
         except MemfsError as error:
             _concealed(error.located(path), data)
             raise
+
+    def known(
+        self, mapping: dict[str, Any], path: str, fallback: datetime, sha256: str, *, checked: bool = False
+    ) -> MemoryItem | None:
+        """The item of a mapping that ``decoded`` gave for another file of the same bytes and kind; None where the
+        schema does not allow it any more. ``checked`` is as in ``read``.
+        """
+        kind = self.kind_at(path)
+        if not checked and self._schemas.check_item(mapping, kind):
+            return None
+        return item_fields.to_item(mapping, kind.name, fallback, id=_id_of(path), path=path, sha256=sha256)
+
+    @property
+    def rules(self) -> str:
+        """Names what decides, beside bytes, kind and schema, what a file says."""
+        return f"{__version__} {self._allow_invisible}"
 
     def read_with_warnings(self, data: bytes, path: str, fallback: datetime) -> tuple[MemoryItem, list[Problem]]:
         """As ``read``, with what is accepted but worth a look: byte order mark, CRLF, zero-width characters."""
@@ -144,7 +168,7 @@ class Codec:
     def errors(self, data: bytes, path: str) -> list[MemfsError]:
         """Everything that is wrong with an item's file, by line; nothing when ``read`` would accept it."""
         try:
-            kind = self._kind_at(path)
+            kind = self.kind_at(path)
             parsed = self._parse(data, path)
             found = self._schemas.check_item(parsed.mapping, kind)
             if not found:
@@ -167,7 +191,7 @@ class Codec:
             ContentError: the item, or the file before, is not valid; nothing could be read back as the same item.
             IdInvalid: the path's name cannot be an id, or is not the item's.
         """
-        kind, name = self._kind_at(path), _id_of(path)
+        kind, name = self.kind_at(path), _id_of(path)
         if item.id not in ("", name):
             raise IdInvalid(f"the item {item.id!r} cannot be written to {path!r}", hint="the file's name is the id")
         if item.memory_type != kind.name:
@@ -216,7 +240,12 @@ class Codec:
         return not self._schemas.check_document(document, schema)
 
     # -- reading --------------------------------------------------------------------------------------------------
-    def _kind_at(self, path: str) -> Kind:
+    def kind_at(self, path: str) -> Kind:
+        """The kind of the items in a file's folder.
+
+        Raises:
+            SchemaInvalid: the folder belongs to none.
+        """
         kind = self._kinds.at(path.removeprefix(f"{MEMORY_FOLDER}/"))
         if kind is None:
             raise SchemaInvalid(

@@ -12,7 +12,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 from typing import Protocol, TypeVar
 
 from memfs.errors import CorruptItem, MemfsError, NotRegularFile, PathEscape, StorageIO, WorkspaceClosed
@@ -53,6 +55,9 @@ class View(Protocol):
 
     def entry(self, path: str) -> ScanEntry | None:
         """The facts about a name, None where there is none."""
+
+    def proves(self, path: str, stamp: Stamp) -> bool:
+        """Whether the facts about a file prove what it holds."""
 
     def scan(self, folder: str, hidden: bool = False) -> Iterator[ScanEntry]:
         """Every file below a folder."""
@@ -129,6 +134,33 @@ class Tree:
             return None
         except OSError as error:
             raise io.storage_error(error, "stat", path) from error
+
+    @cached_property
+    def _tells_edits(self) -> bool:
+        return tells_edits(self.root)
+
+    def proves(self, path: str, stamp: Stamp) -> bool:
+        """Whether the facts about a file prove that it holds what it held when it was stamped; where they do not, or
+        a link is on the way, only reading it can tell.
+
+        Nothing is opened: somebody who exchanges folders meanwhile gains nothing, as no byte comes from the disk.
+        """
+        if stamp.racy or not self._tells_edits:
+            return False
+        try:
+            check_path(path)
+            end = path.find("/")
+            while end >= 0:
+                if not S_ISDIR(self._facts(path[:end]).st_mode):
+                    return False
+                end = path.find("/", end + 1)
+            facts = self._facts(path)
+        except (OSError, PathEscape):
+            return False
+        return S_ISREG(facts.st_mode) and entry_of(path, facts)[1:5] == stamp[:4]
+
+    def _facts(self, path: str) -> os.stat_result:
+        return os.stat(path, dir_fd=self._root_fd, follow_symlinks=False)
 
     def scan(self, folder: str, hidden: bool = False) -> Iterator[ScanEntry]:
         """Every file below a folder in no particular order, without following links.

@@ -13,7 +13,7 @@ import re
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memfs.errors import LockTimeout, MemfsError, StorageIO
@@ -22,7 +22,7 @@ from memfs.fs.workspace_location import base_folder
 from memfs.search.engine import engine
 from memfs.search.generations import LOCK, Generations
 
-PAST = "past"
+SHARED = "past"
 WHOSE = "whose.json"
 """In each cache: the folder it was made for, with its inode."""
 RECORD = "caches"
@@ -65,13 +65,14 @@ def cache_home() -> Path:
     return base_folder("XDG_CACHE_HOME", ".cache", "Library/Caches") / "memfs"
 
 
-def past_folder(common_dir: Path) -> Path:
-    """Where all that was read of a repository's past lies, for every workspace in it; see ``index_folder``.
+def shared_folder(common_dir: Path) -> Path | None:
+    """Where all that is known of contents lies, for every workspace of a repository; see ``index_folder``.
 
-    Raises:
-        StorageIO: it cannot be made, or this user has no home folder.
+    None where it cannot be made, or this user has no home folder.
     """
-    return index_folder(common_dir, PAST, common_dir / "memfs")
+    with suppress(MemfsError, OSError):
+        return index_folder(common_dir, SHARED, common_dir / "memfs")
+    return None
 
 
 def recorded(record: Path) -> Iterator[tuple[Path, Path]]:
@@ -156,14 +157,19 @@ def empty(cache: Cache) -> int:
 def drop(record: Path, of: Callable[[Path], bool]) -> int:
     """Remove every cache that was made for some folders, which nobody will use again; return how many.
 
+    What they share with the repository's other workspaces is emptied: it may hold what only they had.
+
     Args:
         record: see ``caches``.
         of: whether a folder is one of them.
     """
-    found = [cache for cache in caches(record) if cache.root is not None and of(cache.root)]
-    for cache in found:
-        empty(Cache(cache.folder, cache.root, cache.recorded, orphaned=True))
-    return len(found)
+    count = 0
+    for cache in caches(record):
+        gone = cache.root is not None and of(cache.root)
+        if gone or cache.root == record.parent:
+            empty(replace(cache, orphaned=gone))
+            count += gone
+    return count
 
 
 def _folders(home: Path) -> Iterator[Path]:

@@ -15,11 +15,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from memfs.catalog.database import CacheDatabase
 from memfs.model.item import Stamp
 from memfs.model.state_facts import STATEFUL
 from memfs.model.state_query import Iteration, Measure, StateQuery, StateRow
 from memfs.search import state_tables as tables
-from memfs.search.cache_database import CacheDatabase
 from memfs.search.state_tables import COLUMNS, number_of, storable
 
 _ROLES = ("parents", "hypotheses", "names", "agents", "components")

@@ -16,10 +16,10 @@ from math import log
 from pathlib import Path
 from typing import Any
 
+from memfs.catalog.database import CacheDatabase
 from memfs.model.episode import RULE, TriggerRow
 from memfs.model.globs import is_wild
 from memfs.model.item import BY_TRUST
-from memfs.search.cache_database import CacheDatabase
 
 _PRIOR = 5.0
 _GENERIC_SHARE = 0.25

@@ -21,10 +21,10 @@ from operator import mul
 from pathlib import Path
 from typing import Any
 
+from memfs.catalog.database import BESIDE, CacheDatabase
 from memfs.errors import ExtraMissing, ItemNotFound, QueryInvalid
 from memfs.fs import io
 from memfs.fs.lock import renewed_in_child
-from memfs.search.cache_database import BESIDE, CacheDatabase
 from memfs.search.embedder import Vector, unit
 
 _PAGE_BYTES = 16_384  # so that little of a page is left over beside rows of some kilobytes

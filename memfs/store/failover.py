@@ -297,6 +297,10 @@ class FileView:
             return self._tree.entry(path)
         return held.entry if held.last.data is not None else None
 
+    def proves(self, path: str, stamp: Stamp) -> bool:
+        """See ``Tree.proves``."""
+        return self._held(path) is None and self._tree.proves(path, stamp)
+
     def scan(self, folder: str, hidden: bool = False) -> Iterator[ScanEntry]:
         """See ``Tree.scan``."""
         shown = {path: held for path in self._secondary.held() if (held := self._held(path)) is not None}

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from memfs.catalog.items import ItemCatalog
 from memfs.errors import ContentError, CorruptItem, DuplicateId, IdInvalid, MemfsError, NotRegularFile, StorageIO
-from memfs.format.codec import Codec
 from memfs.format.secrets import refuse_file
 from memfs.fs import io
 from memfs.fs.lock import renewed_in_child
@@ -25,7 +25,6 @@ from memfs.git.repository import Repository
 from memfs.model import Freshness, KindTable, MemoryItem, Problem, Stamp
 from memfs.model.ids import check_id, stem_of
 from memfs.model.kinds import ITEM_LIMIT
-from memfs.model.time import from_timestamp_ns
 from memfs.search.search_index import SearchIndex
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, below_content
 
@@ -211,10 +210,12 @@ class IndexSync:
         files, kinds, index: what is kept in step.
     """
 
-    def __init__(self, tree: View, codec: Codec, kinds: KindTable, index: SearchIndex, git: Repository | None) -> None:
+    def __init__(
+        self, tree: View, items: ItemCatalog, kinds: KindTable, index: SearchIndex, git: Repository | None
+    ) -> None:
         """``git``: in which earlier versions of files that are invalid now are looked up; None for none."""
         self.files = tree
-        self._codec = codec
+        self._items = items
         self.kinds = kinds
         self.index = index
         self._repository = git
@@ -365,6 +366,7 @@ class IndexSync:
                 self._look(entry, outcome)
                 if progress is not None:
                     progress(number, len(entries))
+            self._items.flush()
             self.index.rebuild(outcome.items)
             self._owners = None
             self._scanned = True
@@ -442,6 +444,7 @@ class IndexSync:
             self._look(entry, outcome)
             if progress is not None:
                 progress(number, len(present))
+        self._items.flush()
         self._update(outcome.items, outcome.removals)
         return outcome.refreshed()
 
@@ -474,7 +477,7 @@ class IndexSync:
             before = outcome.witness.get(path)
             refuse_rot(path, before[1] if before else None, content, self.files.root)
             refuse_file(content.data, path)
-            item = self._codec.read(content.data, path, from_timestamp_ns(content.stamp.mtime_ns))
+            item = self._items.read(path, content, keep=True)
             self._settle_twins(item, outcome)
         except MemfsError as error:
             self._reject(path, entry, error, outcome)
@@ -520,8 +523,7 @@ class IndexSync:
 
     def _owner_item(self, path: str) -> MemoryItem | None:
         try:
-            content = self.files.read(path, ITEM_LIMIT)
-            return self._codec.read(content.data, path, from_timestamp_ns(content.stamp.mtime_ns))
+            return self._items.read(path, self.files.read(path, ITEM_LIMIT))
         except (FileNotFoundError, MemfsError):
             return None
 
@@ -555,7 +557,8 @@ class IndexSync:
         stamp = Stamp(*_STALE, blob_id(data), 0)
         try:
             refuse_file(data, path)
-            return self._codec.read(data, path, from_timestamp_ns(entry.mtime_ns)) if data else None, stamp
+            seen = Content(data, stamp._replace(mtime_ns=entry.mtime_ns))
+            return self._items.read(path, seen) if data else None, stamp
         except MemfsError:
             return None, stamp
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from memfs.catalog.facts import Catalog
+from memfs.catalog.items import ItemCatalog
 from memfs.format.codec import Codec
 from memfs.fs.journal import Journal
 from memfs.fs.lock import FileLock
@@ -97,6 +99,8 @@ class Parts:
     commit_lock: FileLock
     repository: Repository
     codec: Codec
+    catalog: Catalog
+    items: ItemCatalog
     kinds: KindTable
     index: SearchIndex
     policy: StorePolicy

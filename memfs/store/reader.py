@@ -1,102 +1,34 @@
 """Reader: the one way in which items are found and read, whatever holds them.
 
-It reads over a snapshot: the files of a folder as they are now, or those of a revision. Text comes from a file that was
-looked at, never from the index; files are checked for changes before the index is asked.
+It reads over a snapshot: the files of a folder as they are now, or those of a revision. Text is what a file says by the
+facts about it, or by its bytes, never what the index has; files are checked for changes before the index is asked.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
+from memfs.catalog.items import ItemCatalog
 from memfs.config_names import SETTINGS_FILE
 from memfs.errors import CorruptItem, HistoryError, IndexUnavailable, ItemNotFound, MemfsError, StorageIO
-from memfs.format.codec import Codec
 from memfs.fs.lock import renewed_in_child
-from memfs.fs.tree import Content, Tree, View, refuse_rot
+from memfs.fs.tree import Tree, View, refuse_rot
 from memfs.model import Candidate, Freshness, KindTable, MemoryItem, Problem, Query, Stamp
 from memfs.model.ids import of_mount
 from memfs.model.kinds import ITEM_LIMIT, nearest
 from memfs.model.query import MOST
-from memfs.model.time import from_timestamp_ns
 from memfs.search.engine import Asked, TermStatistics
 from memfs.search.merged_search import TermCounts
 from memfs.store.index_sync import IndexSync, SyncResult
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content
 from memfs.store.values import FileWatcher, FlushResult, LoadedItem
 from memfs.store.write import FileWriter
-
-_MOST = 2_000
-_MOST_BYTES = 4 << 20
-_LONGEST = 1 << 16
-_FREE = frozenset({"context", "metadata", "data"})
-_FIXED = tuple(name for name in MemoryItem.__slots__ if name not in _FREE)
-
-
-@dataclass(frozen=True, slots=True)
-class _RetainedItem:
-    item: MemoryItem
-    stamp: Stamp
-    checked: bool
-
-
-class ItemDecoder:
-    """The items decoded last, at most 2,000 and 4 MiB of bytes. May be used from several threads.
-
-    Equal bytes are not decoded again, and nobody can change what others get.
-    """
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[str, _RetainedItem] = OrderedDict()
-        self._bytes = 0
-        self._guard = threading.Lock()
-        renewed_in_child(self)
-
-    def item(self, path: str, stamp: Stamp, decode: Callable[[], MemoryItem], *, checked: bool) -> MemoryItem:
-        """The item in a file that was just read, decoded again unless the same bytes were.
-
-        Args:
-            stamp: taken with the bytes; content and time must be the same, as the time may be part of the item.
-            checked: ``decode`` checks the bytes against their schema; an item decoded without that is not enough.
-        """
-        with self._guard:
-            known = self._kept.get(path)
-            if known is not None:
-                self._kept.move_to_end(path)
-        same = known is not None and known.stamp.blob == stamp.blob and known.stamp.mtime_ns == stamp.mtime_ns
-        if known is not None and same and (known.checked or not checked):
-            return _apart(known.item)
-        item = decode()
-        if stamp.size <= _LONGEST:
-            self._keep(path, _RetainedItem(_apart(item), stamp, checked))
-        return item
-
-    def _keep(self, path: str, fresh: _RetainedItem) -> None:
-        with self._guard:
-            before = self._kept.pop(path, None)
-            self._kept[path] = fresh
-            self._bytes += fresh.stamp.size - (before.stamp.size if before is not None else 0)
-            while len(self._kept) > _MOST or self._bytes > _MOST_BYTES:
-                self._bytes -= self._kept.popitem(last=False)[1].stamp.size
-
-
-def _apart(item: MemoryItem) -> MemoryItem:
-    """An equal item that shares nothing that can be changed; not built again, as it was proved when it was decoded."""
-    copy = object.__new__(MemoryItem)
-    put = object.__setattr__
-    for name in _FIXED:
-        put(copy, name, getattr(item, name))
-    for name in _FREE:
-        value = getattr(item, name)
-        put(copy, name, deepcopy(value) if value else {})
-    return copy
 
 
 class Readable(Protocol):
@@ -215,17 +147,16 @@ class Reader:
     """Finds and reads the items of one snapshot. May be used from several threads.
 
     Attributes:
-        snapshot, files, codec, kinds: what it reads, and how.
+        snapshot, files, items, codec, kinds: what it reads, and how.
         asked: whether anything was asked since it was opened.
         notes: what was noticed since then.
     """
 
-    def __init__(self, snapshot: Snapshot, codec: Codec) -> None:
-        self.snapshot, self.codec = snapshot, codec
+    def __init__(self, snapshot: Snapshot, items: ItemCatalog) -> None:
+        self.snapshot, self.items, self.codec = snapshot, items, items.codec
         self.files, self.kinds = snapshot.files, snapshot.kinds
         self.asked = False
         self.notes: list[Problem] = []
-        self._known = ItemDecoder()
         self._holding = threading.local()
         self._looked = False
 
@@ -271,32 +202,30 @@ class Reader:
         except CorruptItem:
             self.refresh([path])
             raise
-        return self._decoded(path, content)
+        return self.items.read(path, content)
 
     def load(self, candidate: Candidate) -> LoadedItem | None:
         """The item behind a candidate as its file has it; None when the file is no longer what was found, is invalid,
         or cannot be read.
         """
-        if self.snapshot.rejected(candidate.path):
+        path = candidate.path
+        stamp = self.snapshot.stamp_of(path)
+        if stamp is None or self.snapshot.rejected(path):
             return None
         try:
-            content = self.files.read(candidate.path, ITEM_LIMIT)
-            stamp = self.snapshot.stamp_of(candidate.path)
-            if stamp is None or stamp.blob != content.stamp.blob:
-                return None
-            return LoadedItem(item=self._decoded(candidate.path, content, checked=True), stale=False)
+            item = self.items.known(path, stamp) if self.files.proves(path, stamp) else None
+            if item is None:
+                content = self.files.read(path, ITEM_LIMIT)
+                if stamp.blob != content.stamp.blob:
+                    return None
+                item = self.items.read(path, content, checked=True, keep=True)
+                self.items.flush()
+            return LoadedItem(item=item, stale=False)
         except HistoryError as error:
             self.note_failure(error)
             return None
         except (FileNotFoundError, MemfsError):
             return None
-
-    def _decoded(self, path: str, content: Content, checked: bool = False) -> MemoryItem:
-        def decode() -> MemoryItem:
-            modified = from_timestamp_ns(content.stamp.mtime_ns)
-            return self.codec.read(content.data, path, modified, checked=checked)
-
-        return self._known.item(path, content.stamp, decode, checked=not checked)
 
     def select(self, query: Query) -> list[MemoryItem]:
         """The items that pass the query's filters, by text score or else newest first."""
@@ -607,13 +536,13 @@ class FolderReader(Reader):
     def __init__(
         self,
         tree: Tree,
-        codec: Codec,
+        items: ItemCatalog,
         index_sync: IndexSync,
         clock: Callable[[], datetime],
         writing: FileWriter | None = None,
     ) -> None:
         """``writing``: as for ``ChangeDetector``."""
-        super().__init__(index_sync, codec)
+        super().__init__(index_sync, items)
         self.tree, self.index_sync, self.clock = tree, index_sync, clock
         self.change_detector = ChangeDetector(index_sync, writing)
         self._closed = False
@@ -680,7 +609,7 @@ class FolderReader(Reader):
             return
         self._closed = True
         with contextlib.ExitStack() as release:
-            for part in (self.tree, self.index_sync.index):
+            for part in (self.tree, self.index_sync.index, self.items):
                 release.callback(part.close)
             self.change_detector.close()
             if self.index_sync.index.spares_others(self.asked):

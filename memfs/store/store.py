@@ -83,9 +83,9 @@ class Store(FolderReader):
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        index_sync = IndexSync(parts.seen, parts.codec, parts.kinds, parts.index, parts.repository)
+        index_sync = IndexSync(parts.seen, parts.items, parts.kinds, parts.index, parts.repository)
         self.writing = FileWriter(parts, index_sync)
-        super().__init__(parts.tree, parts.codec, index_sync, parts.clock, self.writing)
+        super().__init__(parts.tree, parts.items, index_sync, parts.clock, self.writing)
         self._planner = Planner(parts, index_sync)
         self.edit_finder = HandEdits(parts, index_sync)
         self._people = PersonCommits(parts)
@@ -456,7 +456,7 @@ class Store(FolderReader):
             return
         self._closed = True
         with contextlib.ExitStack() as release:
-            for part in (parts.tree, self.writing, parts.repository, parts.index):
+            for part in (parts.tree, self.writing, parts.repository, parts.index, parts.catalog):
                 release.callback(part.close)
             self._timer.close()
             self.change_detector.close()

@@ -8,15 +8,15 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memfs.admin.format import check_format
 from memfs.admin.usage_by_area import MemoryTally, tally_of
+from memfs.catalog.facts import Catalog
+from memfs.catalog.items import ItemCatalog
 from memfs.config import load_kinds, recall_elsewhere
 from memfs.config_names import SETTINGS_FILE
 from memfs.errors import MemfsError
@@ -30,7 +30,7 @@ from memfs.model.time import given_time
 from memfs.recall.recaller import Helpers, Recaller
 from memfs.recall.rerank import Relevance, relevance_of
 from memfs.search import analyzer
-from memfs.search.cache_folders import past_folder
+from memfs.search.cache_folders import shared_folder
 from memfs.search.revision_index import DocumentCache
 from memfs.settings import RecallSettings, Settings
 from memfs.store.reader import Reader
@@ -202,7 +202,7 @@ class Travel:
             raise
         codec = Codec(schemas, kinds, self._settings.security.allow_invisible)
         items = RevisionItems(files, codec, self._documents, progress)
-        store = Reader(items, codec)
+        store = Reader(items, ItemCatalog(self._texts, codec))
         helpers = Helpers(relevance=lambda: self._relevance)
         recall = Recaller(store, settings.preset, lambda: now, kinds, helpers=helpers)
         return Past(
@@ -219,15 +219,17 @@ class Travel:
 
     # -- what is shared by all revisions ----------------------------------------------------------------------------
     @cached_property
-    def _folder(self) -> Path | None:
-        with suppress(MemfsError, OSError):
-            return past_folder(self._repository.common_dir)
-        return None
-
-    @cached_property
     def _documents(self) -> DocumentCache:
         rules = f"{__version__} {analyzer.identity()} {self._settings.security.allow_invisible}"
-        return DocumentCache(self._folder, rules)
+        return DocumentCache(self._catalog, rules)
+
+    @cached_property
+    def _catalog(self) -> Catalog:
+        return Catalog(shared_folder(self._repository.common_dir))
+
+    @cached_property
+    def _texts(self) -> Catalog:
+        return self._catalog if self._settings.index.texts else Catalog(None)
 
     @cached_property
     def _relevance(self) -> Relevance:
@@ -243,8 +245,8 @@ class Travel:
         for past in opened.values():
             past.recall.close()  # waits for threads that may need the turn
         with self._turn:
-            if "_documents" in self.__dict__:
-                self._documents.close()
+            if "_catalog" in self.__dict__:
+                self._catalog.close()
 
 
 def past_tally(past: Past) -> MemoryTally:

@@ -130,6 +130,10 @@ class RevisionFiles:
             return None
         return ScanEntry(path, 0, self.time, self.time, 0, True)
 
+    def proves(self, path: str, stamp: Stamp) -> bool:
+        """Whether a file holds this content: nothing of a revision changes."""
+        return self.blobs.get(path) == stamp.blob
+
     def scan(self, folder: str, hidden: bool = False) -> Iterator[ScanEntry]:
         """Every file below a folder of ``ContextMemory``; names that begin with a dot only where ``hidden``."""
         inside = f"{folder}/"

@@ -23,7 +23,7 @@ from memfs.errors import (
 from memfs.fs import io
 from memfs.git import quarantine
 from memfs.model import MemoryItem, Query
-from memfs.search.cache_folders import PAST, WHOSE, folder_named
+from memfs.search.cache_folders import SHARED, WHOSE, folder_named
 from memfs.search.generations import LOCK
 from memfs.team.asof import Past, Travel
 from memfs.team.revision_reader import RevisionItems
@@ -61,7 +61,7 @@ def asked(past: Past, text: str, **wanted: object) -> dict[str, float]:
 
 def past_folder(workspace: Workspace) -> Path:
     """Where this user's cache has what was read of the past."""
-    return folder_named(workspace.repository.common_dir, PAST)
+    return folder_named(workspace.repository.common_dir, SHARED)
 
 
 @contextmanager
@@ -361,8 +361,8 @@ def test_a_row_of_the_cache_that_was_changed_is_not_believed(opened: Opened) -> 
     head = put(workspace, "b", "postgres deploy")
     wanted = asked(workspace.teams.past.at(head), "postgres pool")
     workspace.teams.past.close()
-    with closing(sqlite3.connect(past_folder(workspace) / "documents.sqlite")) as base, base:
-        base.execute("UPDATE documents SET line = replace(line, 'postgr', 'mysqlq')")
+    with closing(sqlite3.connect(past_folder(workspace) / "catalog.sqlite")) as base, base:
+        base.execute("UPDATE facts SET json = replace(json, 'postgr', 'mysqlq')")
     travel = Travel(workspace.repository, workspace.settings)
     assert asked(travel.at(head), "postgres pool") == wanted
     travel.close()

@@ -1,0 +1,1 @@
+"""What is known of contents: one database in the user's cache, which can always be made again."""

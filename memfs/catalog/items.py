@@ -1,0 +1,95 @@
+"""The items of one workspace by the content of their files: the same bytes are parsed once, whoever reads them."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+from memfs.catalog.facts import Catalog, Key, maker
+from memfs.errors import MemfsError
+from memfs.format.codec import Codec
+from memfs.fs.lock import renewed_in_child
+from memfs.fs.tree import Content
+from memfs.model import MemoryItem, Stamp
+from memfs.model.time import from_timestamp_ns
+
+_FORM = 1
+_AT_ONCE = 500
+_LONGEST = 1 << 16
+# What a fact that this program did not make may do to who makes an item of it.
+_UNFIT = (MemfsError, ValueError, TypeError, LookupError, AttributeError)
+
+
+class ItemCatalog:
+    """Makes items of files, by the facts that are kept of their contents. May be used from several threads.
+
+    A fact holds what the file says: id and path follow from where it lies, and a time that it does not name from the
+    file. What is above 64 KiB is not kept.
+    """
+
+    def __init__(self, catalog: Catalog, codec: Codec) -> None:
+        self._catalog, self.codec = catalog, codec
+        self._maker = maker("item", f"{_FORM} {codec.rules}")
+        self._fresh: dict[Key, str] = {}
+        self._guard = threading.Lock()
+        renewed_in_child(self)
+
+    def known(self, path: str, stamp: Stamp, *, checked: bool = True) -> MemoryItem | None:
+        """The item in a file that is known to hold this content; None where no fact says what that is.
+
+        Args:
+            checked: these very bytes obeyed the schema before.
+        """
+        key = self._key(path, stamp.blob)
+        fact = self._catalog.found(self._maker, [key]).get(key)
+        if fact is None:
+            return None
+        try:
+            mapping, sha256 = fact
+            return self.codec.known(mapping, path, from_timestamp_ns(stamp.mtime_ns), sha256, checked=checked)
+        except _UNFIT:
+            return None
+
+    def read(self, path: str, content: Content, *, checked: bool = False, keep: bool = False) -> MemoryItem:
+        """The item in bytes that were just read from a file, parsed only where no fact says what they hold.
+
+        Args:
+            checked: as ``known``.
+            keep: make it a fact, from the next ``flush`` on; for bytes that may be in the user's cache.
+
+        Raises:
+            ContentError, IdInvalid: as ``Codec.read``.
+        """
+        known = self.known(path, content.stamp, checked=checked)
+        if known is not None:
+            return known
+        modified = from_timestamp_ns(content.stamp.mtime_ns)
+        item, mapping = self.codec.decoded(content.data, path, modified, checked=checked)
+        if keep and len(content.data) <= _LONGEST:
+            with self._guard:
+                self._fresh[self._key(path, content.stamp.blob)] = json.dumps([mapping, item.sha256])
+                full = len(self._fresh) >= _AT_ONCE
+            if full:
+                self.flush()
+        return item
+
+    def flush(self) -> None:
+        """Keep what was read, for every process."""
+        with self._guard:
+            fresh, self._fresh = self._fresh, {}
+        if fresh:
+            self._catalog.keep(self._maker, fresh)
+
+    def close(self) -> None:
+        """Keep what was read, and release the catalog. May be repeated."""
+        self.flush()
+        self._catalog.close()
+
+    def begin_anew_in_child(self) -> None:
+        """Leave what waits to the parent."""
+        self._fresh = {}
+
+    def _key(self, path: str, blob: str) -> Key:
+        """What decides about an item: its bytes, how they are read, and its kind, which its folder tells."""
+        kind = self.codec.kind_at(path)
+        return blob, f"{kind.name}.json" if path.endswith(".json") else kind.name

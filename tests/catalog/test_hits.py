@@ -1,0 +1,178 @@
+"""A hit's text: from the catalog where the file proves it, else from the file; never what the file no longer says."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from memfs import MemoryItem
+from memfs.catalog.facts import FILE
+from memfs.fs.tree import Tree
+from memfs.model import Query
+from memfs.search.cache_folders import shared_folder
+from memfs.testing.faults import vouch
+from memfs.workspace import Workspace
+
+Opened = Callable[..., Workspace]
+BARN = "The plough stands in the barn."
+
+
+@pytest.fixture(autouse=True)
+def on_a_disk_that_tells_edits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the tests run on, its times of change are the kernel's."""
+    monkeypatch.setattr("memfs.fs.tree.file_system", lambda _: "ext4")
+
+
+@pytest.fixture
+def workspace(opened: Opened) -> Workspace:
+    """One memory, whose file is old enough to be proved by its facts."""
+    made = opened(index__engine="sqlite")
+    made.store.put(MemoryItem(BARN, "knowledge", id="plough", data={"a": [1, {"b": 2.5}]}, tags=("farm",)))
+    settled(made, "plough")
+    return made
+
+
+def settled(workspace: Workspace, name: str) -> Path:
+    """The file of an item, from now on vouched for by its facts."""
+    path = workspace.store.locate(name)
+    vouch(workspace, path)
+    return workspace.root / path
+
+
+def texts(workspace: Workspace, words: str = "barn") -> list[str]:
+    """The texts of the hits."""
+    return [hit.item.content for hit in workspace.recaller.search(Query(text=words)).hits]
+
+
+def catalog_of(workspace: Workspace) -> Path:
+    """The file of the catalog."""
+    folder = shared_folder(workspace.repository.common_dir)
+    assert folder is not None
+    return folder / FILE
+
+
+def test_a_hit_is_read_once(workspace: Workspace) -> None:
+    """Once its file was read, its text comes from the catalog, equal in every field, without opening the file."""
+    (first,) = workspace.recaller.search("barn").hits
+    with mock.patch.object(Tree, "read", autospec=True, side_effect=Tree.read) as read:
+        item = workspace.recaller.search("barn").hits[0].item
+    assert not [call for call in read.call_args_list if call.args[1] == item.path]
+    assert item == first.item == workspace.store.get("plough")
+    assert item.sha256 == first.item.sha256
+
+
+def test_what_others_get_cannot_be_changed(workspace: Workspace) -> None:
+    """Whoever changes the mappings of an item changes no other reader's."""
+    for _ in range(2):
+        item: Any = workspace.recaller.search("barn").hits[0].item
+        assert item.data == {"a": [1, {"b": 2.5}]}
+        item.data["a"].append("mine")
+
+
+def test_a_changed_file_is_read_again(workspace: Workspace) -> None:
+    """An edit is what the hit says, also where size and time of the file are as before."""
+    file = settled(workspace, "plough")
+    texts(workspace)
+    facts = file.stat()
+    file.write_text(file.read_text().replace("plough", "wagons"))
+    os.utime(file, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    assert texts(workspace) == ["The wagons stands in the barn."]
+
+
+def test_a_young_file_is_read(workspace: Workspace) -> None:
+    """Within two seconds a file's times prove nothing: its text is the file's."""
+    workspace.store.put(MemoryItem("The anvil stands in the barn.", "knowledge", id="anvil"))
+    texts(workspace)
+    with mock.patch.object(Tree, "read", autospec=True, side_effect=Tree.read) as read:
+        texts(workspace, "anvil")
+    assert [call.args[1] for call in read.call_args_list if "anvil" in call.args[1]]
+
+
+def test_where_times_prove_nothing_every_hit_is_read(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a file system whose times programs can set, the bytes decide."""
+    monkeypatch.setattr("memfs.fs.tree.file_system", lambda _: "nfs")
+    workspace = opened(index__engine="sqlite")
+    workspace.store.put(MemoryItem(BARN, "knowledge", id="plough"))
+    file = settled(workspace, "plough")
+    texts(workspace)
+    file.write_text(file.read_text().replace("plough", "wagons"))
+    vouch(workspace, workspace.store.locate("plough"))
+    assert BARN not in texts(workspace)
+
+
+def test_no_hit_lies_behind_a_link(workspace: Workspace, tmp_path: Path) -> None:
+    """A folder that was exchanged for a link to itself holds no memory of this workspace."""
+    file = settled(workspace, "plough")
+    texts(workspace)
+    path, folder = str(file.relative_to(workspace.root)), file.parent
+    folder.rename(tmp_path / "moved")
+    folder.symlink_to(tmp_path / "moved")
+    assert not workspace.parts.tree.proves(path, workspace.parts.index.stamps()[path][1])
+    assert [hit for hit in workspace.recaller.search("barn").hits if not hit.stale] == []
+
+
+def test_equal_bytes_in_two_folders_are_two_items(workspace: Workspace) -> None:
+    """Id, kind and a time that the file does not name are those of each file."""
+    root = workspace.root / "ContextMemory" / "memories"
+    for number, place in enumerate(("knowledge/one.yaml", "semantic/two.yaml", "semantic/three.json"), 1):
+        (root / place).parent.mkdir(exist_ok=True)
+        (root / place).write_text('{"content": "the copper kettle", "tags": ["x"]}\n')
+        os.utime(root / place, (number, number))
+    for _ in range(2):
+        hits = workspace.recaller.search("copper").hits
+        found = sorted(
+            (hit.item.id, hit.item.type, hit.item.timestamp.timestamp()) for hit in hits if hit.item.timestamp
+        )
+        assert found == [("one", "knowledge", 1), ("three", "semantic", 3), ("two", "semantic", 2)]
+
+
+def test_without_texts_none_are_on_the_disk(opened: Opened) -> None:
+    """``index.texts = false`` keeps what files say in memory."""
+    workspace = opened(index__engine="sqlite", index__texts=False)
+    workspace.store.put(MemoryItem("a barn of zqxmark", "knowledge", id="a"))
+    settled(workspace, "a")
+    assert texts(workspace) == texts(workspace) == ["a barn of zqxmark"]
+    workspace.close()
+    file = catalog_of(workspace)
+    assert not any(b"a barn of" in path.read_bytes() for path in file.parent.iterdir() if path.is_file())
+
+
+@pytest.mark.parametrize(
+    "fact", ["[]", "7", '[{"content": 5}, "x"]', '[{"origin": {"who": 1}}, 3]', "[[[[", '[{}, ""]']
+)
+def test_a_fact_that_holds_something_else_is_not_believed(fact: str, workspace: Workspace) -> None:
+    """What another program wrote, with the right checksum, is no item: the file is read."""
+    texts(workspace)
+    with closing(sqlite3.connect(catalog_of(workspace))) as base, base:
+        assert base.execute("UPDATE facts SET json = ?", (fact,)).rowcount
+    with mock.patch("memfs.catalog.facts._checksum", side_effect=lambda *parts: _any()):
+        assert texts(workspace) == [BARN]
+
+
+def _any() -> Any:
+    class Equal(int):
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        __hash__ = int.__hash__
+
+    return Equal(0)
+
+
+def test_erased_words_are_in_no_catalog(workspace: Workspace) -> None:
+    """Erase leaves nothing of an item in it: neither a row, nor a free page, nor what waits to be written."""
+    workspace.store.put(MemoryItem("a barn of zqxmark", "knowledge", id="gone"))
+    settled(workspace, "gone")
+    assert len(texts(workspace)) == 2
+    folder = catalog_of(workspace).parent
+    assert any(b"zqxmark" in path.read_bytes() for path in folder.iterdir())
+    workspace.eraser.erase("gone")
+    assert texts(workspace) == [BARN]
+    assert not any(b"zqxmark" in path.read_bytes() for path in folder.iterdir())
