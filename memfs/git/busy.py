@@ -224,14 +224,12 @@ def _strange_index(layout: Layout) -> Obstacle | None:
 
 def _leads_out(layout: Layout, head: Head) -> Obstacle | None:
     """A link in the way to what a commit writes, which would take it out of the repository."""
-    ref = head.ref or "HEAD"
-    folders = [layout.common_dir / name for name in _WRITTEN]
-    for place in (layout.common_dir / ref, layout.common_dir / "logs" / ref):
-        folders += [folder for folder in place.parents if folder.is_relative_to(layout.common_dir / "refs")]
-        folders += [folder for folder in place.parents if folder.is_relative_to(layout.common_dir / "logs")]
-    logs = (layout.common_dir / "logs" / ref, layout.git_dir / "logs", layout.git_dir / "logs/HEAD")
+    common, git_dir, ref = str(layout.common_dir), str(layout.git_dir), head.ref or "HEAD"
+    above = [ref[:end] for end, sign in enumerate(ref) if sign == "/"]
+    written = (*_WRITTEN, *above, "logs", *(f"logs/{name}" for name in (*above, ref)))
+    paths = (*(f"{common}/{name}" for name in written), f"{git_dir}/logs", f"{git_dir}/logs/HEAD")
     top = os.path.realpath(layout.common_dir) + "/"
-    for path in dict.fromkeys((*folders, *logs)):
+    for path in dict.fromkeys(paths):
         if os.path.islink(path) and not os.path.realpath(path).startswith(top):
             return Obstacle(f"{path} is a link that leads out of the repository; replace it", False)
     return None

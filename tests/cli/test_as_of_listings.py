@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.copies import copy_workspace
 from memfs import ContextMemory
 from memfs.model import MemoryItem, Origin
 from memfs.model.item import Link
@@ -20,8 +21,20 @@ Git = Callable[..., str]
 
 
 @pytest.fixture
-def then(memfs: Memfs, root: Path, git: Git) -> str:
-    """A commit with one of each; afterwards all of it is gone, or something else."""
+def then(memfs: Memfs, root: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A commit with one of each; afterwards all of it is gone, or something else. Made once, and copied."""
+    made = tmp_path_factory.getbasetemp() / "listings"
+    if not made.exists():
+        commit = _lived_in(memfs, root)
+        copy_workspace(root, made)
+        (made.parent / "listings-commit").write_text(commit)
+        return commit
+    shutil.rmtree(root)
+    copy_workspace(made, root)
+    return (made.parent / "listings-commit").read_text()
+
+
+def _lived_in(memfs: Memfs, root: Path) -> str:
     memfs("team", "convention", "propose", "Columns hold UTC.", "--id", "utc", "--title", "Times are UTC")
     memfs(
         "agent", "episode", "record", "edited the token check", "--outcome", "failure", "--error", "test_login failed"
