@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from memfs.errors import MemfsError, StorageIO
 from memfs.fs import io
@@ -27,7 +27,7 @@ from memfs.fs.lock import leads_to, locked, renewed_in_child
 from memfs.fs.workspace_location import MEMORY_FOLDER
 from memfs.settings import WatchSettings
 from memfs.store import SyncResult
-from memfs.store.values import FlushResult
+from memfs.store.reader import FolderReader
 
 if TYPE_CHECKING:
     from watchdog.events import FileSystemEvent
@@ -353,25 +353,6 @@ _ABOVE = 2  # the git folder, above the folder of its workspaces, that of this o
 Listener = Callable[["NoticedChange"], None]
 
 
-class WatchedFolder(Protocol):
-    """The store whose files are watched; see ``memfs.store.Store`` for each."""
-
-    def head(self) -> tuple[str | None, str | None]:
-        """The branch and commit checked out at present."""
-
-    def follow(self) -> SyncResult:
-        """Bring the index in step with what was seen to change."""
-
-    def tend(self) -> None:
-        """Do what is due from time to time."""
-
-    def flush(self, adopt: bool | None = None, *, quiet_seconds: float = 0) -> FlushResult:
-        """Commit what waits."""
-
-    def note_failure(self, error: Exception) -> None:
-        """Report what went wrong in the background."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoticedChange:
     """One round of catching up: which files changed, and why the round was made.
@@ -389,7 +370,7 @@ class Watcher:
 
     def __init__(
         self,
-        store: WatchedFolder,
+        store: FolderReader,
         root: Path,
         settings: WatchSettings,
         *,

@@ -192,8 +192,8 @@ class Reviews:
         items = item_changes(before, after, changed)
         found = list(self._findings(before, after, changed, items, commits))
         report = Report(
-            base=before.commit or "",
-            head=after.commit or "",
+            base=before.files.commit,
+            head=after.files.commit,
             title=title,
             prefix=self._repository.prefix,
             items=tuple(items),
@@ -205,7 +205,7 @@ class Reviews:
             try:
                 pasts = self._past(before, after.time), self._past(after, after.time)
                 found += neighbour_findings(before, after, items, pasts[1].store)
-                then = pasts[0].recall if before.commit and before.files else None
+                then = pasts[0].recall if before.files.commit and before.entries else None
                 answered = tuple(compare(questions_of(after), then, pasts[1].recall))
                 report = replace(report, questions=answered)
                 found += question_findings(answered)
@@ -224,9 +224,9 @@ class Reviews:
 
     def _past(self, side: Side, now: datetime) -> Past:
         """The memory of a side, also of what only a quarantined branch holds: a person looks at it."""
-        if side.commit is None:
-            return self._travel.staged(side.files, now=now)
-        return self._travel.at(side.commit, now=now, quarantined=True)
+        if not side.files.commit:
+            return self._travel.staged(side.entries, now=now)
+        return self._travel.at(side.files.commit, now=now, quarantined=True)
 
 
 def index_of_hook() -> Path | None:

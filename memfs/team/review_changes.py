@@ -5,7 +5,6 @@ An item is followed by its id, whatever its path; differences are listed field b
 
 from __future__ import annotations
 
-import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,8 +21,7 @@ from memfs.format.item_fields import values
 from memfs.format.plain import DOCUMENT_PARTS
 from memfs.format.render import parse
 from memfs.format.schema import Schemas
-from memfs.git import process, tree
-from memfs.git.objects import FOLDER, REGULAR, TreeEntry
+from memfs.git.objects import TreeEntry
 from memfs.git.process import staged_changes
 from memfs.git.repository import Repository
 from memfs.learning.conventions import Convention
@@ -46,6 +44,7 @@ from memfs.team.review_report import (
     ReviewedDocument,
 )
 from memfs.team.review_report import SUPERSEDED as REPLACED
+from memfs.team.revision_reader import RevisionFiles
 
 
 @dataclass
@@ -53,16 +52,12 @@ class Side:
     """One side of a comparison.
 
     Attributes:
-        repository: where its objects are.
-        commit: None for what is staged, or where there is no commit.
-        files: what each path below the workspace names.
+        files: what it holds; of no commit where that is staged, or nothing was committed yet.
         time: when it was committed, or the present.
         unmerged: paths that a merge left with several versions in the index.
     """
 
-    repository: Repository
-    commit: str | None
-    files: Mapping[str, TreeEntry]
+    files: RevisionFiles
     time: datetime
     invisible: bool = False
     unmerged: tuple[str, ...] = ()
@@ -70,31 +65,24 @@ class Side:
     kinds: KindTable = field(default_factory=KindTable)
     codec: Codec = field(init=False)
     _items: dict[str, MemoryItem | MemfsError] = field(default_factory=dict)
-    _sizes: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         schemas = Schemas()
         try:
-            self.kinds, schemas = kinds_in(self.data(KINDS), self.repository.workspace)
+            self.kinds, schemas = kinds_in(self.data(KINDS), self.files.root)
         except (ContentError, SettingInvalid, SchemaRefForbidden) as error:
             self.broken_kinds = error
         self.codec = Codec(schemas, self.kinds, self.invisible)
 
     # -- reading --------------------------------------------------------------------------------------------------
+    @property
+    def entries(self) -> Mapping[str, TreeEntry]:
+        """What each path names."""
+        return self.files.entries
+
     def data(self, path: str) -> bytes | None:
         """The content of a file; None where there is none, or it is larger than memfs reads."""
-        entry = self.files.get(path)
-        if entry is None or entry.mode not in REGULAR or self.size(path) > READ_LIMIT:
-            return None
-        return self.repository.blob(entry.id)
-
-    def size(self, path: str) -> int:
-        """The bytes of a file; 0 for what is none."""
-        if not self._sizes:
-            regular = (entry.id for entry in self.files.values() if entry.mode in REGULAR)
-            self._sizes = process.sizes(self.repository.git, regular)
-        entry = self.files.get(path)
-        return self._sizes.get(entry.id, 0) if entry is not None else 0
+        return self.files.get(path) if self.files.size(path) <= READ_LIMIT else None
 
     def is_item(self, path: str) -> bool:
         """Whether a file at this path is an item that recall finds."""
@@ -107,7 +95,7 @@ class Side:
     @cached_property
     def items(self) -> tuple[str, ...]:
         """The paths of all items."""
-        return tuple(path for path in self.files if self.is_item(path))
+        return tuple(path for path in self.entries if self.is_item(path))
 
     def item(self, path: str) -> MemoryItem | MemfsError | None:
         """The item in a file, or what is wrong with it; None where there is no such file."""
@@ -141,10 +129,8 @@ def side_of(repository: Repository, commit: str | None, invisible: bool = False)
     Raises:
         HistoryUnavailable: the commit or its trees are not there, or damaged.
     """
-    if commit is None:
-        return Side(repository, None, {}, datetime.now(UTC), invisible)
-    time = repository.commit_object(commit).time
-    return Side(repository, commit, _files(repository, commit), time, invisible)
+    time = repository.commit_object(commit).time if commit else datetime.now(UTC)
+    return Side(RevisionFiles(repository, commit or "", time, None if commit else {}), time, invisible)
 
 
 def staged_side(repository: Repository, index: Path | None = None, invisible: bool = False) -> Side:
@@ -156,33 +142,19 @@ def staged_side(repository: Repository, index: Path | None = None, invisible: bo
     Raises:
         HistoryUnavailable, GitFailed: HEAD or the index cannot be read.
     """
-    head = repository.head_commit()
-    files = dict(_files(repository, head)) if head else {}
+    head, now = repository.head_commit(), datetime.now(UTC)
+    entries = dict(RevisionFiles(repository, head, now).entries) if head else {}
     unmerged = []
     for name, entry in staged_changes(repository.git, head, index, planned=False).items():
         path = repository.below(name)
         if path is None or not (path.startswith(f"{CONTENT}/") or path == SETTINGS_FILE):
             continue
         if entry.blob:
-            files[path] = TreeEntry(entry.mode, entry.blob)
+            entries[path] = TreeEntry(entry.mode, entry.blob)
         else:
-            files.pop(path, None)
+            entries.pop(path, None)
             unmerged += [path] if entry.blob == "" else []
-    return Side(repository, None, files, datetime.now(UTC), invisible, tuple(sorted(unmerged)))
-
-
-def _files(repository: Repository, commit: str) -> dict[str, TreeEntry]:
-    found: dict[str, TreeEntry] = {}
-    top = repository.entry(commit, CONTENT)
-    if top is not None and top.mode == FOLDER:
-        walked = tree.walk(repository.read_tree, top.id, links=True)
-        found = {f"{CONTENT}/{os.fsdecode(name)}": entry for name, entry in walked}
-    elif top is not None:
-        found = {CONTENT: top}
-    settings = repository.entry(commit, SETTINGS_FILE)
-    if settings is not None and settings.mode != FOLDER:
-        found[SETTINGS_FILE] = settings
-    return found
+    return Side(RevisionFiles(repository, "", now, entries), now, invisible, tuple(sorted(unmerged)))
 
 
 _FREE = ("origin", "context", "metadata", "data")
@@ -208,7 +180,9 @@ class ChangedPaths:
 def changed_between(before: Side, after: Side) -> ChangedPaths:
     """The paths of which the sides hold different contents, or different sorts of files."""
     differ = [
-        path for path in before.files.keys() | after.files.keys() if before.files.get(path) != after.files.get(path)
+        path
+        for path in before.entries.keys() | after.entries.keys()
+        if before.entries.get(path) != after.entries.get(path)
     ]
     items = {path for path in differ if before.is_item(path) or after.is_item(path)}
     archived = {path for path in differ if after.is_archived(path)} - items
@@ -248,15 +222,15 @@ def _by_id(side: Side, paths: Iterable[str]) -> dict[str, str]:
     """Where each id lies; of twins the first path."""
     found: dict[str, str] = {}
     for path in paths:
-        if path in side.files:
+        if path in side.entries:
             found.setdefault(stem_of(path).casefold(), path)
     return found
 
 
 def _renamed(before: Side, after: Side, was: Mapping[str, str], is_now: Mapping[str, str]) -> dict[str, str]:
     """Files that have another name and the same content: by the name they have, the one they had."""
-    gone = {before.files[path].id: name for name, path in was.items() if name not in is_now}
-    fresh = {name: after.files[path].id for name, path in is_now.items() if name not in was}
+    gone = {before.entries[path].id: name for name, path in was.items() if name not in is_now}
+    fresh = {name: after.entries[path].id for name, path in is_now.items() if name not in was}
     return {name: gone.pop(blob) for name, blob in sorted(fresh.items()) if blob in gone}
 
 
@@ -363,7 +337,7 @@ def document_changes(before: Side, after: Side, changed: ChangedPaths) -> list[R
     for path in changed.others:
         if path.startswith(_UNTOLD):
             continue
-        old, new = before.files.get(path), after.files.get(path)
+        old, new = before.entries.get(path), after.entries.get(path)
         what = CHANGED if old and new else ADDED if new else REMOVED
         differ = () if what != CHANGED else document_fields(before.data(path), after.data(path), path)
         found.append(ReviewedDocument(what=what, path=path, fields=differ))

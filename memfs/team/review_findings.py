@@ -67,7 +67,7 @@ def file_findings(before: Side, after: Side, changed: ChangedPaths) -> Iterator[
         hint = "memfs team conflicts resolve --all finishes the merge"
         yield finding("Unmerged", "several versions of this file wait for a decision", path=path, hint=hint)
     for path in changed.every:
-        entry = after.files.get(path)
+        entry = after.entries.get(path)
         if entry is None:
             continue
         if not path.isprintable() or any(text_guard.findings(path)) or text_guard.shown(path) != path:
@@ -75,8 +75,8 @@ def file_findings(before: Side, after: Side, changed: ChangedPaths) -> Iterator[
         if entry.mode not in REGULAR:
             what = "a link" if entry.mode == "120000" else "a submodule"
             yield finding("LinkInMemory", f"{what} stands here", path=path, hint="replace it by a file")
-        elif after.size(path) > READ_LIMIT:
-            yield of_error(ItemTooLarge(f"{after.size(path)} bytes, limit {READ_LIMIT}", hint="split it"), path)
+        elif after.files.size(path) > READ_LIMIT:
+            yield of_error(ItemTooLarge(f"{after.files.size(path)} bytes, limit {READ_LIMIT}", hint="split it"), path)
         else:
             yield from _content(before, after, path)
 
@@ -233,7 +233,7 @@ def item_findings(
 ) -> Iterator[ReviewFinding]:
     """What is worth a look at in items, beside what is in their files."""
     names = {stem_of(path).casefold() for path in after.items}
-    shelved = {stem_of(path).casefold() for path in after.files if after.is_archived(path)}
+    shelved = {stem_of(path).casefold() for path in after.entries if after.is_archived(path)}
     for one in changes:
         old = before.readable(one.before or one.path)
         new = after.readable(one.path)
@@ -296,7 +296,7 @@ def _twins(after: Side, changed: ChangedPaths) -> Iterator[ReviewFinding]:
 def _records(before: Side, after: Side, changed: ChangedPaths) -> Iterator[ReviewFinding]:
     """Records of conflicts between state documents that came, and wait for a decision."""
     for path in changed.others:
-        if document_kind(path) == "conflict" and path in after.files and path not in before.files:
+        if document_kind(path) == "conflict" and path in after.entries and path not in before.entries:
             hint = "memfs team conflicts lists what waits"
             yield finding("MergeConflict", "a record of what a merge could not decide", path=path, hint=hint)
 
@@ -408,9 +408,9 @@ def history_findings(
     before: Side, after: Side, commits: Sequence[str], changes: Sequence[ItemChange]
 ) -> Iterator[ReviewFinding]:
     """What the commits tell, newest first."""
-    seen = _ReviewScope(blobs={entry.id for side in (before, after) for entry in side.files.values()})
+    seen = _ReviewScope(blobs={entry.id for side in (before, after) for entry in side.entries.values()})
     for commit in commits[:_MOST_COMMITS]:
-        yield from _in_commit(after.repository, commit, seen)
+        yield from _in_commit(after.files.repository, commit, seen)
     if len(commits) > _MOST_COMMITS:
         yield finding("HistoryNotRead", f"{len(commits):,} commits; the newest {_MOST_COMMITS:,} were looked through")
     for one in changes:

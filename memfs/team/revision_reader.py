@@ -1,11 +1,12 @@
 """Read the files and items of a revision, or of the next commit, as if they were in a folder.
 
-Links are left out, and times are those that a checkout at that moment would give. ``memfs.store.reader.Reader`` reads
+Readers see no links, and times are those that a checkout at that moment would give. ``memfs.store.reader.Reader`` reads
 over what is known of a revision's items.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from functools import cached_property
 from itertools import accumulate, islice
 
 from memfs.config_names import KINDS as KINDS_FILE
+from memfs.config_names import SETTINGS_FILE
 from memfs.errors import ContentError, DuplicateId, HistoryError, ItemTooLarge, MemfsError
 from memfs.format.codec import Codec
 from memfs.format.secrets import refuse_file
@@ -22,6 +24,7 @@ from memfs.fs.tree import Content
 from memfs.git.objects import FOLDER, REGULAR, TreeEntry
 from memfs.git.process import contents, sizes
 from memfs.git.repository import Repository
+from memfs.git.tree import walk
 from memfs.model import BUILT_IN, Freshness, Problem
 from memfs.model.ids import stem_of
 from memfs.model.item import Stamp
@@ -38,44 +41,68 @@ class RevisionFiles:
     """The files of one commit (``memfs.fs.tree.View``). May be used from several threads.
 
     Attributes:
+        repository: where its objects are.
         root: the workspace's folder, for those who ask where a view belongs.
-        time: when every file was changed, in nanoseconds.
         commit: the revision; "" where no commit has the files yet.
-        tree: the id of ``ContextMemory`` there, "" where there is none.
+        time: when every file was changed, in nanoseconds.
     """
 
     def __init__(
-        self,
-        repository: Repository,
-        commit: str,
-        moment: datetime,
-        staged: Mapping[str, TreeEntry] | None = None,
+        self, repository: Repository, commit: str, moment: datetime, entries: Mapping[str, TreeEntry] | None = None
     ) -> None:
         """
         Args:
             moment: the time that every file carries.
-            staged: what each path names, where no commit says so: the files that the next one will have.
+            entries: what each path names, where no commit says so: the files that the next one will have.
         """
-        self._repository = repository
-        self.root = repository.workspace
-        self.commit = commit
+        self.repository, self.root, self.commit = repository, repository.workspace, commit
         self.time = micros(moment) * 1000
-        self._staged = None if staged is None else _regular(staged)
-        top = None if staged is not None else repository.entry(commit, CONTENT)
-        self.tree = top.id if top is not None and top.mode == FOLDER else ""
+        if entries is not None:
+            self.entries = entries
+
+    @cached_property
+    def _top(self) -> TreeEntry | None:
+        return self.repository.entry(self.commit, CONTENT) if self.commit else None
+
+    @property
+    def tree(self) -> str:
+        """The id of ``ContextMemory`` there, "" where there was none, or no commit has it yet."""
+        return self._top.id if self._top is not None and self._top.mode == FOLDER else ""
+
+    @cached_property
+    def entries(self) -> Mapping[str, TreeEntry]:
+        """What each path of the workspace's memory and settings names: files, links, submodules."""
+        found: dict[str, TreeEntry] = {}
+        if self.tree:
+            walked = walk(self.repository.read_tree, self.tree, links=True)
+            found = {f"{CONTENT}/{os.fsdecode(name)}": entry for name, entry in walked}
+        elif self._top is not None:
+            found = {CONTENT: self._top}
+        settings = self.repository.entry(self.commit, SETTINGS_FILE)
+        if settings is not None and settings.mode != FOLDER:
+            found[SETTINGS_FILE] = settings
+        return found
 
     @cached_property
     def blobs(self) -> Mapping[str, str]:
         """Every file below ``ContextMemory``, by its path: git's id of its content."""
-        if self._staged is not None:
-            return {path: blob for path, blob in self._staged.items() if path.startswith(f"{CONTENT}/")}
-        return self._repository.tree(self.commit, CONTENT)
+        inside = f"{CONTENT}/"
+        regular = ((path, entry.id) for path, entry in self.entries.items() if entry.mode in REGULAR)
+        return {path: blob for path, blob in regular if path.startswith(inside)}
+
+    @cached_property
+    def _sizes(self) -> Mapping[str, int]:
+        return sizes(self.repository.git, (entry.id for entry in self.entries.values() if entry.mode in REGULAR))
+
+    def size(self, path: str) -> int:
+        """The bytes of a file; 0 for what is none."""
+        entry = self.entries.get(path)
+        return self._sizes.get(entry.id, 0) if entry is not None else 0
 
     def get(self, path: str) -> bytes | None:
         """A file's bytes; None where it is not there."""
-        if self._staged is not None:
-            return self._repository.blob(self._staged[path]) if path in self._staged else None
-        return self._repository.read(self.commit, path)
+        entry = self.entries.get(path)
+        return self.repository.blob(entry.id) if entry is not None and entry.mode in REGULAR else None
 
     def read(self, path: str, limit: int) -> Content:
         """A file's bytes and stamp.
@@ -88,11 +115,9 @@ class RevisionFiles:
         data = self.get(path)
         if data is None:
             raise FileNotFoundError(path)
-        return self._content(path, data, limit)
-
-    def content(self, path: str, limit: int) -> bytes:
-        """As ``read``, of a path that ``blobs`` names: the bytes alone."""
-        return self._content(path, self._repository.blob(self.blobs[path]), limit).data
+        if len(data) > limit:
+            raise ItemTooLarge(f"{len(data)} bytes, limit {limit}", path=path, hint="split it into several")
+        return Content(data, self.stamp(self.entries[path].id, len(data)))
 
     def ahead(self, paths: Collection[str], limit: int) -> dict[str, bytes]:
         """The bytes of many files that ``blobs`` names, asked of git together; what cannot be read so is left out.
@@ -103,22 +128,17 @@ class RevisionFiles:
             return {}
         found: dict[str, bytes] = {}
         try:
-            wanted = sizes(self._repository.git, (self.blobs[path] for path in paths))
+            wanted = sizes(self.repository.git, (self.blobs[path] for path in paths))
             total = accumulate(wanted.values())
             fitting = {
                 blob: size
                 for (blob, size), upto in zip(wanted.items(), total, strict=True)
                 if size <= limit and upto <= _BYTES_AHEAD
             }
-            found.update(contents(self._repository.git, fitting))
+            found.update(contents(self.repository.git, fitting))
         except HistoryError:  # reading that file alone reports it
             pass
         return {path: found[blob] for path in paths if (blob := self.blobs[path]) in found}
-
-    def _content(self, path: str, data: bytes, limit: int) -> Content:
-        if len(data) > limit:
-            raise ItemTooLarge(f"{len(data)} bytes, limit {limit}", path=path, hint="split it into several")
-        return Content(data, self.stamp(self._repository.blob_id(data), len(data)))
 
     def stamp(self, blob: str, size: int = 0) -> Stamp:
         """The stamp of a file with this content."""
@@ -126,9 +146,9 @@ class RevisionFiles:
 
     def entry(self, path: str) -> ScanEntry | None:
         """The facts about a name, None where there is no such file."""
-        if path not in self.blobs and self.get(path) is None:
-            return None
-        return ScanEntry(path, 0, self.time, self.time, 0, True)
+        entry = self.entries.get(path)
+        regular = entry is not None and entry.mode in REGULAR
+        return ScanEntry(path, 0, self.time, self.time, 0, True) if regular else None
 
     def proves(self, path: str, stamp: Stamp) -> bool:
         """Whether a file holds this content: nothing of a revision changes."""
@@ -140,11 +160,6 @@ class RevisionFiles:
         for path in self.blobs:
             if path.startswith(inside) and (hidden or "/." not in path):
                 yield ScanEntry(path, 0, self.time, self.time, 0, True)
-
-
-def _regular(entries: Mapping[str, TreeEntry]) -> dict[str, str]:
-    """Path to content id of what is a file: no link, no submodule."""
-    return {path: entry.id for path, entry in entries.items() if entry.mode in REGULAR}
 
 
 _AT_ONCE = 500
@@ -251,7 +266,7 @@ class RevisionItems:
             if self.kinds.at(below_content(path)) is None:
                 raise _STRAY
             if data is None:
-                data = self.files.content(path, ITEM_LIMIT)
+                data = self.files.read(path, ITEM_LIMIT).data
             refuse_file(data, path)
             item = self._codec.read(data, path, _NEVER)
         except HistoryError:

@@ -151,7 +151,7 @@ def state_at(workspace: Workspace, revision: str | None) -> Iterator[tuple[Works
         open_workspace(root, create=True, own_repository=True, watch=False, settings=settings).close()
         for path in past.files.blobs:
             if path.startswith(tuple(f"{CONTENT}/{part}/" for part in _STATE)):
-                lay(path, past.files.content(path, 1 << 31))
+                lay(path, past.files.read(path, 1 << 31).data)
             payload = path.replace(".index.json", ".tar.zst")
             if payload != path and payload not in past.files.blobs and (workspace.root / payload).is_file():
                 lay(payload, io.read_file(workspace.root / payload))
