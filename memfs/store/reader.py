@@ -122,10 +122,10 @@ def path_of(reference: str) -> str:
 
 def in_types(query: Query, kinds: KindTable) -> Query:
     """The query with its layers written out as types."""
-    types = query.types
-    if query.layers:
-        in_layers = kinds.in_layers(query.layers)
-        types = (types & in_layers if types else in_layers) or frozenset({""})
+    if not query.layers:
+        return query
+    in_layers = kinds.in_layers(query.layers)
+    types = (query.types & in_layers if query.types else in_layers) or frozenset({""})
     return Query(**{name: getattr(query, name) for name in Query.__slots__} | {"types": types})
 
 

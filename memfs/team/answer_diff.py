@@ -16,7 +16,8 @@ from hashlib import sha256
 from memfs.format.field_merge import rising
 from memfs.git.repository import Repository
 from memfs.model import MemoryItem, Query
-from memfs.team.answers import Answers, At, PlacedHit, RevisionAnswer
+from memfs.team.answers import Answers, PlacedHit, RevisionAnswer
+from memfs.team.asof import Travel
 from memfs.team.culprit import Culprit, Holds, culprit_between
 
 _ASIDE = frozenset({"sha256", "path"})
@@ -79,9 +80,9 @@ class Difference:
 class AnswerDiff:
     """Compares answers of one workspace's past. May be used from several threads."""
 
-    def __init__(self, at: At, repository: Repository) -> None:
-        """``at`` opens the memory at a revision."""
-        self._at = at
+    def __init__(self, travel: Travel, repository: Repository) -> None:
+        """``travel`` opens the memory at a revision."""
+        self._travel = travel
         self._repository = repository
 
     def between(self, query: Query, older: str, newer: str = "HEAD") -> Difference:
@@ -100,7 +101,7 @@ class AnswerDiff:
         commits = self._repository.resolve(older), self._repository.resolve(newer)
         now = max(self._repository.commit_object(commit).time for commit in commits)
         query = replace(query, seconds=None)  # an answer that is cut short differs by chance
-        answers = Answers(self._at, self._repository, query, now)
+        answers = Answers(self._travel, self._repository, query, now)
         before, after = map(answers.of, commits)
         blaming = _RankBlame(self._repository, answers, *commits, before.ids, after.ids)
         changes = tuple(map(blaming.blamed, _changes(before.placed, after.placed)))

@@ -5,7 +5,7 @@ Each state of the memory is asked once, so that equal states give equal answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -16,13 +16,10 @@ from memfs.git.repository import Repository
 from memfs.model import MemoryItem, Query
 from memfs.recall.recaller import Recaller
 from memfs.recall.tokens import gist
-from memfs.team.asof import Past
+from memfs.team.asof import Travel
 from memfs.team.culprit import state_of
 from memfs.team.review_changes import Side
 from memfs.team.review_report import AnsweredQuestion, ReviewFinding, finding
-
-At = Callable[[str, datetime | None], Past]
-"""The memory at a revision, with what counts as the present."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +64,11 @@ class Answers:
     """The answers to one question.
 
     Attributes:
-        at: opens the past.
+        travel: opens the past.
         now: what counts as the present at every commit, so that no difference is one of time alone.
     """
 
-    at: At
+    travel: Travel
     repository: Repository
     query: Query
     now: datetime
@@ -86,7 +83,7 @@ class Answers:
         state = tuple(sorted(state_of(self.repository, commit).items()))
         kept = self._kept.get(state)
         if kept is None:
-            past = self.at(commit, self.now)
+            past = self.travel.at(commit, now=self.now)
             hits = past.recall.search(self.query).hits
             placed = {
                 hit.item.id: PlacedHit(item=hit.item, rank=rank, score=hit.score) for rank, hit in enumerate(hits, 1)

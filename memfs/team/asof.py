@@ -31,10 +31,9 @@ from memfs.recall.recaller import Helpers, Recaller
 from memfs.recall.rerank import Relevance, relevance_of
 from memfs.search import analyzer
 from memfs.search.cache_folders import shared_folder
-from memfs.search.revision_index import DocumentCache
 from memfs.settings import RecallSettings, Settings
 from memfs.store.reader import Reader
-from memfs.team.revision_reader import Progress, RevisionFiles, RevisionItems
+from memfs.team.revision_reader import DocumentCache, Progress, RevisionFiles, RevisionItems
 from memfs.version import __version__
 
 if TYPE_CHECKING:
@@ -251,4 +250,4 @@ class Travel:
 
 def past_tally(past: Past) -> MemoryTally:
     """Count and measure the items of a revision; nothing is said of its history and its index."""
-    return tally_of(((path, size) for path, _, _, size in past.items.index.files()), past.kinds)
+    return tally_of(((one.row.path, one.size) for one in past.items.index.documents.values()), past.kinds)

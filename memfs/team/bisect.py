@@ -15,7 +15,8 @@ from memfs.git.log import OWN_PATHS
 from memfs.git.repository import Repository
 from memfs.model import Query
 from memfs.model.ids import check_id
-from memfs.team.answers import Answers, At, RevisionAnswer
+from memfs.team.answers import Answers, RevisionAnswer
+from memfs.team.asof import Travel
 from memfs.team.culprit import Culprit, Search
 
 _ARROW = "=>"
@@ -110,9 +111,9 @@ class BisectResult:
 class Bisect:
     """Searches the history of one workspace. May be used from several threads."""
 
-    def __init__(self, at: At, repository: Repository) -> None:
-        """``at`` opens the memory at a revision."""
-        self._at = at
+    def __init__(self, travel: Travel, repository: Repository) -> None:
+        """``travel`` opens the memory at a revision."""
+        self._travel = travel
         self._repository = repository
 
     def find(
@@ -137,7 +138,7 @@ class Bisect:
         """
         ends = self._repository.resolve(good), self._repository.resolve(bad)
         now = self._repository.commit_object(ends[1]).time
-        expected = [(Answers(self._at, self._repository, one.query, now), one) for one in expectations]
+        expected = [(Answers(self._travel, self._repository, one.query, now), one) for one in expectations]
         self._check(expected, *ends)
         holds = partial(_met, expected)
         start = self._start(*ends, holds)
@@ -175,7 +176,7 @@ class Bisect:
     def _in_its_time(self, one: Expectation, commit: str) -> bool:
         """Whether an expectation was met at a commit when that was made."""
         return one.met(
-            Answers(self._at, self._repository, one.query, self._repository.commit_object(commit).time).of(commit)
+            Answers(self._travel, self._repository, one.query, self._repository.commit_object(commit).time).of(commit)
         )
 
     def _start(self, good: str, bad: str, holds: Callable[[str], bool | None]) -> str:

@@ -119,14 +119,14 @@ class Teams:
         """Tells how the answer to a question changed between two revisions."""
         from memfs.team.answer_diff import AnswerDiff
 
-        return AnswerDiff(lambda revision, now: self.past.at(revision, now=now), self.parts.repository)
+        return AnswerDiff(self.past, self.parts.repository)
 
     @shared_property
     def bisect(self) -> Bisect:
         """Finds the commit that broke an answer."""
         from memfs.team.bisect import Bisect
 
-        return Bisect(lambda revision, now: self.past.at(revision, now=now), self.parts.repository)
+        return Bisect(self.past, self.parts.repository)
 
     @shared_property
     def resolver(self) -> Resolver:

@@ -6,13 +6,16 @@ over what is known of a revision's items.
 
 from __future__ import annotations
 
+import json
 import os
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import accumulate, islice
 
+from memfs.catalog.facts import Catalog, maker
 from memfs.config_names import KINDS as KINDS_FILE
 from memfs.config_names import SETTINGS_FILE
 from memfs.errors import ContentError, DuplicateId, HistoryError, ItemTooLarge, MemfsError
@@ -25,12 +28,15 @@ from memfs.git.objects import FOLDER, REGULAR, TreeEntry
 from memfs.git.process import contents, sizes
 from memfs.git.repository import Repository
 from memfs.git.tree import walk
-from memfs.model import BUILT_IN, Freshness, Problem
+from memfs.model import BUILT_IN, Candidate, Freshness, Problem, Query
 from memfs.model.ids import stem_of
 from memfs.model.item import Stamp
 from memfs.model.kinds import ITEM_LIMIT
+from memfs.search import documents
 from memfs.search.documents import IndexDocument, document_of, micros
-from memfs.search.revision_index import DocumentCache, TreeIndex
+from memfs.search.engine import Asked
+from memfs.search.memory import MemoryIndex
+from memfs.search.merged_search import asked_of
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content
 
 _MANY = 20
@@ -162,6 +168,49 @@ class RevisionFiles:
                 yield ScanEntry(path, 0, self.time, self.time, 0, True)
 
 
+class TreeIndex(MemoryIndex):
+    """The items of one revision; nothing in it changes. May be used from several threads.
+
+    Scores are those of an index made of nothing but that revision's items.
+    """
+
+    def __init__(self, documents: Mapping[str, IndexDocument]) -> None:
+        """``documents``: by id, in one case."""
+        super().__init__()
+        self.documents = documents
+        for one in documents.values():
+            self.take(one.row, one.terms, one.length)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """One state: there is no other."""
+        yield
+
+    def search(self, query: Query, hidden: Collection[str] = (), asked: Asked | None = None) -> list[Candidate]:
+        """The best ``query.limit`` items, best first, ties by id; see ``memfs.search.engine.Index``."""
+        return super().search(query, hidden, asked or asked_of(query, [self]))
+
+
+class DocumentCache:
+    """What a search needs of the files of revisions, kept in the catalog. Shared by threads and processes."""
+
+    def __init__(self, catalog: Catalog, made_by: str) -> None:
+        """``made_by``: names the rules by which documents are made; those made by others are not found."""
+        self._catalog = catalog
+        self._maker = maker("document", f"{documents.FORM} {made_by}")
+
+    def found(self, wanted: Mapping[str, str]) -> dict[str, IndexDocument | Problem]:
+        """The documents that are kept of files (path to mark), by path; none where one is no document."""
+        kept = self._catalog.found(self._maker, ((mark, json.dumps(path)) for path, mark in wanted.items()))
+        with suppress(ValueError):
+            return {path: documents.unpacked(path, one) for (_, at), one in kept.items() if (path := json.loads(at))}
+        return {}
+
+    def keep(self, made: Iterable[tuple[str, str, IndexDocument | Problem]]) -> None:
+        """Keep documents, each with its file's path and mark."""
+        self._catalog.keep(self._maker, {(mark, json.dumps(path)): documents.packed(one) for path, mark, one in made})
+
+
 _AT_ONCE = 500
 _NEVER = datetime(1, 1, 1, microsecond=1, tzinfo=UTC)
 """Stands for the time of a file that names none."""
@@ -222,7 +271,7 @@ class RevisionItems:
                 if owner is not one:
                     error = DuplicateId(f"the id {one.row.id!r} belongs to {owner.row.path}", hint="rename this file")
                     left[one.row.path] = Problem.of(error, one.row.path)
-            return TreeIndex((one, self.files.blobs[one.row.path]) for one in owners.values()), left
+            return TreeIndex(owners), left
 
     def _candidates(self) -> dict[str, str]:
         """Path to mark of every file that should hold an item: content id and what else decides, in any revision."""
@@ -285,16 +334,20 @@ class RevisionItems:
     def locate(self, item_id: str) -> str:
         """The path of the file that held the id, compared without case; "" where none did."""
         folded = item_id.casefold()
-        path = self.index.paths.get(folded)
-        return path or next((one for one in sorted(self._built[1]) if stem_of(one).casefold() == folded), "")
+        owner = self.index.documents.get(folded)
+        return (
+            owner.row.path
+            if owner
+            else next((one for one in sorted(self._built[1]) if stem_of(one).casefold() == folded), "")
+        )
 
     def ids(self) -> list[str]:
         """The ids of all valid items."""
-        return list(self.index.blobs)
+        return [one.row.id for one in self.index.documents.values()]
 
     def count(self) -> int:
         """How many valid items there were."""
-        return len(self.index)
+        return len(self.index.documents)
 
     def beginning(self, reference: str) -> str:
         """The path of the only file that should hold an item whose id begins so, "" where there is none."""
