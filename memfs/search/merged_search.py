@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
@@ -15,7 +16,7 @@ from typing import Protocol
 from memfs.errors import IndexUnavailable
 from memfs.model import Candidate, MemoryItem, Query, Stamp
 from memfs.search import terms
-from memfs.search.documents import Place
+from memfs.search.documents import IndexDocument, Place
 from memfs.search.engine import Asked, Index, TermStatistics
 from memfs.search.memory import MemoryIndex
 from memfs.search.stamps import Entry, LayeredStamps, Rows, StampTable
@@ -290,6 +291,29 @@ def asked_of(query: Query, parts: Sequence[TermCounts]) -> Asked:
         return worth, shared
     worth |= slips
     return worth, terms.joined([part.statistics(worth) for part in parts], worth)
+
+
+class TreeIndex(MemoryIndex):
+    """The items of one revision; nothing in it changes. May be used from several threads.
+
+    Scores are those of an index made of nothing but that revision's items.
+    """
+
+    def __init__(self, documents: Mapping[str, IndexDocument]) -> None:
+        """``documents``: by id, in one case."""
+        super().__init__()
+        self.documents = documents
+        for one in documents.values():
+            self.take(one.row, one.terms, one.length)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """One state: there is no other."""
+        yield
+
+    def search(self, query: Query, hidden: Collection[str] = (), asked: Asked | None = None) -> list[Candidate]:
+        """The best ``query.limit`` items, best first, ties by id; see ``memfs.search.engine.Index``."""
+        return super().search(query, hidden, asked or asked_of(query, [self]))
 
 
 def _fitting(found: list[Candidate], table: StampTable) -> list[Candidate]:

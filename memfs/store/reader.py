@@ -23,8 +23,9 @@ from memfs.model import Candidate, Freshness, KindTable, MemoryItem, Problem, Qu
 from memfs.model.ids import of_mount
 from memfs.model.kinds import ITEM_LIMIT, nearest
 from memfs.model.query import MOST
-from memfs.search.engine import Asked, TermStatistics
-from memfs.search.merged_search import TermCounts
+from memfs.search.engine import Asked
+from memfs.search.merged_search import TermCounts, TreeIndex
+from memfs.search.search_index import SearchIndex
 from memfs.store.index_sync import IndexSync, SyncResult
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content
 from memfs.store.values import FileWatcher, FlushResult, LoadedItem
@@ -51,24 +52,6 @@ class Readable(Protocol):
     def freshness(self) -> Freshness: ...
 
 
-class SearchTarget(Protocol):
-    """What can be asked; see ``memfs.search.search_index.SearchIndex`` for each."""
-
-    def held(self) -> AbstractContextManager[None]: ...
-
-    def search(self, query: Query, *, asked: Asked | None = None) -> list[Candidate]: ...
-
-    def beside(self, places: Collection[tuple[str, int]], query: Query) -> list[Candidate]: ...
-
-    def among(self, ids: Collection[str], query: Query) -> list[Candidate]: ...
-
-    def talks(self) -> bool: ...
-
-    def statistics(self, terms: Collection[str]) -> TermStatistics: ...
-
-    def terms(self, beginning: str) -> Collection[str]: ...
-
-
 class Snapshot(Protocol):
     """One state of a memory's files, and what is known of its items; see ``IndexSync`` for each."""
 
@@ -79,7 +62,7 @@ class Snapshot(Protocol):
     def kinds(self) -> KindTable: ...
 
     @property
-    def index(self) -> SearchTarget: ...
+    def index(self) -> SearchIndex | TreeIndex: ...
 
     def locate(self, item_id: str) -> str: ...
 

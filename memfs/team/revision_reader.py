@@ -10,7 +10,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import accumulate, islice
@@ -28,15 +28,13 @@ from memfs.git.objects import FOLDER, REGULAR, TreeEntry
 from memfs.git.process import contents, sizes
 from memfs.git.repository import Repository
 from memfs.git.tree import walk
-from memfs.model import BUILT_IN, Candidate, Freshness, Problem, Query
+from memfs.model import BUILT_IN, Freshness, Problem
 from memfs.model.ids import stem_of
 from memfs.model.item import Stamp
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.search import documents
 from memfs.search.documents import IndexDocument, document_of, micros
-from memfs.search.engine import Asked
-from memfs.search.memory import MemoryIndex
-from memfs.search.merged_search import asked_of
+from memfs.search.merged_search import TreeIndex
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content
 
 _MANY = 20
@@ -166,29 +164,6 @@ class RevisionFiles:
         for path in self.blobs:
             if path.startswith(inside) and (hidden or "/." not in path):
                 yield ScanEntry(path, 0, self.time, self.time, 0, True)
-
-
-class TreeIndex(MemoryIndex):
-    """The items of one revision; nothing in it changes. May be used from several threads.
-
-    Scores are those of an index made of nothing but that revision's items.
-    """
-
-    def __init__(self, documents: Mapping[str, IndexDocument]) -> None:
-        """``documents``: by id, in one case."""
-        super().__init__()
-        self.documents = documents
-        for one in documents.values():
-            self.take(one.row, one.terms, one.length)
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """One state: there is no other."""
-        yield
-
-    def search(self, query: Query, hidden: Collection[str] = (), asked: Asked | None = None) -> list[Candidate]:
-        """The best ``query.limit`` items, best first, ties by id; see ``memfs.search.engine.Index``."""
-        return super().search(query, hidden, asked or asked_of(query, [self]))
 
 
 class DocumentCache:
