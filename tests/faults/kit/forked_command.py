@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 _LENGTH = 8
 _DESCRIPTORS = 4  # standard input, output and errors, and the folder
@@ -40,18 +41,19 @@ os._exit(int(answer) if answer else 70)
 @contextmanager
 def command(folder: Path, name: str = "memfs") -> Iterator[Path]:
     """A command in a folder, as long as the context lasts."""
-    address = folder / "address"
     program = folder / name
-    program.write_text(_CLIENT.format(python=sys.executable, address=str(address)))
-    program.chmod(0o755)
-    with subprocess.Popen(
-        [sys.executable, __file__, str(address)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
-    ) as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
-        server.stdout.readline()  # it listens
-        yield program
-        server.stdin.close()  # it ends, and all that it began
+    near = "/tmp" if os.access("/tmp", os.W_OK) else None  # the address of a socket has at most a hundred bytes
+    with TemporaryDirectory(prefix="memfs-", dir=near) as short:
+        address = os.path.join(short, "address")
+        program.write_text(_CLIENT.format(python=sys.executable, address=address))
+        program.chmod(0o755)
+        words = [sys.executable, __file__, address]
+        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True) as server:
+            assert server.stdin is not None
+            assert server.stdout is not None
+            server.stdout.readline()  # it listens
+            yield program
+            server.stdin.close()  # it ends, and all that it began
 
 
 class _Server:
