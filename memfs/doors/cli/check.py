@@ -82,10 +82,7 @@ def _text(found: CheckReport) -> Iterator[Any]:
 @click.option("-n", "--dry-run", is_flag=True, help="With --fix: only say what would be repaired.")
 @click.option("--integrity", is_flag=True, help="Read every byte: files, journal, index and git's objects.")
 @click.option("--strict", is_flag=True, help="Count warnings as problems.")
-@click.pass_context
-def check(
-    ctx: click.Context, items: tuple[str, ...], fix: bool, dry_run: bool, integrity: bool, strict: bool
-) -> CheckReport:
+def check(items: tuple[str, ...], fix: bool, dry_run: bool, integrity: bool, strict: bool) -> CheckReport:
     """Look for problems, of these items alone or of the whole workspace: invalid files, damage, a stale index.
 
     --fix brings back what the disk damaged, from git, the journal or the files, after copying the damaged bytes aside
@@ -101,7 +98,7 @@ def check(
     if dry_run and not fix:
         raise Unclear("--dry-run says what --fix would do", "add --fix")
     try:
-        with opened(ctx) as workspace:
+        with opened() as workspace:
             paths = frozenset(workspace.repairer.file(reference(workspace, name)) for name in items)
             repairs = _repaired(workspace, sorted(paths), dry_run, integrity) if fix else []
             problems = [*workspace.checker.check(integrity=integrity), *hook_problems(workspace)]

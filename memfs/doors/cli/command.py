@@ -53,6 +53,7 @@ class VerbCommand(click.Command):
     """A command whose help ends with examples, and which prints what its function returns; and of which revision."""
 
     text: Callable[[Any], Iterable[Any]] | None = None
+    in_workspace = False
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments; what is wrong with them is told of this verb."""
@@ -61,14 +62,18 @@ class VerbCommand(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the function, print its result, and return the exit code of that."""
-        result = super().invoke(ctx)
+        if self.in_workspace and self.callback is not None:
+            with opened() as workspace:
+                result = ctx.invoke(self.callback, workspace, **ctx.params)
+        else:
+            result = super().invoke(ctx)
         if self.text is None or result is None:
             return result
         from memfs.doors.cli.output import render
 
         revision = getattr(result, "as_of", None)
         remarks = revision.remarks() if revision is not None else ()
-        render(result, (*self.text(result), *remarks), json=wants_json(ctx))
+        render(result, (*self.text(result), *remarks), json=wants_json())
         return getattr(result, "exit_code", 0)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  click's own
@@ -126,9 +131,14 @@ def set_settings(ctx: click.Context, parameter: click.Parameter, values: tuple[s
     return values
 
 
-def wants_json(ctx: click.Context) -> bool:
+def invocation() -> Invocation:
+    """What the global options of the command that runs say."""
+    return click.get_current_context().ensure_object(Invocation)
+
+
+def wants_json() -> bool:
     """Whether a program reads what this command prints."""
-    return ctx.ensure_object(Invocation).json
+    return invocation().json
 
 
 def verb(
@@ -140,6 +150,9 @@ def verb(
     offers: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[[Callable[..., Any]], click.Command]:
     """Make a function a verb: global options also after it, examples in its help.
+
+    A function whose first argument is called ``workspace`` gets the one that is opened for it, and closed before
+    anything is printed; others open what they need themselves.
 
     With ``text`` the function returns a dataclass, which is printed here: its fields with ``--json``, else what
     ``text`` makes of it (see ``output.render``); its ``exit_code``, where it has one, is that of the command. Without
@@ -153,6 +166,7 @@ def verb(
     def decorate(function: Callable[..., Any]) -> click.Command:
         command = click.command(name, cls=VerbCommand, epilog=example)(function)
         command.text = text
+        command.in_workspace = function.__code__.co_varnames[:1] == ("workspace",)
         if offers:
             rows = [f"  {name:<12} {use}" for name, use in offers.items()]
             command.help = "\n    ".join((command.help or "", "", "\b", "Types:", *rows))
@@ -179,7 +193,7 @@ def options(*given: Callable[[Function], Function]) -> Callable[[Function], Func
 
 
 @contextmanager
-def opened(ctx: click.Context) -> Iterator[Workspace]:
+def opened() -> Iterator[Workspace]:
     """The workspace that ``-C``, ``MEMFS_WORKSPACE`` or the current folder names, closed afterwards.
 
     Raises:
@@ -190,7 +204,7 @@ def opened(ctx: click.Context) -> Iterator[Workspace]:
     from memfs.store.access_log import served_to
     from memfs.workspace import open_workspace  # costs start-up time, which --help and completion must not pay
 
-    asked = ctx.ensure_object(Invocation)
+    asked = invocation()
     try:
         workspace = open_workspace(asked.workspace, watch=False, settings=dict(asked.settings), one_shot=True)
     except WorkspaceNotFound as error:

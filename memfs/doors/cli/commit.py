@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import click
 
-from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.command import verb
 from memfs.doors.cli.options import allow_in, allow_secret_option
 from memfs.doors.cli.output import TEXT_ONLY, Note, clean, count, problems_note, styled
+
+if TYPE_CHECKING:
+    from memfs.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +56,7 @@ def _text(done: MemoryCommit) -> Iterator[str | Note]:
 @click.option("-m", "--message", default="", help="The commit's message, instead of one made from what changed.")
 @click.option("--include-staged", is_flag=True, help="Also files for which something else is staged in git.")
 @allow_secret_option
-@click.pass_context
-def commit(ctx: click.Context, message: str, include_staged: bool, allow_secret: str) -> MemoryCommit:
+def commit(workspace: Workspace, message: str, include_staged: bool, allow_secret: str) -> MemoryCommit:
     """Commit what waits: what memfs wrote, and the edits that people made by hand.
 
     Only files of memfs are committed, whatever else is staged. With -m that is one commit, unless agents wrote some of
@@ -62,14 +65,13 @@ def commit(ctx: click.Context, message: str, include_staged: bool, allow_secret:
 
     Exit code 1: git is busy, or a commit cannot be signed; changes still wait.
     """
-    with opened(ctx) as workspace:
-        if allow_secret:
-            allow_in(workspace, workspace.checker.leaking_edits(), allow_secret)
-        done = workspace.store.flush(adopt=True, include_staged=include_staged, message=message, asked=True)
-        hooks = workspace.repository.skipped_hooks() if done.commits else ()
-        invalid = [path for path in workspace.checker.invalid_edits() if path not in done.skipped]
-        leaking = workspace.checker.leaking_edits()
-        problems = workspace.store.problems()
+    if allow_secret:
+        allow_in(workspace, workspace.checker.leaking_edits(), allow_secret)
+    done = workspace.store.flush(adopt=True, include_staged=include_staged, message=message, asked=True)
+    hooks = workspace.repository.skipped_hooks() if done.commits else ()
+    invalid = [path for path in workspace.checker.invalid_edits() if path not in done.skipped]
+    leaking = workspace.checker.leaking_edits()
+    problems = workspace.store.problems()
     staged = "is left alone: something else is staged for it (--include-staged takes it too)"
     remarks = [Note(f"{path} {staged}") for path in done.skipped]
     for path in invalid:

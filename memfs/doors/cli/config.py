@@ -91,10 +91,7 @@ def _text(found: Configuration) -> Iterator[Any]:
 @click.option("--list", "all_", is_flag=True, help="Show all settings, also those that have their default.")
 @click.option("--user", is_flag=True, help="Change your own file, which counts in all your workspaces.")
 @click.option("--unset", is_flag=True, help="Take the setting out of the file.")
-@click.pass_context
-def config(
-    ctx: click.Context, key: str | None, value: str | None, all_: bool, user: bool, unset: bool
-) -> Configuration:
+def config(key: str | None, value: str | None, all_: bool, user: bool, unset: bool) -> Configuration:
     """Show settings, and where each value comes from; with a VALUE, or --unset, change one.
 
     memfs.toml of the workspace is changed, or with --user your own ~/.config/memfs/config.toml; comments and all other
@@ -106,15 +103,15 @@ def config(
     if user and not (unset or value is not None):
         raise Unclear("--user changes your own file", "memfs config --user KEY VALUE")
     if key is None:
-        with opened(ctx) as workspace:
+        with opened() as workspace:
             settings, root = workspace.settings, workspace.root
         note_ignored(root)
         rows = {name: SettingValue(settings.get(name), origin) for name, origin in settings.origins.items()}
-        return Configuration(rows, all=all_ or wants_json(ctx))
+        return Configuration(rows, all=all_ or wants_json())
     if unset or value is not None:
         written = None if value is None else from_text(value, spec_of(key))
-        return _change_own(key, written) if user else _change(ctx, key, written)
-    with opened(ctx) as workspace:
+        return _change_own(key, written) if user else _change(key, written)
+    with opened() as workspace:
         found, root = _named(workspace, key), workspace.root
     note_ignored(root)
     return Configuration(setting=found)
@@ -138,15 +135,15 @@ def _variable(key: str) -> str | None:
     return SPECS[key].variable if key in SPECS else None
 
 
-def _change(ctx: click.Context, key: str, value: Any) -> Configuration:
+def _change(key: str, value: Any) -> Configuration:
     """Change ``memfs.toml``.
 
     Raises:
         SettingInvalid: it was changed, but something goes before it.
     """
-    with opened(ctx) as workspace:
+    with opened() as workspace:
         write_setting(workspace, key, value, f"Set {key}" if value is not None else f"Unset {key}")
-    with opened(ctx) as workspace:  # again: settings are read when it is opened
+    with opened() as workspace:  # again: settings are read when it is opened
         note_ignored(workspace.root)
         origin = workspace.settings.origins.get(key, "default")
         if value is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs import private
-from memfs.doors.cli.command import Invocation, verb
+from memfs.doors.cli.command import invocation, verb
 from memfs.doors.cli.output import TEXT_ONLY, Note, clean, count, listed, merge, styled
 from memfs.doors.cli.private import counts
 from memfs.doors.cli.team.agents_md import block_of
@@ -137,8 +137,7 @@ def _done_text(done: Deinitialization) -> Iterator[str | Note]:
 @click.option("--private", "with_private", is_flag=True, help="Remove your private memory of the repository, too.")
 @click.option("--dry-run", is_flag=True, help="Only say what would go, what would stay, and what stands in the way.")
 @click.option("--force", is_flag=True, help="Go on though something is lost by it, or somebody is at work in it.")
-@click.pass_context
-def deinit(ctx: click.Context, purge: bool, with_private: bool, dry_run: bool, force: bool) -> Deinitialization:
+def deinit(purge: bool, with_private: bool, dry_run: bool, force: bool) -> Deinitialization:
     """Take memfs out of a repository: merge driver, refs, branches of agents, its state, caches, and what it installed.
 
     The memory stays as files, and in git's history. With --purge the files go, too: in one commit where memfs commits,
@@ -151,9 +150,9 @@ def deinit(ctx: click.Context, purge: bool, with_private: bool, dry_run: bool, f
     from memfs.team.deinit import take_out
 
     commit, edited = None, None
-    with _opened(ctx) as workspace:
-        root, made = workspace.root, _deinit(ctx, workspace, purge)
-        tops = code_trees(root, Path(ctx.ensure_object(Invocation).workspace or "."))
+    with _opened() as workspace:
+        root, made = workspace.root, _deinit(workspace, purge)
+        tops = code_trees(root, Path(invocation().workspace or "."))
         backups = _backups(workspace)
         planned, own = made.plan(), _private(root, with_private)
         clients = _clients(tops, dry=True)
@@ -176,13 +175,13 @@ def deinit(ctx: click.Context, purge: bool, with_private: bool, dry_run: bool, f
     )
 
 
-def _opened(ctx: click.Context) -> Workspace:
+def _opened() -> Workspace:
     """The workspace, or what an interrupted deinit left of one."""
     from memfs.errors import MemfsError, WorkspaceNotFound
     from memfs.team.deinit import left_at
     from memfs.workspace import open_left, open_workspace
 
-    asked = ctx.ensure_object(Invocation)
+    asked = invocation()
     try:
         return open_workspace(asked.workspace, watch=False, settings=dict(asked.settings))
     except WorkspaceNotFound:
@@ -195,8 +194,8 @@ def _opened(ctx: click.Context) -> Workspace:
     return open_left(left)
 
 
-def _deinit(ctx: click.Context, workspace: Workspace, purge: bool) -> Deinit:
-    return workspace.teams.deinit(workspace.recovered, block_of(ctx, workspace), purge=purge)
+def _deinit(workspace: Workspace, purge: bool) -> Deinit:
+    return workspace.teams.deinit(workspace.recovered, block_of(workspace), purge=purge)
 
 
 def _backups(workspace: Workspace) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import complete_ids, opened, verb
+from memfs.doors.cli.command import complete_ids, verb
 from memfs.doors.cli.options import named
 from memfs.doors.cli.output import styled
 from memfs.errors import HistoryUnavailable
@@ -54,15 +54,13 @@ def _text(found: MemoryDiff) -> Iterator[str]:
     example="memfs diff\nmemfs diff HEAD~5..HEAD\nmemfs diff HEAD~5 use-postgresql-for-transactions-7h2k9q",
 )
 @click.argument("arguments", nargs=-1, metavar="[A] [B] [ID|PATH]", shell_complete=complete_ids)
-@click.pass_context
-def diff(ctx: click.Context, arguments: tuple[str, ...]) -> MemoryDiff:
+def diff(workspace: Workspace, arguments: tuple[str, ...]) -> MemoryDiff:
     """Show what changed from revision A (HEAD by default) to B (the files as they are by default).
 
     As in git, A..B is the same as A B, and an end that is left out is HEAD.
     """
-    with opened(ctx) as workspace:
-        a, b, target = _sides(workspace, arguments)
-        return MemoryDiff(a, b, target, workspace.history.diff(a, b, named(workspace, target)))
+    a, b, target = _sides(workspace, arguments)
+    return MemoryDiff(a, b, target, workspace.history.diff(a, b, named(workspace, target)))
 
 
 def _sides(workspace: Workspace, arguments: tuple[str, ...]) -> tuple[str, str | None, str | None]:

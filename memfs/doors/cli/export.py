@@ -82,8 +82,7 @@ def _text(done: ExportReport) -> Iterator[Any]:
     "memfs -C old export | memfs -C new import -",
 )
 @export_options
-@click.pass_context
-def export(ctx: click.Context, /, **given: Any) -> ExportReport:
+def export(**given: Any) -> ExportReport:
     """Write memories into FILE, or to standard output, as JSON Lines that 'memfs import' reads back.
 
     A line is {"path", "type", "iteration", "sha256", "document", "text"}: 'document' has the fields of the memory,
@@ -93,11 +92,10 @@ def export(ctx: click.Context, /, **given: Any) -> ExportReport:
 
     Exit code 1: refused, or a memory could not be read and is missing.
     """
-    return exported(ctx, types=(_MEMORY,), **given)
+    return exported(types=(_MEMORY,), **given)
 
 
 def exported(
-    ctx: click.Context,
     *,
     types: tuple[str, ...],
     iterations: tuple[int, ...] = (),
@@ -118,13 +116,13 @@ def exported(
     from memfs.state.export import Filters
 
     target = None if file in (None, "-") else Path(str(file)).absolute()
-    if target is None and wants_json(ctx):
-        raise click.UsageError("--json tells what went into FILE; the export itself goes to standard output", ctx)
+    if target is None and wants_json():
+        raise click.UsageError("--json tells what went into FILE; the export itself goes to standard output")
     if target is None and form == "parquet" and sys.stdout.isatty():
-        raise click.UsageError("Parquet is not for a terminal: name a FILE", ctx)
+        raise click.UsageError("Parquet is not for a terminal: name a FILE")
     start, end = when(since, "since"), when(until, "until", end=True)
     filters = Filters(types=types, agents=agents, iterations=iterations, since=start, until=end)
-    with opened(ctx) as workspace:
+    with opened() as workspace:
         workspace.repository.require_readable()
         done = workspace.states.exporter.export(target or _Output(), form or "", filters, replace=replace)
     return ExportReport(target, done)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs.admin.recover import RECOVERED
-from memfs.doors.cli.command import complete_ids, opened, verb
+from memfs.doors.cli.command import complete_ids, verb
 from memfs.doors.cli.options import SOURCE, item_named, land, note_waiting
 from memfs.doors.cli.output import clean, styled
 from memfs.model import Origin
@@ -17,6 +17,7 @@ from memfs.store.authorship import signed_by
 
 if TYPE_CHECKING:
     from memfs.model import MemoryItem
+    from memfs.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +66,9 @@ def _text(done: Removal) -> Iterator[str]:
 @click.option("--agent", default="", metavar="NAME", help="The agent that removes them.")
 @click.option("--session", default="", metavar="NAME", help="The session it does so in.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
-@click.pass_context
-def forget(ctx: click.Context, ids: tuple[str, ...], reason: str, agent: str, session: str, dry_run: bool) -> Removal:
+def forget(workspace: Workspace, ids: tuple[str, ...], reason: str, agent: str, session: str, dry_run: bool) -> Removal:
     """Remove items from the memory; history keeps them, and the command that brings each back is printed."""
-    with opened(ctx) as workspace, signed_by(Origin(agent=agent, session=session)):
+    with signed_by(Origin(agent=agent, session=session)):
         found = [item_named(workspace, name) for name in dict.fromkeys(ids)]
         items = list({item.id: item for item in found}.values())
         revision, waits = ("", "") if dry_run else workspace.forget_read(items, reason, source=SOURCE)

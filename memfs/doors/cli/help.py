@@ -10,10 +10,9 @@ from memfs.doors.cli.command import verb
 
 @verb("help", example="memfs help\nmemfs help recall\nmemfs help admin gc", json=False)
 @click.argument("words", nargs=-1, metavar="[VERB|GROUP]...")
-@click.pass_context
-def help(ctx: click.Context, words: tuple[str, ...]) -> None:
+def help(words: tuple[str, ...]) -> None:
     """Show the help of memfs, of a group, or of a verb."""
-    found = ctx.find_root()
+    found = click.get_current_context().find_root()
     for word in words:
         if word.startswith("-") or not isinstance(found.command, click.Group):
             break

@@ -176,8 +176,7 @@ def _named(word: str, rows: Iterable[tuple[str, str]]) -> Iterator[Note]:
 @click.option("--skip-refused", is_flag=True, help="Of an export, leave out the lines that are refused, and name them.")
 @click.option("--reviewed", is_flag=True, help="A person has looked through it: it counts as reviewed.")
 @allow_secret_option
-@click.pass_context
-def import_(ctx: click.Context, /, files: tuple[str, ...], origin: str | None, **given: Any) -> ImportReport:
+def import_(files: tuple[str, ...], origin: str | None, **given: Any) -> ImportReport:
     """Store Markdown files, what 'memfs export' wrote, or what another memory keeps; '-' reads standard input.
 
     A Markdown file, and each one in a folder, becomes a memory: its title is the front matter's, else the first
@@ -194,15 +193,15 @@ def import_(ctx: click.Context, /, files: tuple[str, ...], origin: str | None, *
     Exit code 1: something was refused.
     """
     if not files and origin != "claude-code":
-        raise click.UsageError("name a file or folder, or '-'; only '--from claude-code' knows its own", ctx)
+        raise click.UsageError("name a file or folder, or '-'; only '--from claude-code' knows its own")
     groups = _groups(files, origin or "")
     if len(groups) > 1 and any(store == _EXPORT for store, _ in groups):
-        raise click.UsageError("an export of memfs is imported by itself: name it alone", ctx)
-    if len(groups) > 1 and wants_json(ctx):
-        raise click.UsageError("--json tells of one import: name what is of one sort, or say --from", ctx)
+        raise click.UsageError("an export of memfs is imported by itself: name it alone")
+    if len(groups) > 1 and wants_json():
+        raise click.UsageError("--json tells of one import: name what is of one sort, or say --from")
     if groups[0][0] == _EXPORT and given["reviewed"]:
-        raise click.UsageError("--reviewed is for what another memory keeps", ctx)
-    with opened(ctx) as workspace:
+        raise click.UsageError("--reviewed is for what another memory keeps")
+    with opened() as workspace:
         if groups[0][0] == _EXPORT:
             return _from_export(workspace, files[0], given)
         done: list[ImportReport] = []

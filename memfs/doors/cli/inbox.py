@@ -47,7 +47,7 @@ _SUGGESTED, _SHOWN = 5, 100
 
 
 @contextmanager
-def _owner(ctx: click.Context, ids: Sequence[str]) -> Iterator[tuple[Workspace, str, list[Suggestion]]]:
+def _owner(ids: Sequence[str]) -> Iterator[tuple[Workspace, str, list[Suggestion]]]:
     """Whose suggestions are meant, the workspace's or those of the private memory beside it, and which.
 
     Raises:
@@ -57,10 +57,10 @@ def _owner(ctx: click.Context, ids: Sequence[str]) -> Iterator[tuple[Workspace, 
 
     mounts = {of_mount(one) for one in ids}
     if len(mounts) > 1:
-        raise click.UsageError("suggestions of private memory are decided about in a command of their own", ctx)
+        raise click.UsageError("suggestions of private memory are decided about in a command of their own")
     (mount,) = mounts
     names = [without_mount(one) if mount else one for one in ids]
-    with opened(ctx) as workspace:
+    with opened() as workspace:
         if not mount:
             yield workspace, "", _found(workspace, names)
             return
@@ -136,14 +136,12 @@ def _evidence(one: Suggestion) -> str:
 @verb("list", text=_list_text, example="memfs inbox\nmemfs inbox --refused")
 @click.option("--refused", is_flag=True, help="List what was refused.")
 @click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=20, help="List at most so many; 20.")
-@click.pass_context
-def list_(ctx: click.Context, /, refused: bool, limit: int) -> InboxList:
+def list_(workspace: Workspace, refused: bool, limit: int) -> InboxList:
     """List what is suggested, with its evidence; 'memfs inbox' alone means this."""
     troubles: list[str] = []
-    with opened(ctx) as workspace:
-        written = _learn(workspace, troubles)
-        beside, to_share = _beside(workspace, refused, troubles)
-        every = [(one, "") for one in _told(workspace, refused)] + [(one, NAME) for one in beside]
+    written = _learn(workspace, troubles)
+    beside, to_share = _beside(workspace, refused, troubles)
+    every = [(one, "") for one in _told(workspace, refused)] + [(one, NAME) for one in beside]
     shown = tuple(_shown(*one) for one in every[:limit])
     return InboxList(
         shown, len(every), tuple(to_share[:limit]), len(to_share), refused, written, tuple(map(clean, troubles))
@@ -233,16 +231,15 @@ def _accepted_text(done: Acceptance) -> Iterator[str | Note]:
 @_ids
 @click.option("--content", metavar="TEXT", help="Accept it with other words.")
 @click.option("--edit", is_flag=True, help="Accept it as you change it in your editor.")
-@click.pass_context
-def accept(ctx: click.Context, /, ids: tuple[str, ...], content: str | None, edit: bool) -> Acceptance:
+def accept(ids: tuple[str, ...], content: str | None, edit: bool) -> Acceptance:
     """Make a memory of each of these suggestions, vouched for by you.
 
     An ID may be shortened. Accepting what was refused takes that back; what private memory suggests stays private.
     """
     reworded = content is not None
     if (reworded or edit) and (len(ids) > 1 or (reworded and edit)):
-        raise click.UsageError("change one suggestion at a time, with --content or with --edit", ctx)
-    with _owner(ctx, ids) as (workspace, mount, found):
+        raise click.UsageError("change one suggestion at a time, with --content or with --edit")
+    with _owner(ids) as (workspace, mount, found):
         if reworded or edit:
             found = [_changed(workspace, found[0], content)]
         agent = workspace.parts.policy.agent  # on an agent's branch nobody else speaks
@@ -297,10 +294,9 @@ def _refused_text(done: RefusedSuggestions) -> Iterator[str]:
 
 @verb("refuse", text=_refused_text, example="memfs inbox refuse service-variable")
 @_ids
-@click.pass_context
-def refuse(ctx: click.Context, /, ids: tuple[str, ...]) -> RefusedSuggestions:
+def refuse(ids: tuple[str, ...]) -> RefusedSuggestions:
     """Never suggest these again; an ID may be shortened."""
-    with _owner(ctx, ids) as (workspace, mount, found):
+    with _owner(ids) as (workspace, mount, found):
         workspace.inbox.refuse(found)
     return RefusedSuggestions(tuple(_mounted(one.id, mount) for one in found))
 
@@ -393,10 +389,7 @@ def _patterns_text(found: PatternList) -> Iterator[Table | Note]:
 @click.option("--context", multiple=True, metavar="KEY=VALUE", help="A circumstance of the moment; may be repeated.")
 @click.option("-n", "--limit", type=click.IntRange(1, MOST), help="At most so many: 100 of all, 5 of the fitting ones.")
 @as_of
-@click.pass_context
-def patterns(
-    ctx: click.Context, /, text: tuple[str, ...], context: tuple[str, ...], limit: int | None, as_of: str | None
-) -> PatternList:
+def patterns(text: tuple[str, ...], context: tuple[str, ...], limit: int | None, as_of: str | None) -> PatternList:
     """Show what several memories have in common, the most frequent first: the patterns that were accepted.
 
     With TEXT or --context those that fit what is at hand are shown, the best first.
@@ -404,16 +397,16 @@ def patterns(
     from memfs.learning.pattern_learner import patterns_in
 
     if as_of is not None and (text or context):
-        raise click.UsageError("--as-of lists what there was: it goes with no TEXT or --context", ctx)
+        raise click.UsageError("--as-of lists what there was: it goes with no TEXT or --context")
     circumstances = dict(pair(written) for written in context)
-    with opened(ctx) as workspace:
+    with opened() as workspace:
         workspace.repository.require_readable()
         if text or context:
             hits = workspace.patterns.suggest(" ".join(text), circumstances, limit or _SUGGESTED)
             return PatternList(tuple(PatternRow.of(hit.item, hit) for hit in hits))
         past = past_at(workspace, as_of) if as_of is not None else None
         every = workspace.patterns.all() if past is None else patterns_in(past.store.select)
-        shown = every[: limit or (MOST if wants_json(ctx) else _SHOWN)]
+        shown = every[: limit or (MOST if wants_json() else _SHOWN)]
         return PatternList(tuple(map(PatternRow.of, shown)), revision_of(past), len(every) - len(shown))
 
 

@@ -16,7 +16,7 @@ from memfs import private, trust
 from memfs.admin.layout import install_driver, is_driver_named, missing, setting_lines
 from memfs.config import first_policies
 from memfs.config_names import SETTINGS_FILE
-from memfs.doors.cli.command import Invocation, verb, wants_json
+from memfs.doors.cli.command import invocation, verb, wants_json
 from memfs.doors.cli.options import note_waiting
 from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, clean, count, merge, note, styled
 from memfs.doors.cli.streams import somebody_types
@@ -168,9 +168,7 @@ def _own_text(done: InitResult, own: OwnBranch) -> Iterator[str | Note]:
     help="Only let this clone use the private memory of another one, and bring along its own.",
 )
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would be done.")
-@click.pass_context
 def init(
-    ctx: click.Context,
     path: str | None,
     user: bool,
     here: bool,
@@ -192,13 +190,13 @@ def init(
     it, or the one in the folder of the name KEY.
     """
     if here + own + user > 1:
-        raise click.UsageError("--here, --own-branch and --user exclude each other", ctx)
+        raise click.UsageError("--here, --own-branch and --user exclude each other")
     if path is not None and not path.strip():
-        raise click.UsageError("name the folder, or leave PATH out for the current one", ctx)
-    root = Path(ctx.ensure_object(Invocation).workspace or ".", path or ".").resolve()
+        raise click.UsageError("name the folder, or leave PATH out for the current one")
+    root = Path(invocation().workspace or ".", path or ".").resolve()
     if join is not None:
         return _join(root, join, yes)
-    silent = wants_json(ctx) or dry_run or user
+    silent = wants_json() or dry_run or user
     if not user:
         place = _nearest_folder(root)
         top = place if not (nested or here) and (own or _is_own(root, place, dry_run)) else None
@@ -212,9 +210,9 @@ def init(
             return done
     if dry_run:
         if user:
-            raise click.UsageError("--dry-run is for a workspace in a folder, not for --user", ctx)
+            raise click.UsageError("--dry-run is for a workspace in a folder, not for --user")
         return _plan(root)
-    with _user_workspace(ctx, path) if user else _workspace(root, yes) as workspace:
+    with _user_workspace(path) if user else _workspace(root, yes) as workspace:
         created = workspace.created
         assert created is not None  # this is what create=True promises
         found = _take_in(workspace, created)
@@ -310,11 +308,11 @@ def _workspace(root: Path, yes: bool) -> Workspace:
     return open_workspace(root, create=True, watch=False)
 
 
-def _user_workspace(ctx: click.Context, path: str | None) -> Workspace:
+def _user_workspace(path: str | None) -> Workspace:
     from memfs.facades.open_workspaces import open_user_workspace
 
-    if path is not None or ctx.ensure_object(Invocation).workspace is not None:
-        raise click.UsageError("name a folder or say --user, not both", ctx)
+    if path is not None or invocation().workspace is not None:
+        raise click.UsageError("name a folder or say --user, not both")
     return open_user_workspace(watch=False)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import opened, verb, wants_json
+from memfs.doors.cli.command import verb, wants_json
 from memfs.doors.cli.filters import AsOf, as_of, filters, past_at, query, revision_of
 from memfs.doors.cli.options import ListedItem, note_served
 from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Table, count, partial_note, problems_note
@@ -78,18 +78,16 @@ def _text(listed: ItemList) -> Iterator[Any]:
 @click.option("--archived", "pruned", is_flag=True, help="List what was pruned instead; no other filter applies.")
 @filters
 @as_of
-@click.pass_context
-def list_(ctx: click.Context, /, limit: int | None, pruned: bool, as_of: str | None, **chosen: Any) -> ItemList:
+def list_(workspace: Workspace, limit: int | None, pruned: bool, as_of: str | None, **chosen: Any) -> ItemList:
     """List items, newest first."""
-    most = limit or (MOST if wants_json(ctx) else _SHOWN)
-    with opened(ctx) as workspace:
-        workspace.repository.require_readable()
-        past = past_at(workspace, as_of) if as_of is not None else None
-        if pruned:
-            return _pruned(workspace, past, most)
-        listed = _listed(workspace, past, query(workspace, "", MOST, past=past, **chosen), most, wants_json(ctx))
-        if past is None:
-            note_served(workspace, [one.item for one in listed.items])
+    most = limit or (MOST if wants_json() else _SHOWN)
+    workspace.repository.require_readable()
+    past = past_at(workspace, as_of) if as_of is not None else None
+    if pruned:
+        return _pruned(workspace, past, most)
+    listed = _listed(workspace, past, query(workspace, "", MOST, past=past, **chosen), most, wants_json())
+    if past is None:
+        note_served(workspace, [one.item for one in listed.items])
     return listed
 
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memfs.doors.cli.command import complete_ids, opened, verb
+from memfs.doors.cli.command import complete_ids, verb
 from memfs.doors.cli.filters import as_of, when
 from memfs.doors.cli.options import named
 from memfs.doors.cli.output import TEXT_ONLY, Note, clean, listed, one_line, styled, width
 
 if TYPE_CHECKING:
     from memfs.git.log import Revision
+    from memfs.workspace import Workspace
 
 _PATHS_SHOWN = 20
 
@@ -51,10 +52,8 @@ def _text(log: MemoryLog) -> Iterator[str | Note]:
 @click.option("-n", "--limit", type=click.IntRange(1), default=20, show_default=True, help="At most this many commits.")
 @click.option("--since", metavar="WHEN", help="Not before this date, time or age.")
 @as_of
-@click.pass_context
-def log(ctx: click.Context, id: str | None, limit: int, since: str | None, as_of: str | None) -> MemoryLog:
+def log(workspace: Workspace, id: str | None, limit: int, since: str | None, as_of: str | None) -> MemoryLog:
     """Show the commits that changed the memory, or one item of it, newest first."""
-    with opened(ctx) as workspace:
-        moment = when(since, "since")
-        found = workspace.history.log(named(workspace, id), limit=limit, since=moment, revision=as_of or "")
+    moment = when(since, "since")
+    found = workspace.history.log(named(workspace, id), limit=limit, since=moment, revision=as_of or "")
     return MemoryLog(tuple(found), since)

@@ -22,8 +22,7 @@ from memfs.doors.cli.command import verb
 @click.argument("theirs", type=click.Path(path_type=Path))
 @click.option("--path", "path", required=True, metavar="PATH", help="Of the file that is merged, below the work tree.")
 @click.option("--marker-size", type=int, default=7, show_default=True, help="How long conflict markers are.")
-@click.pass_context
-def merge_driver(ctx: click.Context, base: Path, ours: Path, theirs: Path, path: str, marker_size: int) -> None:
+def merge_driver(base: Path, ours: Path, theirs: Path, path: str, marker_size: int) -> int:
     """Join BASE, OURS and THEIRS field by field, and write the outcome over OURS.
 
     Git calls this with its temporary files wherever both sides changed a memory file; 'memfs init' arranges that. The
@@ -31,4 +30,4 @@ def merge_driver(ctx: click.Context, base: Path, ours: Path, theirs: Path, path:
     """
     from memfs.doors.cli import merge_request
 
-    ctx.exit(merge_request.answer(merge_request.MergeRequest(base, ours, theirs, marker_size, path)))
+    return merge_request.answer(merge_request.MergeRequest(base, ours, theirs, marker_size, path))

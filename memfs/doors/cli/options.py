@@ -64,14 +64,14 @@ def allow_in(workspace: Workspace, paths: Collection[str], reason: str) -> None:
     workspace.store.refresh(paths)
 
 
-def confirm_rewrite(ctx: click.Context, question: str, plan: Iterable[Any]) -> None:
+def confirm_rewrite(question: str, plan: Iterable[Any]) -> None:
     """Show what a rewrite of history would do, and ask.
 
     Raises:
         EraseRefused: there is nobody to ask.
         Abort: the answer is no.
     """
-    if wants_json(ctx) or not is_interactive():
+    if wants_json() or not is_interactive():
         hint = "look at --dry-run first, then repeat it with --yes"
         raise EraseRefused("this rewrites history and cannot be undone", hint=hint)
     render(None, plan, json=False)

@@ -245,10 +245,7 @@ def _why_nothing(text: str) -> str:
 @as_of
 @click.option("--diff", metavar="A..B", help="How the answer differs between two revisions, and which commit did it.")
 @click.option("--fenced", is_flag=True, help="Print the hits as quoted data, to be put before a model.")
-@click.pass_context
 def recall(
-    ctx: click.Context,
-    /,
     question: tuple[str, ...],
     limit: int | None,
     explain: bool,
@@ -265,8 +262,8 @@ def recall(
     begin with the mount's name.
     """
     if diff is not None:
-        _refuse_beside_diff(ctx, {"--as-of": as_of, "--fenced": fenced, "--explain": explain})
-    with opened(ctx) as workspace:
+        _refuse_beside_diff({"--as-of": as_of, "--fenced": fenced, "--explain": explain})
+    with opened() as workspace:
         past = past_at(workspace, as_of) if as_of is not None else None
         asked = _query(workspace, " ".join(question), limit, chosen, past)
         if diff is not None:
@@ -274,12 +271,12 @@ def recall(
             from memfs.doors.cli.output import render
 
             answers = compared(workspace, asked, diff)
-            render(answers, compared_text(answers), json=wants_json(ctx))
+            render(answers, compared_text(answers), json=wants_json())
             return None
-        answer = _search(workspace, asked, own, past, prove=wants_json(ctx), fenced=fenced)
+        answer = _search(workspace, asked, own, past, prove=wants_json(), fenced=fenced)
         quoted = fence(answer.hits) if fenced else None
         found = _found(answer, explain, quoted, revision_of(past) if past else None)
-        narrow = "" if answer.hits else _narrow(ctx, chosen)
+        narrow = "" if answer.hits else _narrow(chosen)
         if past is not None:
             return replace(
                 found, hint=narrow, unread=tuple(past.store.unread(asked)), problems=len(past.store.problems())
@@ -344,9 +341,9 @@ def _missed(answer: Recall) -> bool:
     return bool(asked) and not any(2 * len(asked & set(terms(whole(hit.item)))) >= len(asked) for hit in answer.hits)
 
 
-def _narrow(ctx: click.Context, chosen: Mapping[str, Any]) -> str:
+def _narrow(chosen: Mapping[str, Any]) -> str:
     """That an empty answer is of what the filters leave alone; "" without filters."""
-    given = ", ".join(one.opts[0] for one in ctx.command.params if chosen.get(one.name or ""))
+    given = ", ".join(one.opts[0] for one in click.get_current_context().command.params if chosen.get(one.name or ""))
     return f"only what fits {given} was searched; leave that out to search all" if given else ""
 
 
@@ -359,6 +356,6 @@ def _hint(workspace: Workspace) -> str:
     return "no memory is embedded yet; 'memfs semantic on' embeds them" if workspace.by_meaning else ""
 
 
-def _refuse_beside_diff(ctx: click.Context, options: Mapping[str, object]) -> None:
+def _refuse_beside_diff(options: Mapping[str, object]) -> None:
     if given := [word for word, value in options.items() if value]:
-        raise click.UsageError(f"--diff and {given[0]} exclude each other", ctx)
+        raise click.UsageError(f"--diff and {given[0]} exclude each other")

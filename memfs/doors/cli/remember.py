@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Invocation, Unclear, complete_tags, complete_types, opened, verb
+from memfs.doors.cli.command import Unclear, complete_tags, complete_types, invocation, opened, verb
 from memfs.doors.cli.draft import draft, text_of, weighing, weight
 from memfs.doors.cli.filters import PHASE
 from memfs.doors.cli.options import SOURCE, CommitReport, allow_secret_option, land, likely_notes
@@ -142,10 +142,7 @@ def _text(done: StoredText) -> Iterator[Any]:
 @click.option("--edit", is_flag=True, help="Write it in your editor, from the template of its type.")
 @click.option("--allow-invisible", is_flag=True, help="Accept characters that hide text from a reader.")
 @allow_secret_option
-@click.pass_context
 def remember(
-    ctx: click.Context,
-    /,
     text: tuple[str, ...],
     review: bool,
     edit: bool,
@@ -164,15 +161,15 @@ def remember(
     if edit and (text or review):
         raise Unclear("the text of --edit is written in the editor", "leave out the text and --review")
     if allow_invisible:
-        ctx.ensure_object(Invocation).settings["security.allow_invisible"] = "true"
+        invocation().settings["security.allow_invisible"] = "true"
     if edit:
-        return _edit(ctx, allow_secret, **given)
+        return _edit(allow_secret, **given)
     own = {name: given.pop(name) for name in ("importance", "pinned", "expires")}
     wanted = draft(**given)
     content = text_of(text) or ""
     if not (content or wanted.fields.get("title")):
         raise Unclear("nothing to remember", "give a text, '-' to read standard input, or --edit")
-    with opened(ctx) as workspace:
+    with opened() as workspace:
         wanted = wanted.in_branch_of(workspace.parts.policy.agent)
         if given["type"] is not None:
             workspace.kinds.get(given["type"])
@@ -189,13 +186,13 @@ def remember(
     return StoredText(id=item.id, item=item, stored=True, landed=landed, remarks=(*advice, *likely_notes(item)))
 
 
-def _edit(ctx: click.Context, allow_secret: str, **given: Any) -> StoredText:
+def _edit(allow_secret: str, **given: Any) -> StoredText:
     kind, title, id_ = (given.pop(name) for name in ("type", "title", "id"))
     if any(value not in (None, ()) for value in given.values()):
         raise Unclear("with --edit there is only --type, --title and --id", "write the rest in the editor")
     from memfs.doors.cli.editor import edit_new  # few memories are written so
 
-    with opened(ctx) as workspace:
+    with opened() as workspace:
         done = edit_new(workspace, workspace.kinds.get(kind or "semantic"), title, id_, allow_secret)
         item = workspace.store.get(done.id) if done.changed and not done.errors else None
         landed = land(workspace, item) if item is not None else None

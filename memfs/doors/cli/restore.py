@@ -60,10 +60,7 @@ def _text(done: Restoration) -> Iterator[Any]:
 @click.option("--displaced", is_flag=True, help="What was written and is in no commit; without ID, list it.")
 @click.option("--dry-run", is_flag=True, help="Only say what would change.")
 @click.option("-m", "--message", default="", help="The commit's message.")
-@click.pass_context
-def restore(
-    ctx: click.Context, target: str | None, revision: str | None, displaced: bool, dry_run: bool, message: str
-) -> Restoration:
+def restore(target: str | None, revision: str | None, displaced: bool, dry_run: bool, message: str) -> Restoration:
     """Bring back an item, a folder or the whole memory as it was, as a new commit; history is never rewritten.
 
     Where history.commit is manual the files are brought back for you to commit. A file edited by hand since its last
@@ -82,7 +79,7 @@ def restore(
         raise unclear
     if revision is None and (dry_run or message):
         raise Unclear("--dry-run and --message go with --from REV, not with --displaced or what was pruned")
-    with opened(ctx) as workspace:
+    with opened() as workspace:
         if revision is None and target is None:
             rows = tuple(workspace.recovered.list())
             return Restoration(recoverable=rows, note=count(len(rows), "displaced content"))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memfs.doors.cli.command import Invocation, Unclear, verb, wants_json
+from memfs.doors.cli.command import Unclear, invocation, verb, wants_json
 from memfs.doors.cli.output import MERGE, TEXT_ONLY, Block, Note, count, note, print_command, print_text
 
 if TYPE_CHECKING:
@@ -75,10 +75,7 @@ def _text(reviewed: ReviewedChange) -> Iterator[Block | Note]:
 )
 @click.option("--strict", is_flag=True, help="Let warnings fail, too.")
 @click.option("--template", type=click.Choice(sorted(_TEMPLATES)), help="Only print a file that makes use of this.")
-@click.pass_context
-def review(
-    ctx: click.Context, revisions: str | None, staged: bool, form: str, strict: bool, template: str | None
-) -> ReviewedChange | None:
+def review(revisions: str | None, staged: bool, form: str, strict: bool, template: str | None) -> ReviewedChange | None:
     """Report what a change does to memory: what comes, changes and goes, and what is wrong with it.
 
     BASE..HEAD is compared as a pull request is: from the commit that both began with. A single branch or commit is the
@@ -95,23 +92,23 @@ def review(
         raise Unclear("what is staged has no range", "leave out either --staged or BASE..HEAD")
     from memfs.team.review_text import commands, markdown, summary
 
-    report, waiting = _reviewed(ctx, revisions or "", staged)
+    report, waiting = _reviewed(revisions or "", staged)
     told = f"{count(waiting, 'uncommitted change')} {'is' if waiting == 1 else 'are'} not part of it"
     remarks = (Note(told, "'memfs commit' commits what waits"),) if waiting else ()
-    if staged and report.empty and form == "markdown" and not wants_json(ctx):
+    if staged and report.empty and form == "markdown" and not wants_json():
         return None  # a hook runs with every commit
-    if form == "github" and not wants_json(ctx):
+    if form == "github" and not wants_json():
         for line in commands(report):
             print_command(line)
         for remark in remarks:
             note(*remark)
         if page := os.environ.get(_SUMMARY):
             _append(Path(page), markdown(report))
-        ctx.exit(int(report.failed(strict=strict)))
+        raise click.exceptions.Exit(int(report.failed(strict=strict)))
     return ReviewedChange(report.failed(), summary(report), report, strict, remarks)
 
 
-def _reviewed(ctx: click.Context, revisions: str, staged: bool) -> tuple[Report, int]:
+def _reviewed(revisions: str, staged: bool) -> tuple[Report, int]:
     """The report, and how many writes it leaves out as no commit has them."""
     from memfs.config import load  # as the next, not wanted for --help
     from memfs.errors import SettingInvalid
@@ -119,7 +116,7 @@ def _reviewed(ctx: click.Context, revisions: str, staged: bool) -> tuple[Report,
     from memfs.team.asof import Travel
     from memfs.team.review import Reviews, index_of_hook
 
-    asked = ctx.ensure_object(Invocation)
+    asked = invocation()
     root, missing = _folder(asked.workspace)
     try:
         settings = load(root, dict(asked.settings))

@@ -108,8 +108,7 @@ def _text(done: SemanticSwitch) -> Iterator[str | Note]:
 )
 @click.argument("action", type=click.Choice(("on", "off", "status")))
 @click.option("--model", metavar="NAME", help=f"With on: the model; '{_DEFAULT}' unless one is chosen already.")
-@click.pass_context
-def semantic(ctx: click.Context, action: str, model: str | None) -> SemanticSwitch:
+def semantic(action: str, model: str | None) -> SemanticSwitch:
     """Search by meaning as well as by words.
 
     'on' writes the model into memfs.toml ([semantic] model) and embeds every memory now; called again, it embeds what
@@ -118,14 +117,14 @@ def semantic(ctx: click.Context, action: str, model: str | None) -> SemanticSwit
     of the service that semantic.endpoint names.
     """
     if model is not None and (action != "on" or not model.strip() or model == OFF):
-        raise click.UsageError("--model NAME goes with 'on'", ctx)
+        raise click.UsageError("--model NAME goes with 'on'")
     began = time.monotonic()
     if action != "status":
-        with opened(ctx) as workspace:
+        with opened() as workspace:
             changed = _switched_on(workspace, model) if action == "on" else _switched_off(workspace)
     else:
         changed = False
-    with opened(ctx) as workspace:  # again: settings are read when it is opened
+    with opened() as workspace:  # again: settings are read when it is opened
         made = embed(workspace, workspace.meaning.wanted()) if action == "on" else 0
         found = _status(workspace)
     done = SemanticChange(changed, made, round(time.monotonic() - began, 3)) if action != "status" else None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memfs.doors.cli.command import Invocation, Unclear, opened, verb
+from memfs.doors.cli.command import Unclear, invocation, opened, verb
 from memfs.doors.cli.options import land, waiting_text
 from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, clean, note, styled
 from memfs.doors.cli.streams import is_interactive
@@ -106,10 +106,7 @@ def _copy_text(one: ShareResult, path: str, dry_run: bool) -> Iterator[str | Not
 @click.option("--dry-run", is_flag=True, help="Tell what would be shared, and write nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask before sharing what you edited by hand and have not committed.")
 @click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=20, help="List at most so many; 20.")
-@click.pass_context
 def share(
-    ctx: click.Context,
-    /,
     ids: tuple[str, ...],
     to: str | None,
     keep_private: bool,
@@ -129,9 +126,9 @@ def share(
     from memfs.learning.share import ShareService, mark, waiting
 
     if keep_private and (to or replace or allow_secret or dry_run or not ids):
-        raise click.UsageError("--keep-private takes IDs, and nothing else", ctx)
+        raise click.UsageError("--keep-private takes IDs, and nothing else")
     names = [without_mount(one) if of_mount(one) == "private" else one for one in ids]
-    with _private(ctx) as private:
+    with _private() as private:
         if not ids:
             found = waiting(private.store)
             return ShareReport(tuple(found[:limit]), folder=private.root, count=len(found))
@@ -139,8 +136,8 @@ def share(
             kept = tuple(mark(private.store, private.store.find(name)).id for name in names)
             land(private, None)
             return ShareReport((), kept_private=kept)
-        ctx.ensure_object(Invocation).workspace = to or ctx.ensure_object(Invocation).workspace
-        with opened(ctx) as workspace:
+        invocation().workspace = to or invocation().workspace
+        with opened() as workspace:
             if workspace.root == private.root:
                 raise Unclear("this is the private memory itself", "name the workspace to share with: --to FOLDER")
             sharing = ShareService(private.store, ImportService(workspace.store, workspace.parts))
@@ -160,7 +157,7 @@ def share(
 
 
 @contextmanager
-def _private(ctx: click.Context) -> Iterator[Workspace]:
+def _private() -> Iterator[Workspace]:
     """The private memory of the project at hand.
 
     Raises:
@@ -169,7 +166,7 @@ def _private(ctx: click.Context) -> Iterator[Workspace]:
     from memfs import private
     from memfs.workspace import open_workspace  # --help does without it
 
-    asked = ctx.ensure_object(Invocation)
+    asked = invocation()
     start = Path(asked.workspace or ".")
     folder = start.resolve() if private.holds(start.resolve()) else private.find(private.project_at(start))
     if folder is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import complete_ids, opened, verb, wants_json
+from memfs.doors.cli.command import complete_ids, verb, wants_json
 from memfs.doors.cli.filters import AsOf, as_of, revision_of
 from memfs.doors.cli.mounts import is_mounted, item_of_mount
 from memfs.doors.cli.options import note_served, reference
@@ -115,33 +115,31 @@ def _facts(item: MemoryItem) -> dict[str, str]:
 @click.argument("id", metavar="ID[@REV]", shell_complete=complete_ids)
 @as_of
 @click.option("--raw", is_flag=True, help="Print the file as it is.")
-@click.pass_context
-def show(ctx: click.Context, id: str, as_of: str | None, raw: bool) -> ShownItem:
+def show(workspace: Workspace, id: str, as_of: str | None, raw: bool) -> ShownItem:
     """Show one item, by its id, the beginning of its id, or its path; of a mounted workspace, by NAME:ID."""
     name, _, revision = id.partition("@")
     revision = as_of or revision
     past: Past | None = None
     wrong: ContentError | None = None
-    with opened(ctx) as workspace:
-        mounted = is_mounted(workspace, name)
-        if mounted:
-            item, data = item_of_mount(workspace, name, revision)
-        elif revision:
-            past, item, data = _item_at(workspace, reference(workspace, name), revision)
-        else:
-            item, data, wrong = _item_now(workspace, reference(workspace, name))
-        if past is None:
-            note_served(workspace, [item])
-        return ShownItem(
-            item,
-            usage=workspace.usage.of([item.id]).get(item.id, NEVER) if past is None and wants_json(ctx) else None,
-            contradicts=() if past or raw or mounted else _against(workspace, item),
-            as_of=revision_of(past) if past else None,
-            stale=wrong is not None,
-            problem=wrong.sentence if wrong else "",
-            file=data if raw else None,
-            error=wrong,
-        )
+    mounted = is_mounted(workspace, name)
+    if mounted:
+        item, data = item_of_mount(workspace, name, revision)
+    elif revision:
+        past, item, data = _item_at(workspace, reference(workspace, name), revision)
+    else:
+        item, data, wrong = _item_now(workspace, reference(workspace, name))
+    if past is None:
+        note_served(workspace, [item])
+    return ShownItem(
+        item,
+        usage=workspace.usage.of([item.id]).get(item.id, NEVER) if past is None and wants_json() else None,
+        contradicts=() if past or raw or mounted else _against(workspace, item),
+        as_of=revision_of(past) if past else None,
+        stale=wrong is not None,
+        problem=wrong.sentence if wrong else "",
+        file=data if raw else None,
+        error=wrong,
+    )
 
 
 def _item_at(workspace: Workspace, named: str, revision: str) -> tuple[Past, MemoryItem, bytes]:

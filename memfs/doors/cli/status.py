@@ -18,7 +18,7 @@ from memfs.admin.store_builder import has_states
 from memfs.admin.store_builder import problems as branch_problems
 from memfs.admin.usage_by_area import tally
 from memfs.doors.cli.agent.hook import hook_problems, waiting_sessions
-from memfs.doors.cli.command import Invocation, Unclear, opened, verb, wants_json
+from memfs.doors.cli.command import Unclear, invocation, opened, verb, wants_json
 from memfs.doors.cli.filters import AsOf, as_of, past_at, revision_of
 from memfs.doors.cli.output import (
     MERGE,
@@ -512,8 +512,7 @@ def _weighed(found: StorageUse) -> Iterator[Any]:
 @click.option("--storage", is_flag=True, help="Show only what items, areas and iterations weigh, and the quotas.")
 @click.option("--private", "mine", is_flag=True, help="Print only the folder of your private memory of this project.")
 @as_of
-@click.pass_context
-def status(ctx: click.Context, all_: bool, storage: bool, mine: bool, as_of: str | None) -> WorkspaceStatus:
+def status(all_: bool, storage: bool, mine: bool, as_of: str | None) -> WorkspaceStatus:
     """Show what was learned of late and is used most, what waits for a commit, and what needs a look.
 
     JSON has all of it. Private memory is what you type to an agent and what its sessions teach: hooks keep it outside
@@ -521,10 +520,10 @@ def status(ctx: click.Context, all_: bool, storage: bool, mine: bool, as_of: str
     worktrees of a repository have one together; a copy, a fork or a fresh clone begins with none, see 'memfs init'.
     """
     if mine:
-        return _private(ctx)
+        return _private()
     if as_of is not None:
-        return _past(ctx, as_of)
-    with opened(ctx) as workspace, workspace.store.looking_once():  # what follows would look at every file again
+        return _past(as_of)
+    with opened() as workspace, workspace.store.looking_once():  # what follows would look at every file again
         folder = private_folder(workspace)
         mine_here = private_memory(private.project_at(workspace.root), folder) if folder else None
         now = None if storage else _now(workspace, mine_here, all_)
@@ -535,7 +534,7 @@ def status(ctx: click.Context, all_: bool, storage: bool, mine: bool, as_of: str
             *branch_problems(workspace.repository, workspace.parts.policy.agent),
         ]
         counts = weights = None
-        if storage or all_ or wants_json(ctx):
+        if storage or all_ or wants_json():
             counts = _counts(tally(workspace.store, workspace.parts))
             weights = _weights(workspace)
         problems += filter(None, [workspace.quota.problem])
@@ -549,15 +548,15 @@ def status(ctx: click.Context, all_: bool, storage: bool, mine: bool, as_of: str
         )
 
 
-def _private(ctx: click.Context) -> WorkspaceStatus:
+def _private() -> WorkspaceStatus:
     """Private memory alone, for which no workspace is needed.
 
     Raises:
         Unclear: there is none yet.
     """
-    project = private.project_at(ctx.ensure_object(Invocation).workspace or ".")
+    project = private.project_at(invocation().workspace or ".")
     found = private_memory(project, private.find(project))
-    if found.folder is None and not wants_json(ctx):
+    if found.folder is None and not wants_json():
         hint = "hooks make it: memfs agent install claude-code"
         if found.clones:
             hint += f"; 'memfs init --join-private' uses that of {found.clones[0].home}"
@@ -565,11 +564,11 @@ def _private(ctx: click.Context) -> WorkspaceStatus:
     return WorkspaceStatus(items=found.items, private=found, only_private=True)
 
 
-def _past(ctx: click.Context, revision: str) -> WorkspaceStatus:
+def _past(revision: str) -> WorkspaceStatus:
     """What there was at a revision: items and their bytes. Uses, history and index have no past."""
     from memfs.team.asof import past_tally
 
-    with opened(ctx) as workspace:
+    with opened() as workspace:
         past = past_at(workspace, revision, quarantined=True)
         found, problems = past_tally(past), tuple(past.store.problems())
         counts = _counts(found, past=True)

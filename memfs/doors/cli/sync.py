@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memfs.doors.cli.command import opened, verb, wants_json
+from memfs.doors.cli.command import verb, wants_json
 from memfs.doors.cli.output import TEXT_ONLY, Note, clean, count, listed, merge, note, one_line, readable, styled
 from memfs.doors.cli.streams import is_interactive
 from memfs.fs.own_branch import BRANCH
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from memfs.model import Problem
     from memfs.team.history_merge import FileClash, MergeResult
     from memfs.team.sync import SyncOutcome
+    from memfs.workspace import Workspace
 
 _PATHS_SHOWN = 20
 _VALUE_WIDTH = 40
@@ -159,9 +160,8 @@ def _ask(edits: Sequence[str], asked: bool) -> bool | None:
 @click.option(
     "--rejoin", is_flag=True, help="Merge with a remote that was rewritten, which brings back what it dropped."
 )
-@click.pass_context
 def sync(
-    ctx: click.Context, remote: str | None, branch: str, dry_run: bool, yes: bool, no_push: bool, rejoin: bool
+    workspace: Workspace, remote: str | None, branch: str, dry_run: bool, yes: bool, no_push: bool, rejoin: bool
 ) -> SyncReport:
     """Fetch the branch from a remote, merge it field by field, and push the result. Never forces.
 
@@ -172,15 +172,14 @@ def sync(
     git is busy.
     """
     push = not no_push
-    with opened(ctx) as workspace:
-        syncer = workspace.teams.syncer
-        publish = yes and push and not dry_run
-        found = syncer.unpublished_edits() if push and not dry_run and not yes else []
-        edits = publish or (_ask(found, is_interactive() and not wants_json(ctx)) if found else None)
-        done = syncer.sync(remote or "", branch=branch, push=push, rejoin=rejoin, dry_run=dry_run, edits=edits)
-        invalid = workspace.checker.invalid_edits() if done.edits else []
-        fate = _fate(push, dry_run, yes, workspace.parts.policy.adopts)
-        duplicates = tuple(one for one in workspace.store.problems() if one.code == "DuplicateId")
+    syncer = workspace.teams.syncer
+    publish = yes and push and not dry_run
+    found = syncer.unpublished_edits() if push and not dry_run and not yes else []
+    edits = publish or (_ask(found, is_interactive() and not wants_json()) if found else None)
+    done = syncer.sync(remote or "", branch=branch, push=push, rejoin=rejoin, dry_run=dry_run, edits=edits)
+    invalid = workspace.checker.invalid_edits() if done.edits else []
+    fate = _fate(push, dry_run, yes, workspace.parts.policy.adopts)
+    duplicates = tuple(one for one in workspace.store.problems() if one.code == "DuplicateId")
     joined = done.joined
     return SyncReport(
         outcome=done,

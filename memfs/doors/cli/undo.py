@@ -101,9 +101,7 @@ def _clash(one: UntouchedField) -> str:
 @click.option("--dry-run", is_flag=True, help="Only say what would change.")
 @click.option("-m", "--message", default="", help="The commit's message.")
 @click.option("--by", default="", metavar="NAME", help="The agent in whose name it is done; otherwise a person's.")
-@click.pass_context
 def undo(
-    ctx: click.Context,
     session: str,
     agent: str,
     commits: tuple[str, ...],
@@ -125,7 +123,7 @@ def undo(
     from memfs.model import Origin
     from memfs.team.undo import RevertSelection
 
-    with opened(ctx) as workspace:
+    with opened() as workspace:
         chosen = RevertSelection(session=session, agent=agent, commits=commits, since=when(since, "since"))
         signed = Origin(agent=by) if by else None
         done = workspace.teams.undo.run(chosen, message=message, dry_run=dry_run, by=signed)

@@ -81,10 +81,7 @@ def _text(done: UpdatedItem) -> Iterator[Any]:
 @click.option("--session", metavar="NAME", help="The session it does so in.")
 @click.option("--edit", is_flag=True, help="Open its file in your editor ($VISUAL, $EDITOR) instead.")
 @allow_secret_option
-@click.pass_context
 def update(
-    ctx: click.Context,
-    /,
     id: str,
     text: tuple[str, ...],
     edit: bool,
@@ -107,7 +104,7 @@ def update(
         raise Unclear("with --edit everything is changed in the editor", "leave out the text and the other options")
     if not (edit or asked):
         raise Unclear("nothing to change", "give a text, a field such as --title or --tag, or --edit")
-    with opened(ctx) as workspace:
+    with opened() as workspace:
         if edit:
             return _edit(workspace, id, allow_secret)
         return _update(workspace, id, text_of(text), allow_secret, agent=agent, session=session, **given)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Actions, Number, opened, verb
+from memfs.doors.cli.command import Actions, Number, verb
 from memfs.doors.cli.filters import AsOf, as_of, revision_of, state_at
 from memfs.doors.cli.output import MERGE, OMIT, Note, clean, count, size, styled
 from memfs.state.archives import ArchiveResult, ArchiveVerdict, Period, UnpackResult, iterations_text
+
+if TYPE_CHECKING:
+    from memfs.workspace import Workspace
 
 
 # -- run ----------------------------------------------------------------------------------------------------------
@@ -74,8 +77,7 @@ def _smaller(one: ArchiveResult | Period) -> str:
     metavar="N",
     help="Exactly this one, also if not due.",
 )
-@click.pass_context
-def run(ctx: click.Context, dry_run: bool, days: float | None, chosen: tuple[int, ...]) -> ArchiveReport:
+def run(workspace: Workspace, dry_run: bool, days: float | None, chosen: tuple[int, ...]) -> ArchiveReport:
     """Pack iterations that were closed long ago, as configuration/retention_policy.json says.
 
     Iterations closed for active_days go into a verified archive and leave the tree; archives older than
@@ -83,8 +85,7 @@ def run(ctx: click.Context, dry_run: bool, days: float | None, chosen: tuple[int
 
     Exit code 1: something stays in the tree that was to go.
     """
-    with opened(ctx) as workspace:
-        done = workspace.states.retention.run(dry_run, active_days=days, iterations=chosen)
+    done = workspace.states.retention.run(dry_run, active_days=days, iterations=chosen)
     return ArchiveReport(dry_run, done.archived, done.deleted)
 
 
@@ -115,10 +116,9 @@ def _list_text(listed: ArchiveList) -> Iterator[Any]:
 
 @verb("list", text=_list_text, example="memfs admin archive list\nmemfs admin archive list --as-of HEAD~3")
 @as_of
-@click.pass_context
-def list_(ctx: click.Context, as_of: str | None) -> ArchiveList:
+def list_(workspace: Workspace, as_of: str | None) -> ArchiveList:
     """List the archives with their iterations and sizes."""
-    with opened(ctx) as workspace, state_at(workspace, as_of) as (then, past):
+    with state_at(workspace, as_of) as (then, past):
         return ArchiveList(tuple(then.states.archives.periods()), revision_of(past))
 
 
@@ -157,14 +157,12 @@ def _verdict_text(one: ArchiveVerdict) -> str:
 
 
 @verb("verify", text=_verify_text, example="memfs admin archive verify")
-@click.pass_context
-def verify(ctx: click.Context) -> ArchiveProof:
+def verify(workspace: Workspace) -> ArchiveProof:
     """Read every byte of the archives; a document that only history still has is no loss.
 
     Exit code 1: one is damaged.
     """
-    with opened(ctx) as workspace:
-        return ArchiveProof(tuple(workspace.states.archives.verify()))
+    return ArchiveProof(tuple(workspace.states.archives.verify()))
 
 
 # -- unpack -------------------------------------------------------------------------------------------------------
@@ -189,11 +187,9 @@ def _unpack_text(done: ArchiveReturn) -> Iterator[str | Note]:
 
 @verb("unpack", text=_unpack_text, example="memfs admin archive unpack 3")
 @click.argument("numbers", nargs=-1, required=True, type=click.IntRange(min=0), metavar="N...")
-@click.pass_context
-def unpack(ctx: click.Context, numbers: tuple[int, ...]) -> ArchiveReturn:
+def unpack(workspace: Workspace, numbers: tuple[int, ...]) -> ArchiveReturn:
     """Bring iterations back into the tree, as a commit; what is in the tree already is newer and stays."""
-    with opened(ctx) as workspace:
-        return ArchiveReturn(tuple(workspace.states.archiver.unpack(number) for number in numbers))
+    return ArchiveReturn(tuple(workspace.states.archiver.unpack(number) for number in numbers))
 
 
 archive = Actions(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Actions, Unclear, opened, verb
+from memfs.doors.cli.command import Actions, Unclear, verb
 from memfs.doors.cli.output import TEXT_ONLY, Note, Table, clean, count, merge, problems_note, size, styled
 from memfs.git.log import OWN_PATHS
 from memfs.model import Problem
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from memfs.admin.backup import BackupResult
     from memfs.admin.backup_file import BackupManifest
     from memfs.admin.restore import RestoreResult
+    from memfs.workspace import Workspace
 
 _FILE = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 
@@ -94,8 +95,7 @@ def _create_text(report: BackupReport) -> Iterator[str | Note]:
     example="memfs admin backup create\nmemfs admin backup create --to /mnt/disk/backups",
 )
 @_TO
-@click.pass_context
-def create(ctx: click.Context, to: Path | None) -> BackupReport:
+def create(workspace: Workspace, to: Path | None) -> BackupReport:
     """Write one verified file with all files, the whole history and what waits for its commit.
 
     It goes to the folders of backup.targets, or to a folder of your own, and backup.copies of them are kept in each.
@@ -103,8 +103,7 @@ def create(ctx: click.Context, to: Path | None) -> BackupReport:
 
     Exit code 1: refused, or the backup lacks what could not be read; then no older one was removed for it.
     """
-    with opened(ctx) as workspace:
-        return BackupReport(tuple(map(NewBackup.of, workspace.backups.make(to))))
+    return BackupReport(tuple(map(NewBackup.of, workspace.backups.make(to))))
 
 
 # -- list ---------------------------------------------------------------------------------------------------------
@@ -140,11 +139,9 @@ def _list_text(listed: BackupList) -> Iterator[str | Table]:
 
 @verb("list", text=_list_text, example="memfs admin backup list")
 @_TO
-@click.pass_context
-def list_(ctx: click.Context, to: Path | None) -> BackupList:
+def list_(workspace: Workspace, to: Path | None) -> BackupList:
     """List the backups of this workspace."""
-    with opened(ctx) as workspace:
-        return BackupList(tuple(BackupEntry(path, path.stat().st_size) for path in workspace.backups.kept(to)))
+    return BackupList(tuple(BackupEntry(path, path.stat().st_size) for path in workspace.backups.kept(to)))
 
 
 # -- verify -------------------------------------------------------------------------------------------------------

@@ -62,8 +62,7 @@ def _text(cut: CutReport) -> Iterator[str | Note]:
 @click.option("--export", type=click.Path(path_type=Path), metavar="FILE", help="Where what is cut goes: a git bundle.")
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would be cut.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@click.pass_context
-def cut(ctx: click.Context, before: str, export: Path | None, dry_run: bool, yes: bool) -> CutReport:
+def cut(before: str, export: Path | None, dry_run: bool, yes: bool) -> CutReport:
     """Cut off the history before DATE, after writing it to a file: what stands at the cut becomes the first commit.
 
     No memory is lost by it; older versions, and what had been forgotten by then, are afterwards in the file alone,
@@ -76,13 +75,13 @@ def cut(ctx: click.Context, before: str, export: Path | None, dry_run: bool, yes
         moment = parse_when(before, utc_now())
     except (ValueError, OverflowError):
         raise Unclear(f"{before!r} is no date", "write 2025-01-01, or an age such as '2 years ago'") from None
-    with opened(ctx) as workspace:
+    with opened() as workspace:
         if dry_run or not yes:
             plan = CutReport(workspace.cutter.plan(moment), dry_run)
             if dry_run or not plan.plan.commit:
                 return plan
             if not plan.plan.refused:
-                confirm_rewrite(ctx, "Cut it?", _text(plan))
+                confirm_rewrite("Cut it?", _text(plan))
         if export is None:
             raise EraseRefused(
                 "what is cut has to be kept somewhere", hint="add --export FILE, outside of the workspace"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs.admin.erase import ErasePlan, EraseResult
-from memfs.doors.cli.command import complete_ids, opened, verb
+from memfs.doors.cli.command import complete_ids, verb
 from memfs.doors.cli.options import confirm_rewrite, is_path, reference
 from memfs.doors.cli.output import Note, clean, count, listed, merge, styled
 
@@ -99,25 +99,23 @@ def _done_text(done: EraseResult) -> Iterator[str | Note]:
 @click.option(
     "--rewrite-shared-history", is_flag=True, help="Also in a repository that memfs did not make: others rely on it."
 )
-@click.pass_context
-def erase(ctx: click.Context, id: str, dry_run: bool, yes: bool, rewrite_shared_history: bool) -> Erasure:
+def erase(workspace: Workspace, id: str, dry_run: bool, yes: bool, rewrite_shared_history: bool) -> Erasure:
     """Erase an item for good: from the files, from every commit that ever held it, and from memfs's own stores.
 
     This rewrites history: commits since the item's first one get new ids and lose their signatures, and git's notes
     stay under the old ids. There is no undo.
     Exit code 1 when a trace is left that memfs could not remove, or a dry run says that it would be refused now.
     """
-    with opened(ctx) as workspace:
-        done = _ended_before(workspace, id)
-        if done is None:
-            named = reference(workspace, id)
-            if dry_run or not yes:
-                plan = workspace.eraser.plan(named, is_path(named))
-                planned = Erasure(plan.reference, plan, None, dry_run)
-                if dry_run:
-                    return planned
-                confirm_rewrite(ctx, "Erase it?", _text(planned))
-            done = workspace.eraser.erase(named, is_path(named), rewrite_shared=rewrite_shared_history)
+    done = _ended_before(workspace, id)
+    if done is None:
+        named = reference(workspace, id)
+        if dry_run or not yes:
+            plan = workspace.eraser.plan(named, is_path(named))
+            planned = Erasure(plan.reference, plan, None, dry_run)
+            if dry_run:
+                return planned
+            confirm_rewrite("Erase it?", _text(planned))
+        done = workspace.eraser.erase(named, is_path(named), rewrite_shared=rewrite_shared_history)
     return Erasure(done.plan.reference, done.plan, done, dry_run=False)
 
 

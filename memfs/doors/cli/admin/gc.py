@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs.admin.cleanup import CleanupStep
-from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.command import verb
 from memfs.doors.cli.options import land
 from memfs.doors.cli.output import MERGE, clean, count, size
 from memfs.doors.cli.semantic import embed
@@ -76,8 +76,7 @@ def _text(report: GcReport) -> Iterator[str]:
 
 @verb("gc", text=_text, example="memfs admin gc --dry-run\nmemfs admin gc")
 @click.option("-n", "--dry-run", is_flag=True, help="Say what could be done and what it could free, and do nothing.")
-@click.pass_context
-def gc(ctx: click.Context, dry_run: bool) -> GcReport:
+def gc(workspace: Workspace, dry_run: bool) -> GcReport:
     """Make room without losing anything: leftovers, contents kept twice, loose history, surplus backups.
 
     Also packs the history of a repository that memfs joined, writes the commit-graph that makes log quick, folds fresh
@@ -86,12 +85,11 @@ def gc(ctx: click.Context, dry_run: bool) -> GcReport:
 
     Exit code 1: a step failed; the others were done.
     """
-    with opened(ctx) as workspace:
-        if dry_run:
-            planned = tuple(workspace.cleaner.plan())
-            return GcReport(dry_run, planned, sum(step.bytes for step in planned))
-        steps = list(workspace.cleaner.clean())
-        care = _care(workspace, steps)
+    if dry_run:
+        planned = tuple(workspace.cleaner.plan())
+        return GcReport(dry_run, planned, sum(step.bytes for step in planned))
+    steps = list(workspace.cleaner.clean())
+    care = _care(workspace, steps)
     return GcReport(dry_run, tuple(steps), sum(step.bytes for step in steps), care)
 
 

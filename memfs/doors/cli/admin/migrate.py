@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import click
 
 from memfs.admin.format import MigrationResult
-from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.command import verb
 from memfs.doors.cli.options import AT_ONCE, land
 from memfs.doors.cli.output import MERGE, TEXT_ONLY, clean
+
+if TYPE_CHECKING:
+    from memfs.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +47,7 @@ def _text(change: FormatChange) -> Iterator[str]:
 
 @verb("migrate", text=_text, example="memfs admin migrate --dry-run")
 @click.option("-n", "--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
-@click.pass_context
-def migrate(ctx: click.Context, dry_run: bool) -> FormatChange:
+def migrate(workspace: Workspace, dry_run: bool) -> FormatChange:
     """Bring the files to the version of the format that this memfs writes, as one commit.
 
     Where history.commit is manual the changed files are left for you to commit. A workspace of an older version is
@@ -52,8 +55,7 @@ def migrate(ctx: click.Context, dry_run: bool) -> FormatChange:
     """
     from memfs.admin import format as formats
 
-    with opened(ctx) as workspace:
-        done = formats.migrate(workspace.store, workspace.parts, dry_run)
-        if done.changed and not dry_run:
-            land(workspace)
-        return FormatChange(done, dry_run, workspace.settings.history.commit not in AT_ONCE)
+    done = formats.migrate(workspace.store, workspace.parts, dry_run)
+    if done.changed and not dry_run:
+        land(workspace)
+    return FormatChange(done, dry_run, workspace.settings.history.commit not in AT_ONCE)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import click
 
-from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.command import verb
 from memfs.doors.cli.output import MERGE, TEXT_ONLY, Note, clean, count
 from memfs.team.move import MoveResult
+
+if TYPE_CHECKING:
+    from memfs.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +47,7 @@ def _text(move: MemoryMove) -> Iterator[str | Note]:
     example="memfs admin move --dry-run\nmemfs admin move",
 )
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would be done.")
-@click.pass_context
-def move(ctx: click.Context, dry_run: bool) -> MemoryMove:
+def move(workspace: Workspace, dry_run: bool) -> MemoryMove:
     """Move the memory of a repository from the branches of its code to a branch of its own.
 
     Its history goes along: each commit that changed memory, with author, date and message. The removal of the files
@@ -55,7 +58,6 @@ def move(ctx: click.Context, dry_run: bool) -> MemoryMove:
     from memfs.team.move import to_own_branch
     from memfs.team.own_branch import is_separate
 
-    with opened(ctx) as workspace:
-        if is_separate(workspace.repository):
-            return MemoryMove(MoveResult(workspace=workspace.root, files=0, commits=0), dry_run, there=True)
-        return MemoryMove(to_own_branch(workspace.store, workspace.repository, dry_run=dry_run), dry_run)
+    if is_separate(workspace.repository):
+        return MemoryMove(MoveResult(workspace=workspace.root, files=0, commits=0), dry_run, there=True)
+    return MemoryMove(to_own_branch(workspace.store, workspace.repository, dry_run=dry_run), dry_run)

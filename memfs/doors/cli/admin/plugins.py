@@ -6,13 +6,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass
-
-import click
+from typing import TYPE_CHECKING
 
 from memfs.context.source_status import SourceCheck, SourceRow
-from memfs.doors.cli.command import Actions, opened, verb
+from memfs.doors.cli.command import Actions, verb
 from memfs.doors.cli.config import note_ignored
 from memfs.doors.cli.output import Note, Table, clean, count, styled
+
+if TYPE_CHECKING:
+    from memfs.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +40,12 @@ def _state(row: SourceRow) -> str:
 
 
 @verb("list", text=_list_text, example="memfs admin plugins list\nmemfs admin plugins list --json")
-@click.pass_context
-def list_(ctx: click.Context) -> SourceList:
+def list_(workspace: Workspace) -> SourceList:
     """List the sources: built in, installed, and named in the settings. None of others is imported for that."""
     from memfs.context import source_status
 
-    with opened(ctx) as workspace:
-        found = source_status.listed(workspace.root, workspace.settings)
-        note_ignored(workspace.root)
+    found = source_status.listed(workspace.root, workspace.settings)
+    note_ignored(workspace.root)
     return SourceList(tuple(found))
 
 
@@ -79,18 +79,16 @@ def _check_text(report: SourceReport) -> Iterator[str | Note]:
 
 
 @verb("check", text=_check_text, example="memfs admin plugins check")
-@click.pass_context
-def check(ctx: click.Context) -> SourceReport:
+def check(workspace: Workspace) -> SourceReport:
     """Load each source that is enabled, ask it once, and say what is wrong with it.
 
     Exit code 1: one of them does not work.
     """
     from memfs.context import source_status
 
-    with opened(ctx) as workspace:
-        with redirect_stdout(sys.stderr):  # what a source prints is no part of the report
-            found = source_status.examined(workspace.sources.plugins)
-        note_ignored(workspace.root)
+    with redirect_stdout(sys.stderr):  # what a source prints is no part of the report
+        found = source_status.examined(workspace.sources.plugins)
+    note_ignored(workspace.root)
     return SourceReport(tuple(found))
 
 

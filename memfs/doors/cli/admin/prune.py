@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.command import verb
 from memfs.doors.cli.options import land
 from memfs.doors.cli.output import TEXT_ONLY, Note, Table, count, merge, one_line
 from memfs.errors import ItemNotFound, MemfsError
@@ -60,21 +60,19 @@ def _text(report: PruneReport) -> Iterator[Any]:
 )
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would go.")
 @click.option("--reason", default="", help="Why, for the history.")
-@click.pass_context
-def prune(ctx: click.Context, dry_run: bool, reason: str) -> PruneReport:
+def prune(workspace: Workspace, dry_run: bool, reason: str) -> PruneReport:
     """Move weak items into the archive: those above the number kept, and those that count for next to nothing.
 
     They lie in ContextMemory/archive/pruned then, where recall does not look. One commit says what went and why:
     'memfs undo --commit REV' takes it back, 'memfs restore ID' brings one item back. Pinned items and
     conventions of people stay.
     """
-    with opened(ctx) as workspace:
-        head = workspace.repository.head().commit
-        result = workspace.pruner.prune(dry_run, reason)
-        if result.items and not dry_run:
-            land(workspace)
-        spared = None if result.items else workspace.pruner.weakest()
-        revision = workspace.repository.head().commit
+    head = workspace.repository.head().commit
+    result = workspace.pruner.prune(dry_run, reason)
+    if result.items and not dry_run:
+        land(workspace)
+    spared = None if result.items else workspace.pruner.weakest()
+    revision = workspace.repository.head().commit
     return PruneReport(result, dry_run, revision=revision if revision != head else None, spared=spared)
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-
-import click
+from typing import TYPE_CHECKING
 
 from memfs.admin.store_builder import has_states
-from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.command import verb
 from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, count, problems_note, progress
+
+if TYPE_CHECKING:
+    from memfs.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +42,12 @@ def _text(done: IndexReport) -> Iterator[str | Note]:
 
 
 @verb("reindex", text=_text, example="memfs admin reindex")
-@click.pass_context
-def reindex(ctx: click.Context) -> IndexReport:
+def reindex(workspace: Workspace) -> IndexReport:
     """Rebuild the search index from the files. Nothing is lost by it: the index is only a cache."""
     began = time.monotonic()
-    with opened(ctx) as workspace:
-        with progress("Indexing") as step:
-            items = workspace.store.reindex(progress=step)
-        states = workspace.states.reading.reindex() if has_states(workspace.parts.seen) else None
-        engine = workspace.settings.index.engine
-        problems = len(workspace.store.problems())
+    with progress("Indexing") as step:
+        items = workspace.store.reindex(progress=step)
+    states = workspace.states.reading.reindex() if has_states(workspace.parts.seen) else None
+    engine = workspace.settings.index.engine
+    problems = len(workspace.store.problems())
     return IndexReport(items, engine, round(time.monotonic() - began, 3), states, problems)

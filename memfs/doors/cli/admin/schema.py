@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from memfs.admin.format import EDITOR_FOLDER
-from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.command import verb
 from memfs.doors.cli.output import clean, count
+
+if TYPE_CHECKING:
+    from memfs.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +36,7 @@ def _text(done: SchemaExport) -> Iterator[str]:
 
 @verb("schema", text=_text, example="memfs admin schema\nmemfs admin schema ~/schemas")
 @click.argument("folder", required=False, metavar="[FOLDER]", type=click.Path(file_okay=False, path_type=Path))
-@click.pass_context
-def schema(ctx: click.Context, folder: Path | None) -> SchemaExport:
+def schema(workspace: Workspace, folder: Path | None) -> SchemaExport:
     """Write the JSON Schemas of all files of the workspace, those of its own kinds included, into FOLDER.
 
     Without FOLDER they go to ContextMemory/.schemas/, where the editor settings in the documentation look for them; git
@@ -41,7 +44,6 @@ def schema(ctx: click.Context, folder: Path | None) -> SchemaExport:
     """
     from memfs.admin.layout import export_schemas
 
-    with opened(ctx) as workspace:
-        place = (folder or workspace.root / EDITOR_FOLDER).resolve()
-        names = export_schemas(workspace.parts.codec.schemas, place, ignored=folder is None)
+    place = (folder or workspace.root / EDITOR_FOLDER).resolve()
+    names = export_schemas(workspace.parts.codec.schemas, place, ignored=folder is None)
     return SchemaExport(place, tuple(names))

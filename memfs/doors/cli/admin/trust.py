@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from memfs import trust as workspace_trust
-from memfs.doors.cli.command import Invocation, Unclear, verb, wants_json
+from memfs.doors.cli.command import Unclear, invocation, verb, wants_json
 from memfs.doors.cli.output import TEXT_ONLY, clean, print_raw, styled
 from memfs.doors.cli.streams import somebody_types
 from memfs.errors import MemfsError, WorkspaceNotFound
@@ -72,8 +72,7 @@ def _wants(enables: tuple[PluginTrust, ...], owners: tuple[int, ...], elsewhere:
 @click.option("--show", is_flag=True, help="Show what would be trusted, and change nothing.")
 @click.option("--revoke", is_flag=True, help="Take the trust back.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@click.pass_context
-def trust(ctx: click.Context, path: str | None, show: bool, revoke: bool, yes: bool) -> TrustReport:
+def trust(path: str | None, show: bool, revoke: bool, yes: bool) -> TrustReport:
     """Let the workspace at PATH enable what its files ask for, and use a repository of another user.
 
     Shows what that is, and asks, before anything is recorded. The trust holds for this folder and the values you saw:
@@ -81,7 +80,7 @@ def trust(ctx: click.Context, path: str | None, show: bool, revoke: bool, yes: b
     """
     if show and revoke:
         raise Unclear("--show and --revoke exclude each other")
-    root = _root(path or ctx.ensure_object(Invocation).workspace)
+    root = _root(path or invocation().workspace)
     standing, layout = workspace_trust.standing(root), discover(root)
     owners, elsewhere = _foreign(layout), layout.elsewhere if layout is not None else None
     changed, said, asked = False, "", False
@@ -93,7 +92,7 @@ def trust(ctx: click.Context, path: str | None, show: bool, revoke: bool, yes: b
         said = "trusted" if standing.trusted else f"not trusted: {clean(standing.reason)}"
     else:
         if not yes:
-            asked = not wants_json(ctx)
+            asked = not wants_json()
             for line in _wants(standing.wants, owners, elsewhere) if asked else ():
                 print_raw(line)
             _ask(root)

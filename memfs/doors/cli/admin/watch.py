@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-import click
-
 from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.output import clean, note, print_json_line, print_raw, styled
 
@@ -15,8 +13,7 @@ if TYPE_CHECKING:
 
 
 @verb("watch", example="memfs admin watch\nmemfs admin watch --json | tee changes.jsonl")
-@click.pass_context
-def watch(ctx: click.Context, as_json: bool) -> None:
+def watch(as_json: bool) -> None:
     """Follow changes of the files, by hand or by git, and keep the index fresh, until interrupted."""
     from memfs.watch import Watcher, notes_folder  # watchdog is slow to start, and no other verb needs it
 
@@ -28,7 +25,7 @@ def watch(ctx: click.Context, as_json: bool) -> None:
         except BrokenPipeError:  # we are on the watcher's thread: let the command's own end
             ended.set()
 
-    with opened(ctx) as workspace:
+    with opened() as workspace:
         settings = workspace.settings
         quiet = settings.history.adopt_after_seconds if settings.history.adopt == "auto" else None
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.command import verb
 from memfs.doors.cli.options import note_waiting
 from memfs.doors.cli.output import Note, clean, count, merge, one_line, styled
 from memfs.store.values import FlushResult
 
 if TYPE_CHECKING:
     from memfs.learning.consolidation import ConsolidationResult
+    from memfs.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +53,17 @@ def _text(ended: ConsolidatedSession) -> Iterator[str | Note]:
 @verb("consolidate", text=_text, example="memfs agent consolidate --session 2026-03-01-morning --dry-run")
 @click.option("--session", required=True, metavar="NAME", help="Which session ended.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be kept and cleared.")
-@click.pass_context
-def consolidate(ctx: click.Context, session: str, dry_run: bool) -> ConsolidatedSession:
+def consolidate(workspace: Workspace, session: str, dry_run: bool) -> ConsolidatedSession:
     """End a session: keep what matters of its working memory as knowledge, and clear the rest, in one commit.
 
     Kept are decisions, lessons and outcomes, what is important or was recalled often, what was said repeatedly, and
     what several have in common. Pinned items are not touched. What waits is committed before; the command that takes
     all back is printed. With history.commit = "manual" nothing is committed.
     """
-    with opened(ctx) as workspace:
-        commits = not dry_run and not workspace.store.by_hand
-        if commits:
-            workspace.store.flush(adopt=False)  # else the commit would hold more than can be taken back together
-        done = workspace.consolidation.run(session, dry_run=dry_run)
-        flushed = workspace.store.flush(adopt=False) if done.cleared and commits else FlushResult()
-        note_waiting(flushed.reason)
+    commits = not dry_run and not workspace.store.by_hand
+    if commits:
+        workspace.store.flush(adopt=False)  # else the commit would hold more than can be taken back together
+    done = workspace.consolidation.run(session, dry_run=dry_run)
+    flushed = workspace.store.flush(adopt=False) if done.cleared and commits else FlushResult()
+    note_waiting(flushed.reason)
     return ConsolidatedSession(done, flushed.commits[-1] if flushed.commits else None)

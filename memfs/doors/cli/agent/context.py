@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Actions, Unclear, opened, verb
+from memfs.doors.cli.command import Actions, Unclear, verb
 from memfs.doors.cli.filters import AsOf, as_of, past_at, revision_of
 from memfs.doors.cli.options import SOURCE, land
 from memfs.doors.cli.output import OMIT, TEXT_ONLY, Block, Note, Table, clean, count, readable
@@ -64,13 +64,11 @@ def _values_text(found: ContextValues) -> Iterator[Any]:
 @click.argument("key", required=False)
 @_named
 @as_of
-@click.pass_context
-def get(ctx: click.Context, /, key: str | None, name: str, as_of: str | None) -> ContextValues:
+def get(workspace: Workspace, key: str | None, name: str, as_of: str | None) -> ContextValues:
     """Show all keys, or the value of one."""
-    with opened(ctx) as workspace:
-        past = past_at(workspace, as_of) if as_of is not None else None
-        contexts = _of(workspace, past)
-        values, known = contexts.read(name), tuple(contexts.names())
+    past = past_at(workspace, as_of) if as_of is not None else None
+    contexts = _of(workspace, past)
+    values, known = contexts.read(name), tuple(contexts.names())
     if key is not None and key not in values:
         hint = nearest(key, values) or f"memfs agent context set {key}=VALUE"
         raise ItemNotFound(f"the context {name!r} has no key {key!r}", hint=hint)
@@ -104,29 +102,25 @@ def _change_text(done: ContextChange) -> Iterator[str | Note]:
 )
 @click.argument("pairs", nargs=-1, required=True, metavar="KEY=VALUE...")
 @_named
-@click.pass_context
-def set_(ctx: click.Context, /, pairs: tuple[str, ...], name: str) -> ContextChange:
+def set_(workspace: Workspace, pairs: tuple[str, ...], name: str) -> ContextChange:
     """Give keys new values, and leave the others alone.
 
     KEY=VALUE is text, KEY:=VALUE is JSON, for numbers, lists and the like.
     """
     values = dict(map(_pair, pairs))
-    with opened(ctx) as workspace:
-        left = workspace.contexts.set(values, name, source=SOURCE)
-        land(workspace)
-        return ContextChange(name, left)
+    left = workspace.contexts.set(values, name, source=SOURCE)
+    land(workspace)
+    return ContextChange(name, left)
 
 
 @verb("unset", text=_change_text, example="memfs agent context unset ticket")
 @click.argument("keys", nargs=-1, required=True, metavar="KEY...")
 @_named
-@click.pass_context
-def unset(ctx: click.Context, /, keys: tuple[str, ...], name: str) -> ContextChange:
+def unset(workspace: Workspace, keys: tuple[str, ...], name: str) -> ContextChange:
     """Take keys away."""
-    with opened(ctx) as workspace:
-        left = workspace.contexts.unset(keys, name, source=SOURCE)
-        land(workspace)
-        return ContextChange(name, left)
+    left = workspace.contexts.unset(keys, name, source=SOURCE)
+    land(workspace)
+    return ContextChange(name, left)
 
 
 def _pair(word: str) -> tuple[str, Any]:
@@ -184,20 +178,18 @@ def _list_text(found: ContextList) -> Iterator[Table | Note]:
 
 @verb("list", text=_list_text, example="memfs agent context list")
 @as_of
-@click.pass_context
-def list_(ctx: click.Context, /, as_of: str | None) -> ContextList:
+def list_(workspace: Workspace, as_of: str | None) -> ContextList:
     """Name the contexts there are."""
     rows: list[ContextSize] = []
     wrong: list[str] = []
-    with opened(ctx) as workspace:
-        past = past_at(workspace, as_of) if as_of is not None else None
-        contexts = _of(workspace, past)
-        for name in contexts.names():
-            try:
-                rows.append(ContextSize(name, len(contexts.read(name))))
-            except ContentError as error:
-                wrong.append(str(error))
-                rows.append(ContextSize(name, None))
+    past = past_at(workspace, as_of) if as_of is not None else None
+    contexts = _of(workspace, past)
+    for name in contexts.names():
+        try:
+            rows.append(ContextSize(name, len(contexts.read(name))))
+        except ContentError as error:
+            wrong.append(str(error))
+            rows.append(ContextSize(name, None))
     return ContextList(tuple(rows), revision_of(past), tuple(wrong))
 
 

@@ -76,10 +76,7 @@ def _text(done: CorrectionReport) -> Iterator[str | Note]:
 @click.option("--context", multiple=True, metavar="KEY=VALUE", help="A circumstance in which it holds; repeatable.")
 @click.option("--only-corrections", is_flag=True, help="Keep nothing where no sentence corrects or prefers.")
 @allow_secret_option
-@click.pass_context
-def correct(
-    ctx: click.Context, /, text: tuple[str, ...], context: tuple[str, ...], only_corrections: bool, **known: str
-) -> CorrectionReport:
+def correct(text: tuple[str, ...], context: tuple[str, ...], only_corrections: bool, **known: str) -> CorrectionReport:
     """Keep what a person corrects or prefers; agents are told from then on.
 
     Each sentence of TEXT that corrects or prefers becomes a preference of trust 'human', or else TEXT as a whole. What
@@ -87,8 +84,8 @@ def correct(
     """
     from memfs.learning.corrections import corrections, passed_over  # --help does without it
 
-    message, circumstances = spoken(ctx, text), dict(pair(written) for written in context)
-    with opened(ctx) as workspace:
+    message, circumstances = spoken(text), dict(pair(written) for written in context)
+    with opened() as workspace:
         preferences = workspace.sources.preferences
         items = preferences.record(message, context=circumstances, whole=not only_corrections, source=SOURCE, **known)
         landed = land(workspace, items[-1] if items else None)

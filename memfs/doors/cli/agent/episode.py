@@ -19,6 +19,7 @@ from memfs.model.suggestion import Keep
 if TYPE_CHECKING:
     from memfs.learning.rule_analysis import FailureAnalysis
     from memfs.model.episode import Episode, TriggerRow
+    from memfs.workspace import Workspace
 
 _REDACTED = "[redacted: "
 _OUTCOMES = click.Choice(["success", "failure", "partial"])
@@ -68,10 +69,7 @@ def _recorded_text(done: RecordedEpisode) -> Iterator[str | Note]:
     metavar="ID",
     help="An item the agent was warned with, besides those that 'memfs agent warn' told.",
 )
-@click.pass_context
 def record(
-    ctx: click.Context,
-    /,
     text: tuple[str, ...],
     outcome: str,
     files: tuple[str, ...],
@@ -87,12 +85,12 @@ def record(
     """
     from memfs.model.episode import Action, Episode  # --help does without it
 
-    did = spoken(ctx, text)
+    did = spoken(text)
     if not did.strip() and not tool.strip():
-        raise click.UsageError("nothing to record: say what was done, or with which --tool", ctx)
-    error = spoken(ctx, ("-",)) if error == "-" else error
+        raise click.UsageError("nothing to record: say what was done, or with which --tool")
+    error = spoken(("-",)) if error == "-" else error
     state = state_of(about or did, files, tool, **named)
-    with opened(ctx) as workspace:
+    with opened() as workspace:
         told = (*warned, *workspace.sources.warned.of(state))
         made = Episode.create(state, Action(tool, did), outcome, error, warned=told)
         trust = "agent" if named["agent"] else "human"
@@ -137,14 +135,12 @@ def _row(one: TriggerRow) -> tuple[str, ...]:
 @situation
 @click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=20, help="List at most so many; 20.")
 @as_of
-@click.pass_context
 def list_(
-    ctx: click.Context, /, files: tuple[str, ...], limit: int, as_of: str | None, **wanted: str | None
+    workspace: Workspace, files: tuple[str, ...], limit: int, as_of: str | None, **wanted: str | None
 ) -> EpisodeList:
     """List what was recorded, the newest first."""
-    with opened(ctx) as workspace:
-        past = past_at(workspace, as_of) if as_of is not None else None
-        every = workspace.sources.triggers.rows("episode")[::-1] if past is None else past.episodes()
+    past = past_at(workspace, as_of) if as_of is not None else None
+    every = workspace.sources.triggers.rows("episode")[::-1] if past is None else past.episodes()
     rows = [
         row
         for row in every
@@ -183,16 +179,14 @@ def _analysis_text(analysis: EpisodeAnalysis) -> Iterator[str | Note]:
 
 
 @verb("analyze", text=_analysis_text, example="memfs agent episode analyze")
-@click.pass_context
-def analyze(ctx: click.Context, /) -> EpisodeAnalysis:
+def analyze(workspace: Workspace) -> EpisodeAnalysis:
     """Analyse the failures into rules now, as is done after every 100 episodes.
 
     Rules wait in 'memfs inbox' unless learning.rules is 'write'.
     """
-    with opened(ctx) as workspace:
-        keep = Keep.WRITE if workspace.learner.keep("rules") is Keep.WRITE else Keep.SUGGEST
-        done = workspace.sources.rules.analyze(keep=keep)
-        landed = land(workspace)
+    keep = Keep.WRITE if workspace.learner.keep("rules") is Keep.WRITE else Keep.SUGGEST
+    done = workspace.sources.rules.analyze(keep=keep)
+    landed = land(workspace)
     return EpisodeAnalysis(done, keep, landed)
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import click
 
-from memfs.doors.cli.command import complete_ids, opened, verb
+from memfs.doors.cli.command import complete_ids, verb
 from memfs.doors.cli.options import SOURCE, CommitReport, land, reference
 from memfs.doors.cli.output import MERGE, Note, styled
+
+if TYPE_CHECKING:
+    from memfs.workspace import Workspace
 
 _SIGNALS = {"+": True, "good": True, "yes": True, "-": False, "bad": False, "no": False}
 
@@ -48,16 +52,14 @@ def _text(done: FeedbackReport) -> Iterator[str | Note]:
 @click.argument("id", metavar="ID", shell_complete=complete_ids)
 @click.argument("signal", metavar="good|bad", type=click.Choice(list(_SIGNALS)))
 @click.option("--reason", default="", help="Why, for the history.")
-@click.pass_context
-def feedback(ctx: click.Context, id: str, signal: str, reason: str) -> FeedbackReport:
+def feedback(workspace: Workspace, id: str, signal: str, reason: str) -> FeedbackReport:
     """Say whether an item helped (good, yes, +) or did not (bad, no, -).
 
     Its importance changes, in its file, and with it its place in answers.
     """
     helped = _SIGNALS[signal]
-    with opened(ctx) as workspace:
-        before = workspace.store.find(reference(workspace, id))
-        item = workspace.feedback.give(before.id, helped, reason, source=SOURCE)
-        landed = land(workspace, item)
-        due = not helped and any(weak.item.id == item.id for weak in workspace.pruner.due())
+    before = workspace.store.find(reference(workspace, id))
+    item = workspace.feedback.give(before.id, helped, reason, source=SOURCE)
+    landed = land(workspace, item)
+    due = not helped and any(weak.item.id == item.id for weak in workspace.pruner.due())
     return FeedbackReport(item.id, item.importance, before.importance, due, landed)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memfs.doors.cli.command import Invocation, verb
+from memfs.doors.cli.command import invocation, verb
 from memfs.errors import MemfsError
 
 if TYPE_CHECKING:
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 @verb("hook", example="memfs agent hook SessionStart < event.json", json=False)
 @click.argument("event", nargs=-1, type=click.UNPROCESSED, metavar="[EVENT]")
 @click.option("--into", type=click.Choice(["private", "repository"]), default="private", help="Which memory keeps it.")
-@click.pass_context
-def hook(ctx: click.Context, /, event: tuple[str, ...], into: str) -> None:
+def hook(event: tuple[str, ...], into: str) -> None:
     """Keep an event of an agent's session, and answer it.
 
     The agent's program calls this with the event as JSON on standard input; 'memfs agent install claude-code' arranges
@@ -40,7 +39,7 @@ def hook(ctx: click.Context, /, event: tuple[str, ...], into: str) -> None:
     """
     from memfs.doors.claude_code.hook import main
 
-    asked = ctx.ensure_object(Invocation)
+    asked = invocation()
     main((*event, f"--into={into}"), asked.workspace or "", dict(asked.settings))
 
 

@@ -79,16 +79,16 @@ def state_of(text: str, files: tuple[str, ...], tool: str = "", **named: Any) ->
     return StateSnapshot.create(files, text, tool=tool, **named)
 
 
-def spoken(ctx: click.Context, words: tuple[str, ...]) -> str:
+def spoken(words: tuple[str, ...]) -> str:
     """What was written on the command line; '-' reads standard input."""
     if words[:1] != ("-",):
         return " ".join(words)
     if len(words) > 1:
-        raise click.UsageError("'-' reads the text from standard input: leave out the other words", ctx)
+        raise click.UsageError("'-' reads the text from standard input: leave out the other words")
     return standard_input().rstrip("\r\n")
 
 
-def read_prompt(ctx: click.Context, path: str | None) -> str:
+def read_prompt(path: str | None) -> str:
     """The prompt in a file; '-' is standard input."""
     if path is None:
         return ""
@@ -99,10 +99,10 @@ def read_prompt(ctx: click.Context, path: str | None) -> str:
             data = file.read(_LARGEST_PROMPT + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise click.BadParameter(f"{path}: {reason}", ctx, param_hint="--prompt-file") from error
+        raise click.BadParameter(f"{path}: {reason}", param_hint="--prompt-file") from error
     if len(data) > _LARGEST_PROMPT:
         reason = f"more than {_LARGEST_PROMPT >> 20} MiB, which no model reads"
-        raise click.BadParameter(f"{path}: {reason}", ctx, param_hint="--prompt-file")
+        raise click.BadParameter(f"{path}: {reason}", param_hint="--prompt-file")
     return data.decode("utf-8", "replace").replace("\r\n", "\n")
 
 
@@ -115,10 +115,7 @@ def read_prompt(ctx: click.Context, path: str | None) -> str:
 @click.argument("text", nargs=-1, metavar="[TEXT]...")
 @situation
 @prompt
-@click.pass_context
 def inject(
-    ctx: click.Context,
-    /,
     text: tuple[str, ...],
     files: tuple[str, ...],
     prompt_file: str | None,
@@ -131,9 +128,9 @@ def inject(
     What CLAUDE.md, AGENTS.md or --prompt-file says already is left out. Nothing is printed where there is nothing to
     say.
     """
-    state = state_of(spoken(ctx, text), files, **named)
-    with opened(ctx) as workspace, redirect_stdout(sys.stderr):  # what a source of others prints is no context
-        told = read_prompt(ctx, prompt_file)
+    state = state_of(spoken(text), files, **named)
+    with opened() as workspace, redirect_stdout(sys.stderr):  # what a source of others prints is no context
+        told = read_prompt(prompt_file)
         given = workspace.sources.delivery.automatic(state, prompt=told, max_tokens=max_tokens)
         if named["agent"]:
             land(workspace)  # that it was given feedback is recorded

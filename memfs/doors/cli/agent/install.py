@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Invocation, verb, wants_json
+from memfs.doors.cli.command import invocation, options, verb, wants_json
 from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, clean, merge, styled
 from memfs.model.kinds import nearest
 
@@ -115,26 +115,23 @@ def at_program(function: Callable[..., Installation]) -> Callable[..., Installat
     """Give a verb the options that name a program's settings, as an ``InstallTarget``."""
 
     @wraps(function)
-    def called(ctx: click.Context, /, program: str, scope: str | None, dry: bool, **more: Any) -> Any:
+    def called(program: str, scope: str | None, dry: bool, **more: Any) -> Any:
         from memfs.doors.claude_code.settings_file import InstallScope
 
         chosen = None if scope is None else InstallScope(scope)
-        target = InstallTarget(program, chosen, dry, ctx.ensure_object(Invocation).workspace)
+        target = InstallTarget(program, chosen, dry, invocation().workspace)
         hooks_only = more.get("server") or more.get("into", "private") != "private"
         if not target.hooks and (scope == "local" or hooks_only):
-            raise click.UsageError(f"{program} takes --project, --user and --dry-run alone", ctx)
-        return function(ctx, target, **more)
+            raise click.UsageError(f"{program} takes --project, --user and --dry-run alone")
+        return function(target, **more)
 
-    made: Callable[..., Installation] = click.pass_context(called)
-    for option in (
-        click.option("--dry-run", "dry", is_flag=True, help="Show what would change, and change nothing."),
-        click.option("--user", "scope", flag_value="user", help="Your own settings, for all your projects."),
-        click.option("--local", "scope", flag_value="local", help="Your own settings in this project."),
-        click.option("--project", "scope", flag_value="project", help="The project's settings (the default)."),
+    return options(
         click.argument("program", type=_Program(_PROGRAMS), metavar="PROGRAM"),
-    ):
-        made = option(made)
-    return made
+        click.option("--project", "scope", flag_value="project", help="The project's settings (the default)."),
+        click.option("--local", "scope", flag_value="local", help="Your own settings in this project."),
+        click.option("--user", "scope", flag_value="user", help="Your own settings, for all your projects."),
+        click.option("--dry-run", "dry", is_flag=True, help="Show what would change, and change nothing."),
+    )(called)
 
 
 def changes(done: Installation) -> Iterator[str | Note]:
@@ -164,7 +161,7 @@ def changes(done: Installation) -> Iterator[str | Note]:
 )
 @click.option("--mcp", "server", is_flag=True, help="Also memfs's MCP server, into .mcp.json of the project.")
 @at_program
-def install(ctx: click.Context, target: InstallTarget, /, into: str, server: bool) -> Installation:
+def install(target: InstallTarget, into: str, server: bool) -> Installation:
     """Put memfs's hooks into the settings of Claude Code, so that it remembers and is reminded by itself.
 
     PROGRAM is claude-code, or one that gets memfs's MCP server: claude-desktop, cursor, gemini-cli, vscode.
@@ -196,7 +193,7 @@ def install(ctx: click.Context, target: InstallTarget, /, into: str, server: boo
     if server and not by_project:
         words = shlex.join((*installer.program(scope).words, "mcp"))
         said += (f"for the server, run: claude mcp add --scope {scope.value} memfs -- {words}",)
-    if not target.dry and not wants_json(ctx) and into != "repository" and scope is not InstallScope.USER:
+    if not target.dry and not wants_json() and into != "repository" and scope is not InstallScope.USER:
         _ask_to_join(target)
     return target.done(outcome.files, (*said, *(_on_extra() if server else ())))
 

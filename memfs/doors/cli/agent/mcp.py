@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Invocation, verb
+from memfs.doors.cli.command import Invocation, invocation, verb
 from memfs.doors.cli.output import clean, note
 from memfs.doors.cli.streams import somebody_types
 
@@ -35,10 +35,7 @@ _ONLY_HTTP = ("host", "port", "token_file")
 @click.option("--state", is_flag=True, help="Offer the tools for the state of a multi-agent system, too.")
 @click.option("--connector", is_flag=True, help="Call searching and reading search and fetch, as some clients need it.")
 @click.option("--agent", metavar="NAME", default="", help="Store under this name instead of the client's own.")
-@click.pass_context
 def mcp(
-    ctx: click.Context,
-    /,
     http: bool,
     read_only: bool,
     tools: str | None,
@@ -54,8 +51,8 @@ def mcp(
     """  # fmt: skip
     given = [name for name in _ONLY_HTTP if network[name] is not None]
     if given and not http:
-        raise click.UsageError(f"--{given[0].replace('_', '-')} goes with --http", ctx)
-    root, opener = _workspace(ctx.ensure_object(Invocation))
+        raise click.UsageError(f"--{given[0].replace('_', '-')} goes with --http")
+    root, opener = _workspace(invocation())
     server = _server(opener, agent, tools, read_only=read_only, connector=connector, state=state)
     if http:
         _over_http(server, root, **network)

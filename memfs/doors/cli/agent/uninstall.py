@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import click
-
 from memfs.doors.cli.agent.install import Installation, InstallTarget, at_program, changes, option_of
 from memfs.doors.cli.command import verb
 
@@ -14,7 +12,7 @@ from memfs.doors.cli.command import verb
     example="memfs agent uninstall claude-code --dry-run\nmemfs agent uninstall claude-code --user",
 )
 @at_program
-def uninstall(_: click.Context, target: InstallTarget, /) -> Installation:
+def uninstall(target: InstallTarget) -> Installation:
     """Take memfs's hooks, and its server, out of a program's settings again.
 
     Every other byte is as it was before they came; a file that was made for them goes. What was remembered stays.

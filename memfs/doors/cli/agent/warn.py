@@ -29,10 +29,7 @@ from memfs.doors.cli.command import opened, verb
 @situation
 @click.option("--tool", default="", metavar="NAME", help="The tool that is about to be used.")
 @prompt
-@click.pass_context
 def warn(
-    ctx: click.Context,
-    /,
     text: tuple[str, ...],
     files: tuple[str, ...],
     tool: str,
@@ -46,10 +43,10 @@ def warn(
     told is remembered: 'memfs agent episode record' with the same --file, --agent and --session writes it into the
     episode.
     """
-    state = state_of(spoken(ctx, text), files, tool, **named)
+    state = state_of(spoken(text), files, tool, **named)
     if not (state.context.strip() or state.files or state.tool):
-        raise click.UsageError("nothing to go by: say what is about to be done, or name a --file", ctx)
-    with opened(ctx) as workspace, redirect_stdout(sys.stderr):  # what a source of others prints is no context
-        told = read_prompt(ctx, prompt_file)
+        raise click.UsageError("nothing to go by: say what is about to be done, or name a --file")
+    with opened() as workspace, redirect_stdout(sys.stderr):  # what a source of others prints is no context
+        told = read_prompt(prompt_file)
         given = workspace.sources.delivery.triggered(state, prompt=told, max_tokens=max_tokens)
         return DeliveredMemory.of(workspace, given, "nothing is remembered of situations like this")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.command import verb
 from memfs.doors.cli.options import land
 from memfs.doors.cli.output import Note, Table
+
+if TYPE_CHECKING:
+    from memfs.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +40,7 @@ def _text(made: MadeAggregates) -> Iterator[Any]:
 
 @verb("aggregates", text=_text, example="memfs state aggregates\nmemfs state aggregates --rebuild")
 @click.option("--rebuild", is_flag=True, help="Rebuild them from the documents alone.")
-@click.pass_context
-def aggregates(ctx: click.Context, rebuild: bool) -> MadeAggregates:
+def aggregates(workspace: Workspace, rebuild: bool) -> MadeAggregates:
     """Bring the three files in ContextMemory/aggregates up to date, and say which of them changed.
 
     They follow from the documents of the iterations, archived ones included: --rebuild gives the same bytes as bringing
@@ -46,10 +48,9 @@ def aggregates(ctx: click.Context, rebuild: bool) -> MadeAggregates:
     """
     from memfs.model.state_paths import AGGREGATE_NAMES, aggregate_path
 
-    with opened(ctx) as workspace:
-        states = workspace.states
-        changed = states.aggregates.rebuild() if rebuild else states.aggregates.update()
-        if changed:
-            land(workspace)
-        paths = tuple(path for path in map(aggregate_path, AGGREGATE_NAMES) if states.files.exists(path))
-        return MadeAggregates(tuple(changed), paths, tuple(states.aggregates.behind()))
+    states = workspace.states
+    changed = states.aggregates.rebuild() if rebuild else states.aggregates.update()
+    if changed:
+        land(workspace)
+    paths = tuple(path for path in map(aggregate_path, AGGREGATE_NAMES) if states.files.exists(path))
+    return MadeAggregates(tuple(changed), paths, tuple(states.aggregates.behind()))

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.command import verb
 from memfs.doors.cli.output import Table, clean, count, styled
 
 if TYPE_CHECKING:
     from memfs.model.insights import Analysis, Course
+    from memfs.workspace import Workspace
 
 
 def _text(analysis: Analysis) -> Iterator[Any]:
@@ -57,12 +58,10 @@ def _course(course: Course) -> str:
 @click.option(
     "--iterations", type=click.IntRange(1, 10_000), default=10, show_default=True, help="How many to look at."
 )
-@click.pass_context
-def analyze(ctx: click.Context, agent: str, iterations: int) -> Analysis:
+def analyze(workspace: Workspace, agent: str, iterations: int) -> Analysis:
     """Show how an agent did over the last iterations: improvement, diversity, confidence, cost, what strategies and
     feedback brought, and the weight that this suggests, with its reasons.
 
     Nothing is changed: who steers the agents decides about weights.
     """
-    with opened(ctx) as workspace:
-        return workspace.states.analysis.analyze(agent, iterations)
+    return workspace.states.analysis.analyze(agent, iterations)

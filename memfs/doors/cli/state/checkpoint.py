@@ -18,6 +18,7 @@ from memfs.doors.cli.output import MERGE, OMIT, Note, Table, clean, count, liste
 if TYPE_CHECKING:
     from memfs.model.state_documents import RecoveryState
     from memfs.state.checkpoint_store import Checkpoint, CheckpointVerdict
+    from memfs.workspace import Workspace
 
 _MOST_SHOWN = 20
 _NONE_YET = "No checkpoints yet: 'memfs state checkpoint create' makes one"
@@ -45,15 +46,13 @@ def _made_text(made: MadeCheckpoint) -> Iterator[str]:
 
 @verb("create", text=_made_text, example="memfs state checkpoint create --reason 'before the tournament'")
 @click.option("--reason", default="", metavar="TEXT", help="Why, for the manifest.")
-@click.pass_context
-def create(ctx: click.Context, reason: str) -> MadeCheckpoint:
+def create(workspace: Workspace, reason: str) -> MadeCheckpoint:
     """Make a checkpoint and verify it, while others may go on writing.
 
     It holds iterations, aggregates, configuration and context; memories and archives are not part of it. Killed before
     it is durable and read back, there is no new checkpoint. Its manifest is in git, its payload beside it is not.
     """
-    with opened(ctx) as workspace:
-        return MadeCheckpoint(workspace.states.checkpoints.create(reason=reason))
+    return MadeCheckpoint(workspace.states.checkpoints.create(reason=reason))
 
 
 # -- list ---------------------------------------------------------------------------------------------------------
@@ -87,13 +86,11 @@ def _list_text(listed: CheckpointList) -> Iterator[Any]:
 
 @verb("list", text=_list_text, example="memfs state checkpoint list --as-of 2026-03-01")
 @as_of
-@click.pass_context
-def list_(ctx: click.Context, as_of: str | None) -> CheckpointList:
+def list_(workspace: Workspace, as_of: str | None) -> CheckpointList:
     """List the checkpoints there are, newest first."""
-    with opened(ctx) as workspace:
-        past = past_at(workspace, as_of) if as_of is not None else None
-        found = workspace.states.checkpoints.list(past.files if past else None)
-        return CheckpointList(tuple(found), revision_of(past))
+    past = past_at(workspace, as_of) if as_of is not None else None
+    found = workspace.states.checkpoints.list(past.files if past else None)
+    return CheckpointList(tuple(found), revision_of(past))
 
 
 # -- verify -------------------------------------------------------------------------------------------------------
@@ -125,14 +122,12 @@ def _verdicts_text(checked: CheckedCheckpoints) -> Iterator[str]:
 
 @verb("verify", text=_verdicts_text, example="memfs state checkpoint verify")
 @click.argument("checkpoint_id", metavar="[ID]", required=False)
-@click.pass_context
-def verify(ctx: click.Context, checkpoint_id: str | None) -> CheckedCheckpoints:
+def verify(workspace: Workspace, checkpoint_id: str | None) -> CheckedCheckpoints:
     """Read all checkpoints whole, or the one with this ID.
 
     Exit code 1: one of them cannot be used.
     """
-    with opened(ctx) as workspace:
-        return CheckedCheckpoints(tuple(workspace.states.checkpoints.verify(checkpoint_id)))
+    return CheckedCheckpoints(tuple(workspace.states.checkpoints.verify(checkpoint_id)))
 
 
 # -- prune --------------------------------------------------------------------------------------------------------
@@ -157,12 +152,10 @@ def _pruned_text(pruned: PrunedCheckpoints) -> Iterator[str]:
 
 @verb("prune", text=_pruned_text, example="memfs state checkpoint prune --dry-run")
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
-@click.pass_context
-def prune(ctx: click.Context, dry_run: bool) -> PrunedCheckpoints:
+def prune(workspace: Workspace, dry_run: bool) -> PrunedCheckpoints:
     """Remove what the retention policy does not keep, as every 'create' does."""
-    with opened(ctx) as workspace:
-        removed = tuple(workspace.states.checkpoints.prune(dry_run))
-        return PrunedCheckpoints(() if dry_run else removed, removed if dry_run else ())
+    removed = tuple(workspace.states.checkpoints.prune(dry_run))
+    return PrunedCheckpoints(() if dry_run else removed, removed if dry_run else ())
 
 
 # -- recover ------------------------------------------------------------------------------------------------------
@@ -203,10 +196,7 @@ def _restored_text(word: str, paths: Sequence[str] | None) -> Iterator[str]:
 @click.option("--component", "components", multiple=True, metavar="NAME", help="Only this; repeatable.")
 @click.option("--restore", is_flag=True, help="Bring back documents that are missing or differ.")
 @click.option("--dry-run", is_flag=True, help="With --restore: only say what would come back.")
-@click.pass_context
-def recover(
-    ctx: click.Context, checkpoint_id: str | None, components: tuple[str, ...], restore: bool, dry_run: bool
-) -> RecoveryState:
+def recover(checkpoint_id: str | None, components: tuple[str, ...], restore: bool, dry_run: bool) -> RecoveryState:
     """Say what to go on from after a crash; nothing is changed.
 
     By the newest checkpoint that verifies, or by ID, it tells what is done, which tasks in flight were completed since,
@@ -217,8 +207,8 @@ def recover(
     Exit code 1: no checkpoint can be used.
     """
     if dry_run and not restore:
-        raise click.UsageError("--dry-run goes with --restore", ctx)
-    with opened(ctx) as workspace:
+        raise click.UsageError("--dry-run goes with --restore")
+    with opened() as workspace:
         checkpoints = workspace.states.checkpoints
         return checkpoints.recover(checkpoint_id, list(components) or None, restore, dry_run)
 

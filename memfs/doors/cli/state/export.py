@@ -20,8 +20,7 @@ from memfs.doors.cli.export import ExportReport, export_options, export_text, ex
 @export_options
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Only this type of document; repeat it.")
 @click.option("--iteration", "spans", multiple=True, metavar="N[-M]", help="Only these iterations; repeat it.")
-@click.pass_context
-def export(ctx: click.Context, /, types: tuple[str, ...], spans: tuple[str, ...], **given: Any) -> ExportReport:
+def export(types: tuple[str, ...], spans: tuple[str, ...], **given: Any) -> ExportReport:
     """Write state documents into FILE, or to standard output, as JSON Lines that 'memfs import' reads back.
 
     A line is {"path", "type", "iteration", "sha256", "document"}. CSV and Parquet have a column for each field and are
@@ -31,7 +30,7 @@ def export(ctx: click.Context, /, types: tuple[str, ...], spans: tuple[str, ...]
     Exit code 1: refused, or a document could not be read and is missing.
     """
     numbers = tuple(number for written in spans for number in _span(written))
-    return exported(ctx, types=types, iterations=numbers, **given)
+    return exported(types=types, iterations=numbers, **given)
 
 
 def _span(written: str) -> range:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.command import verb
 from memfs.doors.cli.options import land
 from memfs.doors.cli.output import Block, Note
 
 if TYPE_CHECKING:
     from memfs.model.insights import AgentFeedback
+    from memfs.workspace import Workspace
 
 
 def _text(feedback: AgentFeedback) -> Iterator[Any]:
@@ -26,17 +27,15 @@ def _text(feedback: AgentFeedback) -> Iterator[Any]:
 @verb("feedback", text=_text, example='memfs state feedback "Evolution Agent"\nmemfs state feedback Scout --no-record')
 @click.argument("agent", metavar="AGENT")
 @click.option("--no-record", is_flag=True, help="Only look: do not record that the agent was given it.")
-@click.pass_context
-def feedback(ctx: click.Context, agent: str, no_record: bool) -> AgentFeedback:
+def feedback(workspace: Workspace, agent: str, no_record: bool) -> AgentFeedback:
     """Print what the newest meta-review has to say to an agent, ready for its prompt.
 
     It is the agent's own feedback, what is meant for everybody, priorities and patterns; what reviewers wrote stands in
     it as quoted data. That the agent was given this version is recorded once in an iteration, so that 'memfs state
     analyze' can tell what it brought.
     """
-    with opened(ctx) as workspace:
-        workspace.repository.require_readable()
-        given = workspace.states.feedback.for_agent(agent, record=not no_record)
-        if given.recorded:
-            land(workspace)
-        return given
+    workspace.repository.require_readable()
+    given = workspace.states.feedback.for_agent(agent, record=not no_record)
+    if given.recorded:
+        land(workspace)
+    return given

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Actions, opened, verb
+from memfs.doors.cli.command import Actions, verb
 from memfs.doors.cli.filters import AsOf, as_of, past_at, revision_of
 from memfs.doors.cli.options import land
 from memfs.doors.cli.output import OMIT, Note, Table, clean, count, time_text
@@ -16,6 +16,7 @@ from memfs.errors import IterationInvalid
 
 if TYPE_CHECKING:
     from memfs.model.state_query import Iteration
+    from memfs.workspace import Workspace
 
 _SHOWN = (("outputs", "outputs"), ("mean_confidence", "confidence"), ("resource_consumed", "consumed"))
 
@@ -87,47 +88,39 @@ _number = click.argument("number", required=False, type=click.IntRange(1), metav
 
 @verb("start", text=_text, example="memfs state iteration start")
 @_number
-@click.pass_context
-def start(ctx: click.Context, number: int | None) -> ShownIteration:
+def start(workspace: Workspace, number: int | None) -> ShownIteration:
     """Open iteration N, by default the one after the newest."""
-    with opened(ctx) as workspace:
-        found = workspace.states.iterations.start(number)
-        land(workspace)
-        return ShownIteration(found)
+    found = workspace.states.iterations.start(number)
+    land(workspace)
+    return ShownIteration(found)
 
 
 @verb("close", text=_text, example="memfs state iteration close")
 @_number
-@click.pass_context
-def close(ctx: click.Context, number: int | None) -> ShownIteration:
+def close(workspace: Workspace, number: int | None) -> ShownIteration:
     """Close iteration N, by default the newest open one, and sum it up."""
-    with opened(ctx) as workspace:
-        found = workspace.states.iterations.close(number)
-        land(workspace)
-        return ShownIteration(found)
+    found = workspace.states.iterations.close(number)
+    land(workspace)
+    return ShownIteration(found)
 
 
 @verb("show", text=_text, example="memfs state iteration show\nmemfs state iteration show 3")
 @_number
-@click.pass_context
-def show(ctx: click.Context, number: int | None) -> ShownIteration:
+def show(workspace: Workspace, number: int | None) -> ShownIteration:
     """Show iteration N, by default the newest."""
-    with opened(ctx) as workspace:
-        number = number or workspace.states.reading.latest_iteration()
-        if number is None:
-            raise IterationInvalid("there is no iteration yet", hint="'memfs state iteration start' opens one")
-        return ShownIteration(workspace.states.iterations.show(number))
+    number = number or workspace.states.reading.latest_iteration()
+    if number is None:
+        raise IterationInvalid("there is no iteration yet", hint="'memfs state iteration start' opens one")
+    return ShownIteration(workspace.states.iterations.show(number))
 
 
 @verb("list", text=_list_text, example="memfs state iteration list --json")
 @as_of
-@click.pass_context
-def list_(ctx: click.Context, as_of: str | None) -> IterationList:
+def list_(workspace: Workspace, as_of: str | None) -> IterationList:
     """List all iterations, archived ones too."""
-    with opened(ctx) as workspace:
-        past = past_at(workspace, as_of) if as_of is not None else None
-        found = workspace.states.iterations.list() if past is None else past.iterations()
-        return IterationList(tuple(found), revision_of(past))
+    past = past_at(workspace, as_of) if as_of is not None else None
+    found = workspace.states.iterations.list() if past is None else past.iterations()
+    return IterationList(tuple(found), revision_of(past))
 
 
 iteration = Actions(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.command import verb
 from memfs.doors.cli.output import Document
+
+if TYPE_CHECKING:
+    from memfs.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +34,7 @@ def _text(kept: KeptState) -> Iterator[Document]:
 
 @verb("resume", text=_text, example="memfs state resume ct-3-5d41402abc4b2a76b9719d911017c592")
 @click.argument("token", metavar="TOKEN")
-@click.pass_context
-def resume(ctx: click.Context, token: str) -> KeptState:
+def resume(workspace: Workspace, token: str) -> KeptState:
     """Print the state that an agent kept under a continuation token, as JSON."""
-    with opened(ctx) as workspace:
-        workspace.repository.require_readable()
-        return KeptState(token, workspace.states.continuations.resume(token))
+    workspace.repository.require_readable()
+    return KeptState(token, workspace.states.continuations.resume(token))

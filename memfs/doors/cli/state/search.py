@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.command import verb
 from memfs.doors.cli.filters import AsOf, as_of, revision_of, state_at, when
 from memfs.doors.cli.output import OMIT, Note, clean, styled
 
 if TYPE_CHECKING:
     from memfs.state.search import StateHit
+    from memfs.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +53,8 @@ def _text(found: FoundDocuments) -> Iterator[Any]:
 @click.option("--since", metavar="WHEN", help="Not before this date, time or age.")
 @click.option("--until", metavar="WHEN", help="Not after this date (that day included), time or age.")
 @as_of
-@click.pass_context
 def search(
-    ctx: click.Context,
+    workspace: Workspace,
     words: tuple[str, ...],
     limit: int,
     agents: tuple[str, ...],
@@ -68,10 +68,9 @@ def search(
 
     text = " ".join(words)
     start, end = when(since, "since"), when(until, "until", end=True)
-    with opened(ctx) as workspace:
-        workspace.repository.require_readable()
-        with state_at(workspace, as_of) as (then, past):
-            found = search_states(
-                then.states.reading, text, limit, agents=agents, iterations=iterations, start=start, end=end
-            )
-        return FoundDocuments(text, tuple(found), revision_of(past))
+    workspace.repository.require_readable()
+    with state_at(workspace, as_of) as (then, past):
+        found = search_states(
+            then.states.reading, text, limit, agents=agents, iterations=iterations, start=start, end=end
+        )
+    return FoundDocuments(text, tuple(found), revision_of(past))

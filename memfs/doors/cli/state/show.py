@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Number, opened, verb
+from memfs.doors.cli.command import Number, verb
 from memfs.doors.cli.filters import AsOf, as_of, revision_of, state_at, when
 from memfs.doors.cli.output import MERGE, OMIT, Document, as_json
 
 if TYPE_CHECKING:
     from memfs.model.state_documents import RetrievedState
+    from memfs.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +52,8 @@ def _text(shown: ShownState) -> Iterator[Document]:
 @click.option("--deadline", type=Number(0), metavar="SECONDS", help="Only what is found by then.")
 @click.option("--whole", is_flag=True, help="All of it, however long that takes.")
 @as_of
-@click.pass_context
 def show(
-    ctx: click.Context,
-    /,
+    workspace: Workspace,
     request: str | None,
     since: str | None,
     until: str | None,
@@ -65,13 +64,12 @@ def show(
 ) -> ShownState:
     """Print the present state of a multi-agent system, or what the options name, as JSON."""
     if whole and deadline is not None:
-        raise click.UsageError("'--whole' has no deadline", ctx)
+        raise click.UsageError("'--whole' has no deadline")
     wanted = {name: values or None for name, values in named.items()}
     chosen = request or ("partial" if any(wanted.values()) else "full")
     start, end = when(since, "since"), when(until, "until", end=True)
     limit = math.inf if whole else deadline
-    with opened(ctx) as workspace:
-        workspace.repository.require_readable()
-        with state_at(workspace, as_of) as (then, past):
-            found = then.states.retrieval.retrieve(chosen, start=start, end=end, deadline=limit, **wanted)
-        return ShownState(found, revision_of(past))
+    workspace.repository.require_readable()
+    with state_at(workspace, as_of) as (then, past):
+        found = then.states.retrieval.retrieve(chosen, start=start, end=end, deadline=limit, **wanted)
+    return ShownState(found, revision_of(past))

@@ -65,8 +65,7 @@ def _text(done: StoredDocuments) -> Iterator[Any]:
     metavar="FILE",
     help="The hypothesis as it was read: what others stored since then holds, too.",
 )
-@click.pass_context
-def store(ctx: click.Context, kind: str, file: str, base: str | None) -> StoredDocuments:
+def store(kind: str, file: str, base: str | None) -> StoredDocuments:
     """Store documents of the TYPE state_update, agent_output, meta_review, hypothesis or tournament_result.
 
     They are read from FILE, or from standard input: one JSON object, or one a line. With --base, wins, losses, matches
@@ -86,7 +85,7 @@ def store(ctx: click.Context, kind: str, file: str, base: str | None) -> StoredD
         raise Unclear(f"--base is for one hypothesis, and {name} holds {len(documents)}", "store them one by one")
     read = _base(base) if base is not None else None
     stored: list[Acknowledgement] = []
-    with opened(ctx) as workspace:
+    with opened() as workspace:
         recorder = workspace.states.recorder
         put = partial(recorder.hypothesis, base=read) if kind == "hypothesis" else getattr(recorder, kind)
         for line, values in documents:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.command import verb
 from memfs.doors.cli.filters import AsOf, as_of, revision_of, state_at
 from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, Note, Table, count
 
 if TYPE_CHECKING:
     from memfs.model.insights import PatternTrend, TrendReport
+    from memfs.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +49,11 @@ def _row(one: PatternTrend) -> tuple[str, ...]:
 @verb("trends", text=_text, example="memfs state trends\nmemfs state trends --limit 5 --json")
 @click.option("-n", "--limit", type=click.IntRange(1), default=20, show_default=True, help="At most so many patterns.")
 @as_of
-@click.pass_context
-def trends(ctx: click.Context, limit: int, as_of: str | None) -> ShownTrends:
+def trends(workspace: Workspace, limit: int, as_of: str | None) -> ShownTrends:
     """Show the patterns that meta-reviews name, the weightiest first: when they were seen, and where they go."""
     from memfs.state.trends import pattern_trends
 
-    with opened(ctx) as workspace, state_at(workspace, as_of) as (then, past):
+    with state_at(workspace, as_of) as (then, past):
         report = pattern_trends(then.states.reading)
         shown = replace(report, patterns=report.patterns[:limit])
         return ShownTrends(shown, revision_of(past), found=len(report.patterns))

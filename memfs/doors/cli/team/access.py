@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memfs.doors.cli.command import complete_ids, opened, verb
+from memfs.doors.cli.command import complete_ids, verb
 from memfs.doors.cli.filters import when
 from memfs.doors.cli.options import named
 from memfs.doors.cli.output import TEXT_ONLY, Note, Table, count, merge, one_line
 
 if TYPE_CHECKING:
     from memfs.store.access_log import AccessRecord
+    from memfs.workspace import Workspace
 
 _SHORT = 10
 _IDS_SHOWN = 5
@@ -97,16 +98,16 @@ def _text(found: AccessReport) -> Iterator[Table | Note]:
 @click.option(
     "-n", "--limit", type=click.IntRange(1), default=50, show_default=True, help="At most this many, newest first."
 )
-@click.pass_context
-def access(ctx: click.Context, id: str | None, agent: str, session: str, since: str | None, limit: int) -> AccessReport:
+def access(
+    workspace: Workspace, id: str | None, agent: str, session: str, since: str | None, limit: int
+) -> AccessReport:
     """Show which items were handed out, when, through which door and to whom; with ID, only when that one was.
 
     The record is this machine's own, private and bounded: 'served.days' and 'served.megabytes' say how much is kept.
     """
-    with opened(ctx) as workspace:
-        wanted = [named(workspace, id) or id] if id else []
-        log = workspace.usage.served
-        rows = log.find(wanted, agent=agent, session=session, since=when(since, "since"))
-        kept = workspace.settings.served.log
+    wanted = [named(workspace, id) or id] if id else []
+    log = workspace.usage.served
+    rows = log.find(wanted, agent=agent, session=session, since=when(since, "since"))
+    kept = workspace.settings.served.log
     served = tuple(ServedAnswer(row, tuple(ServedItem(*pair) for pair in row.items)) for row in rows[:limit])
     return AccessReport(served, len(rows), kept, log.problem)

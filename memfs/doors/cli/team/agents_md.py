@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memfs.doors.cli.command import Actions, Invocation, opened, verb
+from memfs.doors.cli.command import Actions, invocation, verb
 from memfs.doors.cli.output import OMIT, TEXT_ONLY, Block, Note, clean, count, styled
 from memfs.fs.own_branch import code_of
 
@@ -47,10 +47,10 @@ _preferences = click.option(
 _force = click.option("--force", is_flag=True, help="Even if somebody edited the block.")
 
 
-def block_of(ctx: click.Context, workspace: Workspace) -> AgentsBlock:
+def block_of(workspace: Workspace) -> AgentsBlock:
     """The block beside the code: with a memory on its own branch, in the working tree in which memfs was called."""
     block = workspace.sources.agents_block
-    code = code_of(workspace.root, Path(ctx.ensure_object(Invocation).workspace or "."))
+    code = code_of(workspace.root, Path(invocation().workspace or "."))
     return block if code == workspace.root else block.beside(code)
 
 
@@ -126,11 +126,9 @@ def _check_text(found: BlockReport) -> Iterator[str | Note]:
 @verb("check", text=_check_text, example="memfs team agents-md check")
 @_file
 @_preferences
-@click.pass_context
-def _check(ctx: click.Context, file: str | None, preferences: bool | None) -> BlockReport:
+def _check(workspace: Workspace, file: str | None, preferences: bool | None) -> BlockReport:
     """Say whether the block is what is agreed on. Exit code 1: it is not current."""
-    with opened(ctx) as workspace:
-        return replace(_report(block_of(ctx, workspace), file, preferences), checked=True)
+    return replace(_report(block_of(workspace), file, preferences), checked=True)
 
 
 # -- show ---------------------------------------------------------------------------------------------------------
@@ -144,12 +142,10 @@ def _show_text(shown: BlockReport) -> Iterator[Block | Note]:
 @verb("show", text=_show_text, example="memfs team agents-md show --preferences")
 @_file
 @_preferences
-@click.pass_context
-def _show(ctx: click.Context, file: str | None, preferences: bool | None) -> BlockReport:
+def _show(workspace: Workspace, file: str | None, preferences: bool | None) -> BlockReport:
     """Print what the block is to say."""
-    with opened(ctx) as workspace:
-        workspace.repository.require_readable()
-        return _report(block_of(ctx, workspace), file, preferences)
+    workspace.repository.require_readable()
+    return _report(block_of(workspace), file, preferences)
 
 
 # -- write, remove ------------------------------------------------------------------------------------------------
@@ -176,24 +172,20 @@ def _write_text(written: BlockReport) -> Iterator[str | Note]:
 @_file
 @_preferences
 @_force
-@click.pass_context
-def _write(ctx: click.Context, file: str | None, preferences: bool | None, force: bool) -> BlockReport:
+def _write(workspace: Workspace, file: str | None, preferences: bool | None, force: bool) -> BlockReport:
     """Put the block into the file, or bring it up to date. Nothing outside the block is touched."""
-    with opened(ctx) as workspace:
-        workspace.repository.require_readable()
-        block = block_of(ctx, workspace)
-        return _report(block, file, done=block.write(file, preferences=preferences, force=force))
+    workspace.repository.require_readable()
+    block = block_of(workspace)
+    return _report(block, file, done=block.write(file, preferences=preferences, force=force))
 
 
 @verb("remove", text=_written_text, example="memfs team agents-md remove")
 @_file
 @_force
-@click.pass_context
-def _remove(ctx: click.Context, file: str | None, force: bool) -> BlockReport:
+def _remove(workspace: Workspace, file: str | None, force: bool) -> BlockReport:
     """Take the block out again, byte for byte; a file that held nothing else goes."""
-    with opened(ctx) as workspace:
-        block = block_of(ctx, workspace)
-        return _report(block, file, done=block.remove(file, force=force))
+    block = block_of(workspace)
+    return _report(block, file, done=block.remove(file, force=force))
 
 
 agents_md = Actions(

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs.doors.cli.answer_diff import head_line, remarks, whose
-from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.command import verb
 from memfs.doors.cli.output import Note, clean, count, merge, note, styled
 from memfs.model.query import MOST
 
 if TYPE_CHECKING:
     from memfs.team.bisect import BisectResult
+    from memfs.workspace import Workspace
 
 _SHOWN = 20
 _COLOURS = {"added": "green", "changed": "yellow", "removed": "red"}
@@ -105,8 +106,7 @@ def _listed(ids: tuple[str, ...]) -> str:
     help="The item that a question brings; '=> !ID': must not bring. May be repeated.",
 )
 @click.option("-n", "--limit", type=click.IntRange(1, MOST), help="Among so many hits; 'recall.limit' by default.")
-@click.pass_context
-def bisect(ctx: click.Context, good: str, bad: str, expected: tuple[str, ...], limit: int | None) -> BrokenAnswer:
+def bisect(workspace: Workspace, good: str, bad: str, expected: tuple[str, ...], limit: int | None) -> BrokenAnswer:
     """Find the commit that broke an answer, and say whose it is.
 
     Both ends are asked first; then the commits between them that changed the memory are halved, each asked with the
@@ -119,7 +119,6 @@ def bisect(ctx: click.Context, good: str, bad: str, expected: tuple[str, ...], l
     def tell(left: int, steps: int) -> None:
         note(f"{count(left, 'commit')} left, about {count(steps, 'step')}")
 
-    with opened(ctx) as workspace:
-        asked = Query(limit=limit or workspace.settings.recall.limit)
-        expectations = [Expectation.read(text, asked) for text in expected]
-        return BrokenAnswer.of(workspace.teams.bisect.find(expectations, good, bad, tell))
+    asked = Query(limit=limit or workspace.settings.recall.limit)
+    expectations = [Expectation.read(text, asked) for text in expected]
+    return BrokenAnswer.of(workspace.teams.bisect.find(expectations, good, bad, tell))

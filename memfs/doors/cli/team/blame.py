@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memfs.doors.cli.command import complete_ids, opened, verb
+from memfs.doors.cli.command import complete_ids, verb
 from memfs.doors.cli.options import named
 from memfs.doors.cli.output import clean, one_line, readable, styled, width
 
 if TYPE_CHECKING:
     from memfs.team.blame import LearnedFrom
+    from memfs.workspace import Workspace
 
 _SHORT = 10
 _WAITING = {"memfs": "uncommitted", "hand": "by hand"}
@@ -64,13 +65,11 @@ def written_by(one: LearnedFrom) -> str:
 @click.argument("id", metavar="ID|PATH", shell_complete=complete_ids)
 @click.argument("field", required=False, default="", metavar="[FIELD]")
 @click.option("--as-of", "as_of", metavar="REV", help="The version at this revision or date.")
-@click.pass_context
-def blame(ctx: click.Context, id: str, field: str, as_of: str | None) -> BlameReport:
+def blame(workspace: Workspace, id: str, field: str, as_of: str | None) -> BlameReport:
     """Show for each field of an item which commit brought it, when, and who: agent, session, door and tool.
 
     Each element of a list stands for itself. With FIELD only that one and what is below it, such as content, tags or
     origin. Without --as-of, what waits for its commit and edits by hand are told as such.
     """
-    with opened(ctx) as workspace:
-        target = named(workspace, id) or id
-        return BlameReport(fields=tuple(workspace.teams.blame.fields(target, field, as_of)))
+    target = named(workspace, id) or id
+    return BlameReport(fields=tuple(workspace.teams.blame.fields(target, field, as_of)))

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memfs.doors.cli.command import Actions, opened, verb
+from memfs.doors.cli.command import Actions, verb
 from memfs.doors.cli.output import MERGE, TEXT_ONLY, Note, Table, clean, count, listed, merge, readable, styled
 
 if TYPE_CHECKING:
     from memfs.team.branches import Branch, BranchMerge, DroppedBranch
     from memfs.team.history_merge import MergeResult
+    from memfs.workspace import Workspace
 
 _SHOWN = 20
 
@@ -58,11 +59,9 @@ def _standing(one: Branch) -> str:
 
 
 @verb("list", text=_list_text, example="memfs team branch list")
-@click.pass_context
-def _list(ctx: click.Context) -> BranchList:
+def _list(workspace: Workspace) -> BranchList:
     """Show how each branch stands."""
-    with opened(ctx) as workspace:
-        return BranchList(tuple(workspace.teams.branches.list()))
+    return BranchList(tuple(workspace.teams.branches.list()))
 
 
 # -- start --------------------------------------------------------------------------------------------------------
@@ -76,14 +75,12 @@ def _start_text(one: Branch) -> Iterator[str | Note]:
 @_name
 @click.option("--agent", metavar="NAME", default="", help="Whose branch it is; what names nobody there is its.")
 @click.option("--at", metavar="FOLDER", type=click.Path(), help="Where it works; beside this one if not.")
-@click.pass_context
-def _start(ctx: click.Context, name: str, agent: str, at: str | None) -> Branch:
+def _start(workspace: Workspace, name: str, agent: str, at: str | None) -> Branch:
     """Make a branch, and a folder to work on it.
 
     Nothing but the memory lies there; what MEMFS_WORKSPACE is to be set to is printed.
     """
-    with opened(ctx) as workspace:
-        return workspace.teams.branches.start(name, agent=agent, folder=at)
+    return workspace.teams.branches.start(name, agent=agent, folder=at)
 
 
 # -- merge --------------------------------------------------------------------------------------------------------
@@ -143,14 +140,12 @@ def _merge_text(done: MergedBranch) -> Iterator[str | Note]:
 @_name
 @click.option("-m", "--message", metavar="TEXT", default="", help="The commit's message.")
 @_dry_run
-@click.pass_context
-def _merge(ctx: click.Context, name: str, message: str, dry_run: bool) -> MergedBranch:
+def _merge(workspace: Workspace, name: str, message: str, dry_run: bool) -> MergedBranch:
     """Join what was written there with what is here.
 
     The branch that is checked out here gets it, field by field. What waits there is committed first.
     """
-    with opened(ctx) as workspace:
-        done = workspace.teams.branches.merge(name, message=message, dry_run=dry_run)
+    done = workspace.teams.branches.merge(name, message=message, dry_run=dry_run)
     alive = tuple(number for number, _ in done.alive)
     return MergedBranch(done.branch, done.joined, done.edited, alive, done.uncommitted, dry_run, name, done)
 
@@ -183,11 +178,9 @@ def _drop_text(done: BranchDrop) -> Iterator[str | Note]:
 @_name
 @click.option("--force", is_flag=True, help="Even if it was not merged; a rescue ref keeps it.")
 @_dry_run
-@click.pass_context
-def _drop(ctx: click.Context, name: str, force: bool, dry_run: bool) -> BranchDrop:
+def _drop(workspace: Workspace, name: str, force: bool, dry_run: bool) -> BranchDrop:
     """Take branch and folder away, if nothing is lost by that."""
-    with opened(ctx) as workspace:
-        return BranchDrop(workspace.teams.branches.drop(name, force=force, dry_run=dry_run), dry_run)
+    return BranchDrop(workspace.teams.branches.drop(name, force=force, dry_run=dry_run), dry_run)
 
 
 # -- quarantine, release ------------------------------------------------------------------------------------------
@@ -205,24 +198,20 @@ def _quarantine_text(one: Branch) -> Iterator[str | Note]:
 )
 @_name
 @click.option("--reason", metavar="TEXT", default="", help="Why, for those who ask.")
-@click.pass_context
-def _quarantine(ctx: click.Context, name: str, reason: str) -> Branch:
+def _quarantine(workspace: Workspace, name: str, reason: str) -> Branch:
     """Let nobody be given memory from it.
 
     It reaches no recall, no prompt and no merge, until it is released. 'show', 'log', 'diff' and
     'review' still look at it.
     """
-    with opened(ctx) as workspace:
-        return workspace.teams.branches.quarantine(name, reason)
+    return workspace.teams.branches.quarantine(name, reason)
 
 
 @verb("release", text=_quarantine_text, example="memfs team branch release refactoring")
 @_name
-@click.pass_context
-def _release(ctx: click.Context, name: str) -> Branch:
+def _release(workspace: Workspace, name: str) -> Branch:
     """Let a quarantined branch be read again."""
-    with opened(ctx) as workspace:
-        return workspace.teams.branches.release(name)
+    return workspace.teams.branches.release(name)
 
 
 branch = Actions(

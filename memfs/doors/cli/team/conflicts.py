@@ -186,8 +186,7 @@ def _summary(left: OpenConflicts) -> str:
 @verb("list", text=_list_text, example="memfs team conflicts\nmemfs team conflicts --scan")
 @click.option("--scan", is_flag=True, help="First compare what nobody compared: hand-written files, pulls.")
 @as_of
-@click.pass_context
-def _list(ctx: click.Context, scan: bool, as_of: str | None) -> ConflictList:
+def _list(scan: bool, as_of: str | None) -> ConflictList:
     """Show memories that cannot both hold, and what merges left.
 
     With --as-of only those pairs that a link named then.
@@ -196,7 +195,7 @@ def _list(ctx: click.Context, scan: bool, as_of: str | None) -> ConflictList:
         raise Unclear("what only a scan finds has no past", "leave out --scan or --as-of")
     from memfs.team.resolve import OpenConflicts  # --help does without it
 
-    with opened(ctx) as workspace:
+    with opened() as workspace:
         if as_of is not None:
             past = past_at(workspace, as_of)
             pairs = workspace.conflicts.list_in(past.store, past.now)
@@ -326,9 +325,7 @@ def _file_text(one: MergeOutcome, dry_run: bool) -> Iterator[str]:
 @click.option("--number", metavar="N", type=click.IntRange(min=1), help="With kept or lost: only the N-th conflict.")
 @click.option("--reason", default="", metavar="TEXT", help="With an ID or both: why, for the items and the commit.")
 @click.option("--dry-run", is_flag=True, help="Of a merge: tell what would be done, and do nothing.")
-@click.pass_context
 def _resolve(
-    ctx: click.Context,
     names: tuple[str, ...],
     every: bool,
     keep: str,
@@ -351,7 +348,7 @@ def _resolve(
     Exit code 1: something was left, and the reason is told.
     """
     _refuse_unfit(names, every, keep, field, number, reason, dry_run)
-    with opened(ctx) as workspace:
+    with opened() as workspace:
         if keep in _VALUES:
             return _decide(workspace, names, keep, field, number or 0, dry_run)
         if not keep or keep in _SIDES:

@@ -22,6 +22,7 @@ from memfs.model.item import VOUCHED
 if TYPE_CHECKING:
     from memfs.intake.import_service import ImportResult
     from memfs.learning.conventions import Convention
+    from memfs.workspace import Workspace
 
 _STATUSES = ("accepted", "proposed", "retired")
 
@@ -68,15 +69,13 @@ def _list_text(found: ConventionList) -> Iterator[Table | Note]:
 @_status
 @click.option("--file", "files", multiple=True, metavar="PATH", help="Those that hold for this file.")
 @as_of
-@click.pass_context
-def _list(ctx: click.Context, statuses: tuple[str, ...], files: tuple[str, ...], as_of: str | None) -> ConventionList:
+def _list(workspace: Workspace, statuses: tuple[str, ...], files: tuple[str, ...], as_of: str | None) -> ConventionList:
     """Show all of them, whatever their status."""
-    with opened(ctx) as workspace:
-        workspace.repository.require_readable()
-        past = past_at(workspace, as_of) if as_of is not None else None
-        every = (workspace.sources.conventions if past is None else past.conventions).every()
-        found = [one for one in every if (not statuses or one.status in statuses) and one.holds_for(files)]
-        return ConventionList(tuple(found), revision_of(past))
+    workspace.repository.require_readable()
+    past = past_at(workspace, as_of) if as_of is not None else None
+    every = (workspace.sources.conventions if past is None else past.conventions).every()
+    found = [one for one in every if (not statuses or one.status in statuses) and one.holds_for(files)]
+    return ConventionList(tuple(found), revision_of(past))
 
 
 # -- propose, accept, retire --------------------------------------------------------------------------------------
@@ -105,8 +104,8 @@ def _decision_text(done: ConventionDecision) -> Iterator[str | Note]:
     yield from map(Note, done.notes)
 
 
-def _decide(ctx: click.Context, ids: tuple[str, ...], status: str, reason: str) -> ConventionDecision:
-    with opened(ctx) as workspace:
+def _decide(ids: tuple[str, ...], status: str, reason: str) -> ConventionDecision:
+    with opened() as workspace:
         changed = workspace.sources.agreements.decide(ids, status, reason, SOURCE)
         if changed:
             land(workspace)
@@ -131,8 +130,7 @@ def _decide(ctx: click.Context, ids: tuple[str, ...], status: str, reason: str) 
 @click.option("--supersedes", multiple=True, metavar="ID", help="What it replaces; may be repeated.")
 @click.option("--rationale", metavar="TEXT", default="", help="Why it is so.")
 @_reason
-@click.pass_context
-def _propose(ctx: click.Context, /, names: tuple[str, ...], reason: str, **said: Any) -> ConventionDecision:
+def _propose(names: tuple[str, ...], reason: str, **said: Any) -> ConventionDecision:
     """Write a convention down that reaches no agent yet.
 
     TEXT is in quotes; the ID of one that was accepted takes the acceptance back.
@@ -140,8 +138,8 @@ def _propose(ctx: click.Context, /, names: tuple[str, ...], reason: str, **said:
     if len(names) > 1 or not any(letter.isspace() for letter in names[0].strip()):  # an id has no blanks
         if given := [name for name, value in said.items() if value]:
             raise Unclear(f"--{given[0]} describes a new convention", "give its text, in quotes")
-        return _decide(ctx, names, "proposed", reason)
-    with opened(ctx) as workspace:
+        return _decide(names, "proposed", reason)
+    with opened() as workspace:
         made = workspace.sources.agreements.propose(names[0], **said, reason=reason, source=SOURCE)
         land(workspace)
     notes = (f"no agent is told of it until 'memfs team convention accept {clean(made.id)}'",)
@@ -155,19 +153,17 @@ def _propose(ctx: click.Context, /, names: tuple[str, ...], reason: str, **said:
 )
 @click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=complete_ids)
 @_reason
-@click.pass_context
-def _accept(ctx: click.Context, ids: tuple[str, ...], reason: str) -> ConventionDecision:
+def _accept(ids: tuple[str, ...], reason: str) -> ConventionDecision:
     """Let it reach agents, and retire what it supersedes."""
-    return _decide(ctx, ids, "accepted", reason)
+    return _decide(ids, "accepted", reason)
 
 
 @verb("retire", text=_decision_text, example="memfs team convention retire tabs-not-spaces")
 @click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=complete_ids)
 @_reason
-@click.pass_context
-def _retire(ctx: click.Context, ids: tuple[str, ...], reason: str) -> ConventionDecision:
+def _retire(ids: tuple[str, ...], reason: str) -> ConventionDecision:
     """End it."""
-    return _decide(ctx, ids, "retired", reason)
+    return _decide(ids, "retired", reason)
 
 
 # -- export -------------------------------------------------------------------------------------------------------
@@ -201,16 +197,15 @@ def _export_text(done: ConventionExport) -> Iterator[str]:
     "--name", metavar="NAME", default="", help="What other workspaces call this one; its folder's name by default."
 )
 @click.option("--replace", is_flag=True, help="Write over a file that is there.")
-@click.pass_context
 def _export(
-    ctx: click.Context, file: str, statuses: tuple[str, ...], ids: tuple[str, ...], name: str, replace: bool
+    file: str, statuses: tuple[str, ...], ids: tuple[str, ...], name: str, replace: bool
 ) -> ConventionExport | None:
     """Write what is accepted into one readable file; '-' prints it."""
     if ids and statuses:
         raise Unclear("--id and --status exclude each other", "give one of them")
     from memfs.state.export import out_file
 
-    with opened(ctx) as workspace:
+    with opened() as workspace:
         workspace.repository.require_readable()
         sharing = workspace.sources.sharing
         shared = sharing.export(statuses or ("accepted",), ids, name)
@@ -261,8 +256,7 @@ def _import_text(done: ConventionIntake) -> Iterator[str | Table | Note]:
 @click.option("--accepted", is_flag=True, help="What they accepted is accepted here, too.")
 @click.option("--replace", is_flag=True, help="Where both sides changed one, theirs replaces ours.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-@click.pass_context
-def _import(ctx: click.Context, file: str, accepted: bool, replace: bool, dry_run: bool) -> ConventionIntake:
+def _import(workspace: Workspace, file: str, accepted: bool, replace: bool, dry_run: bool) -> ConventionIntake:
     """Take in a file that another workspace exported, as one commit.
 
     What is new comes in as 'proposed', what nobody changed here is updated, and where both sides changed one, ours
@@ -270,11 +264,10 @@ def _import(ctx: click.Context, file: str, accepted: bool, replace: bool, dry_ru
 
     Exit code 1: something was refused.
     """
-    with opened(ctx) as workspace:
-        name = "standard input" if file == "-" else file
-        done = workspace.sources.sharing.take_in(_read(file), name, accepted=accepted, replace=replace, dry_run=dry_run)
-        if not dry_run:
-            land(workspace)
+    name = "standard input" if file == "-" else file
+    done = workspace.sources.sharing.take_in(_read(file), name, accepted=accepted, replace=replace, dry_run=dry_run)
+    if not dry_run:
+        land(workspace)
     proposed = not accepted and any(one.became in ("stored", "updated") for one in done)
     notes = ("what comes in is proposed; 'memfs team convention accept ID' makes it one of yours",) if proposed else ()
     return ConventionIntake(dry_run, tuple(done), notes)

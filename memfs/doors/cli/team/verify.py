@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.command import verb
 from memfs.doors.cli.output import TEXT_ONLY, Note, clean, count, one_line, styled
 
 if TYPE_CHECKING:
     from memfs.team.verify import CommitCheck
+    from memfs.workspace import Workspace
 
 _SHORT = 10
 _GOOD = "good"
@@ -69,15 +70,13 @@ def _text(checked: VerifiedRange) -> Iterator[str | Note]:
     help="Who may sign, with which key; else the file that your git setting gpg.ssh.allowedSignersFile names.",
 )
 @click.option("--bad", is_flag=True, help="Print only those that are not good.")
-@click.pass_context
-def verify(ctx: click.Context, range: str, allowed_signers: str | None, bad: bool) -> VerifiedRange:
+def verify(workspace: Workspace, range: str, allowed_signers: str | None, bad: bool) -> VerifiedRange:
     """Check who signed the commits that changed the memory.
 
     RANGE is A..B, what B has and A has not, or one revision with all that came before it; HEAD by default. A commit is
     good when its author's key signed it, or the committer's for an agent that has none. Exit code 1: not all are good,
     or it cannot be told.
     """
-    with opened(ctx) as workspace:
-        checked = workspace.teams.signatures.verify(range, allowed_signers)
+    checked = workspace.teams.signatures.verify(range, allowed_signers)
     wrong = [one for one in checked if one.verdict != _GOOD]
     return VerifiedRange(range, not wrong, tuple(wrong if bad else checked), len(checked), len(wrong))
