@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Mapping
+from contextlib import suppress
 
 from memfs.catalog.facts import Catalog, Key, maker
 from memfs.errors import MemfsError
@@ -25,10 +27,14 @@ class ItemCatalog:
 
     A fact holds what the file says: id and path follow from where it lies, and a time that it does not name from the
     file. What is above 64 KiB is not kept.
+
+    Attributes:
+        catalog: where they are kept, for whoever has more to say of the same contents.
+        codec: how files are read.
     """
 
     def __init__(self, catalog: Catalog, codec: Codec) -> None:
-        self._catalog, self.codec = catalog, codec
+        self.catalog, self.codec = catalog, codec
         self._maker = maker("item", f"{_FORM} {codec.rules}")
         self._fresh: dict[Key, str] = {}
         self._guard = threading.Lock()
@@ -40,15 +46,21 @@ class ItemCatalog:
         Args:
             checked: these very bytes obeyed the schema before.
         """
-        key = self._key(path, stamp.blob)
-        fact = self._catalog.found(self._maker, [key]).get(key)
-        if fact is None:
-            return None
-        try:
-            mapping, sha256 = fact
-            return self.codec.known(mapping, path, from_timestamp_ns(stamp.mtime_ns), sha256, checked=checked)
-        except _UNFIT:
-            return None
+        return self.known_all({path: stamp}, checked=checked).get(path)
+
+    def known_all(self, stamps: Mapping[str, Stamp], *, checked: bool = True) -> dict[str, MemoryItem]:
+        """As ``known``, of many files, by path."""
+        keys = {path: self.key(path, stamp.blob) for path, stamp in stamps.items()}
+        facts = self.catalog.found(self._maker, keys.values()) if keys else {}
+        found = {}
+        for path, key in keys.items():
+            with suppress(*_UNFIT):
+                mapping, sha256 = facts.pop(key)  # two items share nothing that can be changed
+                modified = from_timestamp_ns(stamps[path].mtime_ns)
+                item = self.codec.known(mapping, path, modified, sha256, checked=checked)
+                if item is not None:
+                    found[path] = item
+        return found
 
     def read(self, path: str, content: Content, *, checked: bool = False, keep: bool = False) -> MemoryItem:
         """The item in bytes that were just read from a file, parsed only where no fact says what they hold.
@@ -67,7 +79,7 @@ class ItemCatalog:
         item, mapping = self.codec.decoded(content.data, path, modified, checked=checked)
         if keep and len(content.data) <= _LONGEST:
             with self._guard:
-                self._fresh[self._key(path, content.stamp.blob)] = json.dumps([mapping, item.sha256])
+                self._fresh[self.key(path, content.stamp.blob)] = json.dumps([mapping, item.sha256])
                 full = len(self._fresh) >= _AT_ONCE
             if full:
                 self.flush()
@@ -78,18 +90,22 @@ class ItemCatalog:
         with self._guard:
             fresh, self._fresh = self._fresh, {}
         if fresh:
-            self._catalog.keep(self._maker, fresh)
+            self.catalog.keep(self._maker, fresh)
 
     def close(self) -> None:
         """Keep what was read, and release the catalog. May be repeated."""
         self.flush()
-        self._catalog.close()
+        self.catalog.close()
 
     def begin_anew_in_child(self) -> None:
         """Leave what waits to the parent."""
         self._fresh = {}
 
-    def _key(self, path: str, blob: str) -> Key:
-        """What decides about an item: its bytes, how they are read, and its kind, which its folder tells."""
+    def key(self, path: str, blob: str) -> Key:
+        """What decides about an item: its bytes, how they are read, and its kind, which its folder tells.
+
+        Raises:
+            SchemaInvalid: the folder belongs to no kind.
+        """
         kind = self.codec.kind_at(path)
         return blob, f"{kind.name}.json" if path.endswith(".json") else kind.name

@@ -204,10 +204,7 @@ class Mount:
 
     def close(self) -> None:
         """Release everything."""
-        with ExitStack() as ending:
-            ending.callback(self.store.close)
-            if "triggers" in self.__dict__:
-                self.triggers.close()
+        self.store.close()
 
 
 def session_in_mount(name: str, session: str) -> str:

@@ -26,7 +26,7 @@ from memfs.recall.rerank import relevances
 from memfs.search.analyzer import terms
 from memfs.store.access_log import not_handed_out, served_to
 from memfs.store.authorship import signed_by
-from memfs.store.item_cache import Catalogue
+from memfs.store.extracts import Extracts
 from memfs.workspace import Workspace
 
 ENTRY = "entry"
@@ -248,7 +248,7 @@ class Entries(Facade):
 
     def below(self, prefix: Namespace = ()) -> list[Entry]:
         """The entries in a namespace and below it, those of one namespace together, in the order they were made."""
-        every = self._every() if not prefix else self._catalogue.of(Query(types=_TYPES, tags=asked_tags(prefix)))
+        every = self._every() if not prefix else self._extracts.of(Query(types=_TYPES, tags=asked_tags(prefix)))
         now = self._now()
         first: dict[Namespace, int] = {}
         found = [
@@ -364,11 +364,11 @@ class Entries(Facade):
 
     # -- inside ---------------------------------------------------------------------------------------------------
     @cached_property
-    def _catalogue(self) -> Catalogue[Entry | None]:
-        return Catalogue(self.workspace.store, self.workspace.parts.index, entry_of)
+    def _extracts(self) -> Extracts[Entry | None]:
+        return Extracts(self.workspace.store, entry_of)
 
     def _every(self) -> list[Entry | None]:
-        return self._catalogue.every(self.workspace.kinds.get(ENTRY))
+        return self._extracts.every(self.workspace.kinds.get(ENTRY))
 
     def _now(self) -> Any:
         return self.workspace.parts.clock()

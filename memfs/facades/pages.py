@@ -20,7 +20,7 @@ from memfs.model.ids import slug, suffix_of
 from memfs.recall.conflict_notes import unresolved_note
 from memfs.store.access_log import served_to
 from memfs.store.authorship import signed_by
-from memfs.store.item_cache import Catalogue
+from memfs.store.extracts import Extracts
 from memfs.workspace import Workspace
 
 PAGE = "note"
@@ -267,11 +267,11 @@ class Pages(Facade):
 
     # -- inside ---------------------------------------------------------------------------------------------------
     @cached_property
-    def _catalogue(self) -> Catalogue[Page]:
-        return Catalogue(self.workspace.store, self.workspace.parts.index, _page)
+    def _extracts(self) -> Extracts[Page]:
+        return Extracts(self.workspace.store, _page)
 
     def _listed(self) -> list[Page]:
-        return self._catalogue.every(self.workspace.kinds.get(PAGE))
+        return self._extracts.every(self.workspace.kinds.get(PAGE))
 
     def _whole(self, path: str) -> str:
         """A path as it is in the workspace."""

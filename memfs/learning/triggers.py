@@ -17,7 +17,9 @@ from math import floor, inf
 from pathlib import Path
 from typing import NamedTuple
 
-from memfs.errors import IndexUnavailable, MemfsError, StorageIO
+from memfs.catalog.facts import Key
+from memfs.catalog.facts import maker as fact_maker
+from memfs.errors import MemfsError
 from memfs.fs import append_log
 from memfs.fs.lock import renewed_in_child
 from memfs.intake.episode_item import EPISODIC, episode_of, item_of
@@ -38,11 +40,12 @@ from memfs.learning.situations import (
 )
 from memfs.model import Candidate, MemoryItem
 from memfs.model.episode import RULE, Episode, Outcome, RuleMatch, Similar, StateSnapshot, TriggerRow
+from memfs.model.ids import stem_of
 from memfs.model.item import Trust
 from memfs.model.rule import ENDED
 from memfs.model.time import utc_now
 from memfs.search.stamps import Entry, StampTable
-from memfs.search.trigger_table import Pool, RowBase, TriggerTable
+from memfs.search.trigger_table import Pool, TriggerTable, packed, unpacked
 from memfs.store import Store
 from memfs.store.parts import CONTENT, Fire
 from memfs.store.reader import FolderReader
@@ -55,8 +58,6 @@ _WORTH_LOOKING = 24
 _COMPARED, _SHOWN = 400, 60
 _STEPS, _AS_MUCH = 20, 0.95
 _MOST_REMEMBERED = 1_000
-_KEEP_AT = 200
-_TRIED = 20
 _BY_FILE_ALONE = 3
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -64,8 +65,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class TriggerRows:
     """What is known of each episode and rule, one row a file, in step with the files. Not safe for several threads.
 
-    The rows are cached for the next process. A row is good only for the very bytes it was made of, so that deleting the
-    cache costs time alone.
+    The catalog keeps them for the next process.
 
     Attributes:
         rows: by path, as the files were at the last ``update``.
@@ -75,13 +75,12 @@ class TriggerRows:
         """Nothing is read before the first ``update``."""
         self._store, self._index = store, store.index_sync.index
         self._folders = tuple(f"{CONTENT}/{kind.folder}/" for kind in store.kinds if kind.name in KINDS)
-        self._cache = RowBase(self._index.folder, maker())
+        self._catalog, self._maker = store.items.catalog, fact_maker("trigger", maker())
         self.rows: dict[str, TriggerRow] = {}
         self._seen: tuple[StampTable, Mapping[str, str]] | None = None
         self._below: Mapping[str, str] = {}
         self._missed: dict[str, str] = {}
         self._changed: dict[str, TriggerRow | None] = {}
-        self._uncached: dict[str, TriggerRow | None] = {}
 
     def update(self) -> None:
         """Bring the rows in step with the index; what cannot be read now is tried again the next time."""
@@ -91,31 +90,20 @@ class TriggerRows:
             base, over, stamps = self._stamps()
         if self._seen is None or self._seen[0] is not base or self._seen[1] != over:
             self._compare(base, over)
-        for path, blob in list(self._missed.items()):
-            if path in stamps and (loaded := self._store.load(_candidate(stamps[path][0], path))) is not None:
-                self.rows[path] = self._changed[path] = self._uncached[path] = row_of(loaded.item, blob)
-                del self._missed[path]
+        lacking = {path: stamps[path][1] for path in self._missed if path in stamps}
+        fresh: dict[Key, str] = {}
+        for path, item, exact in self._store.load_all(lacking):
+            blob = lacking[path].blob
+            self.rows[path] = self._changed[path] = row = row_of(item, blob)
+            del self._missed[path]
+            if exact and item.created is not None:  # else the time of the row may be that of the file
+                fresh[self._store.items.key(path, blob)] = packed(row)
+        self._catalog.keep(self._maker, fresh)
 
     def changes(self) -> Mapping[str, TriggerRow | None]:
         """The rows that came or changed since the last call, by path; None for those that are gone."""
         changed, self._changed = self._changed, {}
         return changed
-
-    def keep(self, most: int = 0) -> None:
-        """Write what is new into the cache where it is more than ``most`` rows."""
-        if len(self._uncached) <= most:
-            return
-        rows, self._uncached = self._uncached, {}
-        with suppress(IndexUnavailable, StorageIO):  # a cache: the next process reads the files
-            self._cache.keep(
-                [row for row in rows.values() if row is not None],
-                [path for path, row in rows.items() if row is None],
-            )
-
-    def close(self) -> None:
-        """Write what is new into the cache, and release it. May be repeated."""
-        self.keep()
-        self._cache.close()
 
     # -- in step with the index -------------------------------------------------------------------------------------
     def _stamps(self) -> tuple[StampTable, dict[str, str], Mapping[str, Entry]]:
@@ -133,23 +121,21 @@ class TriggerRows:
         return {path: blob for path, blob in {**self._below, **over}.items() if blob}
 
     def _load(self, base: StampTable, over: Mapping[str, str]) -> None:
-        """Begin with the cached rows."""
-        held = self._held(base, over)
-        try:
-            self.rows = {row.path: row for row in self._cache.load()}
-        except (IndexUnavailable, StorageIO):  # a cache: without it the files are read
-            self.rows = {}
+        """Begin with the rows that the catalog has."""
+        held, known = self._held(base, over), dict[str, str]()
+        keys = {path: self._store.items.key(path, blob) for path, blob in held.items()}
+        facts = self._catalog.found(self._maker, keys.values())
+        for path, key in keys.items():
+            with suppress(ValueError, TypeError, LookupError):
+                self.rows[path] = unpacked(stem_of(path), path, key[0], facts[key], known)
         self._changed.update(self.rows)
-        lost = [path for path in self.rows if path not in held]
-        if any(self._store.files.entry(path) is not None for path in lost[:_TRIED]):
-            self._store.refresh()  # the index was damaged, and lacks what is there
 
     def _compare(self, base: StampTable, over: Mapping[str, str]) -> None:
         """Forget the rows that are no longer what the files hold; what is to be read is then missed."""
         held = self._held(base, over)
         for path in [path for path, row in self.rows.items() if row.blob != held.get(path)]:
             del self.rows[path]
-            self._changed[path] = self._uncached[path] = None
+            self._changed[path] = None
         self._missed = {path: blob for path, blob in held.items() if path not in self.rows}
         self._seen = base, over
 
@@ -241,11 +227,6 @@ class Triggers:
         found = self._store.load(_candidate(match.id, match.path, sort))
         return found.item if found is not None else None
 
-    def close(self) -> None:
-        """Keep what was learned for the next process. May be repeated."""
-        with self._lock:
-            self._rows.close()
-
     # -- failures ---------------------------------------------------------------------------------------------------
     def _failures(self, table: TriggerTable, one: PreparedSituation, threshold: float, limit: int) -> list[Similar]:
         found: list[Similar] = []
@@ -326,7 +307,6 @@ class Triggers:
             else:
                 self._rows.update()
                 self._put(table, self._rows.changes())
-            self._rows.keep(_KEEP_AT)
             yield table
 
     def _made(self) -> TriggerTable:

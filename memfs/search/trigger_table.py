@@ -1,7 +1,6 @@
 """Finds the episodes and rules that a situation could concern, by file, word and tool, in memory.
 
-The cost does not grow with rows that have nothing to do with the situation. The rows are cached in one file, which is
-rebuilt when damaged.
+The cost does not grow with rows that have nothing to do with the situation.
 """
 
 from __future__ import annotations
@@ -9,14 +8,11 @@ from __future__ import annotations
 import heapq
 import json
 import re
-import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import log
-from pathlib import Path
 from typing import Any
 
-from memfs.catalog.database import CacheDatabase
 from memfs.model.episode import RULE, TriggerRow
 from memfs.model.globs import is_wild
 from memfs.model.item import BY_TRUST
@@ -261,80 +257,34 @@ def _ending(name: str) -> str:
     return name[name.rfind(".") :] if "." in name else ""
 
 
-_SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS rows (path TEXT PRIMARY KEY, blob TEXT NOT NULL, facts TEXT NOT NULL) WITHOUT ROWID"
-)
-
-
-class RowBase:
-    """The rows, cached in one file for all threads and processes.
-
-    A row is good only for the very bytes it was made of. A file that is damaged, or made under other rules, is started
-    over.
-
-    Raises (every method):
-        IndexUnavailable: the file gives no answer, and neither does a new one.
-    """
-
-    def __init__(self, folder: Path, made_by: str) -> None:
-        """
-        Args:
-            folder: the workspace's own in the user's cache.
-            made_by: names the rules by which rows are made; those made by others are dropped.
-        """
-        self._base = CacheDatabase(folder / FILE, _SCHEMA, made_by, what="the index of episodes and rules")
-
-    def load(self) -> list[TriggerRow]:
-        """All rows that are kept; one that is damaged starts the file over."""
-
-        def rows(base: sqlite3.Connection) -> list[TriggerRow]:
-            texts = [facts for (facts,) in base.execute("SELECT facts FROM rows")]
-            known: dict[str, str] = {}
-            return [_row(values, known) for values in json.loads(f"[{','.join(texts)}]")]
-
-        return self._base.ask(rows)
-
-    def keep(self, rows: Iterable[TriggerRow], gone: Iterable[str] = ()) -> None:
-        """Keep rows in place of what their files had, and drop those of other files."""
-        written = [(_key(row.path), row.blob, _facts(row)) for row in rows]
-        dropped = [(_key(path),) for path in gone]
-        if not written and not dropped:
-            return
-
-        def act(base: sqlite3.Connection) -> None:
-            base.executemany("DELETE FROM rows WHERE path = ?", dropped)
-            base.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?, ?)", written)
-
-        self._base.change(act)
-
-    def close(self) -> None:
-        """Release the file."""
-        self._base.close()
-
-
-def _key(path: str) -> str:
-    """A path as any file may be named, also in bytes that are no text, in a form that SQLite takes."""
-    return json.dumps(path)
-
-
-def _facts(row: TriggerRow) -> str:
-    values: list[Any] = list(row)
-    for place in _TERM_PLACES:
-        values[place] = " ".join(values[place])
-    return json.dumps(values, ensure_ascii=True, separators=(",", ":"))
-
-
-FILE = "triggers.sqlite"
+# -- as a fact ------------------------------------------------------------------------------------------------------
 _LISTS = {"files", "warned", "supersedes"}
 _TERMS = {"words", "deeds"}
 _PLACES = {name: place for place, name in enumerate(TriggerRow._fields)}
 _LIST_PLACES = sorted(_PLACES[name] for name in _LISTS)
 _SORTS = tuple(map(type, TriggerRow(id="", path="", blob="", sort="")))
 _TERM_PLACES = sorted(_PLACES[name] for name in _TERMS)
+_DECIDED = _PLACES["sort"]
 
 
-def _row(values: list[Any], known: dict[str, str]) -> TriggerRow:
-    """The row again; equal words of all rows are one text in memory."""
+def packed(row: TriggerRow) -> str:
+    """What the bytes of a row's file decide of it, as JSON: all but the first three fields."""
+    values: list[Any] = list(row)
+    for place in _TERM_PLACES:
+        values[place] = " ".join(values[place])
+    return json.dumps(values[_DECIDED:], separators=(",", ":"))
+
+
+def unpacked(id: str, path: str, blob: str, fact: Any, known: dict[str, str]) -> TriggerRow:  # noqa: A002
+    """The row of a file again; equal words of all rows are one text in memory.
+
+    Args:
+        known: the words of the rows before.
+
+    Raises:
+        ValueError, TypeError, LookupError: the fact holds something else.
+    """
+    values: list[Any] = [id, path, blob, *fact]
     for place in _LIST_PLACES:
         values[place] = tuple(values[place])
     for place in _TERM_PLACES:

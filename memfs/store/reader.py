@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -20,9 +20,10 @@ from memfs.errors import CorruptItem, HistoryError, IndexUnavailable, ItemNotFou
 from memfs.fs.lock import renewed_in_child
 from memfs.fs.tree import Tree, View, refuse_rot
 from memfs.model import Candidate, Freshness, KindTable, MemoryItem, Problem, Query, Stamp
-from memfs.model.ids import of_mount
+from memfs.model.ids import of_mount, stem_of
 from memfs.model.kinds import ITEM_LIMIT, nearest
 from memfs.model.query import MOST
+from memfs.model.time import from_timestamp_ns
 from memfs.search.engine import Asked
 from memfs.search.merged_search import TermCounts, TreeIndex
 from memfs.search.search_index import SearchIndex
@@ -210,6 +211,20 @@ class Reader:
         except (FileNotFoundError, MemfsError):
             return None
 
+    def load_all(self, stamps: Mapping[str, Stamp]) -> Iterator[tuple[str, MemoryItem, bool]]:
+        """The items in files as the index has them, each with its path, and whether it is of the stamped content; as
+        ``load`` gives it where that cannot be told. What it would not give is left out.
+        """
+        known = self.items.known_all(stamps)
+        lacking = {path: stamp for path, stamp in stamps.items() if path not in known}
+        loaded = {path: self.load(_at(path, stamp)) for path, stamp in lacking.items()}
+        known.update(self.items.known_all(lacking))  # what was read is a fact by now
+        for path in stamps:
+            if path in known:
+                yield path, known[path], True
+            elif (found := loaded[path]) is not None:
+                yield path, found.item, False
+
     def select(self, query: Query) -> list[MemoryItem]:
         """The items that pass the query's filters, by text score or else newest first."""
         loaded = [self.load(candidate) for candidate in self.candidates(query)]
@@ -394,6 +409,10 @@ class Reader:
         """The items with these ids that pass the query's filters, similarity 0."""
         self.require_open()
         return self.snapshot.index.among(ids, in_types(query, self.kinds))
+
+
+def _at(path: str, stamp: Stamp) -> Candidate:
+    return Candidate(id=stem_of(path), path=path, similarity=0.0, type="", timestamp=from_timestamp_ns(stamp.mtime_ns))
 
 
 class ChangeDetector:

@@ -13,12 +13,13 @@ from unittest.mock import patch
 import pytest
 
 from memfs import Workspace
+from memfs.catalog.facts import FILE
 from memfs.intake.episode_item import item_of
 from memfs.learning import triggers as module
 from memfs.learning.triggers import Triggers
 from memfs.model import MemoryItem
 from memfs.model.episode import Action, Episode, Similar, StateSnapshot
-from memfs.search.trigger_table import FILE
+from memfs.search.cache_folders import shared_folder
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 OPENED = Callable[..., Workspace]
@@ -48,6 +49,13 @@ def store(workspace: Workspace, *episodes: Episode, **fields: object) -> list[Me
 def triggers(workspace: Workspace, now: datetime = NOW) -> Triggers:
     """A table of its own, with a clock that stands still."""
     return Triggers(workspace.store, lambda: now)
+
+
+def catalog_of(workspace: Workspace) -> Path:
+    """The file of the catalog."""
+    folder = shared_folder(workspace.repository.common_dir)
+    assert folder is not None
+    return folder / FILE
 
 
 def failures(found: Sequence[Similar]) -> list[str]:
@@ -267,7 +275,6 @@ def test_a_new_process_reads_no_file_that_it_knows(opened: OPENED, tmp_path: Pat
     first.store.put(MemoryItem("Lunch with the customer", "episodic", id="lunch"))
     asking = triggers(first)
     assert asking.count() == 5
-    asking.close()
     first.close()
     path = tmp_path / "workspace" / items[0].path
     path.write_text(path.read_text().replace("error 0", "error 10"))
@@ -283,17 +290,15 @@ def test_a_cache_that_cannot_be_had_costs_time_and_nothing_else(opened: OPENED, 
     """Garbage in the cache's place, and a folder where it would be: the files are read."""
     workspace = opened()
     store(workspace, episode())
-    place = workspace.parts.index.folder / FILE
+    place = catalog_of(workspace)
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_bytes(b"garbage" * 500)
     asking = triggers(workspace)
     assert asking.count() == 1
-    asking.close()
     place.unlink(missing_ok=True)
     place.mkdir()
     again = triggers(workspace)
     assert again.count() == 1
-    again.close()
 
 
 def test_folders_and_times_of_any_kind_are_taken(opened: OPENED, tmp_path: Path) -> None:
@@ -306,7 +311,6 @@ def test_folders_and_times_of_any_kind_are_taken(opened: OPENED, tmp_path: Path)
     asking = triggers(workspace)
     assert failures(asking.episodes(EDIT)) == [failed.id]
     assert asking.episodes(EDIT)[0].timestamp.year == 9999
-    asking.close()
     workspace.close()
     again = triggers(opened(tmp_path / "workspace", index__engine="sqlite"))
     with patch.object(module, "row_of", side_effect=AssertionError):
@@ -370,8 +374,7 @@ def test_erasing_an_item_takes_the_cache_with_it(opened: OPENED) -> None:
     (failed,) = store(workspace, episode(error="the unspeakable word is xylophone-quartz"))
     workspace.store.flush()
     workspace.sources.triggers.count()
-    workspace.sources.triggers.close()
-    place = workspace.parts.index.folder / FILE
+    place = catalog_of(workspace)
     assert b"xylophone-quartz" in b"".join(path.read_bytes() for path in place.parent.glob(f"{FILE}*"))
     workspace.eraser.erase(failed.id)
     assert not [path for path in place.parent.glob(f"{FILE}*") if b"xylophone-quartz" in path.read_bytes()]

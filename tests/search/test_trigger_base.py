@@ -1,15 +1,14 @@
-"""The rows of episodes and rules that are kept for the next process."""
+"""The table of episodes and rules, and its rows as facts."""
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Sequence
-from pathlib import Path
+import json
+from typing import Any
 
 import pytest
 
 from memfs.model.episode import EPISODE, RULE, TriggerRow
-from memfs.search.trigger_table import FILE, RowBase, TriggerTable
+from memfs.search.trigger_table import TriggerTable, packed, unpacked
 
 
 def row(name: str = "one", **values: object) -> TriggerRow:
@@ -32,81 +31,23 @@ def row(name: str = "one", **values: object) -> TriggerRow:
     return made._replace(**values)
 
 
-def opened(folder: Path, made_by: str = "rules of today") -> RowBase:
-    """The cache in a folder."""
-    return RowBase(folder / "cache", made_by)
+def again(made: TriggerRow, fact: Any) -> TriggerRow:
+    """The row of a fact in the place of another row."""
+    return unpacked(made.id, made.path, made.blob, fact, {})
 
 
-def keep(base: RowBase, *rows: TriggerRow, gone: Sequence[str] = ()) -> None:
-    """Cache rows."""
-    base.keep(rows, gone)
+@pytest.mark.parametrize("made", [row(), row("two", sort=RULE, pinned=True, confidence=0.25), row("three", blob="c")])
+def test_rows_come_back_as_they_were(made: TriggerRow) -> None:
+    """Another process gets every field as it was kept; where a file lies, and what is in it, tells itself."""
+    assert made.id not in packed(made)
+    assert again(made, json.loads(packed(made))) == made
 
 
-def kept(base: RowBase) -> list[TriggerRow]:
-    """The cached rows."""
-    return base.load()
-
-
-@pytest.fixture
-def base(tmp_path: Path) -> RowBase:
-    """One that is empty."""
-    return opened(tmp_path)
-
-
-def test_rows_come_back_as_they_were(base: RowBase, tmp_path: Path) -> None:
-    """Another process gets every field as it was kept."""
-    keep(base, row(), row("two", sort=RULE, pinned=True, confidence=0.25))
-    keep(base, row("three"), gone=["one.yaml", "unknown.yaml"])
-    base.close()
-    found = {one.id: one for one in kept(opened(tmp_path))}
-    assert found == {"two": row("two", sort=RULE, pinned=True, confidence=0.25), "three": row("three")}
-
-
-def test_rows_made_under_other_rules_are_dropped(base: RowBase, tmp_path: Path) -> None:
-    """Terms that were cut in another way would match nothing."""
-    keep(base, row())
-    other = opened(tmp_path, "rules of tomorrow")
-    assert kept(other) == []
-    keep(other, row("two"))
-    assert [one.id for one in kept(other)] == ["two"]
-    assert kept(base) == []
-
-
-@pytest.mark.parametrize(
-    "facts",
-    [
-        "[",
-        "{}",
-        "[1,2]",
-        "null",
-        '["a"]',
-        "[" + ",".join(["null"] * len(TriggerRow._fields)) + "]",
-        '"' + "x" * 9 + '"',
-    ],
-)
-def test_a_damaged_row_makes_the_file_anew(base: RowBase, tmp_path: Path, facts: str) -> None:
-    """What cannot be a row is not taken for one: the cache is begun anew, empty."""
-    keep(base, row())
-    base.close()
-    with sqlite3.connect(tmp_path / "cache" / FILE) as file:
-        file.execute("UPDATE rows SET facts = ?", (facts,))
-    file.close()
-    assert kept(base) == []
-    keep(base, row("two"))
-    assert [one.id for one in kept(base)] == ["two"]
-
-
-def test_a_row_that_nests_too_deeply_makes_the_file_anew(base: RowBase, tmp_path: Path) -> None:
-    """What no recursion gets through is damage like any other (faults row 1)."""
-    test_a_damaged_row_makes_the_file_anew(base, tmp_path, "[" * 100_000 + "]" * 100_000)
-
-
-def test_garbage_in_place_of_the_file_is_replaced(base: RowBase, tmp_path: Path) -> None:
-    """A cache is never worth an error."""
-    keep(base, row())
-    base.close()
-    (tmp_path / "cache" / FILE).write_bytes(b"no database" * 1_000)
-    assert kept(base) == []
+@pytest.mark.parametrize("fact", [{}, [1, 2], None, ["a"], [None] * (len(TriggerRow._fields) - 3), "x" * 9, 5])
+def test_what_cannot_be_a_row_is_not_taken_for_one(fact: Any) -> None:
+    """A fact that holds something else is refused, and its file read."""
+    with pytest.raises((ValueError, TypeError, LookupError)):
+        again(row(), fact)
 
 
 def test_the_table_finds_by_name_and_by_words_and_forgets() -> None:

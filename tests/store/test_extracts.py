@@ -1,4 +1,4 @@
-"""A catalogue reads what it tells of items once for each content they have."""
+"""What is read out of items is read once for each content they have."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memfs.model import MemoryItem, Query
-from memfs.store.item_cache import Catalogue
+from memfs.store.extracts import Extracts
 from memfs.workspace import Workspace
 
 Read = Callable[[], list[str]]
@@ -37,11 +37,11 @@ def workspace(opened: Callable[..., Workspace]) -> Workspace:
 
 
 def both(workspace: Workspace, reading: Reading) -> tuple[Read, Read]:
-    """The two ways of asking one catalogue."""
-    catalogue = Catalogue(workspace.store, workspace.parts.index, reading)
+    """The two ways of asking one extracts."""
+    extracts = Extracts(workspace.store, reading)
     return (
-        lambda: sorted(catalogue.every(workspace.kinds.get("note"))),
-        lambda: sorted(catalogue.of(Query(types=frozenset({"note"})))),
+        lambda: sorted(extracts.every(workspace.kinds.get("note"))),
+        lambda: sorted(extracts.of(Query(types=frozenset({"note"})))),
     )
 
 
@@ -75,8 +75,8 @@ def test_of_an_invalid_file_the_last_good_version_is_told(way: int, workspace: W
 
 def test_a_query_narrows(workspace: Workspace) -> None:
     """Filters are those of the index."""
-    catalogue = Catalogue(workspace.store, workspace.parts.index, Reading())
-    assert catalogue.of(Query(tags=frozenset({"two"}))) == ["text two"]
+    extracts = Extracts(workspace.store, Reading())
+    assert extracts.of(Query(tags=frozenset({"two"}))) == ["text two"]
 
 
 def test_large_items_are_not_kept(workspace: Workspace) -> None:
