@@ -19,7 +19,7 @@ from memfs.fs.own_branch import code_trees
 
 if TYPE_CHECKING:
     from memfs.doors.claude_code.settings_file import InstallScope, SettingsChange
-    from memfs.team.deinit import Deinit, DeinitPlan
+    from memfs.team.deinit import DeinitPlan
     from memfs.workspace import Workspace
 
 
@@ -151,7 +151,7 @@ def deinit(purge: bool, with_private: bool, dry_run: bool, force: bool) -> Deini
 
     commit, edited = None, None
     with _opened() as workspace:
-        root, made = workspace.root, _deinit(workspace, purge)
+        root, made = workspace.root, workspace.teams.deinit(workspace.recovered, block_of(workspace), purge=purge)
         tops = code_trees(root, Path(invocation().workspace or "."))
         backups = _backups(workspace)
         planned, own = made.plan(), _private(root, with_private)
@@ -192,10 +192,6 @@ def _opened() -> Workspace:
         if left is None:
             raise
     return open_left(left)
-
-
-def _deinit(workspace: Workspace, purge: bool) -> Deinit:
-    return workspace.teams.deinit(workspace.recovered, block_of(workspace), purge=purge)
 
 
 def _backups(workspace: Workspace) -> list[str]:

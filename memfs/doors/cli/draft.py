@@ -16,9 +16,12 @@ from memfs.doors.cli.streams import read_input
 from memfs.errors import ItemSyntaxError, QueryInvalid
 from memfs.model import MemoryItem, Origin, Trust
 from memfs.model.item import lower_trust
+from memfs.model.time import utc_now
 
 _DURATION = re.compile(r"\d+ *[A-Za-z]+")
 _TO_COME = "name a day to come, such as 30d or 2027-01-01, or 'never'"
+_WEIGHT = frozenset({"importance", "pinned"})
+"""What an item counts for, and claims nothing."""
 _ORIGIN = ("agent", "session", "phase", "role", "tool")
 
 
@@ -38,18 +41,14 @@ class Draft:
         """A new item with this text."""
         return MemoryItem(content, origin=self.origin, trust=self._trust, **{"memory_type": "semantic", **self.fields})
 
-    def changes(self, item: MemoryItem, content: str | None, *, claims: bool = False) -> dict[str, Any]:
-        """The fields of an item that the given text and options change, with their new values.
-
-        Args:
-            claims: whether something else is changed that the item claims.
-        """
+    def changes(self, item: MemoryItem, content: str | None) -> dict[str, Any]:
+        """The fields of an item that the given text and options change, with their new values."""
         changes = dict(self.fields)
         for name in changes.keys() & {"context", "data"}:
             changes[name] = {**getattr(item, name), **changes[name]}
         if content is not None:  # new words are their writer's; changed circumstances leave the writer as he was
             changes |= {"content": content, "origin": self.origin, "trust": self._trust}
-        elif self.origin.agent and (claims or changes):
+        elif self.origin.agent and changes.keys() - _WEIGHT:
             changes["trust"] = lower_trust(item.trust, Trust.AGENT.value)  # who vouched for it saw none of this
             changes |= {"origin": self.origin} if "title" in changes else {}
         return changes
@@ -69,24 +68,29 @@ def draft(
     context: tuple[str, ...] = (),
     data: tuple[str, ...] = (),
     time: str | None = None,
+    expires: str | None = None,
     **given: Any,
 ) -> Draft:
     """The draft that the options describe.
 
     Raises:
-        Unclear: a ``--context`` or ``--data`` without ``=``, a ``--time`` that is none, a blank ``--agent``.
+        Unclear: a ``--context`` or ``--data`` without ``=``, a ``--time`` that is none, a blank ``--agent``, or
+            an ``--expires`` that names no time to come.
     """
     written = {name: value for name in _ORIGIN if (value := given.pop(name, None)) is not None}
     if not written.get("agent", "-").strip():
         raise Unclear("--agent is blank", "name the agent; without --agent a person says it")
-    fields = {
+    fields: dict[str, Any] = {
         "memory_type": type,
         "timestamp": when(time, "time"),
         "context": dict(map(pair, context)) or None,
         "data": dict(pair(one, "--data person=Ada") for one in data) or None,
         **given,
     }
-    return Draft(Origin(**written), {name: value for name, value in fields.items() if value not in (None, ())})
+    fields = {name: value for name, value in fields.items() if value not in (None, ())}
+    if expires is not None:
+        fields["expires"] = _expiry(expires)
+    return Draft(Origin(**written), fields)
 
 
 weighing = options(
@@ -98,22 +102,10 @@ weighing = options(
 """Give a verb the options that say how much an item counts, and for how long."""
 
 
-def weight(
-    now: datetime, *, importance: float | None, pinned: bool | None, expires: str | None
-) -> dict[str, float | bool | datetime | None]:
-    """The fields that the options of ``weighing`` name, with their values.
-
-    Raises:
-        Unclear: ``--expires`` names no time to come.
-    """
-    named: dict[str, float | bool | None] = {"importance": importance, "pinned": pinned}
-    found: dict[str, Any] = {key: value for key, value in named.items() if value is not None}
-    if expires is not None:
-        found["expires"] = None if expires == "never" else _to_come(expires, now)
-    return found
-
-
-def _to_come(written: str, now: datetime) -> datetime:
+def _expiry(written: str) -> datetime | None:
+    if written == "never":
+        return None
+    now = utc_now()
     try:
         moment = when(written, "expires", now=now)
     except QueryInvalid as error:

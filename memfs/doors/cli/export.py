@@ -13,7 +13,7 @@ import click
 from memfs.doors.cli.command import opened, options, verb
 from memfs.doors.cli.filters import when
 from memfs.doors.cli.output import Note, clean, count, listed, merge, styled
-from memfs.doors.cli.streams import OutputLost, drop_output
+from memfs.doors.cli.streams import write
 
 if TYPE_CHECKING:
     from memfs.state.export import ExportResult
@@ -133,11 +133,4 @@ class _Output:
 
     def write(self, data: bytes, /) -> None:
         """Write all of it."""
-        try:
-            sys.stdout.buffer.write(data)
-            sys.stdout.buffer.flush()
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            drop_output()
-            raise OutputLost(f"the output cannot be written: {error.strerror or error}") from error
+        write(data)

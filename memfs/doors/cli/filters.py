@@ -64,14 +64,7 @@ def query(
     if begin is not None and end is not None and end < begin:
         raise Unclear(f"--until {until} lies before --since {since}", "exchange the two: --since takes the earlier one")
     chosen: dict[str, Any] = {key: frozenset(values) for key, values in names.items()}
-    return Query(
-        text=text,
-        limit=limit,
-        since=begin,
-        until=end,
-        path=_placed(workspace, path),
-        **chosen,
-    )
+    return Query(text=text, limit=limit, since=begin, until=end, path=_placed(workspace, path), **chosen)
 
 
 def _placed(workspace: Workspace, path: str) -> str:

@@ -125,8 +125,7 @@ def _store_text(report: ImportReport) -> Iterator[Any]:
     yield from _named("says what is here", ((one.arrival.where, one.reason) for one in by["repeated"]))
     against = [one for one in by["stored"] if one.contradicts]
     yield from _named(
-        "contradicts",
-        ((one.arrival.where, f"{one.id} contradicts {', '.join(one.contradicts)}") for one in against),
+        "contradicts", ((one.arrival.where, f"{one.id} contradicts {', '.join(one.contradicts)}") for one in against)
     )
     yield from _named(
         "kept", ((one.arrival.where, f"{one.reason}; --replace takes the source's") for one in by["kept"])

@@ -169,14 +169,7 @@ def _own_text(done: InitResult, own: OwnBranch) -> Iterator[str | Note]:
 )
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would be done.")
 def init(
-    path: str | None,
-    user: bool,
-    here: bool,
-    own: bool,
-    yes: bool,
-    nested: bool,
-    join: str | None,
-    dry_run: bool,
+    path: str | None, user: bool, here: bool, own: bool, yes: bool, nested: bool, join: str | None, dry_run: bool
 ) -> InitResult:
     """Make a workspace at PATH (the current folder unless named), with a git repository if none is there.
 

@@ -60,15 +60,10 @@ def item_of_mount(workspace: Workspace, reference: str, revision: str) -> tuple[
         ItemNotFound, ContentError: see ``Mounts.find``.
     """
     if revision:
-        raise Unclear(
-            "the history of a mounted workspace is not read", f"run memfs show there: -C {_folder(reference)}"
-        )
+        hint = f"run memfs show there: -C <folder of {of_mount(reference)}>"
+        raise Unclear("the history of a mounted workspace is not read", hint)
     mounts = workspace.sources.mounts
     item = mounts.find(reference)
     store = next(mount.store for mount in mounts.opened() if mount.name == of_mount(item.id))
     path = store.index_sync.locate(without_mount(item.id))
     return item, store.tree.read(path, ITEM_LIMIT).data
-
-
-def _folder(reference: str) -> str:
-    return f"<folder of {of_mount(reference)}>"

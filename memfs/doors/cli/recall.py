@@ -37,7 +37,7 @@ from memfs.recall.ranking import strategy
 from memfs.recall.rerank import relevance_percents
 
 if TYPE_CHECKING:
-    from memfs.model import Hit, MemoryItem, Problem, Query, Recall, RecordedConflict
+    from memfs.model import MemoryItem, Problem, Query, Recall, RecordedConflict
     from memfs.team.asof import Past
     from memfs.workspace import Workspace
 
@@ -273,48 +273,37 @@ def recall(
             answers = compared(workspace, asked, diff)
             render(answers, compared_text(answers), json=wants_json())
             return None
-        answer = _search(workspace, asked, own, past, prove=wants_json(), fenced=fenced)
-        quoted = fence(answer.hits) if fenced else None
-        found = _found(answer, explain, quoted, revision_of(past) if past else None)
-        narrow = "" if answer.hits else _narrow(chosen)
-        if past is not None:
-            return replace(
-                found, hint=narrow, unread=tuple(past.store.unread(asked)), problems=len(past.store.problems())
-            )
-        return replace(
-            found,
-            hint=narrow or (_hint(workspace) if _missed(answer) else ""),
-            left_out=tuple(left_out(workspace, own)),
-            unread=tuple(unread_of(workspace, own, asked)),
-            problems=len(workspace.store.problems()),
+        recall = recaller(workspace, own) if past is None else past.recall
+        answer = recall.search(asked, prove=wants_json(), fenced=fenced, leave_out=withheld if fenced else None)
+        hint = "" if answer.hits else _narrow(chosen)
+        return FoundItems(
+            query=answer.query.text,
+            hits=tuple(_found(answer, explain)),
+            answer=answer,
+            hint=hint or (_hint(workspace) if past is None and _missed(answer) else ""),
+            fenced=fence(answer.hits) if fenced else None,
+            as_of=revision_of(past),
+            left_out=() if past else tuple(left_out(workspace, own)),
+            unread=tuple(past.store.unread(asked) if past else unread_of(workspace, own, asked)),
+            problems=len((past.store if past else workspace.store).problems()),
         )
 
 
-def _found(answer: Recall, explain: bool, fenced: str | None, past: AsOf | None) -> FoundItems:
+def _found(answer: Recall, explain: bool) -> Iterator[FoundItem]:
     items = [hit.item for hit in answer.hits]
     against = disputes(items)
     relevant = relevance_percents(answer.query.text, answer.hits)
-    rows = zip(answer.hits, relevant or (None for _ in items), strict=True)
-    return FoundItems(
-        query=answer.query.text,
-        hits=tuple(_found_item(hit, explain, percent, tuple(against.get(hit.item.id, ()))) for hit, percent in rows),
-        answer=answer,
-        fenced=fenced,
-        as_of=past,
-    )
-
-
-def _found_item(hit: Hit, explain: bool, relevance: int | None, against: tuple[str, ...]) -> FoundItem:
-    return FoundItem(
-        hit.item,
-        score=round(hit.score, 6),
-        relevance=relevance,
-        mount=of_mount(hit.item.id),
-        stale=hit.stale,
-        conflicts=tuple(undecided(hit.item)),
-        contradicts=against,
-        reasons={name: round(value, 6) for name, value in hit.reasons.items()} if explain else {},
-    )
+    for hit, relevance in zip(answer.hits, relevant or (None for _ in items), strict=True):
+        yield FoundItem(
+            hit.item,
+            score=round(hit.score, 6),
+            relevance=relevance,
+            mount=of_mount(hit.item.id),
+            stale=hit.stale,
+            conflicts=tuple(undecided(hit.item)),
+            contradicts=tuple(against.get(hit.item.id, ())),
+            reasons={name: round(value, 6) for name, value in hit.reasons.items()} if explain else {},
+        )
 
 
 def _query(workspace: Workspace, text: str, limit: int | None, chosen: dict[str, Any], past: Past | None) -> Query:
@@ -322,12 +311,6 @@ def _query(workspace: Workspace, text: str, limit: int | None, chosen: dict[str,
     form = shape(workspace, chosen, past)
     limit = limit or (workspace.settings.recall if past is None else past.settings).limit
     return replace(query(workspace, text, limit, past=past, **chosen), **form)
-
-
-def _search(workspace: Workspace, asked: Query, own: bool, past: Past | None, *, prove: bool, fenced: bool) -> Recall:
-    """The answer of the present, or of a revision."""
-    recall = recaller(workspace, own) if past is None else past.recall
-    return recall.search(asked, prove=prove, fenced=fenced, leave_out=withheld if fenced else None)
 
 
 def _missed(answer: Recall) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.doors.cli.command import Unclear, complete_tags, complete_types, invocation, opened, verb
-from memfs.doors.cli.draft import draft, text_of, weighing, weight
+from memfs.doors.cli.draft import draft, text_of, weighing
 from memfs.doors.cli.filters import PHASE
 from memfs.doors.cli.options import SOURCE, CommitReport, allow_secret_option, land, likely_notes
 from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, Note, clean, merge, one_line, styled, width
@@ -143,12 +143,7 @@ def _text(done: StoredText) -> Iterator[Any]:
 @click.option("--allow-invisible", is_flag=True, help="Accept characters that hide text from a reader.")
 @allow_secret_option
 def remember(
-    text: tuple[str, ...],
-    review: bool,
-    edit: bool,
-    allow_invisible: bool,
-    allow_secret: str,
-    **given: Any,
+    text: tuple[str, ...], review: bool, edit: bool, allow_invisible: bool, allow_secret: str, **given: Any
 ) -> StoredText:
     """Remember a text.
 
@@ -164,7 +159,6 @@ def remember(
         invocation().settings["security.allow_invisible"] = "true"
     if edit:
         return _edit(allow_secret, **given)
-    own = {name: given.pop(name) for name in ("importance", "pinned", "expires")}
     wanted = draft(**given)
     content = text_of(text) or ""
     if not (content or wanted.fields.get("title")):
@@ -173,7 +167,7 @@ def remember(
         wanted = wanted.in_branch_of(workspace.parts.policy.agent)
         if given["type"] is not None:
             workspace.kinds.get(given["type"])
-        fresh = wanted.fresh(content).replace(**weight(workspace.parts.clock(), **own))
+        fresh = wanted.fresh(content)
         try:
             if review:
                 return _reviewed(workspace, fresh, allow_secret)

@@ -118,12 +118,10 @@ def semantic(action: str, model: str | None) -> SemanticSwitch:
     """
     if model is not None and (action != "on" or not model.strip() or model == OFF):
         raise click.UsageError("--model NAME goes with 'on'")
-    began = time.monotonic()
+    began, changed = time.monotonic(), False
     if action != "status":
         with opened() as workspace:
             changed = _switched_on(workspace, model) if action == "on" else _switched_off(workspace)
-    else:
-        changed = False
     with opened() as workspace:  # again: settings are read when it is opened
         made = embed(workspace, workspace.meaning.wanted()) if action == "on" else 0
         found = _status(workspace)

@@ -12,17 +12,7 @@ from memfs.doors.cli.command import complete_ids, verb, wants_json
 from memfs.doors.cli.filters import AsOf, as_of, revision_of
 from memfs.doors.cli.mounts import is_mounted, item_of_mount
 from memfs.doors.cli.options import note_served, reference
-from memfs.doors.cli.output import (
-    MERGE,
-    OMIT,
-    TEXT_ONLY,
-    Block,
-    Note,
-    facts,
-    readable,
-    styled,
-    time_text,
-)
+from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, Block, Note, facts, readable, styled, time_text
 from memfs.errors import ContentError, HistoryUnavailable, IndexUnavailable, ItemNotFound, MemfsError, StorageIO
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.recall.conflict_notes import disputes, unresolved_note

@@ -54,8 +54,23 @@ def read_input() -> bytes:
         raise StorageIO(f"standard input cannot be read: {error.strerror or error}") from error
 
 
-def write(text: str, color: bool | None = None) -> None:
-    """Print a line on standard output.
+def read_named(file: str, most: int = -1) -> bytes:
+    """What the file that a person names holds, ``most`` bytes at most; links are followed, '-' is standard input.
+
+    Raises:
+        StorageIO: it cannot be read.
+    """
+    if file == "-":
+        return read_input()
+    try:
+        with open(file, "rb") as stream:
+            return stream.read(most)
+    except OSError as error:
+        raise StorageIO(f"cannot be read: {error.strerror}", path=file, hint="name a file") from error
+
+
+def write(text: str | bytes, color: bool | None = None) -> None:
+    """Print a line on standard output, or bytes as they are.
 
     Raises:
         OutputLost: it cannot be written; nothing more will be.
@@ -64,7 +79,7 @@ def write(text: str, color: bool | None = None) -> None:
     import click  # securing the streams does without it
 
     try:
-        click.echo(text, color=color)
+        click.echo(text, nl=isinstance(text, str), color=color)
     except BrokenPipeError:
         raise
     except OSError as error:

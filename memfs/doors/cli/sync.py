@@ -148,9 +148,7 @@ def _ask(edits: Sequence[str], asked: bool) -> bool | None:
 
 
 @verb(
-    "sync",
-    text=_text,
-    example="memfs sync\nmemfs sync origin --dry-run\nmemfs sync backup --branch team-memory --json",
+    "sync", text=_text, example="memfs sync\nmemfs sync origin --dry-run\nmemfs sync backup --branch team-memory --json"
 )
 @click.argument("remote", required=False, metavar="[REMOTE]")
 @click.option("--branch", metavar="B", default="", help="The branch there, if not the one that this branch follows.")

@@ -102,13 +102,7 @@ def _clash(one: UntouchedField) -> str:
 @click.option("-m", "--message", default="", help="The commit's message.")
 @click.option("--by", default="", metavar="NAME", help="The agent in whose name it is done; otherwise a person's.")
 def undo(
-    session: str,
-    agent: str,
-    commits: tuple[str, ...],
-    since: str | None,
-    dry_run: bool,
-    message: str,
-    by: str,
+    session: str, agent: str, commits: tuple[str, ...], since: str | None, dry_run: bool, message: str, by: str
 ) -> UndoReport:
     """Take back what a session, an agent or a commit wrote, as one new commit, and nothing else.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.doors.cli.command import Unclear, complete_ids, complete_types, opened, verb
-from memfs.doors.cli.draft import draft, text_of, weighing, weight
+from memfs.doors.cli.draft import draft, text_of, weighing
 from memfs.doors.cli.options import SOURCE, CommitReport, allow_secret_option, item_named, land, likely_notes, reference
 from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, clean, styled
 from memfs.errors import ContentError, ItemNotFound
@@ -82,13 +82,7 @@ def _text(done: UpdatedItem) -> Iterator[Any]:
 @click.option("--edit", is_flag=True, help="Open its file in your editor ($VISUAL, $EDITOR) instead.")
 @allow_secret_option
 def update(
-    id: str,
-    text: tuple[str, ...],
-    edit: bool,
-    allow_secret: str,
-    agent: str | None,
-    session: str | None,
-    **given: Any,
+    id: str, text: tuple[str, ...], edit: bool, allow_secret: str, agent: str | None, session: str | None, **given: Any
 ) -> UpdatedItem:
     """Change an item: its text where one is given ('-' reads standard input), and the fields that are named.
 
@@ -134,25 +128,17 @@ def _update(
     *,
     tags: tuple[str, ...],
     links: tuple[str, ...],
-    importance: float | None,
-    pinned: bool | None,
-    status: str | None,
-    expires: str | None,
     **given: Any,
 ) -> UpdatedItem:
     wanted = draft(**given).in_branch_of(workspace.parts.policy.agent)
     if given["type"] is not None:
         workspace.kinds.get(given["type"])
     before = item_named(workspace, name)
-    now = workspace.parts.clock()
-    changes: dict[str, Any] = weight(now, importance=importance, pinned=pinned, expires=expires)
-    if status is not None:
-        changes["status"] = status
+    changes = wanted.changes(before, content)
     if tags:
         changes["tags"] = _tags(before, tags)
     if links:
         changes["links"] = _links(workspace, before, links)
-    changes |= wanted.changes(before, content, claims=bool({"status", "expires"} & changes.keys()))
     with signed_by(wanted.origin):  # not the author of what is changed
         item = workspace.update(before.id, expected=before.sha256, source=SOURCE, allow_secret=allow_secret, **changes)
     return UpdatedItem(

@@ -90,9 +90,7 @@ def _create_text(report: BackupReport) -> Iterator[str | Note]:
 
 
 @verb(
-    "create",
-    text=_create_text,
-    example="memfs admin backup create\nmemfs admin backup create --to /mnt/disk/backups",
+    "create", text=_create_text, example="memfs admin backup create\nmemfs admin backup create --to /mnt/disk/backups"
 )
 @_TO
 def create(workspace: Workspace, to: Path | None) -> BackupReport:

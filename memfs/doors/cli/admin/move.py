@@ -41,11 +41,7 @@ def _text(move: MemoryMove) -> Iterator[str | Note]:
     yield Note("commit the removal from this branch of the code; other branches get it when they merge that")
 
 
-@verb(
-    "move",
-    text=_text,
-    example="memfs admin move --dry-run\nmemfs admin move",
-)
+@verb("move", text=_text, example="memfs admin move --dry-run\nmemfs admin move")
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would be done.")
 def move(workspace: Workspace, dry_run: bool) -> MemoryMove:
     """Move the memory of a repository from the branches of its code to a branch of its own.

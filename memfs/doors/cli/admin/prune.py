@@ -53,11 +53,7 @@ def _text(report: PruneReport) -> Iterator[Any]:
         yield Note("'memfs list --archived' shows them; 'memfs restore ID' brings one back")
 
 
-@verb(
-    "prune",
-    text=_text,
-    example="memfs admin prune --dry-run\nmemfs admin prune",
-)
+@verb("prune", text=_text, example="memfs admin prune --dry-run\nmemfs admin prune")
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would go.")
 @click.option("--reason", default="", help="Why, for the history.")
 def prune(workspace: Workspace, dry_run: bool, reason: str) -> PruneReport:

@@ -14,7 +14,7 @@ from memfs.doors.cli.output import TEXT_ONLY, clean, print_raw, styled
 from memfs.doors.cli.streams import somebody_types
 from memfs.errors import MemfsError, WorkspaceNotFound
 from memfs.fs.workspace_location import find_workspace
-from memfs.git.layout import Layout, discover
+from memfs.git.layout import discover
 from memfs.trust import PluginTrust
 
 
@@ -82,7 +82,8 @@ def trust(path: str | None, show: bool, revoke: bool, yes: bool) -> TrustReport:
         raise Unclear("--show and --revoke exclude each other")
     root = _root(path or invocation().workspace)
     standing, layout = workspace_trust.standing(root), discover(root)
-    owners, elsewhere = _foreign(layout), layout.elsewhere if layout is not None else None
+    owners = tuple(sorted(layout.foreign_owners)) if layout is not None else ()
+    elsewhere = layout.elsewhere if layout is not None else None
     changed, said, asked = False, "", False
     if revoke:
         changed = workspace_trust.revoke(root)
@@ -110,11 +111,6 @@ def _root(path: str | None) -> Path:
         if path is None or not Path(path).is_dir():
             raise
         return Path(path).resolve()
-
-
-def _foreign(layout: Layout | None) -> tuple[int, ...]:
-    """The other users who own a part of the repository and are not trusted in it yet, or are."""
-    return tuple(sorted(layout.foreign_owners)) if layout is not None else ()
 
 
 def _ask(root: Path) -> None:

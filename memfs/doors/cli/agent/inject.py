@@ -116,11 +116,7 @@ def read_prompt(path: str | None) -> str:
 @situation
 @prompt
 def inject(
-    text: tuple[str, ...],
-    files: tuple[str, ...],
-    prompt_file: str | None,
-    max_tokens: int | None,
-    **named: str,
+    text: tuple[str, ...], files: tuple[str, ...], prompt_file: str | None, max_tokens: int | None, **named: str
 ) -> DeliveredMemory:
     """Print what belongs into the system prompt of an agent: the automatic memory, as quoted data.
 

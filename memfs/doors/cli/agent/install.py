@@ -183,11 +183,7 @@ def install(target: InstallTarget, into: str, server: bool) -> Installation:
     scope = target.scope or InstallScope.PROJECT
     by_project = scope is InstallScope.PROJECT
     outcome = installer.install(
-        scope,
-        target.project,
-        server=server and by_project,
-        into_repository=into == "repository",
-        dry=target.dry,
+        scope, target.project, server=server and by_project, into_repository=into == "repository", dry=target.dry
     )
     said = (*_on_recording(target, scope, into), *(() if target.dry else _on_hooks(outcome, scope)))
     if server and not by_project:

@@ -36,13 +36,7 @@ _ONLY_HTTP = ("host", "port", "token_file")
 @click.option("--connector", is_flag=True, help="Call searching and reading search and fetch, as some clients need it.")
 @click.option("--agent", metavar="NAME", default="", help="Store under this name instead of the client's own.")
 def mcp(
-    http: bool,
-    read_only: bool,
-    tools: str | None,
-    connector: bool,
-    state: bool,
-    agent: str,
-    **network: Any,
+    http: bool, read_only: bool, tools: str | None, connector: bool, state: bool, agent: str, **network: Any
 ) -> None:
     """Serve this memory to a program that speaks MCP, until it goes.
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from memfs.doors.cli.command import Unclear, opened, verb
-from memfs.doors.cli.draft import decoded, standard_input
+from memfs.doors.cli.draft import decoded
 from memfs.doors.cli.options import land
 from memfs.doors.cli.output import Note, note
-from memfs.doors.cli.streams import somebody_types
-from memfs.errors import ContentError, ItemSyntaxError, MemfsError, StorageIO
+from memfs.doors.cli.streams import read_named, somebody_types
+from memfs.errors import ContentError, ItemSyntaxError, MemfsError
 from memfs.state.export_formats import load
 
 if TYPE_CHECKING:
@@ -112,12 +111,7 @@ def _name(file: str) -> str:
 
 
 def _contents(file: str) -> str:
-    if _name(file) == _STDIN:
-        return standard_input()
-    try:
-        return decoded(Path(file).read_bytes(), file)
-    except OSError as error:
-        raise StorageIO(f"cannot be read: {error.strerror}", path=file, hint="name a file of JSON") from error
+    return decoded(read_named(file or "-"), _name(file))
 
 
 def _documents(text: str, name: str) -> list[tuple[int, dict[str, Any]]]:

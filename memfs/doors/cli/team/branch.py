@@ -14,7 +14,6 @@ from memfs.doors.cli.output import MERGE, TEXT_ONLY, Note, Table, clean, count, 
 
 if TYPE_CHECKING:
     from memfs.team.branches import Branch, BranchMerge, DroppedBranch
-    from memfs.team.history_merge import MergeResult
     from memfs.workspace import Workspace
 
 _SHOWN = 20
@@ -89,35 +88,33 @@ class MergedBranch:
     """What a merge of a branch did, or would do.
 
     Attributes:
-        branch: the branch, as git names it.
-        joined: what the merge did.
-        edited: files that were changed there by hand and are not committed: they were left out.
+        done: what was joined; these fields stand beside the others.
         alive: ids of the processes that still work there.
-        uncommitted: of a dry run, how many writes wait there and would be merged, too.
         dry_run: whether nothing was done.
         name: the branch as it was asked for.
-        merge: all of it.
     """
 
-    branch: str
-    joined: MergeResult = field(metadata=merge("commit forward changed conflicts waiting"))
-    edited: tuple[str, ...]
+    done: BranchMerge = field(
+        metadata=merge(
+            "branch commit=joined.commit forward=joined.forward changed=joined.changed conflicts=joined.conflicts "
+            "waiting=joined.waiting edited uncommitted"
+        )
+    )
     alive: tuple[int, ...]
-    uncommitted: int
     dry_run: bool
     name: str = field(metadata=TEXT_ONLY)
-    merge: BranchMerge = field(metadata=TEXT_ONLY)
 
 
-def _merge_text(done: MergedBranch) -> Iterator[str | Note]:
-    joined, name = done.joined, clean(done.name)
+def _merge_text(merged: MergedBranch) -> Iterator[str | Note]:
+    done, name = merged.done, clean(merged.name)
+    joined = done.joined
     if done.uncommitted:
         them = "it" if done.uncommitted == 1 else "them"
         yield f"Would first commit {count(done.uncommitted, 'write')} made there, and merge {them}, too"
     if joined.nothing and not done.uncommitted:
         yield f"Nothing to merge from {name}"
     elif not joined.nothing:
-        yield f"{'Would merge' if done.dry_run else 'Merged'} {styled(name, fg='green', bold=True)}"
+        yield f"{'Would merge' if merged.dry_run else 'Merged'} {styled(name, fg='green', bold=True)}"
     yield from listed("", joined.changed, _SHOWN)
     for one in joined.conflicts:
         kept, lost = readable(one.kept), readable(one.lost)
@@ -128,7 +125,7 @@ def _merge_text(done: MergedBranch) -> Iterator[str | Note]:
         yield Note(f"merged; the commit waits: {joined.waiting}")
     for path in done.edited:
         yield Note(f"{path} was edited there by hand and is not committed: it was left out")
-    for number, program in done.merge.alive:
+    for number, program in done.alive:
         yield Note(f"{program} (process {number}) still works there; what it writes from now on is not merged yet")
 
 
@@ -146,8 +143,7 @@ def _merge(workspace: Workspace, name: str, message: str, dry_run: bool) -> Merg
     The branch that is checked out here gets it, field by field. What waits there is committed first.
     """
     done = workspace.teams.branches.merge(name, message=message, dry_run=dry_run)
-    alive = tuple(number for number, _ in done.alive)
-    return MergedBranch(done.branch, done.joined, done.edited, alive, done.uncommitted, dry_run, name, done)
+    return MergedBranch(done, tuple(number for number, _ in done.alive), dry_run, name)
 
 
 # -- drop ---------------------------------------------------------------------------------------------------------

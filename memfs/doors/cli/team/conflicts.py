@@ -326,13 +326,7 @@ def _file_text(one: MergeOutcome, dry_run: bool) -> Iterator[str]:
 @click.option("--reason", default="", metavar="TEXT", help="With an ID or both: why, for the items and the commit.")
 @click.option("--dry-run", is_flag=True, help="Of a merge: tell what would be done, and do nothing.")
 def _resolve(
-    names: tuple[str, ...],
-    every: bool,
-    keep: str,
-    field: str | None,
-    number: int | None,
-    reason: str,
-    dry_run: bool,
+    names: tuple[str, ...], every: bool, keep: str, field: str | None, number: int | None, reason: str, dry_run: bool
 ) -> ConflictDecision:
     """Decide what a merge could not, or which memory holds.
 

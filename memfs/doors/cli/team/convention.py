@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,8 +14,7 @@ from memfs.doors.cli.command import Actions, Unclear, complete_ids, opened, verb
 from memfs.doors.cli.filters import AsOf, as_of, past_at, revision_of
 from memfs.doors.cli.options import SOURCE, land
 from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Table, clean, count, one_line, styled
-from memfs.doors.cli.streams import read_input
-from memfs.errors import StorageIO
+from memfs.doors.cli.streams import read_named, write
 from memfs.model.item import VOUCHED
 
 if TYPE_CHECKING:
@@ -211,8 +209,7 @@ def _export(
         shared = sharing.export(statuses or ("accepted",), ids, name)
         data = sharing.encode(shared, file)
         if file == "-":
-            sys.stdout.buffer.write(data)
-            sys.stdout.buffer.flush()
+            write(data)
             return None
         with out_file(workspace.root, Path(file), replace) as target:
             target.write(data)
@@ -264,25 +261,16 @@ def _import(workspace: Workspace, file: str, accepted: bool, replace: bool, dry_
 
     Exit code 1: something was refused.
     """
+    from memfs.learning.convention_exchange import LARGEST  # --help does without it
+
     name = "standard input" if file == "-" else file
-    done = workspace.sources.sharing.take_in(_read(file), name, accepted=accepted, replace=replace, dry_run=dry_run)
+    data = read_named(file, LARGEST + 1)
+    done = workspace.sources.sharing.take_in(data, name, accepted=accepted, replace=replace, dry_run=dry_run)
     if not dry_run:
         land(workspace)
     proposed = not accepted and any(one.became in ("stored", "updated") for one in done)
     notes = ("what comes in is proposed; 'memfs team convention accept ID' makes it one of yours",) if proposed else ()
     return ConventionIntake(dry_run, tuple(done), notes)
-
-
-def _read(file: str) -> bytes:
-    from memfs.learning.convention_exchange import LARGEST
-
-    if file == "-":
-        return read_input()
-    try:
-        with Path(file).open("rb") as stream:  # a person names it, so links are followed
-            return stream.read(LARGEST + 1)
-    except OSError as error:
-        raise StorageIO(f"cannot be read: {error.strerror}", path=file, hint="name a file") from error
 
 
 convention = Actions(
