@@ -287,8 +287,7 @@ class Workspace:
         found = self.store.get(check_id(item_id))
         if found is not None:
             return found
-        ids = sorted(self.store.index_sync.ids())
-        raise not_found(item_id, [one for one in ids if one.casefold().startswith(item_id.casefold())], ids)
+        raise not_found(item_id, sorted(self.store.index_sync.ids()))
 
     def is_committed(self, item: MemoryItem) -> bool:
         """Whether HEAD holds the memory as its file has it; not where git's own files cannot be read."""

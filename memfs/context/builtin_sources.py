@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from memfs.admin.store_builder import has_states
 from memfs.context.deliver import origin_of, vouched
-from memfs.context.mounts import Mount, Mounts
+from memfs.context.mounts import Mount, Mounts, gathered
 from memfs.context.plugin import ContextEntry, ContextSelection, Delivery, ItemSource
 from memfs.errors import MemfsError, QueryInvalid, SettingInvalid
 from memfs.intake.episode_item import episode_of
@@ -563,8 +563,7 @@ class JointEpisodes:
         """See ``Episodes.find_similar``: failures first, the most similar first, of equals the workspace's own."""
         least = THRESHOLD if threshold is None else threshold
         found: list[Warning_] = [(one, self._triggers.load) for one in self._triggers.episodes(state, least, limit)]
-        for more in self._mounts.each(lambda mount: _failures(mount, state, least, limit)).values():
-            found += more
+        found += gathered(self._mounts.opened(), lambda mount: _failures(mount, state, least, limit))
         found.sort(key=lambda pair: (pair[0].outcome != Outcome.FAILURE, -round(pair[0].similarity, 9)))
         items = (load(one) for one, load in found[:limit])
         episodes = (episode_of(item) for item in items if item is not None)
@@ -589,8 +588,7 @@ class JointRules:
         """See ``Rules.find_matching_rules``; the surest first, of equals the workspace's own."""
         state = context if isinstance(context, StateSnapshot) else StateSnapshot.create(context=context)
         found = list(self._own.find_matching_rules(context, min_confidence))
-        for more in self._mounts.each(lambda mount: _rules(mount, state, min_confidence)).values():
-            found += more
+        found += gathered(self._mounts.opened(), lambda mount: _rules(mount, state, min_confidence))
         return sorted(found, key=lambda rule: -rule.confidence)
 
 
@@ -609,9 +607,8 @@ class JointConventions:
     def holding(self, files: Iterable[str] = (), status: str = ACCEPTED) -> list[Convention]:
         """See ``Conventions.holding``."""
         named = tuple(files)
-        found = list(self._own.holding(named, status))
-        more = self._mounts.each(lambda mount: _holding(mount, named, status))
-        return [*found, *(one for rows in more.values() for one in rows)]
+        own = self._own.holding(named, status)
+        return [*own, *gathered(self._mounts.opened(), lambda mount: _holding(mount, named, status))]
 
 
 def _holding(mount: Mount, files: Sequence[str], status: str) -> list[Convention]:
@@ -627,8 +624,8 @@ class JointPreferences:
 
     def get_relevant(self, context: str = "", limit: int = 10) -> list[Preference]:
         """See ``Preferences.get_relevant``."""
-        more = self._mounts.each(lambda mount: self._wishes(mount, context, limit) if mount.own else [])
-        return self._own.get_relevant(context, limit, beside=[item for items in more.values() for item in items])
+        beside = gathered(self._mounts.opened(), lambda mount: self._wishes(mount, context, limit) if mount.own else [])
+        return self._own.get_relevant(context, limit, beside=beside)
 
     def _wishes(self, mount: Mount, context: str, limit: int) -> list[MemoryItem]:
         """The preferences that hold in private memory, those that fit the context first."""
@@ -646,16 +643,12 @@ class JointSessions:
 
     def candidates(self, query: Query) -> list[Candidate]:
         """The items that pass the query's filters, the newest first."""
-        more = self._mounts.each(lambda mount: mount.store.candidates(query) if mount.own else [])
-        found = [*self._own.candidates(query), *(one for rows in more.values() for one in rows)]
+        more = gathered(self._mounts.opened(), lambda mount: mount.store.candidates(query) if mount.own else [])
+        found = [*self._own.candidates(query), *more]
         return sorted(found, key=lambda one: one.timestamp, reverse=True)[: query.limit]
 
     def select(self, query: Query) -> list[MemoryItem]:
         """The same as items."""
-        more = self._mounts.each(lambda mount: _selected(mount, query) if mount.own else [])
-        found = [*self._own.select(query), *(item for items in more.values() for item in items)]
+        more = gathered(self._mounts.opened(), lambda mount: mount.selected(query) if mount.own else [])
+        found = [*self._own.select(query), *more]
         return sorted(found, key=lambda item: item.timestamp or _EARLIEST, reverse=True)[: query.limit]
-
-
-def _selected(mount: Mount, query: Query) -> list[MemoryItem]:
-    return list(map(mount.outward, mount.store.select(query)))

@@ -127,6 +127,10 @@ class Mount:
         found = self.store.load(inward)
         return replace(found, item=self.outward(found.item)) if found is not None else None
 
+    def selected(self, query: Query) -> list[MemoryItem]:
+        """The items that pass the query's filters, as they are handed on; by text score or else newest first."""
+        return list(map(self.outward, self.store.select(query)))
+
     def unread(self, query: Query) -> list[str]:
         """The item files a query could concern that cannot be read as they are now, after the mount's name."""
         return [in_mount(self.name, path) for path in self.store.unread(query)]
@@ -317,6 +321,11 @@ def answers(mounts: Iterable[Mount], ask: Callable[[Mount], Given]) -> dict[str,
     return found
 
 
+def gathered(mounts: Iterable[Mount], ask: Callable[[Mount], Sequence[Given]]) -> list[Given]:
+    """As ``answers``, of mounts that each answer with several, all in one list."""
+    return [one for found in answers(mounts, ask).values() for one in found]
+
+
 class JointReader:
     """Reads a workspace and its mounts as one (``memfs.store.reader.Readable``)."""
 
@@ -337,9 +346,8 @@ class JointReader:
         mounts = self._asked(query)
         theirs = answers(mounts, lambda mount: mount.store.counted())
         asked = asked_of(query, [self._own.counted(), *theirs.values()])
-        found = self._own.weighed(query, asked)
-        for more in answers(mounts, lambda mount: self._weighed(mount, query, asked)).values():
-            found += more
+        more = gathered(mounts, lambda mount: self._weighed(mount, query, asked))
+        found = [*self._own.weighed(query, asked), *more]
         found.sort(key=_worth, reverse=True)  # keeps the order of equals: the workspace's own first
         return found[: query.limit]
 
@@ -354,10 +362,9 @@ class JointReader:
 
     def beside(self, places: Collection[tuple[str, int]], query: Query) -> list[Candidate]:
         """The items at these places of talks that pass the query's filters."""
-        found = self._own.beside([place for place in places if not place[0].startswith("\0")], query)
-        for more in answers(self._asked(query), lambda mount: mount.beside(places, query)).values():
-            found += more
-        return found
+        own = [place for place in places if not place[0].startswith("\0")]
+        more = gathered(self._asked(query), lambda mount: mount.beside(places, query))
+        return [*self._own.beside(own, query), *more]
 
     def load(self, candidate: Candidate) -> LoadedItem | None:
         """The item behind a candidate, from the workspace it was found in."""

@@ -39,6 +39,7 @@ from memfs.recall.fence import withheld
 from memfs.sessions.respond import Reminder, pending
 from memfs.sessions.store import keep_heard
 from memfs.store.authorship import signed_by
+from memfs.store.reader import beginning
 
 if TYPE_CHECKING:
     from memfs.context.deliver import DeliveryResult
@@ -457,7 +458,7 @@ class AgentPast:
         with suppress(ContentError):
             if (found := store.get(checked)) is not None:
                 return found.id
-        begun = [one for one in store.index_sync.ids() if one.casefold().startswith(checked.casefold())]
+        begun = beginning(checked, store.index_sync.ids())
         return begun[0] if len(begun) == 1 else checked
 
     def _target(self, reference: str | None) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -92,10 +92,15 @@ def meant(reference: str, get: Callable[[str], MemoryItem | None], every: Callab
     if found is not None:
         return found
     ids = every()
-    starting = [item_id for item_id in ids if item_id.casefold().startswith(reference.casefold())]
-    if len(starting) == 1 and (only := get(starting[0])) is not None:
+    begun = beginning(reference, ids)
+    if len(begun) == 1 and (only := get(begun[0])) is not None:
         return only
-    raise not_found(reference, starting, ids)
+    raise not_found(reference, ids)
+
+
+def beginning(reference: str, ids: Iterable[str]) -> list[str]:
+    """The ids that begin so, in order, compared without case."""
+    return sorted(one for one in ids if one.casefold().startswith(reference.casefold()))
 
 
 def path_of(reference: str) -> str:
@@ -113,13 +118,13 @@ def in_types(query: Query, kinds: KindTable) -> Query:
     return Query(**{name: getattr(query, name) for name in Query.__slots__} | {"types": types})
 
 
-def not_found(reference: str, starting: Sequence[str], ids: Iterable[str]) -> ItemNotFound:
-    """The error for a name that no item, or more than one, answers to."""
-    if starting:
-        hint = "it could be " + ", ".join(sorted(starting)[:5])
+def not_found(reference: str, ids: Collection[str]) -> ItemNotFound:
+    """The error for a name that no item, or more than one of these, answers to."""
+    if begun := beginning(reference, ids):
+        hint = "it could be " + ", ".join(begun[:5])
     else:
-        hint = nearest(reference, known := list(ids)) or "memfs list shows what there is"
-        if (mount := of_mount(reference)) and not any(map(of_mount, known)):  # asked for where mounts are not looked at
+        hint = nearest(reference, ids) or "memfs list shows what there is"
+        if (mount := of_mount(reference)) and not any(map(of_mount, ids)):  # asked for where mounts are not looked at
             hint = f"what is mounted is only read and shown: change it in the workspace that {mount!r} names"
     return ItemNotFound(f"no memory is called {reference!r}", hint=hint)
 
