@@ -188,7 +188,7 @@ def parts_of(root: Path, repository: Repository, settings: Settings, clock: Call
         repository.sign = settings.history.sign
         journal = Journal(state / "journal")
         codec = Codec(schemas, kinds, settings.security.allow_invisible)
-        catalog = Catalog(shared_folder(repository.common_dir))
+        catalog = Catalog(shared_folder(repository.common_dir), settings.index.texts)
         return Parts(
             tree=tree,
             journal=journal,
@@ -197,7 +197,7 @@ def parts_of(root: Path, repository: Repository, settings: Settings, clock: Call
             repository=repository,
             codec=codec,
             catalog=catalog,
-            items=ItemCatalog(catalog if settings.index.texts else Catalog(None), codec),
+            items=ItemCatalog(catalog, codec),
             kinds=kinds,
             index=SearchIndex(index_folder(root, record=state.parent), settings.index.engine),
             policy=StorePolicy(

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from stat import S_ISREG
 from typing import TypeVar
 from zlib import crc32
 
@@ -151,6 +152,8 @@ class CacheDatabase:
         if not self._in_memory:
             io.make_private_folder(self._path.parent)
             io.make_private_file(self._path)
+            for suffix in BESIDE:
+                _refuse_irregular(f"{self._path}{suffix}")
         base = sqlite3.connect(
             _MEMORY if self._in_memory else self._path,
             timeout=_WAIT_SECONDS,
@@ -192,6 +195,13 @@ class CacheDatabase:
 
 def _version(base: sqlite3.Connection) -> int:
     return int(base.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _refuse_irregular(path: str) -> None:
+    """SQLite would wait for the other end of a pipe."""
+    with suppress(FileNotFoundError):
+        if not S_ISREG(os.lstat(path).st_mode):
+            raise NotRegularFile("not a regular file", path=path, hint="remove it")
 
 
 def _inode(path: Path) -> int:

@@ -7,6 +7,7 @@ it again from the bytes.
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -40,17 +41,24 @@ class Catalog:
 
     It is bounded, and started over where it is damaged or too large. Where the disk does not take it, facts are kept in
     memory.
+
+    Attributes:
+        texts: whether the texts of memories may be among them.
     """
 
-    def __init__(self, folder: Path | None, most_bytes: int = _MOST_BYTES) -> None:
+    def __init__(self, folder: Path | None, texts: bool = True, most_bytes: int = _MOST_BYTES) -> None:
         """
         Args:
             folder: the repository's own in the user's cache; None keeps facts in memory.
+            texts: without them, a file that may hold some is started over at once.
             most_bytes: beyond this it is started over.
         """
         path = folder / FILE if folder is not None else None
-        self._base = CacheDatabase(path, _SCHEMA, "", what="the catalog")
-        self._most = most_bytes
+        self._base = CacheDatabase(path, _SCHEMA, "" if texts else "without texts", what="the catalog")
+        self._most, self.texts = most_bytes, texts
+        if not texts and path is not None and os.path.lexists(path):
+            self.found(0, [("", "")])
+            self.close()
 
     def found(self, made_by: int, wanted: Iterable[Key]) -> dict[Key, Any]:
         """The facts that this maker has of these contents, as far as they are kept."""

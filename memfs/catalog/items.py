@@ -34,7 +34,8 @@ class ItemCatalog:
     """
 
     def __init__(self, catalog: Catalog, codec: Codec) -> None:
-        self.catalog, self.codec = catalog, codec
+        """``catalog``: where facts are kept; one without texts has none of them: they are kept in memory."""
+        self.catalog, self.codec = catalog if catalog.texts else Catalog(None), codec
         self._maker = maker("item", f"{_FORM} {codec.rules}")
         self._fresh: dict[Key, str] = {}
         self._guard = threading.Lock()

@@ -275,7 +275,7 @@ def open_mount(
         invisible, engine = settings.security.allow_invisible, settings.index.engine
         index = SearchIndex(index_folder(folder, reader_of(engine, invisible)), engine)
         codec = Codec(schemas, kinds, invisible)
-        items = ItemCatalog(Catalog(index.folder), codec)
+        items = ItemCatalog(Catalog(index.folder, settings.index.texts), codec)
         store = FolderReader(tree, items, IndexSync(tree, items, kinds, index, None), clock)
         own = name == private.NAME and private.holds(folder)
         same = own or (layout is not None and layout.common_dir == own_repository)

@@ -102,11 +102,12 @@ class Tree:
         with self._folder_of(path) as (folder, name), _named(path):
             fd = io.open_file(name, _READ, dir_fd=folder)
             try:
+                now = time.time_ns()  # before it is read: an edit that comes meanwhile makes the stamp racy
                 data = io.read_regular(fd, path, limit)
                 facts = os.fstat(fd)
             finally:
                 os.close(fd)
-        return Content(data, _stamp(facts, data))
+        return Content(data, _stamp(facts, data, now))
 
     def open_read(self, path: str) -> int:
         """A descriptor for reading what a name stands for, without waiting for it; the caller closes it.
@@ -149,15 +150,17 @@ class Tree:
             return False
         try:
             check_path(path)
+            device = os.fstat(self._root_fd).st_dev  # what is mounted on the way may be of another kind
             end = path.find("/")
             while end >= 0:
-                if not S_ISDIR(self._facts(path[:end]).st_mode):
+                folder = self._facts(path[:end])
+                if not S_ISDIR(folder.st_mode) or folder.st_dev != device:
                     return False
                 end = path.find("/", end + 1)
             facts = self._facts(path)
         except (OSError, PathEscape):
             return False
-        return S_ISREG(facts.st_mode) and entry_of(path, facts)[1:5] == stamp[:4]
+        return S_ISREG(facts.st_mode) and facts.st_dev == device and entry_of(path, facts)[1:5] == stamp[:4]
 
     def _facts(self, path: str) -> os.stat_result:
         return os.stat(path, dir_fd=self._root_fd, follow_symlinks=False)
@@ -212,6 +215,7 @@ class Tree:
 
     def _write(self, path: str, data: bytes, durable: bool, over: str | None) -> Stamp:
         with self._folder_of(path) as (folder, name), _named(path):
+            now = time.time_ns()
             fresh, fd = write_fresh(folder, path, (data,))
             try:
                 if durable:
@@ -225,7 +229,7 @@ class Tree:
                 os.close(fd)
             if durable:
                 io.fsync(folder, path)
-        return _stamp(facts, data)
+        return _stamp(facts, data, now)
 
     def stage(self, path: str, data: bytes) -> str:
         """Write what a file is to hold beside it, under a name that is returned; folders are made as needed.
@@ -248,13 +252,14 @@ class Tree:
             FileNotFoundError: what was staged is gone.
         """
         with self._folder_of(path) as (folder, name), _named(path):
+            now = time.time_ns()
             fd = io.open_file(fresh, _READ, dir_fd=folder)
             try:
                 put(fresh, name, folder, path, over, data)
                 facts = os.fstat(fd)
             finally:
                 os.close(fd)
-        return _stamp(facts, data)
+        return _stamp(facts, data, now)
 
     def unstage(self, path: str, fresh: str) -> None:
         """Remove what was staged for a file."""
@@ -440,9 +445,9 @@ def _named(path: str) -> Iterator[None]:
         raise
 
 
-def _stamp(facts: os.stat_result, data: bytes) -> Stamp:
+def _stamp(facts: os.stat_result, data: bytes, checked_ns: int) -> Stamp:
     times = (min(facts.st_mtime_ns, LAST_NS), min(facts.st_ctime_ns, LAST_NS))
-    return Stamp(facts.st_size, *times, facts.st_ino, blob_id(data), time.time_ns())
+    return Stamp(facts.st_size, *times, facts.st_ino, blob_id(data), checked_ns)
 
 
 _HONEST = frozenset(

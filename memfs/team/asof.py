@@ -201,7 +201,7 @@ class Travel:
             raise
         codec = Codec(schemas, kinds, self._settings.security.allow_invisible)
         items = RevisionItems(files, codec, self._documents, progress)
-        store = Reader(items, ItemCatalog(self._texts, codec))
+        store = Reader(items, ItemCatalog(self._catalog, codec))
         helpers = Helpers(relevance=lambda: self._relevance)
         recall = Recaller(store, settings.preset, lambda: now, kinds, helpers=helpers)
         return Past(
@@ -224,11 +224,7 @@ class Travel:
 
     @cached_property
     def _catalog(self) -> Catalog:
-        return Catalog(shared_folder(self._repository.common_dir))
-
-    @cached_property
-    def _texts(self) -> Catalog:
-        return self._catalog if self._settings.index.texts else Catalog(None)
+        return Catalog(shared_folder(self._repository.common_dir), self._settings.index.texts)
 
     @cached_property
     def _relevance(self) -> Relevance:

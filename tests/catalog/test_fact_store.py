@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from memfs.catalog.database import BESIDE
 from memfs.catalog.facts import FILE, Catalog, Key, maker
 
 Scale = Callable[[int, int], int]
@@ -95,6 +96,14 @@ def test_a_file_that_is_exchanged_at_work_harms_nobody(harm: str, catalog: Catal
         one.keep(MAKER, FACTS)
         assert right(one) == len(KEYS)
     other.close()
+
+
+@pytest.mark.parametrize("suffix", ["", *BESIDE])
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
+def test_what_is_no_file_keeps_nobody_waiting(make: Callable[[Path], None], suffix: str, tmp_path: Path) -> None:
+    """A pipe, folder or link in the place of one of its files is not opened: facts are kept in memory."""
+    make(tmp_path / f"{FILE}{suffix}")
+    assert right(filled(tmp_path)) == len(KEYS)
 
 
 def test_beyond_its_bound_it_is_started_over(tmp_path: Path) -> None:

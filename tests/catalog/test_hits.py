@@ -144,6 +144,27 @@ def test_without_texts_none_are_on_the_disk(opened: Opened) -> None:
     assert not any(b"a barn of" in path.read_bytes() for path in file.parent.iterdir() if path.is_file())
 
 
+def test_without_texts_none_of_a_mount_are_on_the_disk(opened: Opened, tmp_path: Path) -> None:
+    """What the files of a mounted workspace say is kept in memory, too."""
+    with opened(tmp_path / "team", index__engine="sqlite") as team:
+        team.store.put(MemoryItem("a barn of zqxmark", "knowledge", id="a"))
+        caches = catalog_of(team).parent.parent
+    own = opened(index__engine="sqlite", index__texts=False, mounts__team=str(tmp_path / "team"))
+    assert own.sources.mounts.recall.search("barn").hits
+    own.close()
+    assert not [path for path in caches.rglob("*") if path.is_file() and b"a barn of" in path.read_bytes()]
+
+
+def test_texts_that_were_kept_go_with_the_setting(workspace: Workspace, opened: Opened) -> None:
+    """Once ``index.texts`` is off, nothing of what was kept before is left, also where nobody asks."""
+    texts(workspace)
+    folder = catalog_of(workspace).parent
+    workspace.close()
+    assert any(BARN.encode() in path.read_bytes() for path in folder.iterdir())
+    opened(workspace.root, index__engine="sqlite", index__texts=False)
+    assert not any(BARN.encode() in path.read_bytes() for path in folder.iterdir())
+
+
 @pytest.mark.parametrize(
     "fact", ["[]", "7", '[{"content": 5}, "x"]', '[{"origin": {"who": 1}}, 3]', "[[[[", '[{}, ""]']
 )

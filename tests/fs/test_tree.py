@@ -8,6 +8,7 @@ import os
 import secrets
 import shutil
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pytest
 from memfs.errors import ItemTooLarge, NotRegularFile, PathEscape, StorageFull, StorageIO
 from memfs.fs import io
 from memfs.fs.tree import Tree, blob_id
+from memfs.model.item import RACY_NS
 from memfs.testing.faults import Fault, Stopped, injected
 
 
@@ -314,3 +316,37 @@ def test_a_stream_is_written_whole_or_not_at_all(tree: Tree) -> None:
         tree.write_stream("a/b/large", broken())
     assert tree.read("a/b/large", 100).data == b"one two"
     assert [one.name for one in (tree.root / "a/b").iterdir()] == ["large"]
+
+
+def test_an_edit_while_the_reader_is_held_up_makes_its_stamp_racy(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was read before a file was edited is never vouched for by the times that the edit gave it."""
+    tree.write("a.yaml", b"old")
+    real = io.read_regular
+
+    def held_up(fd: int, path: str, limit: int) -> bytes:
+        data = real(fd, path, limit)
+        (tree.root / "a.yaml").write_bytes(b"new")
+        later = time.time_ns() + 10 * RACY_NS
+        monkeypatch.setattr("time.time_ns", lambda: later)
+        return data
+
+    monkeypatch.setattr(io, "read_regular", held_up)
+    assert tree.read("a.yaml", 9).stamp.racy
+
+
+def test_a_file_system_on_the_way_proves_nothing(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is mounted below the root may be of a kind whose times tell nothing: the file is to be read."""
+    monkeypatch.setattr("memfs.fs.tree.file_system", lambda _: "ext4")
+    tree.write("one/a.yaml", b"old")
+    stamp = tree.read("one/a.yaml", 9).stamp
+    stamp = stamp._replace(checked_ns=stamp.ctime_ns + RACY_NS)
+    assert tree.proves("one/a.yaml", stamp)
+    facts = Tree._facts
+    for place in ("one", "one/a.yaml"):
+
+        def mounted(self: Tree, path: str, place: str = place) -> os.stat_result:
+            found = facts(self, path)
+            return found if path != place else os.stat_result([*found[:2], found.st_dev + 1, *found[3:]])
+
+        monkeypatch.setattr(Tree, "_facts", mounted)
+        assert not tree.proves("one/a.yaml", stamp)
