@@ -220,6 +220,7 @@ class Reader:
         """The items in files as the index has them, each with its path, and whether it is of the stamped content; as
         ``load`` gives it where that cannot be told. What it would not give is left out.
         """
+        self.require_open()
         known = self.items.known_all(stamps)
         lacking = {path: stamp for path, stamp in stamps.items() if path not in known}
         loaded = {path: self.load(_at(path, stamp)) for path, stamp in lacking.items()}
