@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import click
 
 from memfs.doors.cli.command import Invocation, Unclear, set_settings, set_workspace
-from memfs.doors.cli.output import error_json, note, print_json, print_raw, write_error
+from memfs.doors.cli.output import note, print_json, print_raw, print_text, write_error
 from memfs.doors.cli.streams import OutputLost, drop_output, secure
 from memfs.errors import MemfsError, QueryInvalid, SettingInvalid
 
@@ -286,17 +286,11 @@ def group(name: str, family: Family) -> click.Command:
     @click.pass_context
     def page(ctx: click.Context) -> None:
         if ctx.invoked_subcommand is None:
-            print_page(ctx.get_help())
+            print_text(ctx.get_help())
 
     made = Verbs(name, callback=page, help=family.summary, invoke_without_command=True)
     made.verbs, made.groups = {verb.name: verb for verb in family.verbs}, {}
     return made
-
-
-def print_page(text: str) -> None:
-    """Print a page of help."""
-    for line in text.split("\n"):
-        print_raw(line)
 
 
 def _columns(rows: Sequence[tuple[str, str]], width: int = 0) -> Iterator[str]:
@@ -345,7 +339,7 @@ def cli(ctx: click.Context) -> None:
     """Memory for AI agents that lives as plain files in git."""
     ctx.ensure_object(Invocation)
     if ctx.invoked_subcommand is None:
-        print_page(ctx.get_help())
+        print_text(ctx.get_help())
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -411,7 +405,7 @@ def _tell(
         note(message, hint)
         return exit_code
     try:
-        print_json(error_json(code, message, path, field, hint))
+        print_json({"error": {"code": code, "message": message, "path": path, "field": field, "hint": hint}})
     except OutputLost as error:
         note(message, hint)
         write_error(error)

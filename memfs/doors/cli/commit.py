@@ -10,9 +10,10 @@ import click
 
 from memfs.doors.cli.command import verb
 from memfs.doors.cli.options import allow_in, allow_secret_option
-from memfs.doors.cli.output import TEXT_ONLY, Note, clean, count, problems_note, styled
+from memfs.doors.cli.output import TEXT_ONLY, Note, clean, count, merge, problems_note, styled
 
 if TYPE_CHECKING:
+    from memfs.store.values import FlushResult
     from memfs.workspace import Workspace
 
 
@@ -21,35 +22,30 @@ class MemoryCommit:
     """What was committed, and what was not.
 
     Attributes:
-        commits: ids of the commits.
-        adopted: files in them that were edited by hand.
+        done: the commits, what was adopted and what waits; these fields stand beside the others.
         skipped: files left alone, as something else is staged for them, they are invalid or hold a secret.
-        waiting: how many changes are still to be committed.
-        reason: why they wait.
         remarks: what there is to say beside it.
     """
 
-    commits: tuple[str, ...]
-    adopted: tuple[str, ...]
+    done: FlushResult = field(metadata=merge("commits adopted waiting reason"))
     skipped: tuple[str, ...]
-    waiting: int
-    reason: str
     remarks: tuple[Note, ...] = field(metadata=TEXT_ONLY)
 
     @property
     def exit_code(self) -> int:
         """1 where something waits."""
-        return int(bool(self.reason))
+        return int(bool(self.done.reason))
 
 
-def _text(done: MemoryCommit) -> Iterator[str | Note]:
+def _text(report: MemoryCommit) -> Iterator[str | Note]:
+    done = report.done
     for name in done.commits:
         yield f"Committed {styled(name[:12], fg='yellow')}"
     for path in done.adopted:
         yield f"  {clean(path)} {styled('(edited by hand)', dim=True)}"
     if not done.commits:
-        yield "Nothing was committed" if done.skipped or done.reason else "Nothing to commit"
-    yield from done.remarks
+        yield "Nothing was committed" if report.skipped or done.reason else "Nothing to commit"
+    yield from report.remarks
 
 
 @verb("commit", text=_text, example='memfs commit\nmemfs commit -m "Decisions of the March meeting"')
@@ -81,7 +77,4 @@ def commit(workspace: Workspace, message: str, include_staged: bool, allow_secre
         remarks.append(Note(f"{count(done.waiting, 'change')} still to commit: {done.reason}"))
     if hooks:
         remarks.append(Note(f"the hooks of this repository did not run: {', '.join(hooks)}"))
-    left = (*done.skipped, *invalid)
-    return MemoryCommit(
-        done.commits, done.adopted, left, done.waiting, done.reason, (*remarks, *problems_note(len(problems)))
-    )
+    return MemoryCommit(done, (*done.skipped, *invalid), (*remarks, *problems_note(len(problems))))

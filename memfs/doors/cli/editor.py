@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.admin.format import EDITOR_FOLDER
-from memfs.doors.cli.options import AT_ONCE, allow_in, refuse_secret, secrets_in
+from memfs.doors.cli.options import AT_ONCE, allow_in
 from memfs.doors.cli.output import Note, write_error
 from memfs.doors.cli.streams import is_interactive
 from memfs.errors import ContentError, IdExists, MemfsError, NotRegularFile, StorageIO, StorageUnavailable
+from memfs.format.secrets import refuse_file, refuse_text
 from memfs.model.ids import check_id, new_id
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.time import utc_now
@@ -83,7 +84,7 @@ def edit_new(workspace: Workspace, kind: Kind, title: str | None, item_id: str |
         StorageIO: there is no editor, or it failed.
     """
     if not allow_secret:
-        refuse_secret(f"{title or ''}\n{item_id or ''}", "title")
+        refuse_text(f"{title or ''}\n{item_id or ''}", "title")
     chosen = check_id(item_id or new_id(title or kind.name))
     month = f"/{utc_now():%Y-%m}" if kind.dated else ""
     path = f"ContextMemory/{kind.folder}{month}/{chosen}.yaml"
@@ -162,7 +163,12 @@ def _wrong(workspace: Workspace, path: str, allow_secret: str) -> list[MemfsErro
     try:
         allow_in(workspace, [path], allow_secret)
         data = workspace.parts.tree.read(path, ITEM_LIMIT).data
-        return [*workspace.parts.codec.errors(data, path), *secrets_in(data, path)]
+        errors = list(workspace.parts.codec.errors(data, path))
+        try:
+            refuse_file(data, path)
+        except ContentError as error:
+            errors.append(error)
+        return errors
     except FileNotFoundError:
         hint = f"the editor removed it; 'git checkout HEAD -- {path}' brings back what was committed"
         return [StorageIO("the file is gone", path=path, hint=hint)]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from memfs.doors.cli.app import print_page, unknown
+from memfs.doors.cli.app import unknown
 from memfs.doors.cli.command import verb
+from memfs.doors.cli.output import print_text
 
 
 @verb("help", example="memfs help\nmemfs help recall\nmemfs help admin gc", json=False)
@@ -20,4 +21,4 @@ def help(words: tuple[str, ...]) -> None:
         if command is None:
             raise unknown(word, found.command.list_commands(found), found)
         found = click.Context(command, found, word)
-    print_page(found.get_help())
+    print_text(found.get_help())

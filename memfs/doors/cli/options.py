@@ -17,7 +17,7 @@ from memfs.config_names import SETTINGS_FILE
 from memfs.doors.cli.command import Unclear, wants_json
 from memfs.doors.cli.output import MERGE, OMIT, Note, clean, count, day, note, one_line, render, styled
 from memfs.doors.cli.streams import is_interactive
-from memfs.errors import ContentError, EraseRefused, ItemNotFound, MemfsError, PathEscape, SecretDetected
+from memfs.errors import ContentError, EraseRefused, ItemNotFound, PathEscape
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES
 
 if TYPE_CHECKING:
@@ -76,28 +76,6 @@ def confirm_rewrite(question: str, plan: Iterable[Any]) -> None:
         raise EraseRefused("this rewrites history and cannot be undone", hint=hint)
     render(None, plan, json=False)
     click.confirm(question, abort=True, err=True)
-
-
-def refuse_secret(text: str, field: str) -> None:
-    """Refuse a text that holds a secret before it is written into a file.
-
-    Raises:
-        SecretDetected: naming the rule, never the value.
-    """
-    from memfs.format.secrets import refuse_text
-
-    refuse_text(text, field)
-
-
-def secrets_in(data: bytes, path: str) -> list[MemfsError]:
-    """The secret in a file as an error, nothing where there is none or it is allowed."""
-    from memfs.format.secrets import refuse_file
-
-    try:
-        refuse_file(data, path)
-    except SecretDetected as error:
-        return [error]
-    return []
 
 
 def likely_notes(item: MemoryItem) -> Iterator[Note]:

@@ -246,11 +246,6 @@ def _empty(value: Any) -> bool:
     return value is None or value is False or (hasattr(value, "__len__") and not len(value))
 
 
-def error_json(code: str, message: str, path: str | None, field: str | None, hint: str | None) -> dict[str, Any]:
-    """What went wrong, for programs."""
-    return {"error": {"code": code, "message": message, "path": path, "field": field, "hint": hint}}
-
-
 def readable(value: Any) -> str:
     """A value of a free field on one line, as a person would write it."""
     if isinstance(value, str):

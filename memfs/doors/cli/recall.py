@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from memfs import trust
 from memfs.doors.cli.command import Number, complete_strategies, opened, options, verb, wants_json
 from memfs.doors.cli.filters import AsOf, as_of, filters, pair, past_at, query, revision_of
-from memfs.doors.cli.mounts import left_out, left_out_notes, recaller, unread_of
 from memfs.doors.cli.output import (
     OMIT,
     TEXT_ONLY,
@@ -35,6 +35,7 @@ from memfs.recall.conflict_notes import OVER, disputes, undecided, unresolved_no
 from memfs.recall.fence import fence, withheld
 from memfs.recall.ranking import strategy
 from memfs.recall.rerank import relevance_percents
+from memfs.settings import MOUNTS
 
 if TYPE_CHECKING:
     from memfs.model import MemoryItem, Problem, Query, Recall, RecordedConflict
@@ -144,8 +145,8 @@ def _text(found: FoundItems) -> Iterator[Any]:
     yield from _limits(found)
     if found.hint:
         yield Note(found.hint)
-    if found.left_out:
-        yield from left_out_notes(found.left_out)
+    for problem in found.left_out:
+        yield Note(clean(problem.message) + (f"; {clean(problem.hint)}" if problem.hint else ""))
     if found.answer.partial and (found.unread or not (found.answer.cut or found.left_out)):
         yield partial_note(found.unread)
     if found.problems:
@@ -273,9 +274,10 @@ def recall(
             answers = compared(workspace, asked, diff)
             render(answers, compared_text(answers), json=wants_json())
             return None
-        recall = recaller(workspace, own) if past is None else past.recall
+        mounted = past is None and not own and bool(workspace.settings.mounts)  # else they need not be imported
+        recall = past.recall if past else workspace.sources.mounts.recall if mounted else workspace.recaller
         answer = recall.search(asked, prove=wants_json(), fenced=fenced, leave_out=withheld if fenced else None)
-        hint = "" if answer.hits else _narrow(chosen)
+        hint, store = "" if answer.hits else _narrow(chosen), past.store if past else workspace.store
         return FoundItems(
             query=answer.query.text,
             hits=tuple(_found(answer, explain)),
@@ -283,9 +285,9 @@ def recall(
             hint=hint or (_hint(workspace) if past is None and _missed(answer) else ""),
             fenced=fence(answer.hits) if fenced else None,
             as_of=revision_of(past),
-            left_out=() if past else tuple(left_out(workspace, own)),
-            unread=tuple(past.store.unread(asked) if past else unread_of(workspace, own, asked)),
-            problems=len((past.store if past else workspace.store).problems()),
+            left_out=() if past or own else tuple(_left_out(workspace)),
+            unread=(*store.unread(asked), *(_unread_in_mounts(workspace, asked) if mounted and not asked.path else ())),
+            problems=len(store.problems()),
         )
 
 
@@ -311,6 +313,20 @@ def _query(workspace: Workspace, text: str, limit: int | None, chosen: dict[str,
     form = shape(workspace, chosen, past)
     limit = limit or (workspace.settings.recall if past is None else past.settings).limit
     return replace(query(workspace, text, limit, past=past, **chosen), **form)
+
+
+def _left_out(workspace: Workspace) -> list[Problem]:
+    """Why mounts were not asked: they cannot be, or nobody trusted the file that names them."""
+    standing, mounts = trust.standing(workspace.root), workspace.settings.mounts
+    named = (want.key for want in standing.wants if want.key.startswith(f"{MOUNTS}."))
+    ignored = [key for key in named if key.removeprefix(f"{MOUNTS}.") not in mounts]
+    untrusted = standing.problems(*ignored) if ignored else []
+    return [*untrusted, *(workspace.sources.mounts.refused() if mounts else [])]
+
+
+def _unread_in_mounts(workspace: Workspace, asked: Query) -> Iterator[str]:
+    """The files of mounts that an answer may lack, after the mount's name."""
+    return (path for mount in workspace.sources.mounts.opened() for path in mount.unread(asked))
 
 
 def _missed(answer: Recall) -> bool:

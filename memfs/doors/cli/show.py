@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import complete_ids, verb, wants_json
+from memfs.doors.cli.command import Unclear, complete_ids, verb, wants_json
 from memfs.doors.cli.filters import AsOf, as_of, revision_of
-from memfs.doors.cli.mounts import is_mounted, item_of_mount
 from memfs.doors.cli.options import note_served, reference
 from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, Block, Note, facts, readable, styled, time_text
 from memfs.errors import ContentError, HistoryUnavailable, IndexUnavailable, ItemNotFound, MemfsError, StorageIO
+from memfs.model.ids import of_mount, without_mount
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.recall.conflict_notes import disputes, unresolved_note
 from memfs.usage import NEVER
@@ -111,9 +111,9 @@ def show(workspace: Workspace, id: str, as_of: str | None, raw: bool) -> ShownIt
     revision = as_of or revision
     past: Past | None = None
     wrong: ContentError | None = None
-    mounted = is_mounted(workspace, name)
+    mounted = bool(of_mount(name)) and not workspace.store.locate(name)
     if mounted:
-        item, data = item_of_mount(workspace, name, revision)
+        item, data = _item_of_mount(workspace, name, revision)
     elif revision:
         past, item, data = _item_at(workspace, reference(workspace, name), revision)
     else:
@@ -130,6 +130,22 @@ def show(workspace: Workspace, id: str, as_of: str | None, raw: bool) -> ShownIt
         file=data if raw else None,
         error=wrong,
     )
+
+
+def _item_of_mount(workspace: Workspace, reference: str, revision: str) -> tuple[MemoryItem, bytes]:
+    """An item of a mount, and its file.
+
+    Raises:
+        Unclear: it is asked for at a revision.
+        ItemNotFound, ContentError: see ``Mounts.find``.
+    """
+    if revision:
+        hint = f"run memfs show there: -C <folder of {of_mount(reference)}>"
+        raise Unclear("the history of a mounted workspace is not read", hint)
+    mounts = workspace.sources.mounts
+    item = mounts.find(reference)
+    store = next(mount.store for mount in mounts.opened() if mount.name == of_mount(item.id))
+    return item, store.tree.read(store.index_sync.locate(without_mount(item.id)), ITEM_LIMIT).data
 
 
 def _item_at(workspace: Workspace, named: str, revision: str) -> tuple[Past, MemoryItem, bytes]:

@@ -190,7 +190,10 @@ def install(target: InstallTarget, into: str, server: bool) -> Installation:
         words = shlex.join((*installer.program(scope).words, "mcp"))
         said += (f"for the server, run: claude mcp add --scope {scope.value} memfs -- {words}",)
     if not target.dry and not wants_json() and into != "repository" and scope is not InstallScope.USER:
-        _ask_to_join(target)
+        from memfs import private
+        from memfs.doors.cli.private import ask_to_join
+
+        ask_to_join(private.project_at(target.project))
     return target.done(outcome.files, (*said, *(_on_extra() if server else ())))
 
 
@@ -208,13 +211,6 @@ def _with_server(target: InstallTarget) -> Installation:
             way_back = f"'memfs agent uninstall {target.program}' takes it out"
             said.append(f"it works when {target.program} is started anew; {way_back}")
     return target.done((changed,), said)
-
-
-def _ask_to_join(target: InstallTarget) -> None:
-    from memfs import private
-    from memfs.doors.cli.private import ask_to_join
-
-    ask_to_join(private.project_at(target.project))
 
 
 # -- remarks ------------------------------------------------------------------------------------------------------
