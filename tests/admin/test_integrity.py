@@ -234,6 +234,8 @@ def test_one_bad_of_10000_leaves_9999(
     assert workspace.store.refresh().added
     if bad == "rot":
         rot(workspace, victim, 100)
+        with pytest.raises(CorruptItem):  # a hit has the text that was written: who reads the file finds the damage
+            workspace.store.get("n200")
     if bad == "unreadable":
         read = type(workspace.parts.tree).read
 
