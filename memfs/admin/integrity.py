@@ -19,8 +19,7 @@ from memfs.fs.journal import Journal
 from memfs.fs.tree import refuse_rot
 from memfs.git import maintenance
 from memfs.model import Problem, Stamp
-from memfs.model.state_paths import ITERATIONS
-from memfs.model.state_query import StateRow
+from memfs.model.state_query import StateQuery, StateRow
 from memfs.search.engine import engine
 from memfs.search.generations import NOBODY, Generations
 from memfs.search.state_index import StateIndex
@@ -72,7 +71,7 @@ def document_stamps(parts: Parts) -> dict[str, Stamp]:
         return {}
     index = StateIndex(parts.index.folder)
     try:
-        return index.vouchers(ITERATIONS)
+        return index.vouchers()
     except IndexUnavailable:
         return {}
     finally:
@@ -85,17 +84,16 @@ def read_documents(parts: Parts) -> None:
         return
     index = StateIndex(parts.index.folder)
     with suppress(IndexUnavailable):
-        known = index.below(ITERATIONS)
-        index.learn(fresh for path, row in known.items() if (fresh := _vouched(parts, path, row)) is not None)
+        index.learn(fresh for row in index.find(StateQuery()) if (fresh := _vouched(parts, row)) is not None)
     index.close()
 
 
-def _vouched(parts: Parts, path: str, row: StateRow) -> StateRow | None:
+def _vouched(parts: Parts, row: StateRow) -> StateRow | None:
     """A document's row with a stamp that can be relied on; None where it has one, or is another by now."""
     if row.stamp is None or not row.stamp.racy:
         return None
     with suppress(FileNotFoundError, MemfsError):
-        stamp = parts.tree.read(path, READ_LIMIT).stamp
+        stamp = parts.tree.read(row.path, READ_LIMIT).stamp
         if stamp.blob == row.stamp.blob and not stamp.racy:
             return replace(row, stamp=stamp)
     return None

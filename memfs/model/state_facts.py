@@ -5,11 +5,11 @@ Reads time, agents, components, hypotheses, matches and figures from any mapping
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from memfs.model import state_paths
@@ -66,8 +66,8 @@ def _matches(result: Mapping[str, Any], depth: int) -> Iterator[TournamentMatch]
 def _single(result: Mapping[str, Any]) -> TournamentMatch:
     listed = result.get("participants")
     rated = [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list | tuple) else []
-    ratings = {name: one["rating"] for one in rated if _number(one.get("rating")) is not None for name in names(one)}
-    ratings |= {str(name): of for name, of in _mapping(result.get("ratings")).items() if _number(of) is not None}
+    ratings = {name: one["rating"] for one in rated if as_number(one.get("rating")) is not None for name in names(one)}
+    ratings |= {str(name): of for name, of in as_mapping(result.get("ratings")).items() if as_number(of) is not None}
     winners = [name for name in names(result.get("winner")) if name.casefold() not in _NOBODY]
     named = (*names(listed), *winners, *names(result.get("loser")), *ratings)
     return TournamentMatch(_once(filter(None, named)), _once(winners), ratings)
@@ -87,6 +87,7 @@ _MOST_NAMES = 1024
 _MOST_WORDS = 200
 _DEEPEST_FACT = 6
 _LONGEST = 200
+_LARGEST = 1e100
 _WORD = re.compile(r"\w{2,40}")
 _TIMES = {
     "system_state": ("opened",),
@@ -208,23 +209,23 @@ def _header(_: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _update(_: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    statistics = _mapping(values.get("system_statistics"))
-    steering = _mapping(values.get("orchestration_state"))
-    metrics = dict(_figures({key: value for key, value in statistics.items() if key != "agent_effectiveness"}))
-    metrics |= dict(_figures(_mapping(steering.get("queue_statistics")), "queue_statistics"))
+    statistics = as_mapping(values.get("system_statistics"))
+    steering = as_mapping(values.get("orchestration_state"))
+    metrics = dict(figures_in({key: value for key, value in statistics.items() if key != "agent_effectiveness"}))
+    metrics |= dict(figures_in(as_mapping(steering.get("queue_statistics")), "queue_statistics"))
     figures: dict[str, dict[str, float]] = {}
-    for agent, of in _mapping(statistics.get("agent_effectiveness")).items():
-        figures.setdefault(str(agent), {}).update(_figures(of, "" if isinstance(of, Mapping) else "effectiveness"))
+    for agent, of in as_mapping(statistics.get("agent_effectiveness")).items():
+        figures.setdefault(str(agent), {}).update(figures_in(of, "" if isinstance(of, Mapping) else "effectiveness"))
     for key, name in (("agent_weights", "weight"), ("resource_allocation", "resource_allocation")):
-        for agent, of in _mapping(steering.get(key)).items():
-            figures.setdefault(str(agent), {}).update(_figures(of, name))
-    recovery = _mapping(_mapping(values.get("checkpoint_data")).get("recovery_metadata"))
+        for agent, of in as_mapping(steering.get(key)).items():
+            figures.setdefault(str(agent), {}).update(figures_in(of, name))
+    recovery = as_mapping(as_mapping(values.get("checkpoint_data")).get("recovery_metadata"))
     focus = _text(steering.get("strategic_focus"))
     return {
         "state": _text(values.get("update_type")),
         "agents": _names(figures),
-        "components": _names((SYSTEM, *recovery, *_mapping(steering.get("queue_statistics")))),
-        "metrics": _first(metrics),
+        "components": _names((SYSTEM, *recovery, *as_mapping(steering.get("queue_statistics")))),
+        "metrics": _first(metrics.items()),
         "agent_metrics": _bounded(figures),
         "words": words_of(focus),
     }
@@ -232,10 +233,10 @@ def _update(_: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _output(path: str, values: Mapping[str, Any]) -> dict[str, Any]:
     agent = _text(values.get("agent_type")) or state_paths.agent_of(path)
-    results = _mapping(values.get("results"))
-    metadata = _mapping(results.get("metadata"))
-    figures = dict(_figures({key: results.get(key) for key in ("confidence_score", "resource_consumed")}))
-    figures |= {name: value for name, value in _figures(metadata) if name not in figures}
+    results = as_mapping(values.get("results"))
+    metadata = as_mapping(results.get("metadata"))
+    figures = dict(figures_in({key: results.get(key) for key in ("confidence_score", "resource_consumed")}))
+    figures |= {name: value for name, value in figures_in(metadata) if name not in figures}
     linked = [name for key in _LINKS for name in names(metadata.get(key))]
     return {
         "agent": agent,
@@ -243,7 +244,7 @@ def _output(path: str, values: Mapping[str, Any]) -> dict[str, Any]:
         "task": _text(values.get("task_id")) or state_paths.task_and_turn(path)[0],
         "components": _names((agent,)),
         "hypotheses": _names(linked),
-        "state": STATEFUL if _mapping(values.get("state_data")).get("internal_state") is not None else "",
+        "state": STATEFUL if as_mapping(values.get("state_data")).get("internal_state") is not None else "",
         "agent_metrics": _bounded({agent: figures}),
     }
 
@@ -252,7 +253,7 @@ def _hypothesis(path: str, values: Mapping[str, Any]) -> dict[str, Any]:
     name = next((found for key in _ID_FIELDS if (found := _text(values.get(key)))), "")
     name = name or state_paths.decode_name(_stem(path))
     agent = _text(values.get("agent")) or _text(values.get("agent_type"))
-    rating = _number(values.get("rating"))
+    rating = as_number(values.get("rating"))
     return {
         "name": name,
         "agent": agent,
@@ -261,7 +262,7 @@ def _hypothesis(path: str, values: Mapping[str, Any]) -> dict[str, Any]:
         "parents": _names(names(values.get("parents"))),
         "rating": rating,
         "state": _text(values.get("state")),
-        "metrics": _first(dict(_figures({key: value for key, value in values.items() if not isinstance(value, dict)}))),
+        "metrics": _first(figures_in({key: value for key, value in values.items() if not isinstance(value, dict)})),
     }
 
 
@@ -272,12 +273,12 @@ def _result(path: str, values: Mapping[str, Any]) -> dict[str, Any]:
         "agent": agent,
         "agents": _names((agent,)),
         "hypotheses": _names(participants(values)),
-        "metrics": _first(dict(_figures({key: value for key, value in values.items() if not isinstance(value, dict)}))),
+        "metrics": _first(figures_in({key: value for key, value in values.items() if not isinstance(value, dict)})),
     }
 
 
 def _review(_: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    return {"agents": _names(_mapping(_mapping(values.get("critique")).get("agent_feedback")))}
+    return {"agents": _names(as_mapping(as_mapping(values.get("critique")).get("agent_feedback")))}
 
 
 def _of_agent(_: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -319,18 +320,18 @@ def words_of(text: str) -> tuple[str, ...]:
     return tuple(list(dict.fromkeys(_WORD.findall(text.casefold()[:20_000])))[:_MOST_WORDS])
 
 
-def _figures(value: Any, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, float]]:
+def figures_in(value: Any, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, float]]:
     """Every number in a value, by dotted name."""
     if isinstance(value, Mapping):
         if depth < _DEEPEST_FACT:
             for key, inner in value.items():
-                yield from _figures(inner, f"{prefix}.{key}" if prefix else str(key), depth + 1)
-    elif prefix and len(prefix) <= _LONGEST and (number := _number(value)) is not None:
+                yield from figures_in(inner, f"{prefix}.{key}" if prefix else str(key), depth + 1)
+    elif prefix and len(prefix) <= _LONGEST and (number := as_number(value)) is not None:
         yield prefix, number
 
 
-def _first(figures: Mapping[str, float]) -> dict[str, float]:
-    return dict(list(figures.items())[:_MOST_FIGURES])
+def _first(figures: Iterable[tuple[str, float]]) -> dict[str, float]:
+    return dict(islice(dict(figures).items(), _MOST_FIGURES))
 
 
 def _bounded(figures: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
@@ -344,18 +345,29 @@ def _bounded(figures: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, 
     return kept
 
 
-def _number(value: Any) -> float | None:
+def as_number(value: Any) -> float | None:
+    """A value as a number, None where it is none that can be summed up."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
+    return float(value) if -_LARGEST < value < _LARGEST else None
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def as_mapping(value: Any) -> Mapping[str, Any]:
+    """A value as keys and values; nothing where it has none."""
     return value if isinstance(value, Mapping) else {}
+
+
+def texts(value: Any) -> Iterator[str]:
+    """Every text in a value, in order."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            yield one
+        elif isinstance(one, Mapping):
+            waiting += reversed(list(one.values()))
+        elif isinstance(one, (list, tuple)):
+            waiting += reversed(one)
 
 
 def _text(value: Any) -> str:

@@ -119,30 +119,6 @@ def _rest(where: _Where, question: StateQuery) -> None:
         )
 
 
-def measures(
-    names: Sequence[str],
-    agents: Sequence[str] | None,
-    iterations: Sequence[int],
-    kinds: Sequence[str],
-    start: datetime | None,
-    end: datetime | None,
-) -> tuple[str, list[Any]]:
-    """What finds figures."""
-    where = _Where()
-    where.among("m.name", names)
-    if agents is not None:
-        where.among("m.agent", agents or ("\0",))
-    where.among("m.iteration", iterations)
-    where.among("m.kind", kinds)
-    where.within("m.moment", start, end)
-    led = " INDEXED BY measures_in" if iterations else ""  # else SQLite goes through all that an agent ever measured
-    sql = (
-        "SELECT m.name, m.value, m.agent, m.iteration, m.moment, m.kind, d.path"  # noqa: S608
-        f" FROM measures m{led} JOIN documents d ON d.id = m.id{where.sql} ORDER BY m.moment, m.id, m.agent, m.name"
-    )
-    return sql, where.values
-
-
 def marks(values: Sequence[Any]) -> str:
     """A question mark for each value."""
     return ", ".join("?" * len(values))
@@ -150,14 +126,6 @@ def marks(values: Sequence[Any]) -> str:
 
 def _value(value: Any) -> Any:
     return storable(value) if isinstance(value, str) else value
-
-
-def counts(iterations: Sequence[int], start: datetime | None, end: datetime | None) -> tuple[str, list[Any]]:
-    """What counts documents by kind."""
-    where = _Where()
-    where.among("iteration", iterations)
-    where.within("moment", start, end)
-    return f"SELECT kind, count(*) FROM documents{where.sql} GROUP BY kind ORDER BY kind", where.values  # noqa: S608
 
 
 _NEAR = (
@@ -279,12 +247,6 @@ class StateIndex:
             lambda base: next((tables.row_of(found) for found in base.execute(sql, (path,))), None),
         )
 
-    def below(self, folder: str) -> dict[str, StateRow]:
-        """Everything known below a folder, by path."""
-        sql = f"SELECT {tables.COLUMNS} FROM documents d WHERE {_BELOW}"  # noqa: S608
-        rows = self._base.ask(lambda base: [tables.row_of(found) for found in base.execute(sql, _span(folder))])
-        return {row.path: row for row in rows}
-
     def stamps(self, folder: str, deep: bool = True) -> dict[str, tuple[int, int, int, int, int, str]]:
         """Size, times, inode, moment of reading and archive of what is known below a folder, by path.
 
@@ -295,11 +257,10 @@ class StateIndex:
         sql = f"SELECT path, bytes, mtime, ctime, inode, checked, archive FROM documents WHERE {where}"  # noqa: S608
         return self._base.ask(lambda base: {found[0]: found[1:] for found in base.execute(sql, values)})
 
-    def vouchers(self, folder: str) -> dict[str, Stamp]:
-        """The stamps of the files that are known below a folder, by path; those in archives have none."""
-        sql = f"SELECT path, bytes, mtime, ctime, inode, blob, checked FROM documents WHERE {_BELOW} AND checked"  # noqa: S608
-        rows = self._base.ask(lambda base: list(base.execute(sql, _span(folder))))
-        return {found[0]: Stamp(*found[1:]) for found in rows}
+    def vouchers(self) -> dict[str, Stamp]:
+        """The stamps of the files that are known, by path; those in archives have none."""
+        sql = "SELECT path, bytes, mtime, ctime, inode, blob, checked FROM documents WHERE checked"
+        return self._base.ask(lambda base: {path: Stamp(*facts) for path, *facts in base.execute(sql)})
 
     def in_archive(self, archive: str) -> list[str]:
         """The paths of the documents that are known to lie in an archive only."""
@@ -328,9 +289,10 @@ class StateIndex:
         (found,) = self._base.ask(lambda base: base.execute(sql, values).fetchone())
         return None if found is None else int(found)
 
-    def iterations_in(self, status: str) -> list[int]:
-        """The numbers of the iterations with this status."""
-        sql = "SELECT iteration FROM documents WHERE kind = 'system_state' AND status = ? ORDER BY iteration"
+    def iterations_with(self, kind: str, status: str = "") -> list[int]:
+        """The numbers, in order, of the iterations with a ``system_state`` in a status, or with a ``meta_review``."""
+        # the kind stands in the statement, as SQLite chooses the index by it
+        sql = f"SELECT DISTINCT iteration FROM documents WHERE kind = '{kind}' AND status = ? ORDER BY iteration"  # noqa: S608
         return self._base.ask(lambda base: [number for (number,) in base.execute(sql, (status,))])
 
     def agents(self, kinds: Sequence[str] = ("agent_output",)) -> list[str]:
@@ -344,8 +306,11 @@ class StateIndex:
         end: datetime | None = None,
     ) -> dict[str, int]:
         """How many documents of each kind there are."""
-        sql, values = counts(iterations, start, end)
-        return self._base.ask(lambda base: dict(base.execute(sql, values).fetchall()))
+        where = _Where()
+        where.among("iteration", iterations)
+        where.within("moment", start, end)
+        sql = f"SELECT kind, count(*) FROM documents{where.sql} GROUP BY kind ORDER BY kind"  # noqa: S608
+        return self._base.ask(lambda base: dict(base.execute(sql, where.values).fetchall()))
 
     def counts_by_iteration(self) -> dict[int, dict[str, int]]:
         """How many documents of each kind each iteration has."""
@@ -362,11 +327,20 @@ class StateIndex:
         iterations: Sequence[int] = (),
         start: datetime | None = None,
         end: datetime | None = None,
-        kinds: Sequence[str] = (),
     ) -> list[Measure]:
         """Figures, by time; ``agents`` may hold "" for the system's own."""
-        sql, values = measures(names, agents, iterations, kinds, start, end)
-        return self._base.ask(lambda base: [tables.measure_of(found) for found in base.execute(sql, values)])
+        where = _Where()
+        where.among("m.name", names)
+        if agents is not None:
+            where.among("m.agent", agents or ("\0",))
+        where.among("m.iteration", iterations)
+        where.within("m.moment", start, end)
+        led = " INDEXED BY measures_in" if iterations else ""  # else SQLite goes through all an agent ever measured
+        sql = (
+            "SELECT m.name, m.value, m.agent, m.iteration, m.moment, m.kind, d.path"  # noqa: S608
+            f" FROM measures m{led} JOIN documents d ON d.id = m.id{where.sql} ORDER BY m.moment, m.id, m.agent, m.name"
+        )
+        return self._base.ask(lambda base: [tables.measure_of(found) for found in base.execute(sql, where.values)])
 
     def near(self, fingerprint: Mapping[tuple[str, str], float], words: Collection[str], most: int) -> list[Alike]:
         """State updates that come near in a figure or share a word: of each figure the ``most`` nearest on either side,

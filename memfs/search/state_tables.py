@@ -16,21 +16,22 @@ from memfs.model.state_query import Iteration, Measure, StateRow
 WORD, TEXT = "word", "text"
 """What a focus says, in ``names``: each word, and all of them together."""
 FILE = "states.sqlite"
-VERSION = "8"
+VERSION = "9"
 NO_TIME = -(1 << 62)
 """The moment of a document without one: before all others."""
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS documents (id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, folder TEXT NOT NULL,
   kind TEXT NOT NULL, iteration INTEGER, moment INTEGER NOT NULL, task TEXT NOT NULL, state TEXT NOT NULL,
-  status TEXT NOT NULL, rating REAL, sha256 TEXT NOT NULL, bytes INTEGER NOT NULL, mtime INTEGER NOT NULL,
+  status TEXT NOT NULL, sha256 TEXT NOT NULL, bytes INTEGER NOT NULL, mtime INTEGER NOT NULL,
   ctime INTEGER NOT NULL, inode INTEGER NOT NULL, blob TEXT NOT NULL, checked INTEGER NOT NULL, archive TEXT NOT NULL,
   facts TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS by_kind ON documents (kind, moment);
 CREATE INDEX IF NOT EXISTS by_iteration ON documents (iteration, kind, moment);
 CREATE INDEX IF NOT EXISTS by_folder ON documents (folder);
 CREATE INDEX IF NOT EXISTS by_archive ON documents (archive) WHERE archive != '';
-CREATE INDEX IF NOT EXISTS by_status ON documents (status, iteration) WHERE kind = 'system_state';
+CREATE INDEX IF NOT EXISTS by_status ON documents (kind, status, iteration)
+  WHERE kind = 'system_state' OR kind = 'meta_review';
 CREATE TABLE IF NOT EXISTS names (role TEXT NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL, moment INTEGER NOT NULL,
   id INTEGER NOT NULL, iteration INTEGER, PRIMARY KEY (role, name, kind, moment, id)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS names_of ON names (id);
@@ -53,10 +54,10 @@ COLUMNS = "d.facts, d.sha256, d.bytes, d.mtime, d.ctime, d.inode, d.blob, d.chec
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _UPSERT = (
-    "INSERT INTO documents (path, folder, kind, iteration, moment, task, state, status, rating, sha256, bytes, mtime,"
-    " ctime, inode, blob, checked, archive, facts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO documents (path, folder, kind, iteration, moment, task, state, status, sha256, bytes, mtime,"
+    " ctime, inode, blob, checked, archive, facts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
     " ON CONFLICT (path) DO UPDATE SET moment = excluded.moment, task = excluded.task, state = excluded.state,"
-    " status = excluded.status, rating = excluded.rating, sha256 = excluded.sha256, bytes = excluded.bytes,"
+    " status = excluded.status, sha256 = excluded.sha256, bytes = excluded.bytes,"
     " mtime = excluded.mtime, ctime = excluded.ctime, inode = excluded.inode, blob = excluded.blob,"
     " checked = excluded.checked, archive = excluded.archive, facts = excluded.facts RETURNING id"
 )
@@ -165,7 +166,6 @@ def _values(row: StateRow, moment: int) -> tuple[Any, ...]:
         storable(facts.task),
         storable(facts.state),
         storable(facts.status),
-        facts.rating,
         row.sha256,
         row.bytes,
         stamp.mtime_ns,

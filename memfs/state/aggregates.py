@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from memfs.errors import ContentError, CorruptRecord, ItemNotFound
 from memfs.format import json_text
 from memfs.model.kinds import nearest
-from memfs.model.state_facts import StateFacts
+from memfs.model.state_facts import StateFacts, as_mapping, as_number
 from memfs.model.state_paths import AGGREGATE_NAMES, aggregate_path
 from memfs.model.state_query import StateQuery, StateRow
 from memfs.state import metrics
-from memfs.state.metrics import Load, as_number, combined, mapping, short, summary
+from memfs.state.metrics import Load, combined, short, summary
 from memfs.state.trends import patterns_of, trends_of_entries
 from memfs.store.state_files import DocumentChange
 
@@ -82,15 +82,15 @@ def _ratings(given: Iterable[StateFacts]) -> dict[str, Any]:
 
 
 def _reported(header: Mapping[str, Any]) -> dict[str, Any]:
-    update = mapping(header.get("update"))
-    statistics = mapping(update.get("system_statistics"))
+    update = as_mapping(header.get("update"))
+    statistics = as_mapping(update.get("system_statistics"))
     made: dict[str, Any] = {name: statistics[name] for name in _REPORTED if as_number(statistics.get(name)) is not None}
-    focus = mapping(update.get("orchestration_state")).get("strategic_focus")
+    focus = as_mapping(update.get("orchestration_state")).get("strategic_focus")
     return made | ({"strategic_focus": focus[:_LONGEST]} if isinstance(focus, str) and focus else {})
 
 
 def _overview(review: Mapping[str, Any]) -> dict[str, Any]:
-    overview = mapping(review.get("research_overview"))
+    overview = as_mapping(review.get("research_overview"))
     areas, priorities = overview.get("research_areas"), overview.get("next_priorities")
     made: dict[str, Any] = {"research_areas": len(areas)} if isinstance(areas, list) else {}
     if isinstance(priorities, list):
@@ -110,9 +110,9 @@ _MOST_IN_ENTRY = 12_000
 # -- agents -------------------------------------------------------------------------------------------------------
 def fold_agents(total: Entry, iteration: int, entry: Entry) -> dict[str, Any]:
     """How each agent did in all iterations so far."""
-    agents = dict(mapping(total.get("agents")))
-    for name, one in mapping(entry.get("agents")).items():
-        before = mapping(agents.get(name))
+    agents = dict(as_mapping(total.get("agents")))
+    for name, one in as_mapping(entry.get("agents")).items():
+        before = as_mapping(agents.get(name))
         made: dict[str, Any] = {
             "first": before.get("first", iteration),
             "last": iteration,
@@ -145,10 +145,10 @@ def fitting(agents: Mapping[str, Any]) -> dict[str, Any]:
 # -- patterns -----------------------------------------------------------------------------------------------------
 def fold_patterns(total: Entry, iteration: int, entry: Entry) -> dict[str, Any]:
     """When each pattern was first and last seen, how often, and in how many reviews."""
-    patterns = dict(mapping(total.get("patterns")))
-    named = mapping(entry.get("patterns"))
+    patterns = dict(as_mapping(total.get("patterns")))
+    named = as_mapping(entry.get("patterns"))
     for key, one in named.items():
-        before = mapping(patterns.get(key))
+        before = as_mapping(patterns.get(key))
         patterns[key] = {
             "name": one["name"],
             "first_seen": before.get("first_seen", iteration),
@@ -171,7 +171,7 @@ def fold_progress(total: Entry, iteration: int, entry: Entry) -> dict[str, Any]:
     made["iterations"] = total.get("iterations", 0) + 1
     made["closed"] = total.get("closed", 0) + (1 if entry.get("status") == "closed" else 0)
     made |= {name: total.get(name, 0) + entry.get(name, 0) for name in _COUNTED}
-    before, best = mapping(total.get("best")), mapping(entry.get("best"))
+    before, best = as_mapping(total.get("best")), as_mapping(entry.get("best"))
     rating, known = as_number(best.get("rating")), as_number(before.get("rating"))
     if rating is not None and (known is None or rating > known):
         before = {"id": best.get("id", ""), "rating": short(rating), "iteration": iteration}
@@ -268,7 +268,7 @@ class Aggregates:
         numbers = self._numbers()
         for sort in _SORTS:
             present = self._document(sort, numbers)["iterations"]
-            shown = mapping(self._kept(sort)[0].get("iterations"))
+            shown = as_mapping(self._kept(sort)[0].get("iterations"))
             found.update(number for number, entry in present.items() if shown.get(number) != entry)
         return sorted(map(int, found))
 

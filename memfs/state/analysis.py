@@ -14,9 +14,10 @@ from memfs.config import read_system_config
 from memfs.errors import ItemNotFound, MemfsError, QueryInvalid
 from memfs.model.insights import AgentPoint, Analysis, Course, StrategyOutcome
 from memfs.model.kinds import nearest
+from memfs.model.state_facts import as_mapping, as_number
 from memfs.model.state_query import StateQuery
 from memfs.state.feedback import FeedbackStore, name_in, values_of
-from memfs.state.metrics import Summary, as_number, combined, direction, key_of, mapping, named, short, slope
+from memfs.state.metrics import Summary, combined, direction, key_of, named, short, slope
 
 if TYPE_CHECKING:
     from memfs.state.aggregates import Aggregates
@@ -47,7 +48,7 @@ def strategies_in(entries: Iterable[Mapping[str, Any]]) -> tuple[tuple[StrategyO
     """
     parts: dict[str, list[Mapping[str, Any]]] = {}
     for entry in entries:
-        for name, use in mapping(entry.get("strategies")).items():
+        for name, use in as_mapping(entry.get("strategies")).items():
             parts.setdefault(name, []).append(use)
     sums = {name: _sum(several) for name, several in parts.items()}
     if not sums:
@@ -220,7 +221,7 @@ class AgentAnalyst:
         return replace(analysis, suggested_weight=weight, reasons=reasons)
 
     def _analysis(self, name: str, numbers: Sequence[int], everybody: Mapping[int, Mapping[str, Any]]) -> Analysis:
-        entries = {number: mapping(everybody.get(number, {}).get(key_of(name))) for number in numbers}
+        entries = {number: as_mapping(everybody.get(number, {}).get(key_of(name))) for number in numbers}
         improvement, improvement_basis = _agent_improvement(entries)
         diversity, diversity_basis = _agent_diversity(entries)
         versions = self._feedback.versions(name, numbers)
@@ -271,7 +272,7 @@ class AgentAnalyst:
                 values = self._reader.load(row)
             except (MemfsError, FileNotFoundError):
                 continue
-            weights = mapping(mapping(values.get("orchestration_state")).get("agent_weights"))
+            weights = as_mapping(as_mapping(values.get("orchestration_state")).get("agent_weights"))
             if (found := as_number(weights.get(agent))) is not None:
                 return found, row.path
         try:

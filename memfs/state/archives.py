@@ -9,11 +9,13 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
+from itertools import groupby
+from typing import TypeVar
 
 from memfs.admin.archive_file import (
     FRAME_BYTES,
@@ -59,6 +61,7 @@ _IN_MEMORY = 256 << 20
 _BRING = "bring the payload here from a backup or from where the archive was made, or fetch the whole history"
 
 Place = tuple[ArchiveIndex, ArchiveMember]
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -370,18 +373,26 @@ class UnpackResult:
     kept: tuple[str, ...] = ()
 
 
-def _batches(members: Iterable[ArchiveMember]) -> Iterator[list[ArchiveMember]]:
-    """Documents in batches that memory and a commit can take."""
-    batch: list[ArchiveMember] = []
+def batches(
+    values: Iterable[Value], size_of: Callable[[Value], int], most_bytes: int, most: int
+) -> Iterator[list[Value]]:
+    """Values in batches of so many, and of so many bytes."""
+    batch: list[Value] = []
     size = 0
-    for member in members:
-        if batch and (size + member.bytes > _BATCH_BYTES or len(batch) >= _BATCH_FILES):
+    for value in values:
+        weight = size_of(value)
+        if batch and (size + weight > most_bytes or len(batch) >= most):
             yield batch
             batch, size = [], 0
-        batch.append(member)
-        size += member.bytes
+        batch.append(value)
+        size += weight
     if batch:
         yield batch
+
+
+def _in_commits(members: Iterable[ArchiveMember]) -> Iterator[list[ArchiveMember]]:
+    """Documents in batches that memory and a commit can take."""
+    return batches(members, lambda member: member.bytes, _BATCH_BYTES, _BATCH_FILES)
 
 
 def iterations_text(numbers: Iterable[int]) -> str:
@@ -665,7 +676,7 @@ class Archiver:
         certain = {one.path: held[one.path][1] for one in files if one.path in held}
         documents = [member for path, member in certain.items() if document_kind(path)]
         removed = 0
-        for part in _batches(documents):
+        for part in _in_commits(documents):
             names = iterations_text({number for one in part if (number := iteration_of(one.path)) is not None})
             removed += self._remove_batch(part, f"Take {names} out of the tree; the archive has them", left)
         for path, member in certain.items():
@@ -724,7 +735,7 @@ class Archiver:
             for index, member in wanted.values():
                 if not document_kind(member.path):
                     self._parts.tree.write_stream(member.path, self._archives.chunks(index, member))
-            for part in _batches(member for _, member in wanted.values() if document_kind(member.path)):
+            for part in _in_commits(member for _, member in wanted.values() if document_kind(member.path)):
                 contents = ((one.path, self._archives.content(*wanted[one.path])) for one in part)
                 plans = [self._store.plan_restore(path, data) for path, data in contents]
                 made = [plan for plan in plans if plan and plan.before is None]
@@ -759,17 +770,7 @@ class Archiver:
             self._parts.gate.filled(payload_path(name), -entry.size if entry else 0)
 
 
-def _groups(files: Sequence[_Original]) -> Iterator[list[_Original]]:
+def _groups(files: Iterable[_Original]) -> Iterator[list[_Original]]:
     """What goes into one archive each: files of one month, in order, up to a size."""
-    group: list[_Original] = []
-    size = 0
-    for one in files:
-        other_month = group and f"{group[0].closed:%Y-%m}" != f"{one.closed:%Y-%m}"
-        if other_month or size + one.size > _MOST_BYTES or len(group) >= _MOST_DOCUMENTS:
-            if group:
-                yield group
-            group, size = [], 0
-        group.append(one)
-        size += one.size
-    if group:
-        yield group
+    for _, some in groupby(files, key=lambda one: f"{one.closed:%Y-%m}"):
+        yield from batches(some, lambda one: one.size, _MOST_BYTES, _MOST_DOCUMENTS)

@@ -40,32 +40,6 @@ from memfs.store import Store
 from memfs.store.parts import CONTENT, Parts
 from memfs.store.state_files import State
 
-_HELD = 1 << 20
-
-
-class Out:
-    """Takes bytes and passes them on in large pieces; ``bytes`` says how many it took."""
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-        self._held: list[bytes] = []
-        self._size = 0
-        self.bytes = 0
-
-    def write(self, data: bytes, /) -> None:
-        """Take the next bytes."""
-        self._held.append(data)
-        self._size += len(data)
-        self.bytes += len(data)
-        if self._size >= _HELD:
-            self.flush()
-
-    def flush(self) -> None:
-        """Pass on what was taken."""
-        data, self._held, self._size = b"".join(self._held), [], 0
-        if data:
-            self._sink.write(data)
-
 
 @dataclass(frozen=True, slots=True)
 class _File:
@@ -242,10 +216,8 @@ class Exporter:
                 yield record
                 counts[record.type] += 1
 
-        out = Out(sink)
-        write_records(format, counted(), out, columns)
-        out.flush()
-        return ExportResult(counts=dict(counts), bytes=out.bytes, missing=tuple(missing.values()))
+        size = write_records(format, counted(), sink, columns)
+        return ExportResult(counts=dict(counts), bytes=size, missing=tuple(missing.values()))
 
     def export(
         self,

@@ -343,6 +343,7 @@ _FITTING: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
 
 
 FORMATS = ("jsonl", "csv", "parquet")
+_HELD = 1 << 20
 _ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet"}
 
 
@@ -363,17 +364,55 @@ def format_of(file: str) -> str:
     return next((found for ending, found in _ENDINGS.items() if file.lower().endswith(ending)), "")
 
 
-def write_records(form: str, records: Iterable[ExportRecord], sink: Sink, columns: TableColumns) -> None:
+class _Out:
+    """Passes bytes on to a sink in large pieces, as a file that pyarrow can write to; closed, it takes nothing more.
+
+    Attributes:
+        size: how many bytes it took.
+    """
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._held: list[bytes] = []
+        self._room = _HELD
+        self.size = 0
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        if not self.closed:
+            self._held.append(bytes(data))
+            self.size += len(data)
+            self._room -= len(data)
+        if self._room <= 0:
+            self.flush()
+        return len(data)
+
+    def flush(self) -> None:
+        data, self._held, self._room = b"".join(self._held), [], _HELD
+        if data:
+            self._sink.write(data)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def write_records(form: str, records: Iterable[ExportRecord], sink: Sink, columns: TableColumns) -> int:
     """Write records in a format, one after the other; the sink stays open.
+
+    Returns:
+        How many bytes were written.
 
     Raises:
         ExtraMissing: the format needs a package that is not installed.
     """
+    out = _Out(sink)
     if form == "parquet":
-        _write_parquet(records, sink, columns.sorts)
-        return
-    for data in map(json_line, records) if form == "jsonl" else _csv(records, columns):
-        sink.write(data)
+        _write_parquet(records, out, columns.sorts)
+    else:
+        for data in map(json_line, records) if form == "jsonl" else _csv(records, columns):
+            out.write(data)
+    out.flush()
+    return out.size
 
 
 def _csv(records: Iterable[ExportRecord], columns: TableColumns) -> Iterator[bytes]:
@@ -414,11 +453,10 @@ def pyarrow() -> Any:
     return package
 
 
-def _write_parquet(records: Iterable[ExportRecord], sink: Sink, sorts: Mapping[str, str]) -> None:
+def _write_parquet(records: Iterable[ExportRecord], file: _Out, sorts: Mapping[str, str]) -> None:
     """Write records in groups of rows; memory is bounded by one group."""
     pa = pyarrow()
     schema = pa.schema([*_front(pa), *_typed(pa, sorts)])
-    file = _File(sink)
     out = pa.parquet.ParquetWriter(file, schema, compression="zstd")
     rows: list[dict[str, Any]] = []
     held = 0
@@ -452,22 +490,3 @@ def _typed(pa: Any, sorts: Mapping[str, str]) -> list[Any]:
         "moment": pa.timestamp("us", tz="UTC"),
     }
     return [pa.field(name, kinds.get(sort, pa.string())) for name, sort in sorts.items()]
-
-
-class _File:
-    """A sink as pyarrow wants a file to be; closing it leaves the sink open, which gets nothing more."""
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-        self.closed = False
-
-    def write(self, data: Any) -> int:
-        if not self.closed:
-            self._sink.write(bytes(data))
-        return len(data)
-
-    def flush(self) -> None:
-        """The sink's owner decides about that."""
-
-    def close(self) -> None:
-        self.closed = True

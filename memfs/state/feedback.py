@@ -19,12 +19,13 @@ from memfs.errors import Conflict, ContentError, CorruptRecord, IterationInvalid
 from memfs.format.text_guard import shown
 from memfs.model.insights import AgentFeedback, FeedbackEffect, MetricChange
 from memfs.model.state_documents import FeedbackContent, FeedbackData
+from memfs.model.state_facts import as_mapping
 from memfs.model.state_paths import feedback_path, meta_review_path, system_state_path
 from memfs.model.state_query import StateQuery
 from memfs.model.time import format_time, parse_time
 from memfs.resources import template_text
 from memfs.state.concurrent_documents import settled
-from memfs.state.metrics import Summary, combined, key_of, less_is_better, mapping, short
+from memfs.state.metrics import Summary, combined, key_of, less_is_better, short
 from memfs.state.trends import pattern_text, patterns_of
 from memfs.store.state_files import DocumentChange
 
@@ -61,8 +62,8 @@ _MOST = 1_000
 
 def content_of(review: Mapping[str, Any]) -> FeedbackContent:
     """What a meta-review recommends: generally, to each agent, next, and what worked."""
-    critique, overview = mapping(review.get("critique")), mapping(review.get("research_overview"))
-    by_agent = mapping(critique.get("agent_feedback"))
+    critique, overview = as_mapping(review.get("critique")), as_mapping(review.get("research_overview"))
+    by_agent = as_mapping(critique.get("agent_feedback"))
     return FeedbackContent(
         general_recommendations=sentences(critique.get("iteration_improvements")),
         agent_specific={str(agent): sentences(value) for agent, value in by_agent.items()},
@@ -271,7 +272,7 @@ def measured(plan: FeedbackEffect, agents: Agents) -> FeedbackEffect:
     each counted the way that is good for it: less of what by its name is a cost or an error.
     """
     name = key_of(plan.agent)
-    sides = [[mapping(agents.get(number, {}).get(name)) for number in some] for some in (plan.before, plan.after)]
+    sides = [[as_mapping(agents.get(number, {}).get(name)) for number in some] for some in (plan.before, plan.after)]
     n_before, n_after = (sum(entry.get("outputs", 0) for entry in side) for side in sides)
     before, after = (_metrics(side) for side in sides)
     changes = tuple(_change(metric, before[metric], after[metric]) for metric in sorted(before.keys() & after.keys()))
@@ -281,8 +282,8 @@ def measured(plan: FeedbackEffect, agents: Agents) -> FeedbackEffect:
 
 def values_of(entry: Mapping[str, Any]) -> dict[str, Summary]:
     """Everything that can be compared in an agent's entry, by metric; what its outputs say before what is reported."""
-    values: dict[str, Summary] = {name: [1, value, 0.0] for name, value in mapping(entry.get("reported")).items()}
-    values |= mapping(entry.get("metrics"))
+    values: dict[str, Summary] = {name: [1, value, 0.0] for name, value in as_mapping(entry.get("reported")).items()}
+    values |= as_mapping(entry.get("metrics"))
     values |= {name: entry[name] for name in ("confidence", "cost") if name in entry}
     if "gains" in entry:
         values["rating_gain"] = entry["gains"]
@@ -339,7 +340,6 @@ LATEST = "latest"
 _SOURCE = "feedback"
 _LONGEST_NAME = 1_000
 _TRIES = 5
-_RECENT = 20
 _ACTIVE = ("agent_output", "hypothesis", "state_update")
 _MOST_EARLIER = 100
 _UNREADABLE = (ContentError, CorruptRecord, FileNotFoundError)
@@ -466,17 +466,9 @@ class FeedbackStore:
         return iteration
 
     def _reviewed(self) -> Iterator[int]:
-        """The iterations that have a meta-review, the newest first; the newest are asked for by themselves."""
-        newest = self._reader.latest_iteration()
-        if newest is None:
-            return
-        recent = tuple(range(max(newest - _RECENT, 0), newest + 1))
-        yield from self._reviews_in(recent)
-        yield from (number for number in self._reviews_in(()) if number < recent[0])
-
-    def _reviews_in(self, iterations: tuple[int, ...]) -> list[int]:
-        rows = self._reader.rows(StateQuery(kinds=("meta_review",), iterations=iterations))
-        return sorted({row.facts.iteration for row in rows if row.facts.iteration is not None}, reverse=True)
+        """The iterations that have a meta-review, the newest first."""
+        self._reader.catch_up()
+        return reversed(self._reader.index.iterations_with("meta_review"))
 
     def _review(self, number: int) -> dict[str, Any]:
         try:

@@ -9,13 +9,15 @@ import hashlib
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from statistics import linear_regression
 from typing import Any
 
-from memfs.model.state_facts import StateFacts, matches
+from memfs.model import state_facts
+from memfs.model.state_facts import StateFacts, as_mapping, as_number, matches, texts
 from memfs.model.state_query import StateRow
 from memfs.model.time import format_time
 
@@ -24,8 +26,6 @@ MOST_METRICS = 64
 _MOST_TEXT = 8_000
 _LONGEST_NAME = 120
 _LONGEST_KEY = 250
-_LARGEST = 1e100
-_DEEPEST = 3
 _WORD = re.compile(r"\w{2,40}")
 _STRATEGY = re.compile(r"strateg", re.IGNORECASE)
 _LABEL = re.compile(
@@ -52,7 +52,7 @@ def short(value: float) -> float:
 
 def summary(values: Iterable[float]) -> Summary:
     """How many, mean and deviation; ``[0, 0.0, 0.0]`` of none."""
-    given = [value for value in values if abs(value) < _LARGEST]
+    given = [value for value in values if as_number(value) is not None]
     if not given:
         return [0, 0.0, 0.0]
     mean = math.fsum(given) / len(given)
@@ -99,30 +99,10 @@ def less_is_better(name: str) -> bool:
 
 
 # -- what a document says -----------------------------------------------------------------------------------------
-def as_number(value: Any) -> float | None:
-    """A value as a number, None where it is none that can be summed up."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if -_LARGEST < value < _LARGEST else None
-
-
-def mapping(value: Any) -> Mapping[str, Any]:
-    """A value as keys and values; nothing where it is none."""
-    return value if isinstance(value, Mapping) else {}
-
-
-def figures(value: Any, prefix: str = "") -> dict[str, float]:
+def figures(value: Any) -> dict[str, float]:
     """Every number in a value by dotted name; one without a name is called ``effectiveness``."""
-    return dict(list(_figures(value, prefix))[: 4 * MOST_METRICS])
-
-
-def _figures(value: Any, prefix: str, depth: int = 0) -> Iterator[tuple[str, float]]:
-    if isinstance(value, Mapping):
-        if depth < _DEEPEST:
-            for key, inner in value.items():
-                yield from _figures(inner, f"{prefix}.{key}" if prefix else str(key), depth + 1)
-    elif (found := as_number(value)) is not None and len(prefix) <= _LONGEST_NAME:
-        yield prefix or "effectiveness", found
+    named = "" if isinstance(value, Mapping) else "effectiveness"
+    return dict(islice(state_facts.figures_in(value, named), 4 * MOST_METRICS))
 
 
 def key_of(name: str) -> str:
@@ -135,8 +115,10 @@ def metrics_of(results: Mapping[str, Any]) -> dict[str, float]:
 
     Numbers that only tell one thing from another, such as ``seed`` or ``iteration``, are none.
     """
-    own = {key: value for key, value in mapping(results.get("primary_output")).items() if as_number(value) is not None}
-    found = {**figures(own), **figures(mapping(results.get("metadata")))}
+    own = {
+        key: value for key, value in as_mapping(results.get("primary_output")).items() if as_number(value) is not None
+    }
+    found = {**figures(own), **figures(as_mapping(results.get("metadata")))}
     return {name: value for name, value in found.items() if not _LABEL.search(name)}
 
 
@@ -174,21 +156,7 @@ def named(given: Mapping[str, Any], beginning: str) -> list[str]:
 # -- how far outputs differ ---------------------------------------------------------------------------------------
 def words_of(value: Any) -> frozenset[str]:
     """The words of whatever an agent made."""
-    return frozenset(_WORD.findall(" ".join(_texts(value, [_MOST_TEXT])).casefold()))
-
-
-def _texts(value: Any, room: list[int]) -> Iterator[str]:
-    if room[0] <= 0:
-        return
-    if isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _texts(inner, room)
-    elif isinstance(value, list | tuple):
-        for inner in value:
-            yield from _texts(inner, room)
-    elif isinstance(value, str):
-        yield value[: room[0]]
-        room[0] -= len(value)
+    return frozenset(_WORD.findall(" ".join(islice(texts(value), _MOST_TEXT))[:_MOST_TEXT].casefold()))
 
 
 def dissimilarity(sets: Sequence[frozenset[str]]) -> float | None:
@@ -285,7 +253,7 @@ def _add(agents: defaultdict[str, _Work], facts: StateFacts) -> None:
     for name, figures in facts.agent_metrics.items():
         for figure, value in figures.items():
             counts = facts.kind == "agent_output" or figure not in (CONFIDENCE, RESOURCES)
-            if counts and abs(value) < _LARGEST:
+            if counts and as_number(value) is not None:
                 agents[name].figures[figure].append(value)
 
 
@@ -325,20 +293,20 @@ def standings(results: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]
 
 def review(values: Mapping[str, Any]) -> dict[str, Any]:
     """What a meta-review is about, in numbers."""
-    critique, overview = (mapping(values.get(name)) for name in ("critique", "research_overview"))
+    critique, overview = (as_mapping(values.get(name)) for name in ("critique", "research_overview"))
     summed = {key: values[key] for key in ("iteration_number", "timestamp") if key in values}
     return {
         **summed,
         "patterns": len(critique.get("common_patterns") or ()),
-        "agents": sorted(map(str, mapping(critique.get("agent_feedback")))),
+        "agents": sorted(map(str, as_mapping(critique.get("agent_feedback")))),
         "priorities": len(overview.get("next_priorities") or ()),
     }
 
 
 def component(name: str, update: Mapping[str, Any]) -> dict[str, Any]:
     """What a state update tells of one component."""
-    recovery = mapping(mapping(update.get("checkpoint_data")).get("recovery_metadata"))
-    queues = mapping(mapping(update.get("orchestration_state")).get("queue_statistics"))
+    recovery = as_mapping(as_mapping(update.get("checkpoint_data")).get("recovery_metadata"))
+    queues = as_mapping(as_mapping(update.get("orchestration_state")).get("queue_statistics"))
     told = {"timestamp": update["timestamp"]} if "timestamp" in update else {}
     for key, held in (("recovery_metadata", recovery), ("queue_statistics", queues)):
         if name in held:
@@ -414,8 +382,8 @@ def _count_output(
 ) -> list[str]:
     """Count an output; the hypotheses whose gain its strategies were credited with."""
     agent = agents[row.facts.agent]
-    results = mapping(values.get("results"))
-    metadata = {**mapping(results.get("primary_output")), **mapping(results.get("metadata"))}
+    results = as_mapping(values.get("results"))
+    metadata = {**as_mapping(results.get("primary_output")), **as_mapping(results.get("metadata"))}
     metrics = metrics_of(results)
     for name, value in metrics.items():
         agent.metrics[name].append(value)
@@ -437,8 +405,8 @@ def _count_output(
 
 def _count_reported(agents: defaultdict[str, _Tally], header: Mapping[str, Any]) -> None:
     """Count what the supervisor says of each agent in its latest state update."""
-    statistics = mapping(mapping(header.get("update")).get("system_statistics"))
-    for name, value in mapping(statistics.get("agent_effectiveness")).items():
+    statistics = as_mapping(as_mapping(header.get("update")).get("system_statistics"))
+    for name, value in as_mapping(statistics.get("agent_effectiveness")).items():
         if found := figures(value):
             agents[str(name)].reported.update(found)
 
@@ -456,7 +424,7 @@ def _count_hypothesis(
     agents[agent].add("gains", gains.get(name))
     if name in credited:
         return
-    for strategy in strategies_of({**mapping(values.get("metadata")), **values}):
+    for strategy in strategies_of({**as_mapping(values.get("metadata")), **values}):
         use = agents[agent].strategies[strategy]
         use.count += 1
         use.add("gain", gains.get(name))

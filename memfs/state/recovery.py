@@ -10,7 +10,7 @@ import hashlib
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -26,14 +26,15 @@ from memfs.model.state_paths import (
     document_of_sidecar,
     iteration_of,
 )
-from memfs.state.archives import Archives
+from memfs.state.archives import Archives, batches
 from memfs.state.checkpoint_payload import ProvedCheckpoint, fetch, filled, invalid, opened_members
 from memfs.state.recovery_points import METADATA, TASKS, at, moment_of, object_in, owners, said_in
 from memfs.store import Store
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 from memfs.store.plan import FilePlan
 
-_BATCH = 32 << 20
+_BATCH_BYTES = 32 << 20
+_BATCH_FILES = 100_000
 _COMPONENTS = {
     "system_state": "system",
     "state_update": "system",
@@ -67,25 +68,6 @@ def components_of(path: str, data: bytes = b"") -> set[str]:
     return found
 
 
-@dataclass(slots=True)
-class _Batch:
-    store: Store
-    message: str
-    plans: list[FilePlan] = field(default_factory=list)
-    weight: int = 0
-
-    def add(self, plan: FilePlan) -> None:
-        self.plans.append(plan)
-        self.weight += len(plan.before or b"") + len(plan.after or b"")
-        if self.weight >= _BATCH:
-            self.carry_out()
-
-    def carry_out(self) -> None:
-        if self.plans:
-            self.store.carry_out(self.plans, self.message, source="checkpoint", critical=True)
-        self.plans, self.weight = [], 0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restorer:
     """Brings documents of one proved checkpoint back.
@@ -114,38 +96,46 @@ class Restorer:
             StorageIO, CheckpointInvalid: what came back before stays; asked again, the rest follows.
         """
         self.store.flush()  # what is replaced has its place in history
-        batch = _Batch(self.store, f"Restore from checkpoint {self.proved.manifest.id}")
-        restored = []
         # Sidecars first: a document never refers to one that is not there.
-        for sidecars in (True, False):
-            for path, member in self._differing(components, sidecars=sidecars):
-                if self._bring_back(path, member, batch):
-                    restored.append(path)
-        batch.carry_out()
+        restored = [path for path, content in self._differing(components, large=True) if self._keep(path, content)]
+        message = f"Restore from checkpoint {self.proved.manifest.id}"
+        for plans in batches(self._plans(components), _weight, _BATCH_BYTES, _BATCH_FILES):
+            self.store.carry_out(plans, message, source="checkpoint", critical=True)
+            restored += [plan.path for plan in plans]
         return sorted(restored)
 
-    def _bring_back(self, path: str, content: bytes | TarMember, batch: _Batch) -> bool:
-        if not isinstance(content, bytes):
-            return self._stream(path, content)
-        if document_of_sidecar(path):
-            self.parts.tree.write(path, content)
-            return True
-        plan = self.store.plan_restore(path, content)
-        if plan is not None:
-            batch.add(plan)
-        return plan is not None
+    def _plans(self, components: Collection[str] | None) -> Iterator[FilePlan]:
+        for path, content in self._differing(components, large=False):
+            plan = self.store.plan_restore(path, content) if isinstance(content, bytes) else None
+            if plan is not None:
+                yield plan
+
+    def _keep(self, path: str, content: bytes | TarMember) -> bool:
+        """Bring back what is no document; false where the bytes are of an earlier version."""
+        try:
+            if isinstance(content, bytes):
+                self.parts.tree.write(path, content)
+            else:
+                self.parts.tree.write_stream(path, _chunks_of(content, self.proved.sums[path]))
+        except _EarlierVersion:
+            return False
+        return True
 
     def _differing(
-        self, components: Collection[str] | None, sidecars: bool | None = None
+        self, components: Collection[str] | None, large: bool | None = None
     ) -> Iterator[tuple[str, bytes | TarMember]]:
-        """Documents with their bytes; what is too large for one comes as a member that is not read yet."""
+        """Documents with their bytes; what is too large for one comes as a member that is not read yet.
+
+        Args:
+            large: only sidecars and what is too large for a document, or only documents; None for both.
+        """
         names = set(components) if components is not None else None
         left = dict(self.proved.sums)
         with opened_members(self.proved.payload, self.proved.manifest) as archive:
             for member in archive:
                 path = member.name
-                is_sidecar = bool(document_of_sidecar(path)) or member.size > READ_LIMIT
-                if path not in left or (sidecars is not None and is_sidecar != sidecars):
+                is_large = bool(document_of_sidecar(path)) or member.size > READ_LIMIT
+                if path not in left or (large is not None and is_large != large):
                     continue
                 if member.size > READ_LIMIT:
                     if self._is_wanted(path, names, b"") and not self._is_there(path, left[path]):
@@ -178,13 +168,9 @@ class Restorer:
         finally:
             os.close(fd)
 
-    def _stream(self, path: str, member: TarMember) -> bool:
-        """Bring back a file that is too large for memory; false where the bytes are of an earlier version."""
-        try:
-            self.parts.tree.write_stream(path, _chunks_of(member, self.proved.sums[path]))
-        except _EarlierVersion:
-            return False
-        return True
+
+def _weight(plan: FilePlan) -> int:
+    return len(plan.before or b"") + len(plan.after or b"")
 
 
 class _EarlierVersion(Exception):

@@ -16,11 +16,12 @@ from typing import Any
 
 from memfs.errors import QueryInvalid
 from memfs.model.kinds import nearest
+from memfs.model.query import moment
 from memfs.model.state_documents import REQUEST_TYPES, RetrievedContent, RetrievedState
 from memfs.model.state_facts import STATEFUL, version_order
 from memfs.model.state_paths import HYPOTHESIS_KINDS, aggregate_path
 from memfs.model.state_query import StateQuery, StateRow, names_of, numbers_of
-from memfs.model.time import Moment, format_time, given_time
+from memfs.model.time import Moment, format_time
 from memfs.recall.executor import Deadline
 from memfs.state import metrics
 from memfs.state.reader import DocumentSet, StateDocument, StateReader
@@ -38,25 +39,16 @@ _ALSO_CALLED = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StateQuestion:
-    """One question for the system's state.
+class StateQuestion(StateQuery):
+    """One question for the system's state; without times and iterations it is about the present.
 
     Attributes:
         request_type: ``full``, ``partial`` or ``summary``.
-        start, end: with a time from and until these, both included.
-        iterations: only of these; none named means all within the times, or the present where no time is named either.
         components: names that are no section: agents, or parts of the system that state updates tell of.
         sections: which parts of the answer are wanted.
     """
 
     request_type: str
-    start: datetime | None = None
-    end: datetime | None = None
-    agents: tuple[str, ...] = ()
-    components: tuple[str, ...] = ()
-    hypotheses: tuple[str, ...] = ()
-    iterations: tuple[int, ...] = ()
-    metrics: tuple[str, ...] = ()
     sections: frozenset[str] = frozenset(SECTIONS)
 
     @property
@@ -75,12 +67,14 @@ class StateQuestion:
         return self.request_type == "summary"
 
 
-def wanted_of(request_type: Any, values: Mapping[str, Any]) -> StateQuestion:
-    """The question that arguments make.
+def wanted_of(
+    request_type: Any, start: Any = None, end: Any = None, iterations: Any = None, **names: Any
+) -> StateQuestion:
+    """The question that arguments make; None for those not given.
 
     Args:
         request_type: ``full``, ``partial`` or ``summary``.
-        values: the other arguments by name; None for those not given.
+        names: ``agents``, ``components``, ``hypotheses`` and ``metrics``.
 
     Raises:
         QueryInvalid: naming the argument.
@@ -91,18 +85,18 @@ def wanted_of(request_type: Any, values: Mapping[str, Any]) -> StateQuestion:
             field="request_type",
             hint=nearest(str(request_type), REQUEST_TYPES) or f"use one of {', '.join(REQUEST_TYPES)}",
         )
-    start, end = (_moment(values.get(name), name) for name in ("start", "end"))
+    start, end = moment("start", start), moment("end", end, end=True)
     if start is not None and end is not None and start > end:
         raise QueryInvalid("the start lies after the end", field="start", hint="exchange them")
-    named = {name: names_of(values.get(name), name) for name in ("agents", "components", "hypotheses", "metrics")}
+    named = {name: names_of(names.get(name), name) for name in ("agents", "components", "hypotheses", "metrics")}
     return StateQuestion(
         request_type=request_type,
         start=start,
         end=end,
+        iterations=numbers_of(iterations),
         agents=named["agents"],
         components=tuple(one for one in named["components"] if _section(one) is None),
         hypotheses=named["hypotheses"],
-        iterations=numbers_of(values.get("iterations")),
         metrics=named["metrics"],
         sections=_sections(request_type, named),
     )
@@ -122,14 +116,6 @@ def _sections(request_type: str, named: Mapping[str, Sequence[str]]) -> frozense
 def _section(name: str) -> str | None:
     plain = name.casefold()
     return plain if plain in SECTIONS else _ALSO_CALLED.get(plain)
-
-
-def _moment(value: Any, name: str) -> datetime | None:
-    try:
-        return None if value is None else given_time(value)
-    except (ValueError, TypeError, AttributeError, OverflowError):
-        message = f"{value!r} is not a point in time"
-        raise QueryInvalid(message, field=name, hint="write 2026-03-01T10:00:00Z") from None
 
 
 PRESENT_REVIEWS = 10
@@ -469,17 +455,9 @@ class Retrieval:
             QueryInvalid: naming the argument that makes no sense.
         """
         wanted = wanted_of(
-            request_type,
-            {
-                "start": start,
-                "end": end,
-                "agents": agents,
-                "components": components,
-                "hypotheses": hypotheses,
-                "iterations": iterations,
-                "metrics": metrics,
-            },
-        )
+            request_type, start, end, iterations,
+            agents=agents, components=components, hypotheses=hypotheses, metrics=metrics,
+        )  # fmt: skip
         limit = Deadline(self._default if deadline is None else _seconds(deadline))
         looked = self._reader.catch_up(Deadline(limit.seconds and limit.seconds / 2))  # the rest is for reading
         collector = StateCollector(self._reader, wanted, limit)

@@ -50,7 +50,6 @@ _FEW = 5_000
 _MOST_OPEN = 5
 _DEEPEST = 8
 _NEVER = Deadline(None)
-_ARCHIVED = ".index.json"
 _UNDECODED = re.compile("[\ud800-\udfff]")
 
 FileFacts = tuple[int, int, int, int]
@@ -88,7 +87,7 @@ class StateScan:
             if not notes.get("looked"):
                 return self.everything(deadline)
             complete = self._look_at_history(notes, deadline)
-            self._look_at_archives(notes)
+            self._look_at_archives()
             complete = complete and self._look_at_work(deadline)
             self._look_at_secondary()
             return complete and self._look_now_and_then(self._index.notes(), deadline)
@@ -97,7 +96,7 @@ class StateScan:
         """Look at every file; returns whether the time was enough. What was learned until then stays."""
         with self._turn:
             head = self._head()
-            self._look_at_archives(None)
+            self._look_at_archives()
             documents = (path.rpartition("/")[0] for path in self._index.stamps(ITERATIONS))
             complete = self._walk({ITERATIONS, *self._index.folders(ITERATIONS), *documents}, deadline)
             if complete:
@@ -124,7 +123,7 @@ class StateScan:
         """Learn that documents are gone from the tree: an archive may hold them."""
         with self._turn:
             if paths:
-                self._look_at_archives(self._index.notes())
+                self._look_at_archives()
             self._drop(paths)
 
     # -- by commit ----------------------------------------------------------------------------------------------------
@@ -171,7 +170,7 @@ class StateScan:
         """Look at the iterations at work: the newest, the last open ones, and the newest that was closed."""
         above = self._index.folders(ITERATIONS, deep=False)
         complete = self._look_at_folders(above, deadline) if above else self._walk([ITERATIONS], deadline)
-        numbers = {*self._index.iterations_in("open")[-_MOST_OPEN:], self._index.newest_iteration()}
+        numbers = {*self._index.iterations_with("system_state", "open")[-_MOST_OPEN:], self._index.newest_iteration()}
         numbers.add(self._index.newest_iteration("closed"))
         for number in sorted(one for one in numbers if one is not None):
             complete = complete and self._look_at_folders(self._index.folders(iteration_folder(number)), deadline)
@@ -286,26 +285,19 @@ class StateScan:
             self.refresh(path for path in held if document_kind(path) and self._differs(path))
 
     # -- archives -----------------------------------------------------------------------------------------------------
-    def _look_at_archives(self, notes: Mapping[str, str] | None) -> None:
-        """Learn the rows of archives that are new, and drop those of archives that are gone; all, without notes."""
-        now = self._folder(ARCHIVE)
+    def _look_at_archives(self) -> None:
+        """Learn the rows of archives that are new, and drop those of archives that are gone."""
+        now, notes = self._folder(ARCHIVE), self._index.notes()
         mark = "" if now is None else f"{now.mtime_ns} {now.ctime_ns} {now.inode}"
-        if notes is not None and mark == notes.get("archive_folder", "") and (now is None or settled(now)):
+        if mark == notes.get("archive_folder", "") and (now is None or settled(now)):
             return
-        before: dict[str, str] = json.loads((notes or {}).get("archives", "") or "{}")
-        stamps = dict(self._archives.stamp()) if self._any_archive() else {}
-        if stamps != before:
-            for name in before.keys() - stamps.keys():
-                self.refresh(self._index.in_archive(name))
-            for name in sorted(name for name, stamp in stamps.items() if before.get(name) != stamp):
-                self._learn_archive(name)
+        before: dict[str, str] = json.loads(notes.get("archives", "{}"))
+        stamps = dict(self._archives.stamp())
+        for name in before.keys() - stamps.keys():
+            self.refresh(self._index.in_archive(name))
+        for name in sorted(name for name, stamp in stamps.items() if before.get(name) != stamp):
+            self._learn_archive(name)
         self._index.note(archive_folder=mark, archives=json.dumps(stamps))
-
-    def _any_archive(self) -> bool:
-        try:
-            return any(name.endswith(_ARCHIVED) for name in os.listdir(self._root / ARCHIVE))
-        except OSError:
-            return False
 
     def _learn_archive(self, name: str) -> None:
         rows = []
@@ -332,7 +324,7 @@ class StateScan:
     def _drop(self, paths: Iterable[str]) -> None:
         """Forget documents that are gone, but for those that an archive holds."""
         listed = list(paths)
-        archived = bool(listed) and self._any_archive()
+        archived = bool(listed) and bool(self._archives.stamp())
         gone, rows = [], []
         for path in listed:
             row = self._index.row(path)

@@ -6,7 +6,7 @@ pays for searches that are never made.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
@@ -15,7 +15,7 @@ from typing import Any
 from memfs.errors import ArchiveInvalid, ContentError, CorruptItem, CorruptRecord, QueryInvalid
 from memfs.model.query import moment
 from memfs.model.shape import Free, Shape, plain
-from memfs.model.state_facts import StateFacts, describe
+from memfs.model.state_facts import StateFacts, describe, texts
 from memfs.model.state_paths import update_path
 from memfs.model.state_query import StateQuery, StateRow
 from memfs.model.time import utc_now
@@ -112,14 +112,14 @@ def _terms_of(reader: StateReader, row: StateRow) -> str:
         values = reader.load(row)
     except _UNREADABLE:  # 'memfs check' names it; it is looked at again when it has changed
         return ""
-    return " ".join(analyzer.terms("\n".join(_texts(values))[:_MOST_CHARACTERS]))
+    return " ".join(analyzer.terms("\n".join(islice(texts(values), _MOST_TEXTS))[:_MOST_CHARACTERS]))
 
 
 def _hit(row: StateRow, values: Mapping[str, Any], score: float, terms: set[str]) -> StateHit:
     facts = row.facts
-    texts = list(_texts(values))
-    best = max(texts, key=lambda text: len(terms.intersection(analyzer.terms(text[:_MOST_CHARACTERS]))), default="")
-    said = " ".join(best.split())
+    said = islice(texts(values), _MOST_TEXTS)
+    best = max(said, key=lambda text: len(terms.intersection(analyzer.terms(text[:_MOST_CHARACTERS]))), default="")
+    excerpt = " ".join(best.split())
     return StateHit(
         path=facts.path,
         kind=facts.kind,
@@ -127,26 +127,9 @@ def _hit(row: StateRow, values: Mapping[str, Any], score: float, terms: set[str]
         iteration=facts.iteration,
         timestamp=facts.timestamp,
         archive=row.archive,
-        excerpt=said if len(said) <= _EXCERPT else f"{said[: _EXCERPT - 3]}...",
+        excerpt=excerpt if len(excerpt) <= _EXCERPT else f"{excerpt[: _EXCERPT - 3]}...",
         document=values,
     )
-
-
-def _texts(values: Any) -> Iterator[str]:
-    """The texts in a document, in order; of a very large one the first."""
-    return islice(_leaves(values), _MOST_TEXTS)
-
-
-def _leaves(value: Any) -> Iterator[str]:
-    waiting = [value]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, str):
-            yield one
-        elif isinstance(one, Mapping):
-            waiting += reversed(list(one.values()))
-        elif isinstance(one, (list, tuple)):
-            waiting += reversed(one)
 
 
 _NEAREST = 16

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from memfs.errors import ContentError, CorruptRecord, QueryInvalid
 from memfs.model.insights import PatternTrend, TrendReport
 from memfs.model.shape import Free, Shape
-from memfs.model.state_facts import version_order
+from memfs.model.state_facts import as_mapping, as_number, version_order
 from memfs.model.state_paths import HYPOTHESIS_KINDS
 from memfs.model.state_query import StateQuery, StateRow
-from memfs.state.metrics import as_number, direction, mapping, slope
+from memfs.state.metrics import direction, slope
 
 if TYPE_CHECKING:
     from memfs.state.reader import StateDocument, StateReader
@@ -49,7 +49,7 @@ class PatternName:
 def patterns_of(review: Mapping[str, Any]) -> list[PatternName]:
     """The patterns that a meta-review names, each once: names, objects with a name, or what they are filed under."""
     found: dict[str, PatternName] = {}
-    for name, value in _given(mapping(review.get("critique")).get("common_patterns")):
+    for name, value in _given(as_mapping(review.get("critique")).get("common_patterns")):
         one = _named(name, value)
         if one is None:
             continue

@@ -63,10 +63,13 @@ def test_no_question_by_time_name_or_iteration_reads_a_whole_table(index: StateI
 
 def test_figures_are_found_by_name_agent_iteration_and_nearness(index: StateIndex) -> None:
     """Figures are looked up by an index, too (S13)."""
-    sql, values = state_index.measures(["yield"], ["Judge"], [3], [], None, None)
-    plan = index._base.ask(lambda base: [row[3] for row in base.execute(f"EXPLAIN QUERY PLAN {sql}", values)])
-    assert not [step for step in plan if step.startswith("SCAN")]
+    asked: list[str] = []
+    index._base.ask(lambda base: base.set_trace_callback(asked.append))
     assert [one.value for one in index.metrics(["yield"], ["Judge"], [3])] == [3.003] * 3
+    assert index.iterations_with("meta_review") == [1, 2, 3, 4]
+    for sql in asked[-2:]:
+        plan = index._base.ask(lambda base, s=sql: [row[3] for row in base.execute(f"EXPLAIN QUERY PLAN {s}")])
+        assert not [step for step in plan if step.startswith("SCAN")], sql
     start, end = corpus.opening(2), corpus.opening(2) + timedelta(minutes=2)
     assert len(index.metrics(["total_hypotheses"], start=start, end=end)) == 2
     near = index.near({("", "total_hypotheses"): 16.0}, (), 1)
@@ -81,7 +84,7 @@ def test_learning_anew_replaces_and_forgetting_removes(index: StateIndex) -> Non
     index.learn([StateRow(facts=changed, sha256="2")])
     assert index.count() == before
     assert index.newest_iteration("open") == 5
-    assert index.iterations_in("open") == [2, 5]
+    assert index.iterations_with("system_state", "open") == [2, 5]
     index.forget([row.path for row in rows(2)])
     assert index.count() == before - len(rows(2))
     assert index.find(StateQuery(hypotheses=("H 2-1",))) == []

@@ -249,7 +249,7 @@ def test_a_deadline_in_the_middle_says_how_many_were_not_read(
 
     monkeypatch.setattr(reading, "loaded", counted)
     deadline = Deadline(2.5, tick=lambda: float(read[0]))
-    made = answering.StateCollector(reading, wanted_of("partial", {"components": ["hypotheses"]}), deadline)
+    made = answering.StateCollector(reading, wanted_of("partial", components=["hypotheses"]), deadline)
     assert len(made.content()["hypothesis_data"]) == 3
     assert made.missing == ["12 of 15 hypotheses were not read in time"]
 
@@ -285,8 +285,8 @@ def test_a_deadline_bounds_what_is_counted_too(workspace: Workspace) -> None:
     """A summary and figures that time was lacking for say so: no row is decoded once the time is over (S14)."""
     reading = workspace.states.reading
     reading.catch_up()
-    asked = {"request_type": "summary", "values": {"iterations": [3], "metrics": ["yield"]}}
-    made = answering.StateCollector(reading, wanted_of(**asked), Deadline(0))
+    asked = wanted_of("summary", iterations=[3], metrics=["yield"])
+    made = answering.StateCollector(reading, asked, Deadline(0))
     made.content()
     assert made.late
     assert "5 of 5 hypotheses were not counted in time" in made.missing
