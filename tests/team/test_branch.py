@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from kit.orphans import die_while, late_git
+from memfs.catalog.items import ItemCatalog
 from memfs.doors.cli.app import run
 from memfs.errors import BranchRefused, Conflict, CorruptRecord, LockTimeout, MemfsError, RepoUnsupported
-from memfs.format.codec import Codec
 from memfs.fs import io
 from memfs.git.layout import Layout
 from memfs.model import MemoryItem, Origin
@@ -390,16 +390,16 @@ def test_only_what_was_merged_is_dropped(code: Workspace, opened: Open, git: Git
 
 def test_no_index_is_made_of_a_folder_that_nobody_worked_in(code: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """To merge or drop a branch that was begun and not used decodes no item of it; a changed file is seen (B2)."""
-    decoded, decode = list[str](), Codec.read
+    decoded, decode = list[str](), ItemCatalog.read
 
-    def noted(codec: Codec, data: bytes, path: str, *rest: Any, **options: Any) -> MemoryItem:
+    def noted(items: ItemCatalog, path: str, *rest: Any, **options: Any) -> MemoryItem:
         decoded.append(path)
-        return decode(codec, data, path, *rest, **options)
+        return decode(items, path, *rest, **options)
 
     code.store.follow()
     branches = code.teams.branches
     file = place(branches.start("idle")) / code.store.locate("deploys")
-    monkeypatch.setattr(Codec, "read", noted)
+    monkeypatch.setattr(ItemCatalog, "read", noted)
     merged = branches.merge("idle")
     assert (merged.edited, merged.flushed.adopted, decoded) == ((), (), [])
     before = file.read_text()
@@ -419,14 +419,14 @@ def test_a_merge_makes_no_index_where_another_engine_made_the_one_there_is(
     inner.store.put(item("Tests run in a sandbox", "sandbox"))
     inner.store.flush()
     code.close()
-    decoded, decode = set[str](), Codec.read
+    decoded, decode = set[str](), ItemCatalog.read
 
-    def noted(codec: Codec, data: bytes, path: str, *rest: Any, **options: Any) -> MemoryItem:
+    def noted(items: ItemCatalog, path: str, *rest: Any, **options: Any) -> MemoryItem:
         decoded.add(path)
-        return decode(codec, data, path, *rest, **options)
+        return decode(items, path, *rest, **options)
 
     again = opened(code.root, index__engine="memory", history__adopt="auto")
-    monkeypatch.setattr(Codec, "read", noted)
+    monkeypatch.setattr(ItemCatalog, "read", noted)
     assert again.teams.branches.merge("one").joined.changed == tuple(sorted(decoded)) != ()
     assert again.store.get("deploys") is not None
     assert len(decoded) == again.store.count() == 3
