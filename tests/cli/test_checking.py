@@ -25,8 +25,8 @@ def damaged(root: Path, memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_recall_and_list_say_what_is_missing(damaged: str, memfs: Memfs) -> None:
-    """The damaged item is left out; ``partial`` and a remark that names the file say so (S18)."""
-    shown = memfs("recall", "sleeps", "--json")
+    """Where the file itself is read it is left out; ``partial`` and a remark that names the file say so (S18)."""
+    shown = memfs("recall", "sleeps", "--json", "--set", "index.texts=false")
     assert ([hit["id"] for hit in shown.json["hits"]], shown.json["partial"]) == (["dog"], True)
     assert f"something may be missing: 1 file cannot be read as it is now: {damaged}" in shown.err
     listed = memfs("list", "--json")
@@ -36,6 +36,14 @@ def test_recall_and_list_say_what_is_missing(damaged: str, memfs: Memfs) -> None
     assert (refused.code, refused.out) == (1, "")
     assert "expected" in refused.err
     assert "memfs check --fix" in refused.err
+
+
+def test_a_hit_of_a_damaged_file_has_the_text_that_was_written(damaged: str, memfs: Memfs) -> None:
+    """The catalog knows what was written, and never quotes what the disk made of it (S18)."""
+    shown = memfs("recall", "sleeps", "--json")
+    texts = {hit["id"]: hit["content"] for hit in shown.json["hits"]}
+    assert (texts, shown.json["partial"]) == ({"cat": "the cat sleeps", "dog": "the dog sleeps"}, False)
+    assert memfs("show", "cat").code == 1
 
 
 def test_an_answer_that_lacks_nothing_is_not_partial(root: Path, memfs: Memfs) -> None:
