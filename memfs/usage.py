@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.errors import CorruptRecord, StorageIO, WorkspaceClosed
 from memfs.fs import io
+from memfs.fs.lock import no_fork
 from memfs.store.access_log import OFF, ServedLog, named
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ class Usage:
         """Write down what was counted and release the file."""
         self._settle_process()
         self.flush()
-        with self._base:
+        with self._base, no_fork:
             self._drop()
             self._closed = True
             if self.served is not OFF:
@@ -185,7 +186,7 @@ class Usage:
         """The result of an act on the file, None where that cannot be had; a damaged file is started over."""
         import sqlite3  # costs start-up time, and not every Python is built with it
 
-        with self._base:
+        with self._base, no_fork:
             for attempt in (1, 2):
                 try:
                     return self._done(act) if write else act(self._connected())

@@ -15,6 +15,7 @@ from zlib import crc32
 
 from memfs.errors import IndexUnavailable, NotRegularFile, StorageIO
 from memfs.fs import io
+from memfs.fs.lock import no_fork
 
 BESIDE = ("-wal", "-shm", "-journal")
 """What SQLite keeps beside a file, by the end of its name."""
@@ -86,7 +87,7 @@ class CacheDatabase:
 
     def close(self) -> None:
         """Release the file; the next call opens it again. What is kept in memory stays."""
-        with self._mine():
+        with self._mine(), no_fork:
             if not self._in_memory:
                 self._drop()
 
@@ -101,7 +102,7 @@ class CacheDatabase:
         return self._lock
 
     def _tried(self, act: Callable[[sqlite3.Connection], Result], write: bool) -> Result:
-        with self._mine():
+        with self._mine(), no_fork:
             for last in (False, False, True):
                 try:
                     return self._done(act) if write else act(self._connected())

@@ -105,6 +105,58 @@ def _nothing() -> None:
 os.register_at_fork(after_in_child=_renew)
 
 
+_FORK_WAIT = 10.0
+
+
+class _ForkBarrier(threading.local):
+    """A context in which no other thread forks this process.
+
+    It is for libraries that have locks of their own, as SQLite has: a child would find one held that a thread of its
+    parent held at the fork, and wait for it forever. A fork waits ten seconds at most, and goes before who comes later.
+    """
+
+    free = threading.Condition(threading.Lock())
+    within, wanted = 0, False  # of all threads
+
+    def __init__(self) -> None:
+        self._depth = 0
+
+    def __enter__(self) -> None:
+        if not self._depth:
+            with self.free:
+                self.free.wait_for(lambda: not self.wanted)
+                _ForkBarrier.within += 1
+        self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if not self._depth:
+            with self.free:
+                _ForkBarrier.within -= 1
+                self.free.notify_all()
+
+    def close(self) -> None:
+        """Wait until no other thread is within, and let nobody in."""
+        self.free.acquire()
+        _ForkBarrier.wanted = True
+        self.free.wait_for(lambda: self.within <= bool(self._depth), _FORK_WAIT)
+
+    def open(self) -> None:
+        """Let threads in again."""
+        _ForkBarrier.wanted = False
+        self.free.notify_all()
+        self.free.release()
+
+    def begin_anew(self) -> None:
+        """Forget the parent's other threads, in a child."""
+        _ForkBarrier.free, _ForkBarrier.wanted = threading.Condition(threading.Lock()), False
+        _ForkBarrier.within = int(bool(self._depth))
+
+
+no_fork = _ForkBarrier()
+os.register_at_fork(before=no_fork.close, after_in_parent=no_fork.open, after_in_child=no_fork.begin_anew)
+
+
 _FIRST_WAIT = 0.0005
 _LONGEST_WAIT = 0.04
 _LEAST_WAIT = 0.002

@@ -22,6 +22,7 @@ from urllib.parse import quote
 
 from memfs.errors import IndexUnavailable
 from memfs.fs import io
+from memfs.fs.lock import no_fork
 from memfs.model import Candidate, MemoryItem, Query
 from memfs.search import analyzer, terms
 from memfs.search.columns import pack_json
@@ -349,7 +350,8 @@ class SqliteIndex:
     @contextmanager
     def _reported(self) -> Iterator[None]:
         try:
-            yield
+            with no_fork:
+                yield
         except FileNotFoundError as error:
             raise self._unusable(error) from error
         except _DAMAGE as error:

@@ -474,7 +474,7 @@ def test_45_the_check_notices_young_files_that_are_not_read_again(
         regular = (facts.st_mode & 0o170000) == 0o100000
         return scan.ScanEntry(path, facts.st_size, *times, facts.st_ino, regular)
 
-    def stamp(facts: os.stat_result, data: bytes) -> Stamp:
+    def stamp(facts: os.stat_result, data: bytes, _: int) -> Stamp:
         entry = entry_of("", facts)
         checked = max(entry.mtime_ns, entry.ctime_ns) + 10**9  # within the two seconds in which nothing is sure
         return Stamp(entry.size, entry.mtime_ns, entry.ctime_ns, entry.inode, tree.blob_id(data), checked)
