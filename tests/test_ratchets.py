@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import ast
-import io
 import json
 import re
 import subprocess
 import sys
-import tokenize
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -89,15 +87,15 @@ def is_exception(node: ast.ClassDef) -> bool:
 
 def code_lines(text: str, tree: ast.Module) -> set[int]:
     """The lines with a token that is neither comment nor docstring."""
-    silent = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
-    found: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in silent:
-            found.update(range(token.start[0], token.end[0] + 1))
+    lines = enumerate(text.splitlines(), 1)
+    found = {number for number, line in lines if (bare := line.strip()) and not bare.startswith("#")}
+    silent = set[int]()
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            found.difference_update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-    return found
+            silent.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+        elif isinstance(node, ast.Constant | ast.JoinedStr) and node.end_lineno != node.lineno:
+            found.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))  # a line of a text is no comment
+    return found - silent
 
 
 def top_level(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:

@@ -160,7 +160,7 @@ def test_24_25_26_what_was_refused_never_lands(
     """
     pending = tried = 0
     for step in WRITES:
-        for at in itertools.count(1, scale(4, 1)):
+        for at in itertools.count(1, scale(7, 1)):
             root, done = beginning.fresh(), itertools.count(1)
 
             def fail(name: str, path: str, at: int = at, done: Iterator[int] = done) -> None:
