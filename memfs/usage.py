@@ -160,7 +160,7 @@ class Usage:
         """Write down what was counted and release the file."""
         self._settle_process()
         self.flush()
-        with self._base, no_fork:
+        with no_fork, self._base:
             self._drop()
             self._closed = True
             if self.served is not OFF:
@@ -186,7 +186,7 @@ class Usage:
         """The result of an act on the file, None where that cannot be had; a damaged file is started over."""
         import sqlite3  # costs start-up time, and not every Python is built with it
 
-        with self._base, no_fork:
+        with no_fork, self._base:
             for attempt in (1, 2):
                 try:
                     return self._done(act) if write else act(self._connected())
@@ -288,7 +288,7 @@ def snapshot(path: Path) -> bytes | None:
         return None
     usage = Usage(path)
     try:
-        with io.operation("usage", path):
+        with no_fork, io.operation("usage", path):
             usage._refuse_planted()
             base = sqlite3.connect(path, timeout=_WAIT_SECONDS)
             try:

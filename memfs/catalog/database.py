@@ -82,12 +82,12 @@ class CacheDatabase:
 
     def clear(self) -> None:
         """Start over with an empty file."""
-        with self._mine():
+        with no_fork, self._mine():
             self._begin_anew()
 
     def close(self) -> None:
         """Release the file; the next call opens it again. What is kept in memory stays."""
-        with self._mine(), no_fork:
+        with no_fork, self._mine():
             if not self._in_memory:
                 self._drop()
 
@@ -102,7 +102,7 @@ class CacheDatabase:
         return self._lock
 
     def _tried(self, act: Callable[[sqlite3.Connection], Result], write: bool) -> Result:
-        with self._mine(), no_fork:
+        with no_fork, self._mine():
             for last in (False, False, True):
                 try:
                     return self._done(act) if write else act(self._connected())

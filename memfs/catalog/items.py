@@ -18,7 +18,7 @@ from memfs.model.time import from_timestamp_ns
 _FORM = 1
 _AT_ONCE = 500
 _LONGEST = 1 << 16
-# What a fact that this program did not make may do to who makes an item of it.
+# What making an item of a fact raises that another program wrote.
 _UNFIT = (MemfsError, ValueError, TypeError, LookupError, AttributeError)
 
 

@@ -108,49 +108,50 @@ os.register_at_fork(after_in_child=_renew)
 _FORK_WAIT = 10.0
 
 
-class _ForkBarrier(threading.local):
+class _OwnDepth(threading.local):
+    depth = 0
+
+
+class _ForkBarrier:
     """A context in which no other thread forks this process.
 
-    It is for libraries that have locks of their own, as SQLite has: a child would find one held that a thread of its
-    parent held at the fork, and wait for it forever. A fork waits ten seconds at most, and goes before who comes later.
+    It is for libraries that have locks of their own, such as SQLite: a child would wait forever for one that another
+    thread of its parent held at the fork. A fork waits ten seconds at most, and threads that come later wait for it.
     """
 
-    free = threading.Condition(threading.Lock())
-    within, wanted = 0, False  # of all threads
-
     def __init__(self) -> None:
-        self._depth = 0
+        self._own = _OwnDepth()
+        self.begin_anew()
 
     def __enter__(self) -> None:
-        if not self._depth:
-            with self.free:
-                self.free.wait_for(lambda: not self.wanted)
-                _ForkBarrier.within += 1
-        self._depth += 1
+        if not self._own.depth:
+            with self._free:
+                self._free.wait_for(lambda: not self.wanted)
+                self._within += 1
+        self._own.depth += 1
 
     def __exit__(self, *_: object) -> None:
-        self._depth -= 1
-        if not self._depth:
-            with self.free:
-                _ForkBarrier.within -= 1
-                self.free.notify_all()
+        self._own.depth -= 1
+        if not self._own.depth:
+            with self._free:
+                self._within -= 1
+                self._free.notify_all()
 
     def close(self) -> None:
         """Wait until no other thread is within, and let nobody in."""
-        self.free.acquire()
-        _ForkBarrier.wanted = True
-        self.free.wait_for(lambda: self.within <= bool(self._depth), _FORK_WAIT)
+        self._free.acquire()
+        self.wanted = True
+        self._free.wait_for(lambda: self._within <= (self._own.depth > 0), _FORK_WAIT)
 
     def open(self) -> None:
         """Let threads in again."""
-        _ForkBarrier.wanted = False
-        self.free.notify_all()
-        self.free.release()
+        self.wanted = False
+        self._free.notify_all()
+        self._free.release()
 
     def begin_anew(self) -> None:
-        """Forget the parent's other threads, in a child."""
-        _ForkBarrier.free, _ForkBarrier.wanted = threading.Condition(threading.Lock()), False
-        _ForkBarrier.within = int(bool(self._depth))
+        """Forget the other threads, which a child does not have."""
+        self._free, self.wanted, self._within = threading.Condition(threading.Lock()), False, int(self._own.depth > 0)
 
 
 no_fork = _ForkBarrier()

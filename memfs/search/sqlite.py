@@ -160,9 +160,9 @@ class SqliteIndex:
 
     def close(self) -> None:
         if self._open is not None:
-            self._open.close()
-        self._open = None
-        self._dirty = self._writable = False
+            with no_fork:
+                self._open.close()
+        self._open, self._dirty, self._writable = None, False, False
 
     # -- asking -----------------------------------------------------------------------------------------------------
     def search(self, query: Query, hidden: Collection[str] = (), asked: Asked | None = None) -> list[Candidate]:

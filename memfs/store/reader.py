@@ -281,7 +281,7 @@ class Reader:
             self.notes.append(found)
 
     def require_open(self) -> None:
-        """Let only pass who comes before it is closed; what needs no closing is never closed.
+        """Refuse whoever comes after it was closed; a reader that needs no closing refuses nobody.
 
         Raises:
             WorkspaceClosed: it was closed.

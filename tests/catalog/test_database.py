@@ -8,29 +8,28 @@ from pathlib import Path
 
 from kit.patience import until
 from memfs.catalog.database import CacheDatabase
+from memfs.fs.lock import no_fork
 
 _SCHEMA = "CREATE TABLE IF NOT EXISTS rows (text TEXT)"
 
 
-def test_a_fork_waits_for_who_is_within_sqlite(tmp_path: Path) -> None:
-    """A child would find SQLite's own locks held forever: it asks while another thread of its parent writes (A5)."""
-    written, asked = CacheDatabase(tmp_path / "a", _SCHEMA, "", what="a"), CacheDatabase(None, _SCHEMA, "", what="b")
-    ended = threading.Event()
+def test_a_fork_waits_until_no_thread_is_within_sqlite(tmp_path: Path) -> None:
+    """A child would wait forever for a lock of SQLite's that a thread of its parent held at the fork (A5)."""
+    database = CacheDatabase(tmp_path / "rows", _SCHEMA, "", what="rows")
+    inside, left = threading.Event(), threading.Event()
 
     def write() -> None:
-        while not ended.is_set():
-            written.change(lambda base: base.executemany("INSERT INTO rows VALUES (?)", [("x" * 50,)] * 40))
+        database.change(lambda _: (inside.set(), until(lambda: no_fork.wanted), left.set()))
 
     writer = threading.Thread(target=write)
     writer.start()
-    try:
-        for _ in range(60):
-            child = os.fork()
-            if child == 0:
-                asked.change(lambda base: base.execute("INSERT INTO rows VALUES ('y')"))
-                written.ask(lambda base: base.execute("SELECT count(*) FROM rows").fetchone())
-                os._exit(0)
-            assert until(lambda child=child: os.waitpid(child, os.WNOHANG)[0] == child)
-    finally:
-        ended.set()
-        writer.join()
+    inside.wait()
+    child = os.fork()
+    if child == 0:
+        rows = database.change(lambda base: base.execute("INSERT INTO rows VALUES ('child')").rowcount)
+        os._exit(rows - 1)
+    assert left.is_set()
+    assert until(lambda: os.waitpid(child, os.WNOHANG) == (child, 0))
+    writer.join()
+    assert database.ask(lambda base: base.execute("SELECT text FROM rows").fetchall()) == [("child",)]
+    database.close()

@@ -55,7 +55,7 @@ def prepared(opened: Opened, git: Git) -> Workspace:
 def test_36_writers_and_a_person_who_commits_and_checks_out(
     opened: Opened, git: Git, scale: Scale, figures: Figures
 ) -> None:
-    """64 processes, fewer in short, write while a person commits and checks out: all they said is in a branch."""
+    """Many processes write while a person commits and checks out: all that was acknowledged is in a branch."""
     writers, writes = scale(16, 64), scale(6, 100)
     workspace = prepared(opened, git)
     root = workspace.root
