@@ -664,29 +664,32 @@ def _opened(
     quota = Quota(parts, behaviours.fire)
     parts = replace(parts, gate=quota)
     store = Store(parts)
-    store.notes.extend(secondary_problems(parts.tree, repository, parts.secondary))
-    arrange_watching(store, parts, chosen, watch)
-    workspace = Workspace(
-        root=on.root,
-        settings=chosen,
-        kinds=parts.kinds,
-        repository=repository,
-        store=store,
-        parts=parts,
-        behaviours=behaviours,
-        quota=quota,
-        usage=usage_of(parts, store, chosen, notes or repository.state),
-        notes=notes or repository.state,
-        memory_values=checked_values(memory) if memory else {},
-        created=lay_out(store, repository, on.repository_made) if on.create else None,
-        one_shot=one_shot,
-    )
-    _connect(workspace)
-    workspace.quota.chores.append(workspace._keep_up)
-    if os.path.lexists(repository.state / ERASE_FOLDER):
-        workspace.cutter.take_up()
-        workspace.eraser.take_up()
-    store.take_up()
+    with ExitStack() as undone:  # what cannot be opened leaves no thread behind
+        undone.callback(store.close)
+        store.notes.extend(secondary_problems(parts.tree, repository, parts.secondary))
+        arrange_watching(store, parts, chosen, watch)
+        workspace = Workspace(
+            root=on.root,
+            settings=chosen,
+            kinds=parts.kinds,
+            repository=repository,
+            store=store,
+            parts=parts,
+            behaviours=behaviours,
+            quota=quota,
+            usage=usage_of(parts, store, chosen, notes or repository.state),
+            notes=notes or repository.state,
+            memory_values=checked_values(memory) if memory else {},
+            created=lay_out(store, repository, on.repository_made) if on.create else None,
+            one_shot=one_shot,
+        )
+        _connect(workspace)
+        workspace.quota.chores.append(workspace._keep_up)
+        if os.path.lexists(repository.state / ERASE_FOLDER):
+            workspace.cutter.take_up()
+            workspace.eraser.take_up()
+        store.take_up()
+        undone.pop_all()
     return workspace
 
 

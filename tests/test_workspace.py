@@ -118,10 +118,12 @@ def test_a_repository_that_a_person_began_is_theirs(tmp_path: Path, git: Callabl
 def test_a_workspace_whose_making_was_interrupted_lacks_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once its files lie there it is opened as any other, and git knows how to join them (B4)."""
+    """It leaves no thread; once its files lie there it is opened as any other, and git knows how to join them (B4)."""
+    before = set(threading.enumerate())
     with monkeypatch.context() as patched:
         patched.setattr(Store, "flush", Mock(side_effect=Stopped))
         with pytest.raises(Stopped):
             open_workspace(tmp_path / "w", create=True, watch=False)
+    assert set(threading.enumerate()) <= before
     with open_workspace(tmp_path / "w", watch=False) as again:
         assert again.checker.check() == []

@@ -96,9 +96,9 @@ def test_26_a_read_only_file_system_is_read_and_refused(small: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["file", "folder", "journal"])
-def test_26_what_is_immutable_is_refused(tmp_path: Path, what: str) -> None:
+def test_26_what_is_immutable_is_refused(small: Path, what: str) -> None:
     """chattr +i on a file, its folder or the journal: one typed error, the old version stays (faults row 26)."""
-    root = tmp_path / "workspace"
+    root = small / "workspace"
     make(root)
     with aftermath.reopened(root) as workspace:
         workspace.store.put(MemoryItem("waits", "knowledge", id=NAMES[5]))
