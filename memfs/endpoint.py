@@ -12,7 +12,6 @@ import math
 import os
 import random
 import re
-import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from memfs.config_names import EMBEDDING_KEY, REVIEW_KEY
 from memfs.errors import EndpointFailed, ExtraMissing, SettingInvalid
+from memfs.fs.executor import in_daemon
 from memfs.version import __version__
 
 if TYPE_CHECKING:
@@ -212,20 +212,12 @@ class Wire:
         Raises:
             ExtraMissing: ``httpx`` is not installed.
         """
-        answers: list[Reply | Silence] = []
-        ended = threading.Event()
-
-        def ask() -> None:
-            try:
-                answers.append(_exchange(client, url, body, seconds, most))
-            finally:
-                ended.set()
-
         with self._client() as client:  # its end is that of a thread that was given up on
-            threading.Thread(target=ask, name="memfs-endpoint", daemon=True).start()
-            if not ended.wait(seconds):
+            asked = in_daemon("memfs-endpoint", lambda: _exchange(client, url, body, seconds, most))
+            try:
+                return Silence("the request broke off") if asked.exception(seconds) else asked.result()
+            except TimeoutError:
                 return _late(seconds)
-        return answers[0] if answers else Silence("the request broke off")
 
     def _client(self) -> httpx.Client:
         try:

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.errors import CorruptRecord, StorageIO, WorkspaceClosed
 from memfs.fs import io
-from memfs.fs.lock import no_fork
+from memfs.fs.executor import Worker
+from memfs.fs.lock import no_fork, renewed_in_child
 from memfs.store.access_log import OFF, ServedLog, named
 
 if TYPE_CHECKING:
@@ -94,41 +95,41 @@ class Usage:
         self._base = threading.RLock()
         self._pending: Counter[str] = Counter()
         self._last = _EPOCH
-        self._worker: threading.Thread | None = None
+        self._worker = Worker("memfs-usage", self._write_down, lambda error: self._fail(str(error)))
         self._open: sqlite3.Connection | None = None
-        self._process = os.getpid()
         self._closed = False
         self.problem = ""
+        renewed_in_child(self)
+
+    def begin_anew_in_child(self) -> None:
+        """Begin with a connection of its own, and without what the parent counts."""
+        self._pending = Counter()
+        _abandoned.append(self._open)
+        self._open = None
 
     # -- counting -----------------------------------------------------------------------------------------------------
     def touch(self, ids: Iterable[str], now: datetime) -> None:
         """Count one use of each item, without waiting for the disk: a thread that ends by itself writes it down."""
         self._require_open()
-        self._settle_process()
         with self._guard:
             self._pending.update(named(ids, self._unnamed))
             self._last = max(self._last, now)
-            if self._pending and self._worker is None:
-                self._worker = threading.Thread(target=self._work, name="memfs-usage", daemon=True)
-                self._worker.start()
+            waits = bool(self._pending)
+        if waits:
+            self._worker.wake()
 
-    def _work(self) -> None:
-        while True:
-            with self._base:
-                with self._guard:
-                    if not self._pending:
-                        self._worker = None
-                        return
-                    counted, self._pending = self._pending, Counter()
-                    moment = (self._last - _EPOCH) // _MICROSECOND
-                rows = [(key, count, moment) for key, count in counted.items()]
-                self._tried(lambda base, rows=rows: base.executemany(_ADD, rows), write=True)
+    def _write_down(self) -> None:
+        with self._base:
+            with self._guard:
+                counted, self._pending = self._pending, Counter()
+                moment = (self._last - _EPOCH) // _MICROSECOND
+            rows = [(key, count, moment) for key, count in counted.items()]
+            if rows:
+                self._tried(lambda base: base.executemany(_ADD, rows), write=True)
 
     def flush(self) -> None:
         """Wait until what was counted is written down."""
-        worker = self._worker
-        if worker is not None:
-            worker.join()
+        self._worker.settle()
 
     # -- asking -------------------------------------------------------------------------------------------------------
     def of(self, ids: Iterable[str]) -> Mapping[str, Use]:
@@ -158,7 +159,6 @@ class Usage:
 
     def close(self) -> None:
         """Write down what was counted and release the file."""
-        self._settle_process()
         self.flush()
         with no_fork, self._base:
             self._drop()
@@ -170,7 +170,6 @@ class Usage:
     def _reading(self) -> Iterator[Counter[str]]:
         """What is counted and not written down yet; nothing is written down meanwhile."""
         self._require_open()
-        self._settle_process()
         with self._base:
             with self._guard:
                 waiting = Counter(self._pending)
@@ -260,15 +259,6 @@ class Usage:
     def _require_open(self) -> None:
         if self._closed:
             raise WorkspaceClosed(path=str(self._path))
-
-    def _settle_process(self) -> None:
-        """In a forked child: begin with locks and a connection of its own, and without what the parent counts."""
-        if os.getpid() != self._process:
-            self._process = os.getpid()
-            self._guard, self._base = threading.Lock(), threading.RLock()
-            self._pending, self._worker = Counter(), None
-            _abandoned.append(self._open)
-            self._open = None
 
 
 # Connections of a parent process: closing one in a child would take away the parent's locks.

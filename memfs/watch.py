@@ -17,11 +17,13 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memfs.errors import MemfsError, StorageIO
 from memfs.fs import io
+from memfs.fs.executor import in_daemon
 from memfs.fs.io import UNTOLD_TYPES, file_system
 from memfs.fs.lock import leads_to, locked, renewed_in_child
 from memfs.fs.workspace_location import MEMORY_FOLDER
@@ -154,9 +156,9 @@ class FileEvents:
         logging.getLogger("watchdog").removeHandler(self._log)
         if self._observer is not None:
             # A thread that was killed may have left a lock locked: a thread that stops the others then waits forever.
-            ending = threading.Thread(target=self._end, args=(self._observer,), name="memfs-watch-end", daemon=True)
-            ending.start()
-            ending.join(_LONGEST_END)
+            ending = in_daemon("memfs-watch-end", partial(self._end, self._observer))
+            with suppress(TimeoutError):
+                ending.exception(_LONGEST_END)
 
     @staticmethod
     def _end(observer: BaseObserver) -> None:

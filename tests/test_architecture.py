@@ -57,7 +57,7 @@ CATCHERS = {
     "memfs.doors.mcp.server",
     "memfs.occasions",
     "memfs.search.whoosh",
-    "memfs.recall.executor",
+    "memfs.fs.executor",
     "memfs.recall.embeddings",
     "memfs.recall.foreign",
     "memfs.context.plugins",

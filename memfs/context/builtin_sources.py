@@ -19,6 +19,7 @@ from memfs.context.deliver import origin_of, vouched
 from memfs.context.mounts import Mount, Mounts, gathered
 from memfs.context.plugin import ContextEntry, ContextSelection, Delivery, ItemSource
 from memfs.errors import MemfsError, QueryInvalid, SettingInvalid
+from memfs.fs.executor import in_daemon
 from memfs.intake.episode_item import episode_of
 from memfs.learning.conventions import Convention, Conventions
 from memfs.learning.preferences import KIND, preferences_in_order
@@ -194,10 +195,8 @@ def answered(answer: Any) -> Any:
     if not inspect.isawaitable(answer):
         return answer
     import asyncio  # the workspace's own stores answer at once, and spare a process what this takes to import
-    from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(1, "memfs-asking") as alone:
-        return alone.submit(asyncio.run, _result(answer)).result()
+    return in_daemon("memfs-asking", lambda: asyncio.run(_result(answer))).result()
 
 
 async def _result(answer: Awaitable[Any]) -> Any:

@@ -20,6 +20,7 @@ from typing import Any
 from memfs.config_names import SETTINGS_FILE
 from memfs.context.plugin import ContextSelection, Delivery, ItemSource, MemoryPlugin
 from memfs.errors import MemfsError, SettingInvalid
+from memfs.fs.executor import in_daemon
 from memfs.fs.lock import renewed_in_child
 from memfs.model.episode import StateSnapshot
 from memfs.model.kinds import nearest
@@ -150,26 +151,9 @@ def _context_of(plugin: MemoryPlugin, state: StateSnapshot, seconds: float) -> s
 class _Daemons(ThreadPoolExecutor):
     """Gives each piece of work a daemon thread: a pool's are waited for when the process ends."""
 
-    def __init__(self) -> None:
-        super().__init__(1)
-
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Run a function in a thread."""
-        future: Future[Any] = Future()
-
-        def run() -> None:
-            try:
-                value = fn(*args, **kwargs)
-            except BaseException as error:  # noqa: BLE001  it is handed to the caller that awaits it
-                future.set_exception(error)
-            else:
-                future.set_result(value)
-
-        threading.Thread(target=run, daemon=True).start()
-        return future
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Nothing waits for the threads."""
+        return in_daemon("memfs-foreign-work", partial(fn, *args, **kwargs))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ from memfs.facades.pipelines import (
     StoragePipeline,
     memory_of,
 )
+from memfs.fs.executor import Pools
 from memfs.model.review import StoreResult
-from memfs.recall.executor import Pools
 from memfs.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -6,14 +6,15 @@ A stream that is damaged or incomplete raises, and its refs are not set.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from subprocess import Popen
 
 from memfs.errors import HistoryUnavailable
 from memfs.fs import io
+from memfs.fs.executor import Worker
 from memfs.git.layout import read_small
 from memfs.git.process import end, failure
 from memfs.git.refs import HEADS, HEX, PER_WORKTREE, require_branch
@@ -133,9 +134,8 @@ def _running(repository: Repository, verb: str, *arguments: str) -> Iterator[Pop
         GitFailed: it failed.
     """
     process = repository.git.open(verb, *arguments, variables={})
-    timer = threading.Timer(_PATIENCE, end, [process])
-    timer.daemon = True
-    timer.start()
+    late = Worker("memfs-bundle", partial(end, process), lambda _: None)
+    late.wake(_PATIENCE)
     try:
         yield process
         assert process.stderr is not None
@@ -143,7 +143,7 @@ def _running(repository: Repository, verb: str, *arguments: str) -> Iterator[Pop
         if process.wait():
             raise failure(verb, process.returncode, message)
     finally:
-        timer.cancel()
+        late.close()
         end(process)
 
 

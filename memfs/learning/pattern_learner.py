@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.errors import Conflict, IdExists, IndexUnavailable, MemfsError
 from memfs.format.secrets import reason_in
-from memfs.fs.lock import FileLock
+from memfs.fs.executor import Worker
+from memfs.fs.lock import FileLock, renewed_in_child
 from memfs.intake.episode_item import episode_of
 from memfs.learning.patterns import (
     EXAMPLES,
@@ -37,7 +38,6 @@ from memfs.model.memory_config import MemoryConfig
 from memfs.model.query import MOST
 from memfs.model.suggestion import Keep, Source, Suggestion, SuggestionDecision
 from memfs.model.time import parse_time
-from memfs.recall.executor import Background
 from memfs.recall.tokens import gist
 from memfs.store import Store
 from memfs.store.parts import Fire, Parts
@@ -60,6 +60,8 @@ _SAME_WORDS = 0.75
 _TRIES = 5
 _LOCK_SECONDS = 10.0
 _SUGGESTED = 8
+_MOST_WAITING = 1000
+_QUIET_SECONDS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +108,15 @@ class PatternStore:
         state = parts.repository.state
         self._lock = FileLock(state / "patterns.lock", home=parts.repository.common_dir)
         self._inside = threading.local()
-        self._background = Background[MemoryItem](
-            "memfs-patterns", partial(self.learn, keep=Keep.WRITE), store.note_failure
-        )
+        self._worker = Worker("memfs-patterns", self._learn_next, store.note_failure, again=0.0)
+        self._waiting: dict[str, MemoryItem] = {}
+        self._guard = threading.Lock()
+        renewed_in_child(self)
         self._looked = False
+
+    def begin_anew_in_child(self) -> None:
+        """What waits in the parent, the parent learns."""
+        self._waiting = {}
 
     # -- learning ---------------------------------------------------------------------------------------------------
     def later(self, item: MemoryItem) -> bool:
@@ -121,16 +128,37 @@ class PatternStore:
             False where it is none to learn from, or the queue full.
         """
         self._store.require_open()
-        return self._learnable(item) and not self._learning() and self._background.add(item.id, item)
+        if not self._learnable(item) or self._learning():
+            return False
+        with self._guard:
+            if item.id not in self._waiting and len(self._waiting) >= _MOST_WAITING:
+                return False
+            self._waiting[item.id] = item
+        return self._worker.wake(_QUIET_SECONDS, postpone=True)  # it takes no time from who stores one after another
+
+    def _learn_next(self) -> bool:
+        """Learn from what has waited longest; false where more waits."""
+        with self._guard:
+            item = self._waiting.pop(next(iter(self._waiting), ""), None)
+        if item is not None:
+            self.learn(item, Keep.WRITE)
+        return not self._waiting
+
+    def _drop(self, ids: Iterable[str]) -> None:
+        """Forget memories from which nothing more is to be learned."""
+        with self._guard:
+            for item_id in ids:
+                self._waiting.pop(item_id, None)
 
     def settle(self, seconds: float | None = None) -> bool:
         """Wait until all is learned that was to be learned later, at most so long; false where some still waits."""
         self._store.require_open()
-        return self._background.settle(seconds)
+        return self._worker.settle(seconds)
 
     def close(self) -> None:
         """Learn what waits, for at most ``CLOSE_SECONDS``; then learn no more."""
-        self._background.close(CLOSE_SECONDS)
+        self._worker.settle(CLOSE_SECONDS)
+        self._worker.close()
 
     def learn(self, item: MemoryItem, keep: Keep | None = None) -> MemoryItem | None:
         """Learn from a stored memory now.
@@ -213,7 +241,7 @@ class PatternStore:
                     if twin is None or twin.type != PATTERN:
                         return None
         if twin is None:
-            self._background.drop(pattern.members[1:])  # the one that is left counts what was there before
+            self._drop(pattern.members[1:])  # the one that is left counts what was there before
             return self._announced(stored, found=True)
         members = [item for item in map(self._store.get, pattern.members) if item is not None]
         return self._grown(twin, lambda item: _with(item, members), members, keep)
@@ -238,7 +266,7 @@ class PatternStore:
         found = {other.id: other for other in self._loaded(words, item.type, COUNTED) if self._learnable(other)}
         members = [other for other in (found | {item.id: item}).values() if detector.follows(other, known)]
         if len(members) < COUNTED or keep is Keep.SUGGEST:
-            self._background.drop(other.id for other in members)
+            self._drop(other.id for other in members)
             newest = item if keep is Keep.WRITE else None  # a suggestion counts the memories there are
             return self._grown(known, lambda now: _with(now, members, newest), members, keep)
         one = item.updated is None

@@ -18,6 +18,7 @@ from weakref import ref
 
 from memfs.errors import EndpointFailed, MemfsError, WorkspaceClosed
 from memfs.format.secrets import find
+from memfs.fs.executor import Worker
 from memfs.fs.lock import renewed_in_child
 from memfs.model import MemoryItem
 from memfs.model.memory_config import VECTOR_DB, MemoryConfig
@@ -91,7 +92,7 @@ class Embeddings:
         self._turn = threading.Lock()
         self._guard = threading.Lock()
         renewed_in_child(self)
-        self._worker: threading.Thread | None = None
+        self._worker = Worker("memfs-embeddings", self._work, report)
         self._ending = threading.Event()
         self._generation = -1
         self._seen: Callable[[], LayeredStamps | None] = _nothing
@@ -102,7 +103,7 @@ class Embeddings:
     # -- in the background ------------------------------------------------------------------------------------------
     def begin_anew_in_child(self) -> None:
         """Look again at what is lacking, with a thread of its own."""
-        self._worker, self._seen = None, _nothing
+        self._seen = _nothing
         if not self._ending.is_set():
             self._ending = threading.Event()
 
@@ -110,14 +111,11 @@ class Embeddings:
         """Have what is lacking made by a thread of its own, and wait for it so many seconds at most."""
         stamps = self._index.stamps()
         with self._guard:
-            idle = self._worker is None or not self._worker.is_alive()
-            if not idle or stamps is self._seen() or self._ending.is_set() or self._resting():
+            if self._worker.busy or stamps is self._seen() or self._ending.is_set() or self._resting():
                 return
             self._seen = ref(stamps)
-            self._worker = threading.Thread(target=self._work, name="memfs-embeddings", daemon=True)
-            self._worker.start()
-            worker = self._worker
-        worker.join(patience)
+            self._worker.wake()
+        self._worker.settle(patience)
 
     def _resting(self) -> bool:
         return bool(self.problem) and time.monotonic() - self._tried < _REST_SECONDS
@@ -132,21 +130,16 @@ class Embeddings:
     @property
     def behind(self) -> bool:
         """Whether vectors are lacking: they are being made, or could not be."""
-        worker = self._worker
-        return bool(self.problem) or (worker is not None and worker.is_alive())
+        return bool(self.problem) or self._worker.busy
 
     def settle(self) -> None:
         """Wait until the thread has made what it is at."""
-        worker = self._worker
-        if worker is not None:
-            worker.join()
+        self._worker.settle()
 
     def close(self) -> None:
         """Stop after the batch that is being made, and release the vectors."""
         self._ending.set()
-        worker = self._worker
-        if worker is not None:
-            worker.join(_END_SECONDS)
+        self._worker.close(_END_SECONDS)
         self.vectors.close()
 
     # -- making -----------------------------------------------------------------------------------------------------
@@ -257,7 +250,7 @@ class Embeddings:
             items=len(held),
             embedded=sum(marks.get(key) == blob for key, blob in held.items()),
             bytes=self.vectors.size(),
-            running=self._worker is not None and self._worker.is_alive(),
+            running=self._worker.busy,
             problem=self.problem,
         )
 

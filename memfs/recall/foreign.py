@@ -7,11 +7,15 @@ ending. Imports little, since most workspaces use nobody's code but ours.
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypeVar
 
+from memfs.fs.executor import in_daemon
 from memfs.fs.lock import renewed_in_child
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
 
 REASON_LETTERS = 300
 _MOST_BUSY = 32
@@ -52,16 +56,6 @@ def late(seconds: float) -> ForeignFailure:
     return ForeignFailure(f"it gave no answer within {seconds:g} s", late=True)
 
 
-class ForeignCall:
-    """One call: whose code it is, whether it is done, and what came of it."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.done = threading.Event()
-        self.late = False
-        self.answer: object = None
-
-
 class ForeignCode:
     """Calls the code of others within limits. May be used from several threads."""
 
@@ -69,12 +63,13 @@ class ForeignCode:
         """``seconds``: how long each call may take."""
         self.seconds = seconds
         self._lock = threading.Lock()
-        self._running: dict[str, set[ForeignCall]] = {}
+        self._running: dict[str, set[Future[object]]] = {}
+        self._late: set[Future[object]] = set()
         renewed_in_child(self)
 
     def begin_anew_in_child(self) -> None:
         """A forked child has none of the threads that are at it."""
-        self._running = {}
+        self._running, self._late = {}, set()
 
     def call(self, name: str, work: Callable[[], Result]) -> Result:
         """What foreign code gives back, which has to come in time.
@@ -96,50 +91,42 @@ class ForeignCode:
     ) -> dict[str, Result | ForeignFailure]:
         """As ``call`` for several at once, which together take no longer; a failure takes the place of the answer."""
         limit = self.seconds if seconds is None else seconds
-        calls = [self._begun(name, work) for name, work in works.items()]
+        begun = {name: self._begun(name, work) for name, work in works.items()}
+        calls = {name: call for name, call in begun.items() if not isinstance(call, ForeignFailure)}
         if calls:
             wait(calls, limit)
-        return {call.name: self._answer(call, limit) for call in calls}  # type: ignore[misc]
+        return {name: self._answer(call, limit) for name, call in begun.items()}  # type: ignore[misc]
 
-    def _begun(self, name: str, work: Callable[[], object]) -> ForeignCall:
-        call = ForeignCall(name)
-        with self._lock:
-            running = self._running.setdefault(name, set())
-            if len(running) >= _MOST_BUSY or any(one.late for one in running):
-                call.answer = ForeignFailure("it is still busy with earlier questions", late=True)
-                call.done.set()
-                return call
-            running.add(call)
-
-        def run() -> None:
+    def _begun(self, name: str, work: Callable[[], object]) -> Future[object] | ForeignFailure:
+        def answer() -> object:
             try:
-                call.answer = work()
+                return work()
             except ForeignFailure as failure:
-                call.answer = failure
+                return failure
             except BaseException as error:  # noqa: BLE001  SystemExit too: it must not end the agent
-                call.answer = ForeignFailure(error_line(error))
-            self._ended(call)
+                return ForeignFailure(error_line(error))
 
-        try:  # a daemon and no pool's: what hangs must keep neither the caller nor the process
-            threading.Thread(target=run, name=f"memfs-foreign-{ascii(name)[1:-1][:40]}", daemon=True).start()
-        except RuntimeError as error:  # the system gives no further thread
-            call.answer = ForeignFailure(error_line(error), late=True)
-            self._ended(call)
-        return call
-
-    def _ended(self, call: ForeignCall) -> None:
         with self._lock:
-            self._running.get(call.name, set()).discard(call)
-            call.done.set()
+            running = {call for call in self._running.get(name, ()) if not call.done()}
+            if len(running) >= _MOST_BUSY or running & self._late:
+                return ForeignFailure("it is still busy with earlier questions", late=True)
+            try:  # a daemon and no pool's: what hangs must keep neither the caller nor the process
+                call = in_daemon(f"memfs-foreign-{ascii(name)[1:-1][:40]}", answer)
+            except RuntimeError as error:  # the system gives no further thread
+                return ForeignFailure(error_line(error), late=True)
+            self._running[name] = running | {call}
+            return call
 
-    def _answer(self, call: ForeignCall, seconds: float) -> object:
+    def _answer(self, call: Future[object] | ForeignFailure, seconds: float) -> object:
+        if isinstance(call, ForeignFailure):
+            return call
         with self._lock:
-            call.late = not call.done.is_set()
-        return late(seconds) if call.late else call.answer
+            self._late = {one for one in (*self._late, call) if not one.done()}
+            return late(seconds) if call in self._late else call.result()
 
 
-def wait(calls: Sequence[ForeignCall], seconds: float) -> None:
+def wait(calls: Mapping[str, Future[object]], seconds: float) -> None:
     """Wait until all are done, or the time is over."""
-    until = time.monotonic() + seconds
-    for call in calls:
-        call.done.wait(max(0.0, until - time.monotonic()))
+    from concurrent.futures import wait as done  # costs start-up time
+
+    done(calls.values(), seconds)

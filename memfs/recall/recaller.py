@@ -17,11 +17,11 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from memfs.errors import IndexUnavailable, QueryInvalid
+from memfs.fs.executor import Deadline, Pools
 from memfs.model import Candidate, Hit, KindTable, Layer, MemoryItem, Phase, Query, Recall
 from memfs.model.kinds import ACCEPTED, CONVENTION, PROPOSED, nearest
 from memfs.model.query import MOST
 from memfs.recall.conflict_notes import SUPERSEDED
-from memfs.recall.executor import Deadline, Pools
 from memfs.recall.fence import fence
 from memfs.recall.ranking import (
     HitSelection,

@@ -20,6 +20,7 @@ from memfs.config_names import SYSTEM_CONFIG
 from memfs.errors import CheckpointInvalid, LockTimeout, MemfsError, PathEscape, QuotaExceeded, StorageIO
 from memfs.fs import io
 from memfs.fs.append_log import SharedCounter
+from memfs.fs.executor import Worker
 from memfs.fs.scan import ScanEntry
 from memfs.fs.tree import View
 from memfs.git.refs import at_a_tip
@@ -36,7 +37,6 @@ from memfs.model.state_paths import (
     payload_path,
 )
 from memfs.model.state_query import StateQuery
-from memfs.recall.executor import Background
 from memfs.state.checkpoint_payload import (
     CheckpointManifest,
     ProvedCheckpoint,
@@ -107,9 +107,7 @@ class Checkpoints:
         self._outputs = SharedCounter(parts.repository.state / _COUNT)
         self._settings: tuple[ScanEntry | None, SystemConfig] = (None, SystemConfig())
         self._last: tuple[int, datetime | None] = (-1, None)
-        self._background: Background[str] = Background(
-            "memfs-checkpoints", lambda _: self.tend(), store.note_failure, quiet_seconds=0
-        )
+        self._worker = Worker("memfs-checkpoints", self.tend, store.note_failure)
 
     # -- creating -------------------------------------------------------------------------------------------------
     def create(self, update: StateUpdate | Mapping[str, Any] | None = None, reason: str = "") -> Checkpoint:
@@ -468,7 +466,7 @@ class Checkpoints:
         if facts.get("kind") == "agent_output" and self._config().checkpoint_tasks:
             self._outputs.add()
         if self.due():
-            self._background.add("checkpoint", "checkpoint")
+            self._worker.wake()
 
     def due(self) -> str:
         """Why a checkpoint is due: ``interval``, ``tasks``, or ""."""
@@ -527,4 +525,5 @@ class Checkpoints:
 
     def close(self) -> None:
         """Wait for a checkpoint that is being made."""
-        self._background.close(_AT_CLOSE)
+        self._worker.settle(_AT_CLOSE)
+        self._worker.close()

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.errors import ContentError, CorruptItem, CorruptRecord, IndexUnavailable, MemfsError
 from memfs.format import json_text
+from memfs.fs.executor import Deadline
 from memfs.fs.lock import renewed_in_child
 from memfs.model.shape import plain
 from memfs.model.state_facts import StateFacts, describe
 from memfs.model.state_paths import document_kind, iteration_of
 from memfs.model.state_query import Iteration, StateQuery, StateRow
-from memfs.recall.executor import Deadline
 from memfs.search.state_index import RowSet, StateIndex
 from memfs.state.scan import FileFacts, StateScan, same
 from memfs.store import sidecars

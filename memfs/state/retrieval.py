@@ -15,6 +15,7 @@ from itertools import takewhile
 from typing import Any
 
 from memfs.errors import QueryInvalid
+from memfs.fs.executor import Deadline
 from memfs.model.kinds import nearest
 from memfs.model.query import moment
 from memfs.model.state_documents import REQUEST_TYPES, RetrievedContent, RetrievedState
@@ -22,7 +23,6 @@ from memfs.model.state_facts import STATEFUL, version_order
 from memfs.model.state_paths import HYPOTHESIS_KINDS, aggregate_path
 from memfs.model.state_query import StateQuery, StateRow, names_of, numbers_of
 from memfs.model.time import Moment, format_time
-from memfs.recall.executor import Deadline
 from memfs.state import metrics
 from memfs.state.reader import DocumentSet, StateDocument, StateReader
 

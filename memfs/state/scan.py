@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 
 from memfs.errors import ContentError, CorruptItem, CorruptRecord, HistoryError, MemfsError, NotRegularFile, PathEscape
 from memfs.fs import io
+from memfs.fs.executor import Deadline
 from memfs.fs.lock import renewed_in_child
 from memfs.git.tree_diff import changed_paths
 from memfs.model.state_facts import StateFacts, describe
 from memfs.model.state_paths import ARCHIVE, ITERATIONS, document_kind, iteration_folder, iteration_of
 from memfs.model.state_query import StateRow
-from memfs.recall.executor import Deadline
 from memfs.search.state_index import Folder, StateIndex
 from memfs.store.parts import Parts
 from memfs.store.state_files import StateFiles

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING
 
 from memfs.errors import Conflict, MemfsError, QuotaExceeded, StorageIO
 from memfs.fs import io
+from memfs.fs.executor import Worker
 from memfs.fs.lock import renewed_in_child
 from memfs.fs.operation import FileChange, Operation
 from memfs.model import Candidate, MemoryItem, Problem, Query, Stamp
 from memfs.model.ids import stem_of
 from memfs.model.time import from_timestamp_ns
 from memfs.store.commit_message import because, describe
-from memfs.store.commits import CommitTimer, PersonCommits
+from memfs.store.commits import PersonCommits
 from memfs.store.hand_edits import HandEdits
 from memfs.store.index_sync import IndexSync, Progress
 from memfs.store.parts import Parts
@@ -72,6 +73,7 @@ _TRIES = 20
 _COMMITTING = ("interval", "each", "batch")
 _BY_TIME = ("interval", "each")
 _GRACE = 1.0
+_RETRY_SECONDS, _LATE_SECONDS = 2.0, 0.5
 _FOLD_AT = 500
 
 
@@ -89,7 +91,9 @@ class Store(FolderReader):
         self._planner = Planner(parts, index_sync)
         self.edit_finder = HandEdits(parts, index_sync)
         self._people = PersonCommits(parts)
-        self._timer = CommitTimer(self._flush_window, parts.policy.interval, self.note_failure)
+        # a window that did not close is tried again: it would leave every later write waiting in silence
+        retry = max(parts.policy.interval, _RETRY_SECONDS)
+        self._window = Worker("memfs-commit-window", self._flush_window, self.note_failure, again=retry)
         self._planning = threading.RLock()
         renewed_in_child(self)
         self.wrote = False  # by anybody who holds this store
@@ -234,7 +238,7 @@ class Store(FolderReader):
         self.wrote = True
         policy = self._parts.policy.commit
         if policy == "interval" or not self.writing.all_home():
-            self._timer.opened()
+            self._window.wake(self._parts.policy.interval)
         elif policy == "each" or (policy == "batch" and batch):
             self._committer.flush()
         return stamps
@@ -433,7 +437,7 @@ class Store(FolderReader):
         if not self._left or self._parts.policy.commit not in _COMMITTING:
             return 0
         if not at_once:
-            self._timer.opened(late=True)
+            self._window.wake(min(self._parts.policy.interval, _LATE_SECONDS))
             return 0
         self._left = False
         flushed = self._committer.flush(patience=0)
@@ -443,7 +447,7 @@ class Store(FolderReader):
     def _take_up_late(self) -> None:
         """Commit what has waited for so long that who wrote it must have been killed."""
         if self._parts.policy.commit in _BY_TIME and self._overdue(self._parts.journal.operations()):
-            self._timer.opened(late=True)
+            self._window.wake(min(self._parts.policy.interval, _LATE_SECONDS))
 
     def _overdue(self, waiting: Sequence[Operation]) -> bool:
         age = self._parts.clock().timestamp() - waiting[0].time if waiting else 0.0
@@ -458,7 +462,7 @@ class Store(FolderReader):
         with contextlib.ExitStack() as release:
             for part in (parts.tree, self.writing, parts.repository, parts.index, parts.catalog):
                 release.callback(part.close)
-            self._timer.close()
+            self._window.close()
             self.change_detector.close()
             self.writing.bring_home()
             if self.wrote and parts.policy.commit in _COMMITTING:

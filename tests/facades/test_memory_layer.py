@@ -6,7 +6,8 @@ import asyncio
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -388,7 +389,7 @@ def test_p2_a_source_that_hangs_costs_its_limit_and_no_more(
     limits, went_on = hear_out(monkeypatch, "sprint"), threading.Event()
     hear = foreign.wait
 
-    def wait(calls: Sequence[foreign.ForeignCall], seconds: float) -> None:
+    def wait(calls: Mapping[str, Future[object]], seconds: float) -> None:
         assert went_on.wait(LONG)  # it never does where asking holds up the loop
         hear(calls, seconds)
 

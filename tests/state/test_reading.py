@@ -18,10 +18,10 @@ import pytest
 from benchmarks import state_corpus as corpus
 from memfs.errors import ContentError, CorruptItem
 from memfs.fs import io
+from memfs.fs.executor import Deadline
 from memfs.model import state_paths as paths
 from memfs.model.item import RACY_NS
 from memfs.model.state_query import StateQuery
-from memfs.recall.executor import Deadline
 from memfs.search.cache_folders import index_folder
 from memfs.search.state_tables import FILE
 from memfs.state import scan

@@ -13,9 +13,9 @@ import pytest
 
 from benchmarks import state_corpus as corpus
 from memfs.errors import QueryInvalid
+from memfs.fs.executor import Deadline
 from memfs.model import state_paths as paths
 from memfs.model.state_documents import RetrievedState
-from memfs.recall.executor import Deadline
 from memfs.state import retrieval
 from memfs.state import retrieval as answering
 from memfs.state.parts import States

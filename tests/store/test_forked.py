@@ -12,7 +12,7 @@ import pytest
 
 from kit.patience import LONG, until
 from memfs import MemoryItem, Query
-from memfs.recall.executor import Background
+from memfs.fs.executor import Worker
 from memfs.workspace import Workspace, open_workspace
 
 Opened = Callable[..., Workspace]
@@ -136,16 +136,24 @@ def test_a_child_does_its_own_work_behind_the_scenes() -> None:
     """What waits in the parent is the parent's to do; what the child adds, a thread of the child does."""
     done: list[str] = []
     hold = threading.Event()
-    background = Background[str]("work", lambda task: hold.wait(LONG) and done.append(task), print, quiet_seconds=0)
-    background.add("first", "parent's")
-    background.add("second", "parent's, too")
+    begun = threading.Event()
+
+    def wait() -> None:
+        begun.set()
+        hold.wait(LONG)
+        done.append("done")
+
+    worker = Worker("work", wait, print)
+    worker.wake()
+    assert begun.wait(LONG)
+    worker.wake()
 
     def work() -> bool:
         hold.set()
-        return background.add("own", "child's") and background.settle(LONG) and done == ["child's"]
+        return worker.wake() and worker.settle(LONG) and done == ["done"]
 
-    with held_elsewhere(background._news):
+    with held_elsewhere(worker._news):
         assert in_child(work)
     hold.set()
-    assert background.settle(LONG)
-    assert done == ["parent's", "parent's, too"]
+    assert worker.settle(LONG)
+    assert done == ["done", "done"]

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
+from concurrent import futures
 
 import pytest
 
 from memfs.recall import foreign
-from memfs.recall.foreign import ForeignCall
 
 LONG = 60.0
 """So many seconds are nowhere needed: what takes them hangs."""
@@ -52,10 +52,10 @@ def hear_out(patch: pytest.MonkeyPatch, *hanging: str) -> list[float]:
     """
     limits: list[float] = []
 
-    def wait(calls: Sequence[ForeignCall], seconds: float) -> None:
+    def wait(calls: Mapping[str, futures.Future[object]], seconds: float) -> None:
         limits.append(seconds)
-        for call in calls:
-            assert call.name in hanging or call.done.wait(LONG)
+        late = futures.wait([call for name, call in calls.items() if name not in hanging], LONG)
+        assert not late.not_done
 
     patch.setattr(foreign, "wait", wait)
     return limits

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from memfs.recall.executor import Deadline, Pools
+from memfs.fs.executor import Deadline, Pools
 
 
 def test_work_of_one_purpose_does_not_wait_for_another() -> None:
