@@ -19,11 +19,12 @@ from memfs.fs.journal import Journal
 from memfs.fs.tree import refuse_rot
 from memfs.git import maintenance
 from memfs.model import Problem, Stamp
+from memfs.model.state_paths import ITERATIONS
 from memfs.model.state_query import StateQuery, StateRow
 from memfs.search.engine import engine
 from memfs.search.generations import NOBODY, Generations
+from memfs.search.state_index import FILE as STATES
 from memfs.search.state_index import StateIndex
-from memfs.search.state_tables import FILE as STATES
 from memfs.store import Store
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 
@@ -71,7 +72,8 @@ def document_stamps(parts: Parts) -> dict[str, Stamp]:
         return {}
     index = StateIndex(parts.index.folder)
     try:
-        return index.vouchers()
+        known = index.stamps(ITERATIONS)
+        return {path: stamp for path, (stamp, _) in known.items() if stamp is not None}
     except IndexUnavailable:
         return {}
     finally:

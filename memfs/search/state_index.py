@@ -1,165 +1,78 @@
 """State index: finds state documents by what they are about, in one SQLite file beside the search index.
 
-Everything in it is derived: a file that is damaged or gone is started over, and ``whole`` says so. No document is
-read.
+Everything in it is derived: a file that is damaged or gone is started over. No document is read.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import secrets
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from memfs.catalog.database import CacheDatabase
 from memfs.model.item import Stamp
-from memfs.model.state_facts import STATEFUL
+from memfs.model.state_facts import STATEFUL, StateFacts
 from memfs.model.state_query import Iteration, Measure, StateQuery, StateRow
-from memfs.search import state_tables as tables
-from memfs.search.state_tables import COLUMNS, number_of, storable
 
-_ROLES = ("parents", "hypotheses", "names", "agents", "components")
+FILE = "states.sqlite"
+_VERSION = "10"
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS documents (id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, folder TEXT NOT NULL,
+  kind TEXT NOT NULL, iteration INTEGER, moment INTEGER NOT NULL, task TEXT NOT NULL, state TEXT NOT NULL,
+  status TEXT NOT NULL, sha256 TEXT NOT NULL, bytes INTEGER NOT NULL, stamp TEXT NOT NULL, archive TEXT NOT NULL,
+  facts TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS by_kind ON documents (kind, moment);
+CREATE INDEX IF NOT EXISTS by_iteration ON documents (iteration, kind, moment);
+CREATE INDEX IF NOT EXISTS by_folder ON documents (folder);
+CREATE INDEX IF NOT EXISTS by_archive ON documents (archive) WHERE archive != '';
+CREATE INDEX IF NOT EXISTS by_status ON documents (kind, status, iteration)
+  WHERE kind = 'system_state' OR kind = 'meta_review';
+CREATE TABLE IF NOT EXISTS names (role TEXT NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL, moment INTEGER NOT NULL,
+  id INTEGER NOT NULL, iteration INTEGER, PRIMARY KEY (role, name, kind, moment, id)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS names_of ON names (id);
+CREATE INDEX IF NOT EXISTS names_in ON names (role, name, iteration, kind, moment);
+CREATE TABLE IF NOT EXISTS measures (name TEXT NOT NULL, agent TEXT NOT NULL, moment INTEGER NOT NULL,
+  id INTEGER NOT NULL, value REAL NOT NULL, iteration INTEGER, kind TEXT NOT NULL,
+  PRIMARY KEY (name, agent, moment, id)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS measures_of ON measures (id);
+CREATE INDEX IF NOT EXISTS measures_in ON measures (iteration, name, agent);
+CREATE INDEX IF NOT EXISTS measures_near ON measures (name, agent, value, moment) WHERE kind = 'state_update';
+CREATE TABLE IF NOT EXISTS entries (iteration INTEGER NOT NULL, aggregate TEXT NOT NULL, maker INTEGER NOT NULL,
+  entry TEXT NOT NULL, PRIMARY KEY (iteration, aggregate)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS folders (path TEXT PRIMARY KEY, mtime INTEGER NOT NULL, ctime INTEGER NOT NULL,
+  inode INTEGER NOT NULL, checked INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (terms, tokenize='ascii');
+"""
+
+_NO_TIME = -(1 << 62)
+"""The moment of a document without one: before all others."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+_WORD, _TEXT = "word", "text"
+"""What a focus says, in ``names``: each word, and all of them together."""
 _ROLE = {
-    "agents": "agent",
-    "components": "component",
+    "parents": "parent",
     "hypotheses": "hypothesis",
     "names": "name",
-    "parents": "parent",
+    "agents": "agent",
+    "components": "component",
 }
+"""By the field of a question, what ``names`` calls it; of several the first that has one name leads."""
 
-
-class _Where:
-    """Conditions with their values, in step."""
-
-    def __init__(self) -> None:
-        self.conditions: list[str] = []
-        self.values: list[Any] = []
-
-    def add(self, condition: str, *values: Any) -> None:
-        self.conditions.append(condition)
-        self.values += values
-
-    def among(self, column: str, values: Sequence[Any]) -> None:
-        if values:
-            self.add(f"{column} IN ({marks(values)})", *map(_value, values))
-
-    def within(self, column: str, start: datetime | None, end: datetime | None) -> None:
-        if start is not None:
-            self.add(f"{column} >= ?", number_of(start))
-        if end is not None:
-            self.add(f"{column} <= ?", number_of(end))
-
-    @property
-    def sql(self) -> str:
-        return f" WHERE {' AND '.join(self.conditions)}" if self.conditions else ""
-
-
-def documents(question: StateQuery) -> tuple[str, list[Any]]:
-    """What finds the documents a question wants."""
-    where = _Where()
-    lead = next((role for role in _ROLES if len(getattr(question, role)) == 1), "")
-    leader = "n" if lead else "d"
-    source = "names n CROSS JOIN documents d ON d.id = n.id" if lead else "documents d"
-    if lead:
-        stateful = lead == "agents" and question.states == (STATEFUL,)
-        role = STATEFUL if stateful else _ROLE[lead]
-        where.add("n.role = ? AND n.name = ?", role, storable(getattr(question, lead)[0]))
-    _named(where, question, lead)
-    _narrowed(where, question, f"{leader}.")
-    _rest(where, question)
-    order = "DESC" if question.newest else "ASC"
-    limit = f" LIMIT {int(question.limit)}" if question.limit is not None else ""
-    sorting = f"{leader}.moment {order}, {leader}.id {order}"
-    sql = f"SELECT {COLUMNS} FROM {source}{where.sql} ORDER BY {sorting}{limit}"  # noqa: S608
-    return sql, where.values
-
-
-def matches(terms: Sequence[str], question: StateQuery) -> tuple[str, list[Any]]:
-    """What finds the documents a question wants that hold one of some terms, the best first, each with its score."""
-    where = _Where()
-    where.add("words MATCH ?", " OR ".join(f'"{term}"' for term in terms))
-    _named(where, question)
-    _narrowed(where, question, "d.")
-    _rest(where, question)
-    sql = (
-        f"SELECT {COLUMNS}, -bm25(words) AS score FROM words CROSS JOIN documents d ON d.id = words.rowid{where.sql}"  # noqa: S608
-        " ORDER BY score DESC, d.moment DESC, d.path LIMIT ?"
-    )
-    return sql, [*where.values, -1 if question.limit is None else question.limit]
-
-
-def _named(where: _Where, question: StateQuery, lead: str = "") -> None:
-    for role in _ROLES:
-        names = getattr(question, role)
-        if names and role != lead:
-            named = _Where()
-            named.add(f"role = ? AND name IN ({marks(names)})", _ROLE[role], *map(storable, names))
-            _narrowed(named, question, "")
-            where.add(f"d.id IN (SELECT id FROM names{named.sql})", *named.values)  # noqa: S608
-
-
-def _narrowed(where: _Where, question: StateQuery, table: str) -> None:
-    """What names and documents have both: the narrower of the two is gone through."""
-    where.among(f"{table}kind", question.kinds)
-    where.among(f"{table}iteration", question.iterations)
-    where.within(f"{table}moment", question.start, question.end)
-
-
-def _rest(where: _Where, question: StateQuery) -> None:
-    where.among("d.task", question.tasks)
-    where.among("d.state", question.states)
-    if question.metrics:
-        where.add(
-            f"EXISTS (SELECT 1 FROM measures m WHERE m.id = d.id AND m.name IN ({marks(question.metrics)}))",  # noqa: S608
-            *map(storable, question.metrics),
-        )
-
-
-def marks(values: Sequence[Any]) -> str:
-    """A question mark for each value."""
-    return ", ".join("?" * len(values))
-
-
-def _value(value: Any) -> Any:
-    return storable(value) if isinstance(value, str) else value
-
-
+_ROW = "d.facts, d.sha256, d.bytes, d.stamp, d.archive"
+_BELOW = "path >= ? AND path < ?"
 _NEAR = (
     "SELECT id, moment, value FROM measures INDEXED BY measures_near"
     " WHERE kind = 'state_update' AND name = ? AND agent = ? AND value "
 )
-
-
-def near(base: sqlite3.Connection, figure: tuple[str, str], value: float, most: int) -> list[tuple[int, int, float]]:
-    """Key, moment and figure of the state updates in which one figure is nearest to a value, on either side; newer ones
-    first among equals. Each question reads the index from one place on, in its own order: nothing is sorted.
-    """
-    of = (storable(figure[1]), storable(figure[0]))
-    below = base.execute(f"{_NEAR} <= ? ORDER BY value DESC, moment DESC LIMIT ?", (*of, value, most)).fetchall()
-    above = base.execute(f"{_NEAR} > ? ORDER BY value, moment LIMIT ?", (*of, value, most)).fetchall()
-    if len(above) == most:  # of the last value there may be newer ones
-        last = above[-1][2]
-        above = [one for one in above if one[2] < last]
-        newest = f"{_NEAR} = ? ORDER BY moment DESC LIMIT ?"
-        above += base.execute(newest, (*of, last, most - len(above))).fetchall()
-    return below + above
-
-
-def sharing(base: sqlite3.Connection, role: str, word: str, most: int) -> list[tuple[int, int]]:
-    """Key and moment of the newest state updates whose focus has a word, or all the words of a ``text_of``."""
-    sql = (
-        "SELECT id, moment FROM names WHERE role = ? AND name = ? AND kind = 'state_update'"
-        " ORDER BY moment DESC, id DESC LIMIT ?"
-    )
-    return base.execute(sql, (role, storable(word), most)).fetchall()
-
-
-_CHUNK = 500
-_BELOW = "path >= ? AND path < ?"
 
 Value = TypeVar("Value")
 
@@ -183,7 +96,7 @@ class RowSet:
         return len(self.raw)
 
     def __iter__(self) -> Iterator[StateRow]:
-        return map(tables.row_of, self.raw)
+        return map(_row_of, self.raw)
 
 
 @dataclass(slots=True)
@@ -203,24 +116,33 @@ class StateIndex:
         IndexUnavailable: the file gives no answer, and neither does a new one.
     """
 
-    def __init__(self, folder: Path) -> None:
-        """``folder``: the workspace's own in the user's cache."""
-        self._base = CacheDatabase(
-            folder / tables.FILE, tables.SCHEMA, tables.VERSION, what="the index of state documents"
-        )
+    def __init__(self, folder: Path | None) -> None:
+        """``folder``: the workspace's own in the user's cache; None keeps the rows in memory."""
+        path = folder / FILE if folder is not None else None
+        self._base = CacheDatabase(path, _SCHEMA, _VERSION, what="the index of state documents")
+
+    def _all(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        """The rows that a question finds."""
+        return self._base.ask(lambda base: base.execute(sql, values).fetchall())
 
     # -- learning -----------------------------------------------------------------------------------------------------
     def learn(self, rows: Iterable[StateRow]) -> None:
         """Note documents, all at once; what was known under their paths is replaced."""
-        listed = list(rows)
-        if listed:
-            self._base.change(lambda base: _each(tables.put, base, listed))
+        self._each(_put, rows)
 
     def forget(self, paths: Iterable[str]) -> None:
         """Drop documents; paths that are not known are passed over."""
-        listed = list(paths)
+        self._each(_take, paths)
+
+    def _each(self, act: Callable[[sqlite3.Connection, Value], None], values: Iterable[Value]) -> None:
+        listed = list(values)
+
+        def change(base: sqlite3.Connection) -> None:
+            for value in listed:
+                act(base, value)
+
         if listed:
-            self._base.change(lambda base: _each(tables.take, base, listed))
+            self._base.change(change)
 
     def clear(self) -> None:
         """Forget everything, also where the file is damaged."""
@@ -237,39 +159,36 @@ class StateIndex:
 
     def found(self, question: StateQuery) -> RowSet:
         """As ``find``, for a caller who may not have the time for all of them."""
-        sql, values = documents(question)
-        return RowSet(self._base.ask(lambda base: base.execute(sql, values).fetchall()))
+        return RowSet(self._all(*documents(question)))
 
     def row(self, path: str) -> StateRow | None:
         """What is known of one document, None where nothing is."""
-        sql = f"SELECT {tables.COLUMNS} FROM documents d WHERE d.path = ?"  # noqa: S608
-        return self._base.ask(
-            lambda base: next((tables.row_of(found) for found in base.execute(sql, (path,))), None),
-        )
+        found = self._all(f"SELECT {_ROW} FROM documents d WHERE d.path = ?", (path,))  # noqa: S608
+        return _row_of(found[0]) if found else None
 
-    def stamps(self, folder: str, deep: bool = True) -> dict[str, tuple[int, int, int, int, int, str]]:
-        """Size, times, inode, moment of reading and archive of what is known below a folder, by path.
+    def rows(self, keys: Sequence[int]) -> list[StateRow]:
+        """The documents with these keys, in no particular order; a key that is gone by now has none."""
+        sql = f"SELECT {_ROW} FROM json_each(?) e JOIN documents d ON d.id = e.value"  # noqa: S608
+        return list(map(_row_of, self._all(sql, (json.dumps(keys),))))
+
+    def stamps(self, folder: str, deep: bool = True) -> dict[str, tuple[Stamp | None, str]]:
+        """By path, of what is known below a folder: the stamp of its file, if there is one, and the archive it lies in.
 
         Args:
             deep: false for what lies directly in it.
         """
         where, values = (_BELOW, _span(folder)) if deep else ("folder = ?", (folder,))
-        sql = f"SELECT path, bytes, mtime, ctime, inode, checked, archive FROM documents WHERE {where}"  # noqa: S608
-        return self._base.ask(lambda base: {found[0]: found[1:] for found in base.execute(sql, values)})
-
-    def vouchers(self) -> dict[str, Stamp]:
-        """The stamps of the files that are known, by path; those in archives have none."""
-        sql = "SELECT path, bytes, mtime, ctime, inode, blob, checked FROM documents WHERE checked"
-        return self._base.ask(lambda base: {path: Stamp(*facts) for path, *facts in base.execute(sql)})
+        found = self._all(f"SELECT path, stamp, archive FROM documents WHERE {where}", values)  # noqa: S608
+        return {path: (_stamp_of(stamp), archive) for path, stamp, archive in found}
 
     def in_archive(self, archive: str) -> list[str]:
         """The paths of the documents that are known to lie in an archive only."""
         sql = "SELECT path FROM documents WHERE archive = ? AND archive != '' ORDER BY path"
-        return self._base.ask(lambda base: [path for (path,) in base.execute(sql, (archive,))])
+        return [path for (path,) in self._all(sql, (archive,))]
 
     def count(self) -> int:
         """How many documents are known."""
-        return self._base.ask(lambda base: int(base.execute("SELECT count(*) FROM documents").fetchone()[0]))
+        return int(self._all("SELECT count(*) FROM documents")[0][0])
 
     # -- iterations, agents, figures ----------------------------------------------------------------------------------
     def iterations(self) -> list[Iteration]:
@@ -279,44 +198,45 @@ class StateIndex:
             " WHERE iteration IS NOT NULL) i LEFT JOIN documents d ON d.iteration = i.iteration"
             " AND d.kind = 'system_state' ORDER BY i.iteration"
         )
-        return self._base.ask(lambda base: [tables.iteration_of(*found) for found in base.execute(sql)])
+        found = []
+        for number, facts, archive in self._all(sql):
+            header = StateFacts.from_dict(json.loads(facts)) if facts else StateFacts(path="")
+            status = header.status or "open"
+            opened, closed = header.timestamp, header.closed
+            found.append(Iteration(number=number, status=status, opened=opened, closed=closed, archive=archive or ""))
+        return found
 
     def newest_iteration(self, status: str = "") -> int | None:
         """The highest number of an iteration, None where there is none; with ``status``, of those in it."""
         of_status = " WHERE kind = 'system_state' AND status = ?" if status else ""
-        values = [status] if status else []
-        sql = f"SELECT max(iteration) FROM documents{of_status}"  # noqa: S608
-        (found,) = self._base.ask(lambda base: base.execute(sql, values).fetchone())
-        return None if found is None else int(found)
+        found = self._all(f"SELECT max(iteration) FROM documents{of_status}", [status] if status else [])  # noqa: S608
+        return None if found[0][0] is None else int(found[0][0])
 
     def iterations_with(self, kind: str, status: str = "") -> list[int]:
         """The numbers, in order, of the iterations with a ``system_state`` in a status, or with a ``meta_review``."""
         # the kind stands in the statement, as SQLite chooses the index by it
         sql = f"SELECT DISTINCT iteration FROM documents WHERE kind = '{kind}' AND status = ? ORDER BY iteration"  # noqa: S608
-        return self._base.ask(lambda base: [number for (number,) in base.execute(sql, (status,))])
+        return [number for (number,) in self._all(sql, (status,))]
 
     def agents(self, kinds: Sequence[str] = ("agent_output",)) -> list[str]:
         """The agents that documents of these kinds are about, by name; costs by agent, not by document."""
         return self._base.ask(lambda base: sorted({name for kind in kinds for name in _agents(base, kind)}))
 
     def counts(
-        self,
-        iterations: Sequence[int] = (),
-        start: datetime | None = None,
-        end: datetime | None = None,
+        self, iterations: Sequence[int] = (), start: datetime | None = None, end: datetime | None = None
     ) -> dict[str, int]:
         """How many documents of each kind there are."""
         where = _Where()
         where.among("iteration", iterations)
         where.within("moment", start, end)
         sql = f"SELECT kind, count(*) FROM documents{where.sql} GROUP BY kind ORDER BY kind"  # noqa: S608
-        return self._base.ask(lambda base: dict(base.execute(sql, where.values).fetchall()))
+        return dict(self._all(sql, where.values))
 
     def counts_by_iteration(self) -> dict[int, dict[str, int]]:
         """How many documents of each kind each iteration has."""
         sql = "SELECT iteration, kind, count(*) FROM documents WHERE iteration IS NOT NULL GROUP BY iteration, kind"
         counted: dict[int, dict[str, int]] = {}
-        for number, kind, many in self._base.ask(lambda base: base.execute(sql).fetchall()):
+        for number, kind, many in self._all(sql):
             counted.setdefault(number, {})[kind] = many
         return counted
 
@@ -340,41 +260,54 @@ class StateIndex:
             "SELECT m.name, m.value, m.agent, m.iteration, m.moment, m.kind, d.path"  # noqa: S608
             f" FROM measures m{led} JOIN documents d ON d.id = m.id{where.sql} ORDER BY m.moment, m.id, m.agent, m.name"
         )
-        return self._base.ask(lambda base: [tables.measure_of(found) for found in base.execute(sql, where.values)])
+        return [
+            Measure(
+                name=name,
+                value=value,
+                agent=agent,
+                iteration=number,
+                timestamp=_moment_of(moment),
+                kind=kind,
+                path=path,
+            )
+            for name, value, agent, number, moment, kind, path in self._all(sql, where.values)
+        ]
 
     def near(self, fingerprint: Mapping[tuple[str, str], float], words: Collection[str], most: int) -> list[Alike]:
         """State updates that come near in a figure or share a word: of each figure the ``most`` nearest on either side,
         of each word, and of all together, the ``most`` newest. Costs by figure and word, not by document.
         """
+        found: dict[int, Alike] = {}
+        for figure, value in fingerprint.items():
+            for key, moment, theirs in self._nearest(figure, value, most):
+                found.setdefault(key, Alike(key, moment)).figures[figure] = theirs
+        traits = [(_WORD, word, (word,)) for word in words]
+        sql = (
+            "SELECT id, moment FROM names WHERE role = ? AND name = ? AND kind = 'state_update'"
+            " ORDER BY moment DESC, id DESC LIMIT ?"
+        )
+        for role, name, shared in [*traits, *([(_TEXT, _text_of(words), tuple(words))] if words else ())]:
+            for key, moment in self._all(sql, (role, _storable(name), most)):
+                found.setdefault(key, Alike(key, moment)).words.update(shared)
+        return list(found.values())
 
-        def nearest(base: sqlite3.Connection) -> list[Alike]:
-            found: dict[int, Alike] = {}
-            for figure, value in fingerprint.items():
-                for key, moment, theirs in near(base, figure, value, most):
-                    found.setdefault(key, Alike(key, moment)).figures[figure] = theirs
-            traits: list[tuple[str, str, tuple[str, ...]]] = [(tables.WORD, word, (word,)) for word in words]
-            if words:
-                traits.append((tables.TEXT, tables.text_of(words), tuple(words)))
-            for role, name, shared in traits:
-                for key, moment in sharing(base, role, name, most):
-                    found.setdefault(key, Alike(key, moment)).words.update(shared)
-            return list(found.values())
-
-        return self._base.ask(nearest)
-
-    def rows(self, keys: Sequence[int]) -> list[StateRow]:
-        """The documents with these keys, in no particular order; a key that is gone by now has none."""
-        found: list[StateRow] = []
-        for part in _parts(keys):
-            sql = f"SELECT {tables.COLUMNS} FROM documents d WHERE d.id IN ({marks(part)})"  # noqa: S608
-            found += self._base.ask(lambda base, s=sql, p=part: [tables.row_of(row) for row in base.execute(s, p)])  # type: ignore[misc]
-        return found
+    def _nearest(self, figure: tuple[str, str], value: float, most: int) -> list[tuple[int, int, float]]:
+        """Key, moment and figure of the state updates in which one figure is nearest to a value, on either side; newer
+        ones first among equals. Each question reads the index from one place on, in its own order: nothing is sorted.
+        """
+        of = (_storable(figure[1]), _storable(figure[0]))
+        below = self._all(f"{_NEAR} <= ? ORDER BY value DESC, moment DESC LIMIT ?", (*of, value, most))
+        above = self._all(f"{_NEAR} > ? ORDER BY value, moment LIMIT ?", (*of, value, most))
+        if len(above) == most:  # of the last value there may be newer ones
+            last = above[-1][2]
+            above = [one for one in above if one[2] < last]
+            above += self._all(f"{_NEAR} = ? ORDER BY moment DESC LIMIT ?", (*of, last, most - len(above)))
+        return [*below, *above]
 
     # -- what iterations come to --------------------------------------------------------------------------------------
     def entries(self, aggregate: str) -> dict[int, dict[str, Any]]:
         """What was kept for an aggregate, by iteration; nothing of one of which a document changed since."""
-        sql = "SELECT iteration, entry FROM entries WHERE aggregate = ? AND entry != ''"
-        found = self._base.ask(lambda base: base.execute(sql, (aggregate,)).fetchall())
+        found = self._all("SELECT iteration, entry FROM entries WHERE aggregate = ? AND entry != ''", (aggregate,))
         return {number: json.loads(entry) for number, entry in found}
 
     def begin_entry(self, aggregate: str, iteration: int) -> int:
@@ -398,47 +331,47 @@ class StateIndex:
     def without_words(self, most: int) -> list[StateRow]:
         """So many documents of which nobody has noted the words yet."""
         sql = (
-            f"SELECT {tables.COLUMNS} FROM documents d"  # noqa: S608
+            f"SELECT {_ROW} FROM documents d"  # noqa: S608
             " WHERE NOT EXISTS (SELECT 1 FROM words_docsize s WHERE s.id = d.id) LIMIT ?"
         )
-        return self._base.ask(lambda base: [tables.row_of(found) for found in base.execute(sql, (most,))])
+        return list(map(_row_of, self._all(sql, (most,))))
 
     def learn_words(self, found: Iterable[tuple[StateRow, str]]) -> None:
         """Note the terms of documents, parted by blanks; of one that is another by now nothing is noted."""
-        listed = list(found)
-        if listed:
-            self._base.change(lambda base: _each(tables.put_words, base, listed))
+        self._each(_put_words, found)
 
     def matching(self, terms: Sequence[str], question: StateQuery) -> list[tuple[StateRow, float]]:
         """The documents that agree with a question and hold one of the terms, with their scores, the best first."""
-        sql, values = matches(terms, question)
-        return self._base.ask(
-            lambda base: [(tables.row_of(found[:-1]), found[-1]) for found in base.execute(sql, values)]
+        where = _Where()
+        where.add("words MATCH ?", " OR ".join(f'"{term}"' for term in terms))
+        where.narrow(question, "d.")
+        where.rest(question)
+        sql = (
+            f"SELECT {_ROW}, -bm25(words) AS score FROM words CROSS JOIN documents d ON d.id = words.rowid{where.sql}"  # noqa: S608
+            " ORDER BY score DESC, d.moment DESC, d.path LIMIT ?"
         )
+        found = self._all(sql, (*where.values, -1 if question.limit is None else question.limit))
+        return [(_row_of(one[:-1]), one[-1]) for one in found]
 
     # -- folders and notes --------------------------------------------------------------------------------------------
     def folders(self, folder: str, deep: bool = True) -> dict[str, Folder]:
         """The folders at and below one (with ``deep`` false, only itself), as they were when last looked into."""
-        sql, values = "SELECT * FROM folders WHERE path = ?", [folder]
-        if deep:
-            sql, values = f"{sql} OR ({_BELOW})", [folder, *_span(folder)]
-        return self._base.ask(lambda base: {path: Folder(*facts) for path, *facts in base.execute(sql, values)})
+        below = f" OR ({_BELOW})" if deep else ""
+        found = self._all(f"SELECT * FROM folders WHERE path = ?{below}", [folder, *(_span(folder) if deep else ())])  # noqa: S608
+        return {path: Folder(*facts) for path, *facts in found}
 
     def known_folders(self, paths: Sequence[str]) -> set[str]:
         """Those of the folders that were looked into."""
         sql = "SELECT f.path FROM json_each(?) e JOIN folders f ON f.path = e.value"
-        return self._base.ask(lambda base: {path for (path,) in base.execute(sql, (json.dumps(paths),))})
+        return {path for (path,) in self._all(sql, (json.dumps(paths),))}
 
-    def looked_into(self, folders: Mapping[str, Folder], gone: Collection[str] = ()) -> None:
-        """Note that folders were looked into, and that others are gone."""
-        rows = [(path, *facts) for path, facts in folders.items()]
-
-        def act(base: sqlite3.Connection) -> None:
-            base.executemany("DELETE FROM folders WHERE path = ?", [(path,) for path in gone])
-            base.executemany("INSERT OR REPLACE INTO folders VALUES (?, ?, ?, ?, ?)", rows)
-
-        if rows or gone:
-            self._base.change(act)
+    def looked_into(self, path: str, facts: Folder | None) -> None:
+        """Note that a folder was looked into, or that it is gone."""
+        if facts is None:
+            self._base.change(lambda base: base.execute("DELETE FROM folders WHERE path = ?", (path,)).rowcount)
+        else:
+            sql = "INSERT OR REPLACE INTO folders VALUES (?, ?, ?, ?, ?)"
+            self._base.change(lambda base: base.execute(sql, (path, *facts)).rowcount)
 
     def note(self, **values: str) -> None:
         """Keep short texts by key, as long as the file is not started over."""
@@ -447,12 +380,77 @@ class StateIndex:
 
     def notes(self) -> dict[str, str]:
         """All texts that are kept, by key; none in a file that was started over."""
-        return self._base.ask(lambda base: dict(base.execute("SELECT key, value FROM meta").fetchall()))
+        return dict(self._all("SELECT key, value FROM meta"))
 
 
-def _each(act: Callable[[sqlite3.Connection, Value], None], base: sqlite3.Connection, values: Iterable[Value]) -> None:
-    for value in values:
-        act(base, value)
+# -- questions ----------------------------------------------------------------------------------------------------
+class _Where:
+    """Conditions with their values, in step."""
+
+    def __init__(self) -> None:
+        self.conditions: list[str] = []
+        self.values: list[Any] = []
+
+    def add(self, condition: str, *values: Any) -> None:
+        self.conditions.append(condition)
+        self.values += values
+
+    def among(self, column: str, values: Sequence[Any]) -> None:
+        if values:
+            given = (_storable(value) if isinstance(value, str) else value for value in values)
+            self.add(f"{column} IN ({_marks(values)})", *given)
+
+    def within(self, column: str, start: datetime | None, end: datetime | None) -> None:
+        if start is not None:
+            self.add(f"{column} >= ?", _number_of(start))
+        if end is not None:
+            self.add(f"{column} <= ?", _number_of(end))
+
+    def narrow(self, question: StateQuery, table: str) -> None:
+        """What names and documents have both: the narrower of the two is gone through."""
+        self.among(f"{table}kind", question.kinds)
+        self.among(f"{table}iteration", question.iterations)
+        self.within(f"{table}moment", question.start, question.end)
+
+    def rest(self, question: StateQuery, lead: str = "") -> None:
+        """All other conditions, but for that on the names which lead."""
+        for role in _ROLE:
+            names = getattr(question, role)
+            if names and role != lead:
+                inner = _Where()
+                inner.add("role = ?", _ROLE[role])
+                inner.among("name", names)
+                inner.narrow(question, "")
+                self.add(f"d.id IN (SELECT id FROM names{inner.sql})", *inner.values)  # noqa: S608
+        self.among("d.task", question.tasks)
+        self.among("d.state", question.states)
+        if question.metrics:
+            inner = _Where()
+            inner.add("m.id = d.id")
+            inner.among("m.name", question.metrics)
+            self.add(f"EXISTS (SELECT 1 FROM measures m{inner.sql})", *inner.values)  # noqa: S608
+
+    @property
+    def sql(self) -> str:
+        return f" WHERE {' AND '.join(self.conditions)}" if self.conditions else ""
+
+
+def documents(question: StateQuery) -> tuple[str, list[Any]]:
+    """What finds the documents a question wants."""
+    where = _Where()
+    lead = next((role for role in _ROLE if len(getattr(question, role)) == 1), "")
+    leader = "n" if lead else "d"
+    source = "names n CROSS JOIN documents d ON d.id = n.id" if lead else "documents d"
+    if lead:
+        stateful = lead == "agents" and question.states == (STATEFUL,)
+        role = STATEFUL if stateful else _ROLE[lead]
+        where.add("n.role = ? AND n.name = ?", role, _storable(getattr(question, lead)[0]))
+    where.narrow(question, f"{leader}.")
+    where.rest(question, lead)
+    order = "DESC" if question.newest else "ASC"
+    limit = f" LIMIT {int(question.limit)}" if question.limit is not None else ""
+    sorting = f"{leader}.moment {order}, {leader}.id {order}"
+    return f"SELECT {_ROW} FROM {source}{where.sql} ORDER BY {sorting}{limit}", where.values  # noqa: S608
 
 
 def _agents(base: sqlite3.Connection, kind: str) -> Iterator[str]:
@@ -466,11 +464,122 @@ def _agents(base: sqlite3.Connection, kind: str) -> Iterator[str]:
         found = base.execute(sql, found).fetchone()
 
 
+# -- rows ---------------------------------------------------------------------------------------------------------
+def _row_of(found: Sequence[Any]) -> StateRow:
+    """A row out of ``_ROW``."""
+    facts, sha256, size, stamp, archive = found
+    described = StateFacts.from_dict(json.loads(facts))
+    return StateRow(facts=described, sha256=sha256, bytes=size, stamp=_stamp_of(stamp), archive=archive)
+
+
+def _stamp_of(stamp: str) -> Stamp | None:
+    return Stamp(*json.loads(stamp)) if stamp else None
+
+
+def _put(base: sqlite3.Connection, row: StateRow) -> None:
+    """Note a document in place of what was known under its path."""
+    facts, stamp = row.facts, json.dumps(row.stamp) if row.stamp is not None else ""
+    described, folder = json.dumps(facts.to_dict()), row.path.rpartition("/")[0]
+    known = base.execute("SELECT id, sha256, facts FROM documents WHERE path = ?", (row.path,)).fetchone()
+    moment = _number_of(facts.timestamp) if facts.timestamp else _substitute(base, row)
+    about = (facts.kind, facts.iteration, moment, *map(_storable, (facts.task, facts.state, facts.status)))
+    values = (known and known[0], row.path, folder, *about, row.sha256, row.bytes, stamp, row.archive, described)
+    key = base.execute(f"INSERT OR REPLACE INTO documents VALUES ({_marks(values)})", values).lastrowid  # noqa: S608
+    if stamp:  # as far as this knows, nobody looked into its folder
+        base.execute("INSERT OR IGNORE INTO folders VALUES (?, 1, 0, 0, 0)", (folder,))
+    if known is not None and known[1:] == (row.sha256, described):
+        return
+    if known is not None:
+        _clear_beside(base, known[0])
+    _forget_entries(base, facts)
+    names = [(role, _storable(name), facts.kind, moment, key, facts.iteration) for role, name in _names(facts)]
+    base.executemany("INSERT OR IGNORE INTO names VALUES (?, ?, ?, ?, ?, ?)", names)
+    measures = [
+        (_storable(name), _storable(agent), moment, key, value, facts.iteration, facts.kind)
+        for (agent, name), value in facts.fingerprint.items()
+    ]
+    base.executemany("INSERT OR IGNORE INTO measures VALUES (?, ?, ?, ?, ?, ?, ?)", measures)
+
+
+def _take(base: sqlite3.Connection, path: str) -> None:
+    """Drop a document."""
+    found = base.execute("SELECT id, facts FROM documents WHERE path = ?", (path,)).fetchone()
+    if found is not None:
+        _clear_beside(base, found[0])
+        _forget_entries(base, StateFacts.from_dict(json.loads(found[1])))
+        base.execute("DELETE FROM documents WHERE id = ?", (found[0],))
+
+
+def _forget_entries(base: sqlite3.Connection, facts: StateFacts) -> None:
+    """Drop what was summed up of a document's iteration, and of those whose hypotheses are measured against it."""
+    base.execute("DELETE FROM entries WHERE iteration = ?", (facts.iteration,))
+    if facts.kind == "hypothesis":
+        children = "SELECT iteration FROM names WHERE role = 'parent' AND name = ?"
+        base.execute(f"DELETE FROM entries WHERE iteration IN ({children})", (_storable(facts.name),))  # noqa: S608
+
+
+def _clear_beside(base: sqlite3.Connection, key: int) -> None:
+    """Drop what else is known of a document."""
+    for table, column in (("names", "id"), ("measures", "id"), ("words", "rowid")):
+        base.execute(f"DELETE FROM {table} WHERE {column} = ?", (key,))  # noqa: S608
+
+
+def _put_words(base: sqlite3.Connection, found: tuple[StateRow, str]) -> None:
+    """Note the terms of a document, if it still is the one that they were taken from."""
+    row, terms = found
+    sql = "SELECT id FROM documents WHERE path = ? AND sha256 = ?"
+    for (key,) in base.execute(sql, (row.path, row.sha256)).fetchall():
+        base.execute("DELETE FROM words WHERE rowid = ?", (key,))
+        base.execute("INSERT INTO words (rowid, terms) VALUES (?, ?)", (key, _storable(terms)))
+
+
+def _substitute(base: sqlite3.Connection, row: StateRow) -> int:
+    """The moment of a document that says none: that of its file, in an archive that of its iteration."""
+    if row.stamp is not None:
+        return row.stamp.mtime_ns // 1000
+    sql = "SELECT max(moment) FROM documents WHERE iteration = ? AND kind = 'system_state'"
+    (found,) = base.execute(sql, (row.facts.iteration,)).fetchone()
+    return _NO_TIME if found is None else int(found)
+
+
+def _names(facts: StateFacts) -> Iterator[tuple[str, str]]:
+    """Under which names a document is found, each with its role."""
+    for one, role in _ROLE.items():
+        names = ((facts.name,) if facts.name else ()) if one == "names" else getattr(facts, one)
+        yield from ((role, name) for name in names)
+    if facts.state == STATEFUL:
+        yield from ((STATEFUL, name) for name in facts.agents)
+    if facts.words:
+        yield from ((_WORD, word) for word in facts.words)
+        yield _TEXT, _text_of(facts.words)
+
+
+def _text_of(words: Iterable[str]) -> str:
+    """One short name for all the words of a focus, in whatever order."""
+    return hashlib.sha256(_storable("\n".join(sorted(words))).encode()).hexdigest()
+
+
+# -- values -------------------------------------------------------------------------------------------------------
+def _number_of(moment: datetime) -> int:
+    """A moment as the tables have it: microseconds since 1970."""
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def _moment_of(number: int) -> datetime | None:
+    """A moment out of the tables."""
+    return None if number == _NO_TIME else _EPOCH + timedelta(microseconds=number)
+
+
+def _storable(text: str) -> str:
+    """A text that SQLite takes: lone surrogates, which a hand-written JSON file can hold, are escaped."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _marks(values: Sequence[Any]) -> str:
+    """A question mark for each value."""
+    return ", ".join("?" * len(values))
+
+
 def _span(folder: str) -> tuple[str, str]:
     """The range in which every path below a folder lies."""
     return f"{folder}/", f"{folder}0"
-
-
-def _parts(values: Sequence[int]) -> Iterator[Sequence[int]]:
-    for start in range(0, len(values), _CHUNK):
-        yield values[start : start + _CHUNK]

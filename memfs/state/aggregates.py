@@ -24,7 +24,6 @@ from memfs.store.state_files import DocumentChange
 
 if TYPE_CHECKING:
     from memfs.state.reader import StateReader
-    from memfs.store.state_files import StateFiles
 
 
 Entry = Mapping[str, Any]
@@ -220,8 +219,8 @@ class Aggregates:
     The index of states keeps an iteration's entries until one of the documents that they come from changes.
     """
 
-    def __init__(self, files: StateFiles, reader: StateReader) -> None:
-        self._files = files
+    def __init__(self, reader: StateReader) -> None:
+        self._files = reader.files
         self._reader = reader
 
     def read(self, name: str) -> dict[str, Any]:
@@ -250,7 +249,7 @@ class Aggregates:
 
     def rebuild(self) -> list[str]:
         """Rebuild the aggregates from the documents alone, after a look at every file; as ``update``."""
-        self._reader.looking.everything()
+        self._reader.looking.look(everywhere=True)
         self._reader.index.forget_entries()
         return self._store(_SORTS)
 

@@ -22,7 +22,6 @@ from memfs.state.metrics import Summary, combined, direction, key_of, named, sho
 if TYPE_CHECKING:
     from memfs.state.aggregates import Aggregates
     from memfs.state.reader import StateReader
-    from memfs.store.parts import Parts
 
 
 _BASES = {
@@ -191,11 +190,10 @@ Entries = Mapping[int, Mapping[str, Any]]
 class AgentAnalyst:
     """Analyses agents of one workspace. May be used from several threads."""
 
-    def __init__(self, reader: StateReader, aggregates: Aggregates, feedback: FeedbackStore, parts: Parts) -> None:
+    def __init__(self, reader: StateReader, aggregates: Aggregates, feedback: FeedbackStore) -> None:
         self._reader = reader
         self._aggregates = aggregates
         self._feedback = feedback
-        self._parts = parts
 
     def analyze(self, agent: str, iterations: int = 10) -> Analysis:
         """How an agent did over the last iterations, open one included, as the documents say it now.
@@ -276,7 +274,7 @@ class AgentAnalyst:
             if (found := as_number(weights.get(agent))) is not None:
                 return found, row.path
         try:
-            weights = read_system_config(self._parts.seen, self._parts.codec).agent_weights
+            weights = read_system_config(self._reader.files.seen, self._reader.parts.codec).agent_weights
         except MemfsError:
             weights = {}
         found = as_number(weights.get(agent))

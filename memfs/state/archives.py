@@ -47,12 +47,13 @@ from memfs.errors import (
 from memfs.fs import io
 from memfs.fs.scan import ScanEntry
 from memfs.fs.tar import chunks_of, digest_of
+from memfs.fs.tree import View
 from memfs.git.refs import at_a_tip
 from memfs.model.state_facts import describe
 from memfs.model.state_paths import ARCHIVE, document_kind, document_of_sidecar, iteration_folder, iteration_of
 from memfs.store.parts import READ_LIMIT, Parts
 from memfs.store.plan import FilePlan
-from memfs.store.state_files import StateFiles, Written
+from memfs.store.state_files import StateFiles
 from memfs.store.store import Store
 
 _MOST_INDEXES = 4
@@ -117,8 +118,10 @@ class ArchiveVerdict:
 class Archives:
     """The archived iterations of one workspace. May be used from several threads."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, revision: View | None = None) -> None:
+        """``revision``: the files to find archives in, in place of the present ones."""
         self._parts = parts
+        self._revision = revision
         self._closed: dict[str, tuple[str, tuple[int, ...]]] = {}
         self._decoded = lru_cache(_MOST_INDEXES)(self._decode)
         self._frame = lru_cache(1)(self._decompress)  # documents of one iteration lie side by side
@@ -127,7 +130,7 @@ class Archives:
     def stamp(self) -> Mapping[str, str]:
         """By archive a text that changes when its index does: a caller that keeps rows of it need not read it again."""
         found = {}
-        for entry in self._parts.seen.scan(ARCHIVE):
+        for entry in self._seen.scan(ARCHIVE):
             name = entry.path.removeprefix(f"{ARCHIVE}/").removesuffix(INDEX_SUFFIX)
             if entry.regular and entry.path.endswith(INDEX_SUFFIX) and is_name(name):
                 found[name] = f"{entry.size}-{entry.mtime_ns}-{entry.ctime_ns}-{entry.inode}"
@@ -322,13 +325,17 @@ class Archives:
     def _entry(self, name: str) -> tuple[ArchiveIndex, dict[str, ArchiveMember]]:
         """An archive's index, and what it holds by path; read again only when its file changed."""
         path = index_path(name)
-        entry = self._parts.seen.entry(path) if is_name(name) else None
+        entry = self._seen.entry(path) if is_name(name) else None
         if entry is None:
             raise FileNotFoundError(path)
         return self._decoded(entry)
 
+    @property
+    def _seen(self) -> View:
+        return self._revision or self._parts.seen
+
     def _decode(self, entry: ScanEntry) -> tuple[ArchiveIndex, dict[str, ArchiveMember]]:
-        index = decode(self._parts.seen.read(entry.path, INDEX_LIMIT).data, entry.path)
+        index = decode(self._seen.read(entry.path, INDEX_LIMIT).data, entry.path)
         return index, {member.path: member for member in index.members}
 
     def _period(self, index: ArchiveIndex) -> Period:
@@ -699,14 +706,8 @@ class Archiver:
             with suppress(Conflict):  # somebody wrote one of them: look again
                 if plans:
                     self._store.carry_out(plans, message, source=SOURCE)
-                    self._tell([plan.path for plan in plans])
                 return len(plans)
         return 0
-
-    def _tell(self, removed: Sequence[str]) -> None:
-        written = [Written(path=path, sha256="", bytes=0, stamp=None) for path in removed]
-        for learned in self._files.learned:
-            learned(written, dict.fromkeys(removed))
 
     def _remove_empty(self, folder: str) -> None:
         root = self._parts.tree.root

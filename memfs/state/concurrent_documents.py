@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from functools import cache, partial
 from itertools import count
 from random import random
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from memfs.errors import Conflict, ItemNotFound, MemfsError, QueryInvalid
 from memfs.format.field_merge import FieldMerge, equal, merge
@@ -31,12 +31,11 @@ from memfs.model.state_paths import conflict_path, document_kind, iteration_of
 from memfs.model.state_query import StateQuery
 from memfs.model.time import format_time, time_in
 from memfs.resources import schema_text
-from memfs.store.state_files import DocumentChange, State, Written
+from memfs.store.state_files import DocumentChange, State
 
 if TYPE_CHECKING:
     from memfs.state.iterations import Iterations
     from memfs.state.reader import StateReader
-    from memfs.store.state_files import StateFiles
 
 
 _PATIENCE = 30.0
@@ -75,13 +74,11 @@ _LOOKED_AT = 8
 _PATHS = {HYPOTHESIS: state_paths.hypothesis_path, RESULT: state_paths.tournament_path}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentResult:
-    """One document as it was stored, or was already where it is not ``new``."""
+class DocumentResult(NamedTuple):
+    """One document as it was stored, or was already where it is not ``new``; in which fields another's value went."""
 
     iteration: int
-    path: str
-    content: State | Written
+    content: State
     new: bool = True
     conflicts: tuple[str, ...] = ()
 
@@ -98,11 +95,9 @@ class _StoredDocument:
 class SharedDocuments:
     """Stores documents that others change, too. May be used from several threads, and by several processes at once."""
 
-    def __init__(
-        self, files: StateFiles, reader: StateReader, iterations: Iterations, clock: Callable[[], datetime]
-    ) -> None:
-        self._files = files
+    def __init__(self, reader: StateReader, iterations: Iterations, clock: Callable[[], datetime]) -> None:
         self._reader = reader
+        self._files = reader.files
         self._iterations = iterations
         self._clock = clock
         self._turn = threading.Lock()
@@ -150,14 +145,14 @@ class SharedDocuments:
         stamp = {"timestamp": format_time(now)} if unstamped else {}
         values = {**merged.values, **stamp}
         if here is not None and equal({**here.values, **stamp}, values):
-            return DocumentResult(iteration=number, path=path, content=here, new=False)
+            return DocumentResult(number, here, new=False)
         records = _records(number, path, stored, merged, now) if stored else []
         changes = [DocumentChange(path, values, here.sha256 if here else ""), *records]
         if here is not None and state_paths.document_kind(path) == HYPOTHESIS:
             changes.append(self._version(number, values["id"], here))
         written = self._files.write(changes, _sentence(path, merged), alone=bool(records))
         fields = tuple(clash.field for clash in merged.conflicts)
-        return DocumentResult(iteration=number, path=path, content=written[0], conflicts=fields)
+        return DocumentResult(number, written[0], conflicts=fields)
 
     def _version(self, number: int, name: str, given_way: State) -> DocumentChange:
         """What keeps the displaced version, under its own time."""
@@ -239,8 +234,8 @@ KIND = "conflict"
 class Clashes:
     """Finds and settles clashes in one workspace. May be used from several threads."""
 
-    def __init__(self, files: StateFiles, reader: StateReader) -> None:
-        self._files = files
+    def __init__(self, reader: StateReader) -> None:
+        self._files = reader.files
         self._reader = reader
 
     def list(self) -> builtins.list[DocumentClash]:

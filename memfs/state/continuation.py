@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,6 @@ from memfs.store.state_files import DocumentChange, State
 if TYPE_CHECKING:
     from memfs.state.iterations import Iterations
     from memfs.state.reader import StateReader
-    from memfs.store.state_files import StateFiles
 
 EXPIRES_HOURS = SystemConfig().expires_hours
 _SHAPE = re.compile(r"ct-([0-9]{1,12})-[0-9a-f]{32}")
@@ -41,11 +41,11 @@ class Continuations:
     resume it changes nothing, so that a crash right after loses nothing.
     """
 
-    def __init__(self, files: StateFiles, reader: StateReader, iterations: Iterations, parts: Parts) -> None:
-        self._files = files
+    def __init__(self, reader: StateReader, iterations: Iterations, clock: Callable[[], datetime]) -> None:
+        self._files = reader.files
         self._reader = reader
         self._iterations = iterations
-        self._parts = parts
+        self._clock = clock
 
     def save(self, agent: str, task: str, state: Any, expires: datetime | timedelta | str | None = None) -> str:
         """Keep an agent's state within a task, in the current iteration.
@@ -94,7 +94,7 @@ class Continuations:
         for name, value in (("agent", agent), ("task_id", task)):
             if not isinstance(value, str) or not value:
                 raise SchemaInvalid("a state belongs to an agent's task", field=name, hint="give a name")
-        now = self._parts.clock()
+        now = self._clock()
         token = f"ct-{iteration}-{secrets.token_hex(16)}"
         values = {
             "token": token,
@@ -170,7 +170,7 @@ class Continuations:
                 hint="resume the token that storing the newer state returned",
             )
         expires = values.get("expires")
-        if expires and parse_time(expires) <= self._parts.clock():
+        if expires and parse_time(expires) <= self._clock():
             raise TokenInvalid(
                 f"continuation token {token} expired on {expires}",
                 hint="begin the task anew; continuation.expires_hours in system_config says how long tokens last",
@@ -191,7 +191,7 @@ class Continuations:
     def _end(self, expires: datetime | timedelta | str | None, now: datetime) -> str | None:
         try:
             if expires is None:
-                hours = expires_hours(self._parts)
+                hours = expires_hours(self._reader.parts)
                 return format_time(now + timedelta(hours=hours)) if hours > 0 else None
             return format_time(now + expires if isinstance(expires, timedelta) else given_time(expires))
         except (ValueError, OverflowError, TypeError, AttributeError):

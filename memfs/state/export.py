@@ -37,7 +37,7 @@ from memfs.state.export_formats import (
 )
 from memfs.state.reader import StateReader
 from memfs.store import Store
-from memfs.store.parts import CONTENT, Parts
+from memfs.store.parts import CONTENT
 from memfs.store.state_files import State
 
 
@@ -180,10 +180,10 @@ class ExportResult:
 class Exporter:
     """Writes documents to a stream, one after the other."""
 
-    def __init__(self, reader: StateReader, store: Store, parts: Parts) -> None:
+    def __init__(self, reader: StateReader, store: Store) -> None:
         self._reader = reader
         self._store = store
-        self._parts = parts
+        self._parts = reader.parts
 
     def write(
         self,
@@ -294,9 +294,9 @@ class Exporter:
     def _document(self, row: StateRow) -> ExportRecord:
         with suppress(FileNotFoundError):
             return _record(row.path, self._reader.files.read(row.path, known=row.stamp))
-        values, proof = self._reader.loaded(row)
+        values, digest = self._reader.loaded(row)
         return ExportRecord(
-            path=row.path, type=row.facts.kind, iteration=row.facts.iteration, sha256=proof.sha256, document=values
+            path=row.path, type=row.facts.kind, iteration=row.facts.iteration, sha256=digest, document=values
         )
 
     def _aggregate(self, path: str) -> ExportRecord:

@@ -32,8 +32,6 @@ from memfs.store.state_files import DocumentChange
 if TYPE_CHECKING:
     from memfs.state.aggregates import Aggregates
     from memfs.state.reader import StateReader
-    from memfs.store.parts import Parts
-    from memfs.store.state_files import StateFiles
 
 
 _TEXTS = (
@@ -348,11 +346,11 @@ _UNREADABLE = (ContentError, CorruptRecord, FileNotFoundError)
 class FeedbackStore:
     """The feedback of one workspace. May be used from several threads."""
 
-    def __init__(self, files: StateFiles, reader: StateReader, aggregates: Aggregates, parts: Parts) -> None:
-        self._files = files
+    def __init__(self, reader: StateReader, aggregates: Aggregates) -> None:
+        self._files = reader.files
         self._reader = reader
         self._aggregates = aggregates
-        self._parts = parts
+        self._parts = reader.parts
 
     def get(self, iteration: int | str = LATEST, agent_type: str | None = None) -> FeedbackData:
         """What the meta-review of an iteration recommends.

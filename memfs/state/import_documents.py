@@ -39,9 +39,9 @@ from memfs.state.export import AGGREGATE, ALL_TYPES
 from memfs.state.export_formats import MEMORY, ExportRecord, format_of, json_line, read_json_lines
 from memfs.state.reader import StateReader
 from memfs.store import Store
-from memfs.store.parts import CONTENT, Parts
+from memfs.store.parts import CONTENT
 from memfs.store.plan import FilePlan, Planner
-from memfs.store.state_files import DocumentChange, StateFiles
+from memfs.store.state_files import DocumentChange
 
 _REPLACE = "import with --replace to have it so, or take the record out"
 _GIVEN_BY_PLACE = ("id", "type")
@@ -106,19 +106,12 @@ class _Batch:
 class Importer:
     """Stores documents that an export holds."""
 
-    def __init__(
-        self,
-        files: StateFiles,
-        reader: StateReader,
-        store: Store,
-        parts: Parts,
-        aggregates: Aggregates,
-    ) -> None:
-        self._files = files
+    def __init__(self, reader: StateReader, store: Store, aggregates: Aggregates) -> None:
+        self._files = reader.files
         self._reader = reader
         self._store = store
-        self._parts = parts
-        self._planner = Planner(parts, store.index_sync)
+        self._parts = reader.parts
+        self._planner = Planner(reader.parts, store.index_sync)
         self._aggregates = aggregates
 
     def read(

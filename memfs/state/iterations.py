@@ -6,30 +6,24 @@ Closing one writes its statistics into its header, ``system_state.json``; closin
 from __future__ import annotations
 
 import builtins
-from collections import Counter
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import TYPE_CHECKING
 
-from memfs.admin.archive_file import INDEX_SUFFIX, decode
 from memfs.config import first_retention_policy
 from memfs.config_names import RETENTION_POLICY
-from memfs.errors import ArchiveInvalid, Conflict, IterationInvalid, MemfsError
-from memfs.fs.tree import View
+from memfs.errors import Conflict, IterationInvalid
 from memfs.model import state_paths
 from memfs.model.state_query import Iteration, StateQuery
 from memfs.model.time import format_time, parse_time, time_in
 from memfs.state.concurrent_documents import settled
 from memfs.state.metrics import sum_up
-from memfs.state.recovery_points import object_in
-from memfs.store.parts import READ_LIMIT
 from memfs.store.state_files import DocumentChange, State
 
 if TYPE_CHECKING:
     from memfs.state.reader import StateReader
-    from memfs.store.parts import Fire, Parts
-    from memfs.store.state_files import StateFiles
+    from memfs.store.parts import Fire
 
 
 _NUMBERS = "give a number from 1 to 999,999,999,999; without one it is that after the newest there is"
@@ -38,11 +32,11 @@ _NUMBERS = "give a number from 1 to 999,999,999,999; without one it is that afte
 class Iterations:
     """The iterations of one workspace. May be used from several threads, and by several processes at once."""
 
-    def __init__(self, files: StateFiles, reader: StateReader, parts: Parts, fire: Fire) -> None:
+    def __init__(self, reader: StateReader, clock: Callable[[], datetime], fire: Fire) -> None:
         """``fire`` raises ``iteration_closed``."""
-        self._files = files
+        self._files = reader.files
         self._reader = reader
-        self._clock = parts.clock
+        self._clock = clock
         self._fire = fire
 
     # -- opening and closing --------------------------------------------------------------------------------------
@@ -204,41 +198,6 @@ class Iterations:
         newest = self._newest()
         hint = "'memfs state iteration start' opens one" if newest is None else f"the newest is {newest}"
         return IterationInvalid(f"there is no iteration {number}", field="iteration", hint=hint)
-
-
-def iterations_in(files: View) -> builtins.list[Iteration]:
-    """Every iteration that some files have, by number, archived ones too, without their statistics.
-
-    Args:
-        files: of the present or of another time.
-    """
-    counts: dict[int, Counter[str]] = {}
-    for entry in files.scan(state_paths.ITERATIONS):
-        number, kind = state_paths.iteration_of(entry.path), state_paths.document_kind(entry.path)
-        if number is not None and kind:
-            counts.setdefault(number, Counter())[kind] += 1
-    found = {number: _in_files(files, number, counted) for number, counted in counts.items()}
-    for entry in files.scan(state_paths.ARCHIVE):
-        if entry.path.endswith(INDEX_SUFFIX):
-            with suppress(ArchiveInvalid, FileNotFoundError):
-                index = decode(files.read(entry.path, READ_LIMIT).data, entry.path)
-                for number, closed in index.closed.items():
-                    packed = Iteration(number=number, status="closed", closed=closed, archive=index.name)
-                    found.setdefault(number, packed)
-    return [found[number] for number in sorted(found)]
-
-
-def _in_files(files: View, number: int, counts: Mapping[str, int]) -> Iteration:
-    header: Mapping[str, Any] = {}
-    with suppress(FileNotFoundError, MemfsError):
-        header = object_in(files.read(_header_path(number), READ_LIMIT).data)
-    return Iteration(
-        number=number,
-        status=str(header.get("status") or "open"),
-        opened=time_in(header.get("opened")),
-        closed=time_in(header.get("closed")),
-        counts=dict(counts),
-    )
 
 
 def _header_path(number: int) -> str:

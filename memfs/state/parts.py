@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from memfs.errors import MemfsError
@@ -16,6 +16,7 @@ from memfs.fs.lock import shared_property
 from memfs.model.state_paths import MERGES
 
 if TYPE_CHECKING:
+    from memfs.fs.tree import View
     from memfs.search.state_index import StateIndex
     from memfs.settings import Settings
     from memfs.state.aggregates import Aggregates
@@ -45,12 +46,18 @@ class States:
     Attributes:
         store, parts, settings: the workspace's.
         fire: raises an occasion (``memfs.occasions.Behaviours.fire``).
+        revision: the files of a revision, whose documents are read in place of the present ones; None for these.
     """
 
     store: Store
     parts: Parts
     settings: Settings
     fire: Fire
+    revision: View | None = None
+
+    def at(self, revision: View) -> States:
+        """The parts that read the state as a revision has it. They are not for writing."""
+        return replace(self, revision=revision)
 
     # -- documents on disk ----------------------------------------------------------------------------------------
     @shared_property
@@ -58,9 +65,7 @@ class States:
         """Reads and writes state documents."""
         from memfs.store.state_files import StateFiles
 
-        made = StateFiles(self.store, self.parts)
-        made.learned.append(lambda written, values: self.reading.learned(written, values))
-        return made
+        return StateFiles(self.store, self.parts, self.index, self.revision)
 
     # -- reading --------------------------------------------------------------------------------------------------
     @shared_property
@@ -68,14 +73,16 @@ class States:
         """Knows where each document lies and what it is about."""
         from memfs.search.state_index import StateIndex
 
-        return StateIndex(self.parts.index.folder)
+        return StateIndex(self.parts.index.folder if self.revision is None else None)
 
     @shared_property
     def reading(self) -> StateReader:
         """Finds and loads documents, those of archived iterations too."""
         from memfs.state.reader import StateReader
+        from memfs.state.scan import RevisionScan, StateScan
 
-        return StateReader(self.files, self.index, self.archives, self.parts)
+        made = (StateScan if self.revision is None else RevisionScan)(self.files, self.index, self.archives, self.parts)
+        return StateReader(self.files, self.index, self.archives, self.parts, made)
 
     @shared_property
     def retrieval(self) -> Retrieval:
@@ -90,7 +97,7 @@ class States:
         """Starts, closes and lists iterations."""
         from memfs.state.iterations import Iterations
 
-        return Iterations(self.files, self.reading, self.parts, self.fire)
+        return Iterations(self.reading, self.parts.clock, self.fire)
 
     @shared_property
     def recorder(self) -> StateRecorder:
@@ -98,7 +105,6 @@ class States:
         from memfs.state.record import StateRecorder
 
         return StateRecorder(
-            self.files,
             self.reading,
             self.iterations,
             self.continuations,
@@ -112,14 +118,14 @@ class States:
         """Fields in which one writer's value was displaced, until somebody decides about them."""
         from memfs.state.concurrent_documents import Clashes
 
-        return Clashes(self.files, self.reading)
+        return Clashes(self.reading)
 
     @shared_property
     def continuations(self) -> Continuations:
         """Keeps an agent's state under a token."""
         from memfs.state.continuation import Continuations
 
-        return Continuations(self.files, self.reading, self.iterations, self.parts)
+        return Continuations(self.reading, self.iterations, self.parts.clock)
 
     # -- checkpoints ----------------------------------------------------------------------------------------------
     @shared_property
@@ -134,10 +140,8 @@ class States:
     def threads(self) -> Threads:
         """Keeps the checkpoints of agent graphs."""
         from memfs.state.threads import Threads
-        from memfs.store.state_files import StateFiles
 
-        # files of its own: what belongs to no iteration is not for the index to learn
-        return Threads(StateFiles(self.store, self.parts), self.parts.clock)
+        return Threads(self.files, self.parts.clock)
 
     # -- feedback and analysis ------------------------------------------------------------------------------------
     @shared_property
@@ -145,21 +149,21 @@ class States:
         """Sums up iterations."""
         from memfs.state.aggregates import Aggregates
 
-        return Aggregates(self.files, self.reading)
+        return Aggregates(self.reading)
 
     @shared_property
     def feedback(self) -> FeedbackStore:
         """Gives the meta-review's feedback to agents."""
         from memfs.state.feedback import FeedbackStore
 
-        return FeedbackStore(self.files, self.reading, self.aggregates, self.parts)
+        return FeedbackStore(self.reading, self.aggregates)
 
     @shared_property
     def analysis(self) -> AgentAnalyst:
         """Says how well an agent does."""
         from memfs.state.analysis import AgentAnalyst
 
-        return AgentAnalyst(self.reading, self.aggregates, self.feedback, self.parts)
+        return AgentAnalyst(self.reading, self.aggregates, self.feedback)
 
     # -- archive --------------------------------------------------------------------------------------------------
     @shared_property
@@ -167,7 +171,7 @@ class States:
         """Reads what archives hold."""
         from memfs.state.archives import Archives
 
-        return Archives(self.parts)
+        return Archives(self.parts, self.revision)
 
     @shared_property
     def archiver(self) -> Archiver:
@@ -189,14 +193,14 @@ class States:
         """Writes documents and memories to a stream, for analysis elsewhere."""
         from memfs.state.export import Exporter
 
-        return Exporter(self.reading, self.store, self.parts)
+        return Exporter(self.reading, self.store)
 
     @shared_property
     def importer(self) -> Importer:
         """Takes in what an export holds."""
         from memfs.state.import_documents import Importer
 
-        return Importer(self.files, self.reading, self.store, self.parts, self.aggregates)
+        return Importer(self.reading, self.store, self.aggregates)
 
     # -- occasions and upkeep -------------------------------------------------------------------------------------
     def react(self, occasion: str, facts: Mapping[str, Any]) -> None:
@@ -233,7 +237,7 @@ class States:
     def close(self) -> None:
         """Close whatever was opened. May be repeated."""
         with ExitStack() as ending:  # one that cannot be closed keeps no other open
-            for name in ("index", "reading", "checkpoints"):
+            for name in ("index", "checkpoints"):
                 closing = getattr(self.__dict__.get(name), "close", None)
                 if closing is not None:
                     ending.callback(closing)

@@ -6,31 +6,29 @@ file contradicts is read again, and the query repeated.
 
 from __future__ import annotations
 
-import hashlib
 import marshal
 import math
-import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from memfs.errors import ContentError, CorruptItem, CorruptRecord, IndexUnavailable, MemfsError
+from memfs.errors import ContentError, CorruptItem, CorruptRecord, MemfsError
 from memfs.format import json_text
+from memfs.fs.atomic_replace import sha256
 from memfs.fs.executor import Deadline
 from memfs.fs.lock import renewed_in_child
-from memfs.model.shape import plain
-from memfs.model.state_facts import StateFacts, describe
+from memfs.model import Stamp
+from memfs.model.state_facts import StateFacts
 from memfs.model.state_paths import document_kind, iteration_of
 from memfs.model.state_query import Iteration, StateQuery, StateRow
 from memfs.search.state_index import RowSet, StateIndex
-from memfs.state.scan import FileFacts, StateScan, same
+from memfs.state.scan import StateScan
 from memfs.store import sidecars
 from memfs.store.parts import READ_LIMIT, Parts
-from memfs.store.state_files import StateFiles, Written
+from memfs.store.state_files import StateFiles
 
 if TYPE_CHECKING:
     from memfs.state.archives import Archives
@@ -40,30 +38,20 @@ _MOST_BYTES = 64 << 20
 _OVERHEAD = 400
 _TRIES = 4
 _RECENT_SECONDS = 1.0
-_FINE_NS = 20_000_000
 _NEVER = Deadline(None)
 _UNREADABLE = (ContentError, CorruptItem, CorruptRecord)
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentProof:
-    """By what a document is known to be the same: the facts about its file when it was read, and its digest.
+class CachedDocument:
+    """A document as bytes, so that nobody who changes what was handed out changes what is kept.
 
-    ``archive`` names the archive it came from; its documents never change.
+    ``stamp`` is its file's; None for one from an archive, whose documents never change.
     """
 
-    facts: FileFacts | None
-    checked_ns: int
-    sha256: str
-    archive: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class CachedDocument:
-    """A document as bytes, so that nobody who changes what was handed out changes what is kept."""
-
     data: bytes
-    proof: DocumentProof
+    sha256: str
+    stamp: Stamp | None
 
     def values(self) -> dict[str, Any]:
         """A copy of what it holds."""
@@ -79,9 +67,7 @@ class StateCache:
         self._guard = threading.Lock()
         renewed_in_child(self)
         self._kept: OrderedDict[str, CachedDocument] = OrderedDict()
-        self._bytes = 0
-        self._hits = 0
-        self._misses = 0
+        self._bytes = self._hits = self._misses = 0
 
     def get(self, path: str) -> CachedDocument | None:
         """The document that is kept under a path; the caller sees to it that it still holds."""
@@ -91,9 +77,8 @@ class StateCache:
                 self._kept.move_to_end(path)
             return found
 
-    def keep(self, path: str, values: dict[str, Any], proof: DocumentProof) -> None:
+    def keep(self, path: str, document: CachedDocument) -> None:
         """Keep a document, unless it would take a quarter of the room."""
-        document = CachedDocument(marshal.dumps(values), proof)
         with self._guard:
             self._remove(path)
             if len(document.data) > self._most // 4:
@@ -158,7 +143,7 @@ class DocumentSet:
 
 
 class StateReader:
-    """Reads state documents of one workspace. May be used from several threads.
+    """Reads state documents of one workspace, or of one of its revisions. May be used from several threads.
 
     Attributes:
         files, index: where documents lie, and what is known of them.
@@ -166,15 +151,16 @@ class StateReader:
         kept: documents that were read before.
     """
 
-    def __init__(self, files: StateFiles, index: StateIndex, archives: Archives, parts: Parts) -> None:
+    def __init__(
+        self, files: StateFiles, index: StateIndex, archives: Archives, parts: Parts, looking: StateScan
+    ) -> None:
         self.files = files
         self.index = index
         self.parts = parts
-        self.looking = StateScan(files, index, archives, parts)
+        self.looking = looking
         self.kept = StateCache()
         self._archives = archives
         self._looked = -math.inf
-        self._root = os.fspath(parts.tree.root)
 
     # -- asking -------------------------------------------------------------------------------------------------------
     def catch_up(self, deadline: Deadline = _NEVER) -> bool:
@@ -201,7 +187,7 @@ class StateReader:
         """The documents of the rows that are found; found again where one of them was out of date."""
         found = DocumentSet()
         for _ in range(_TRIES):
-            found, stale = self.documents(find(), deadline)
+            found, stale = self._documents(find(), deadline)
             if not stale:
                 break
         return found
@@ -233,20 +219,20 @@ class StateReader:
         """
         return self.loaded(row)[0]
 
-    def loaded(self, row: StateRow | str) -> tuple[dict[str, Any], DocumentProof]:
-        """As ``load``, with what vouches for the content."""
+    def loaded(self, row: StateRow | str) -> tuple[dict[str, Any], str]:
+        """As ``load``, with the sha256 of its bytes."""
         path, known = (row, self.index.row(row)) if isinstance(row, str) else (row.path, row)
-        kept = self.kept.get(path)
-        hit = kept is not None and self.holds(path, kept.proof)
-        self.kept.count(hit)
-        if kept is not None and hit:
-            values, proof = kept.values(), kept.proof
+        kept = self._still_kept(path)
+        self.kept.count(kept is not None)
+        if kept is not None:
+            values = kept.values()
         else:
-            values, proof = self._read(path, known)
-            self.kept.keep(path, values, proof)
-        if known is None or known.sha256 != proof.sha256 or bool(known.archive) != (proof.facts is None):
+            values, digest, stamp = self._read(path, known)
+            kept = CachedDocument(marshal.dumps(values), digest, stamp)
+            self.kept.keep(path, kept)
+        if known is None or known.sha256 != kept.sha256 or bool(known.archive) != (kept.stamp is None):
             self._describe(path)
-        return values, proof
+        return values, kept.sha256
 
     def archived(self, path: str) -> bool:
         """Whether an archive holds a document, also one that is back in the tree."""
@@ -257,53 +243,29 @@ class StateReader:
         if iteration_of(path) is not None and document_kind(path):
             self.looking.refresh([path])
 
-    def holds(self, path: str, proof: DocumentProof) -> bool:
-        """Whether a document is still what it was: by its file's facts, of a young file by its content."""
-        now = self._facts(path)
-        if proof.facts is None or now is None:
-            return proof.facts is None and now is None and bool(proof.archive)
-        if not same(proof.facts, now, proof.checked_ns):
-            return False
-        if proof.checked_ns - max(now[1], now[2]) > _FINE_NS:
-            return True
+    def _still_kept(self, path: str) -> CachedDocument | None:
+        """The document that was read before, if it still holds: by its file's facts, of a young file by its content."""
+        kept, seen = self.kept.get(path), self.files.seen
+        if kept is None or (kept.stamp is not None and seen.proves(path, kept.stamp)):
+            return kept
         try:
-            data = self.parts.seen.read(path, READ_LIMIT).data
+            now = seen.read(path, READ_LIMIT).stamp.blob
+        except FileNotFoundError:
+            now = ""
         except (MemfsError, OSError):
-            return False
-        return hashlib.sha256(data).hexdigest() == proof.sha256
-
-    def _facts(self, path: str) -> FileFacts | None:
-        """The facts about a file, None where there is none.
-
-        Asked by the whole path, which is quick: a link on the way leads to another file, with other facts.
-        """
-        secondary = self.parts.secondary
-        if secondary is not None and path in secondary.held():
-            entry = self.parts.seen.entry(path)
-            return None if entry is None else (entry.size, entry.mtime_ns, entry.ctime_ns, entry.inode)
-        try:
-            found = os.stat(f"{self._root}/{path}", follow_symlinks=False)
-        except OSError:
             return None
-        return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+        return kept if now == (kept.stamp.blob if kept.stamp is not None else "") else None
 
-    def _read(self, path: str, known: StateRow | None) -> tuple[dict[str, Any], DocumentProof]:
+    def _read(self, path: str, known: StateRow | None) -> tuple[dict[str, Any], str, Stamp | None]:
         try:
             state = self.files.read(path, known=known.stamp if known is not None else None)
         except FileNotFoundError:
             data = self._archives.read(path)
-            proof = DocumentProof(
-                None, time.time_ns(), hashlib.sha256(data).hexdigest(), known.archive if known else "archive"
-            )
-            return self._decoded(path, data), proof
-        stamp = state.stamp
-        return state.values, DocumentProof(stamp[:4], stamp.checked_ns, state.sha256)
-
-    def _decoded(self, path: str, data: bytes) -> dict[str, Any]:
-        values: dict[str, Any] = json_text.load(data.decode("utf-8"), parts=None)
-        if sidecars.holds_reference(data):
-            values = sidecars.fill(values, path, self._sidecar)
-        return values
+            values: dict[str, Any] = json_text.load(data.decode("utf-8"), parts=None)
+            if sidecars.holds_reference(data):
+                values = sidecars.fill(values, path, self._sidecar)
+            return values, sha256(data), None
+        return state.values, state.sha256, state.stamp
 
     def _sidecar(self, path: str) -> bytes:
         """The bytes of a sidecar, from the tree or else from its archive."""
@@ -312,7 +274,7 @@ class StateReader:
         except FileNotFoundError:
             return self._archives.read(path)
 
-    def documents(self, rows: Collection[StateRow] | RowSet, deadline: Deadline = _NEVER) -> tuple[DocumentSet, bool]:
+    def _documents(self, rows: Collection[StateRow] | RowSet, deadline: Deadline) -> tuple[DocumentSet, bool]:
         """What the rows stand for, and whether one of them was out of date: then others may answer the question."""
         self.parts.require_open()
         documents: list[StateDocument] = []
@@ -323,7 +285,7 @@ class StateReader:
                 unread = len(rows) - done
                 break
             try:
-                values, proof = self.loaded(row)
+                values, digest = self.loaded(row)
             except FileNotFoundError:
                 self._describe(row.path)
                 stale = True
@@ -331,36 +293,13 @@ class StateReader:
             except _UNREADABLE as error:
                 problems[row.path] = str(error)
                 continue
-            stale = stale or proof.sha256 != row.sha256
+            stale = stale or digest != row.sha256
             documents.append(StateDocument(row, values))
         return DocumentSet(tuple(documents), unread, problems), stale
-
-    # -- keeping in step ----------------------------------------------------------------------------------------------
-    def learned(self, written: Iterable[Written], values: Mapping[str, Mapping[str, Any] | None]) -> None:
-        """Learn what this process just wrote. What cannot be noted now, the next look finds."""
-        rows, gone = [], []
-        for one in written:
-            if document_kind(one.path) and iteration_of(one.path) is not None:
-                held = values.get(one.path)
-                if held is None:
-                    gone.append(one.path)
-                else:
-                    rows.append(_row(one, held))
-        with suppress(IndexUnavailable):
-            self.index.learn(rows)
-            self.looking.removed(gone)
 
     def reindex(self) -> int:
         """Forget everything and look at every file again; returns how many documents there are."""
         self.kept.clear()
         self.index.clear()
-        self.looking.everything()
+        self.looking.look(everywhere=True)
         return self.index.count()
-
-    def close(self) -> None:
-        """Release what is held."""
-        self.index.close()
-
-
-def _row(one: Written, values: Mapping[str, Any]) -> StateRow:
-    return StateRow(facts=describe(one.path, plain(values)), sha256=one.sha256, bytes=one.bytes, stamp=one.stamp)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,37 +18,28 @@ from memfs.format.plain import refuse_hidden
 from memfs.model import state_paths
 from memfs.model.ids import new_id
 from memfs.model.shape import plain
-from memfs.model.state_documents import UPDATE_TYPES, Acknowledgement, AgentOutput, MetaReviewStorage, StateUpdate
-from memfs.model.time import parse_time, time_in, utc_now
-from memfs.state.concurrent_documents import (
-    HYPOTHESIS,
-    RESULT,
-    DocumentResult,
-    SharedDocuments,
-    name_of,
-    settled,
+from memfs.model.state_documents import (
+    UPDATE_TYPES,
+    Acknowledgement,
+    AgentOutput,
+    MetaReviewStorage,
+    StateData,
+    StateUpdate,
 )
+from memfs.model.time import parse_time, time_in, utc_now
+from memfs.state.concurrent_documents import HYPOTHESIS, RESULT, SharedDocuments, name_of, settled
 from memfs.state.trends import HypothesisVersion
-from memfs.store.state_files import DocumentChange, State, Written
+from memfs.store.state_files import DocumentChange, State
 
 if TYPE_CHECKING:
     from memfs.state.continuation import Continuations
     from memfs.state.iterations import Iterations
     from memfs.state.reader import StateReader
     from memfs.store.parts import Fire
-    from memfs.store.state_files import StateFiles
 
 
 _COMPARED = 16
 _AT_ONCE = ("checkpoint", "critical")
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a document goes; ``there`` where just this document lies there already."""
-
-    path: str
-    there: State | None = None
 
 
 class StateRecorder:
@@ -60,7 +51,6 @@ class StateRecorder:
 
     def __init__(
         self,
-        files: StateFiles,
         reader: StateReader,
         iterations: Iterations,
         continuations: Continuations,
@@ -76,13 +66,13 @@ class StateRecorder:
             clock: says when a document without a timestamp was made.
             fire: raises ``state_stored``.
         """
-        self._files = files
+        self._files = reader.files
         self._iterations = iterations
         self._continuations = continuations
         self._checkpoint = checkpoint
         self._clock = clock
         self._fire = fire
-        self._shared = SharedDocuments(files, reader, iterations, clock)
+        self._shared = SharedDocuments(reader, iterations, clock)
 
     # -- from the supervisor --------------------------------------------------------------------------------------
     def state_update(self, update: StateUpdate | Mapping[str, Any], iteration: int | None = None) -> Acknowledgement:
@@ -111,13 +101,17 @@ class StateRecorder:
         stamped = replace(given, timestamp=moment)
         values = stamped.to_dict()
 
-        def attempt() -> tuple[int, bool, Acknowledgement]:
+        def attempt() -> tuple[int, State, bool]:
             number = self._iterations.into(iteration)
-            place = self._place(partial(state_paths.update_path, number, moment), values)
-            return number, place.there is None, self._update(number, place, values, given.update_type)
+            path, there = self._place(partial(state_paths.update_path, number, moment), values)
+            return number, there or self._update(number, path, values, given.update_type), there is None
 
-        number, new, ack = settled(attempt)
-        self._tell(ack, number, new, given.update_type)
+        number, content, new = settled(attempt)
+        revision = ""
+        if new and given.update_type == "critical":
+            self._files.commit_now()
+            revision = self._files.revision_of(content.path)
+        ack = self._acknowledged(content, number, new, given.update_type, revision=revision)
         if given.update_type == "checkpoint":
             try:
                 ack = replace(ack, checkpoint_id=self._checkpoint(stamped))
@@ -126,21 +120,13 @@ class StateRecorder:
             ack = replace(ack, revision=self._files.revision_of(ack.path))  # it was committed along
         return _timed(ack, began)
 
-    def _update(self, number: int, place: _Place, values: dict[str, Any], update_type: str) -> Acknowledgement:
-        if place.there is not None:
-            return _acknowledged(place.path, place.there)
-        changes = [DocumentChange(place.path, values, "")]
+    def _update(self, number: int, path: str, values: dict[str, Any], update_type: str) -> State:
+        changes = [DocumentChange(path, values, "")]
         header = self._iterations.header(number)
         if header is not None and not _later(header.values.get("update"), values):
             changes.append(DocumentChange(header.path, {**header.values, "update": values}, header.sha256))
-        written = self._files.write(
-            changes, f"Store {update_type} state of iteration {number}", critical=update_type in _AT_ONCE
-        )
-        ack = _acknowledged(place.path, written[0])
-        if update_type == "critical":
-            self._files.commit_now()
-            ack = replace(ack, revision=self._files.revision_of(place.path))
-        return ack
+        message = f"Store {update_type} state of iteration {number}"
+        return self._files.write(changes, message, critical=update_type in _AT_ONCE)[0]
 
     # -- from specialised agents ----------------------------------------------------------------------------------
     def agent_output(self, output: AgentOutput | Mapping[str, Any], iteration: int | None = None) -> Acknowledgement:
@@ -163,31 +149,32 @@ class StateRecorder:
         values = replace(given, timestamp=given.timestamp or self._clock()).to_dict()
         unstamped = given.timestamp is None
 
-        def attempt() -> tuple[int, bool, Acknowledgement]:
+        def attempt() -> tuple[int, State, bool, str]:
             number = self._iterations.into(iteration)
             path_of = partial(state_paths.output_path, number, given.agent_type, given.task_id)
-            place = self._place(path_of, values, unstamped)
-            return number, place.there is None, self._output(number, place, given, values)
+            path, there = self._place(path_of, values, unstamped)
+            content, token = self._output(number, path, there, given, values)
+            return number, content, there is None, token
 
-        number, new, ack = settled(attempt)
-        return self._told(ack, number, began, new)
+        number, content, new, token = settled(attempt)
+        return _timed(self._acknowledged(content, number, new, continuation_token=token), began)
 
-    def _output(self, number: int, place: _Place, given: AgentOutput, values: dict[str, Any]) -> Acknowledgement:
-        agent, task, state = given.agent_type, given.task_id, given.state_data
-        going_on = state is not None and state.internal_state is not None
-        if place.there is not None:
-            token = self._continuations.again(number, agent, task, state.internal_state) if state and going_on else ""
-            return replace(_acknowledged(place.path, place.there), continuation_token=token)
-        token, changes = "", list[DocumentChange]()
-        if state is not None and going_on:
+    def _output(
+        self, number: int, path: str, there: State | None, given: AgentOutput, values: dict[str, Any]
+    ) -> tuple[State, str]:
+        """The document, and the token to go on with."""
+        agent, task, state = given.agent_type, given.task_id, given.state_data or StateData()
+        going_on = state.internal_state is not None
+        if there is not None:
+            again = self._continuations.again
+            return there, again(number, agent, task, state.internal_state) if going_on else ""
+        token, changes = state.continuation_token or "", list[DocumentChange]()
+        if going_on:
             token, changes = self._continuations.prepare(number, agent, task, state.internal_state)
-        elif state is None or not state.continuation_token:
-            changes = self._continuations.superseding(agent, task, place.path)
-        else:
-            token = state.continuation_token
-        changes = [DocumentChange(place.path, values, ""), *changes]
-        written = self._files.write(changes, f"Store output of {agent} for {task}")
-        return replace(_acknowledged(place.path, written[0]), continuation_token=token)
+        elif not token:
+            changes = self._continuations.superseding(agent, task, path)
+        changes = [DocumentChange(path, values, ""), *changes]
+        return self._files.write(changes, f"Store output of {agent} for {task}")[0], token
 
     # -- from the meta-reviewer -----------------------------------------------------------------------------------
     def meta_review(self, review: MetaReviewStorage | Mapping[str, Any]) -> Acknowledgement:
@@ -203,10 +190,10 @@ class StateRecorder:
         values = replace(given, timestamp=given.timestamp or self._clock()).to_dict()
         path = state_paths.meta_review_path(number)
         there = self._there(path)
-        if there is not None and _alike(there.values, values, unstamped=given.timestamp is None):
-            return self._told(_acknowledged(path, there), number, began, False)
-        written = self._files.write([DocumentChange(path, values)], f"Store the meta-review of iteration {number}")
-        return self._told(_acknowledged(path, written[0]), number, began, True)
+        new = there is None or not _alike(there.values, values, unstamped=given.timestamp is None)
+        if there is None or new:
+            (there,) = self._files.write([DocumentChange(path, values)], f"Store the meta-review of iteration {number}")
+        return _timed(self._acknowledged(there, number, new), began)
 
     # -- hypotheses and their tournament --------------------------------------------------------------------------
     def hypothesis(
@@ -243,8 +230,7 @@ class StateRecorder:
             handed["parents"] = listed
         if handed["id"] in listed:
             raise SchemaInvalid("a hypothesis is not its own parent", field="parents", hint="leave its own id out")
-        stored = self._shared.store(HYPOTHESIS, handed, iteration=iteration, base=plain(base))
-        return self._shared_told(stored, began)
+        return self._stored(began, HYPOTHESIS, handed, iteration, plain(base))
 
     def tournament_result(self, values: Mapping[str, Any], *, iteration: int | None = None) -> Acknowledgement:
         """Keep one result of the tournament; without an ``id`` it gets one of its own.
@@ -255,16 +241,19 @@ class StateRecorder:
         """
         began = time.perf_counter()
         handed = _named(values, ("match_id", "result_id"), lambda _given: new_id("result"))
-        stored = self._shared.store(RESULT, handed, iteration=iteration)
-        return self._shared_told(stored, began)
+        return self._stored(began, RESULT, handed, iteration)
 
-    def _shared_told(self, stored: DocumentResult, began: float) -> Acknowledgement:
-        ack = replace(_acknowledged(stored.path, stored.content), conflicts=stored.conflicts)
-        return self._told(ack, stored.iteration, began, stored.new)
+    def _stored(
+        self, began: float, kind: str, values: dict[str, Any], iteration: int | None, base: Any = None
+    ) -> Acknowledgement:
+        number, content, new, conflicts = self._shared.store(kind, values, iteration=iteration, base=base)
+        return _timed(self._acknowledged(content, number, new, conflicts=conflicts), began)
 
     # -- where, and what is said ----------------------------------------------------------------------------------
-    def _place(self, path_of: Callable[[int], str], values: dict[str, Any], unstamped: bool = False) -> _Place:
-        """The document that is just this one, among the last of its name; else the first free path.
+    def _place(
+        self, path_of: Callable[[int], str], values: dict[str, Any], unstamped: bool = False
+    ) -> tuple[str, State | None]:
+        """Where just this document lies, among the last of its name, and the document; else the first free path.
 
         What the caller gave no time can only be the very last one handed over again.
         """
@@ -272,8 +261,8 @@ class StateRecorder:
         for turn in range(free - 1, max(free - 1 - (1 if unstamped else _COMPARED), 0), -1):
             there = self._there(path_of(turn))
             if there is not None and _alike(there.values, values, unstamped):
-                return _Place(there.path, there)
-        return _Place(path_of(free))
+                return there.path, there
+        return path_of(free), None
 
     def _there(self, path: str) -> State | None:
         try:
@@ -281,20 +270,16 @@ class StateRecorder:
         except (FileNotFoundError, ContentError):
             return None
 
-    def _told(self, ack: Acknowledgement, number: int, began: float, new: bool) -> Acknowledgement:
-        self._tell(ack, number, new)
-        return _timed(ack, began)
-
-    def _tell(self, ack: Acknowledgement, number: int, new: bool, update_type: str = "") -> None:
+    def _acknowledged(
+        self, content: State, number: int, new: bool, update_type: str = "", **more: Any
+    ) -> Acknowledgement:
+        """What is said of a document, after whoever reacts to new ones was told."""
+        path = content.path
         if new:
-            kind = state_paths.document_kind(ack.path)
-            facts = {"kind": kind, "path": ack.path, "iteration": number, "update_type": update_type}
-            self._fire("state_stored", facts)
-
-
-def _acknowledged(path: str, content: State | Written) -> Acknowledgement:
-    durability = content.durability if isinstance(content, Written) else "file"
-    return Acknowledgement(path=path, sha256=content.sha256, bytes=content.bytes, durability=durability)
+            kind = state_paths.document_kind(path)
+            self._fire("state_stored", {"kind": kind, "path": path, "iteration": number, "update_type": update_type})
+        durability = content.durability
+        return Acknowledgement(path=path, sha256=content.sha256, bytes=content.bytes, durability=durability, **more)
 
 
 def _timed(ack: Acknowledgement, began: float) -> Acknowledgement:

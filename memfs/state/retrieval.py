@@ -458,6 +458,8 @@ class Retrieval:
             request_type, start, end, iterations,
             agents=agents, components=components, hypotheses=hypotheses, metrics=metrics,
         )  # fmt: skip
+        if self._reader.files.revision is not None:
+            self._reader.catch_up()  # reading all of the past once is no part of an answer's time
         limit = Deadline(self._default if deadline is None else _seconds(deadline))
         looked = self._reader.catch_up(Deadline(limit.seconds and limit.seconds / 2))  # the rest is for reading
         collector = StateCollector(self._reader, wanted, limit)
@@ -481,7 +483,9 @@ class Retrieval:
         return self._reader.kept.statistics()
 
     def _behind(self) -> dict[str, Any]:
-        """How far what is only eventually consistent is behind."""
+        """How far what is only eventually consistent is behind; nothing of a revision is."""
+        if self._reader.files.revision is not None:
+            return {}
         parts = self._reader.parts
         behind: dict[str, Any] = {"uncommitted_writes": len(parts.journal.operations())}
         entry = parts.seen.entry(aggregate_path("research_progress"))

@@ -1,7 +1,7 @@
 """Notice which state documents changed, without reading those that did not.
 
-The index follows the files: after each commit the paths that differ from it, before each query the folders of open
-iterations, and at most once a minute everything.
+The index follows the files: before each query the folders of open iterations and those in which commits differ, and
+once a minute everything.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 import stat
 import threading
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ from memfs.fs import io
 from memfs.fs.executor import Deadline
 from memfs.fs.lock import renewed_in_child
 from memfs.git.tree_diff import changed_paths
+from memfs.model import Stamp
 from memfs.model.state_facts import StateFacts, describe
 from memfs.model.state_paths import ARCHIVE, ITERATIONS, document_kind, iteration_folder, iteration_of
 from memfs.model.state_query import StateRow
@@ -35,15 +36,6 @@ if TYPE_CHECKING:
 
 _FINE_NS = 20_000_000
 _COARSE_NS = 2_000_000_000
-
-
-def settled(folder: Folder) -> bool:
-    """Whether a folder was old enough when it was looked into that a later change shows in its times."""
-    age = folder.checked - max(folder.mtime_ns, folder.ctime_ns)
-    return age > (_FINE_NS if folder.mtime_ns % 1_000_000 else _COARSE_NS)
-
-
-_BATCH = 500
 _AT_ONCE = 50
 _MINUTE_NS = 60_000_000_000
 _FEW = 5_000
@@ -54,16 +46,22 @@ _UNDECODED = re.compile("[\ud800-\udfff]")
 
 FileFacts = tuple[int, int, int, int]
 """Size, time of change, time of change of the facts, inode."""
-Known = Mapping[str, tuple[int, int, int, int, int, str]]
-"""By path: file facts, when the file was read, and the archive that holds it."""
+Known = Mapping[str, tuple[Stamp | None, str]]
+"""By path: the stamp of a document's file, if it has one, and the archive that holds it."""
 
 
-def same(facts: FileFacts, now: FileFacts, checked_ns: int) -> bool:
-    """Whether size, times and inode still vouch for a content that was read at a moment.
+def settled(folder: Folder) -> bool:
+    """Whether a folder was old enough when it was looked into that a later change shows in its times."""
+    age = folder.checked - max(folder.mtime_ns, folder.ctime_ns)
+    return age > (_FINE_NS if folder.mtime_ns % 1_000_000 else _COARSE_NS)
+
+
+def vouched(stamp: Stamp | None, now: FileFacts) -> bool:
+    """Whether size, times and inode still vouch for a content that was read.
 
     Where the disk counts time in milliseconds or coarser, a file may change twice within what it shows as one moment.
     """
-    return facts == now and (now[1] % 1_000_000 != 0 or checked_ns - max(now[1], now[2]) > _COARSE_NS)
+    return stamp is not None and stamp[:4] == now and (stamp.mtime_ns % 1_000_000 != 0 or not stamp.racy)
 
 
 class StateScan:
@@ -79,29 +77,33 @@ class StateScan:
         renewed_in_child(self)
         self._everywhere_ns = 0
 
-    # -- looks --------------------------------------------------------------------------------------------------------
-    def look(self, deadline: Deadline = _NEVER) -> bool:
-        """Learn what changed since the last look, of any process; returns whether the time was enough."""
-        with self._turn:
-            notes = self._index.notes()
-            if not notes.get("looked"):
-                return self.everything(deadline)
-            complete = self._look_at_history(notes, deadline)
-            self._look_at_archives()
-            complete = complete and self._look_at_work(deadline)
-            self._look_at_secondary()
-            return complete and self._look_now_and_then(self._index.notes(), deadline)
+    def look(self, deadline: Deadline = _NEVER, *, everywhere: bool = False) -> bool:
+        """Learn what changed since the last look, of any process; returns whether the time was enough.
 
-    def everything(self, deadline: Deadline = _NEVER) -> bool:
-        """Look at every file; returns whether the time was enough. What was learned until then stays."""
+        What was learned until then stays: the next look goes on from there.
+
+        Args:
+            everywhere: look at every file, as is done once a minute unless there are very many.
+        """
         with self._turn:
-            head = self._head()
-            self._look_at_archives()
-            documents = (path.rpartition("/")[0] for path in self._index.stamps(ITERATIONS))
-            complete = self._walk({ITERATIONS, *self._index.folders(ITERATIONS), *documents}, deadline)
-            if complete:
-                self._looked(head)
-            self._look_at_secondary()
+            notes, head, began = self._index.notes(), self._parts.repository.head().commit or "", time.time_ns()
+            due = began - max(int(notes.get("looked", "0")), self._everywhere_ns) >= _MINUTE_NS
+            self._look_at_archives(notes)
+            if everywhere or "looked" not in notes or (due and self._index.count() <= _FEW):
+                waiting = [ITERATIONS, *self._index.folders(ITERATIONS)]
+            elif due:
+                waiting = self._changed(self._index.folders(ITERATIONS))
+            else:
+                waiting = self._changed({**self._at_work(), **self._between(notes.get("head", ""), head)})
+            complete = self._walk(waiting, deadline)
+            if complete and (due or everywhere):
+                self._everywhere_ns = began
+                self._index.note(looked=str(began), head=head)
+            elif complete and head != notes.get("head", ""):
+                self._index.note(head=head)
+            if self._parts.secondary is not None:  # what waits there lies in no folder of the tree
+                held = self._parts.secondary.held()
+                self.refresh(path for path in held if iteration_of(path) is not None and document_kind(path))
             return complete
 
     def refresh(self, paths: Iterable[str]) -> None:
@@ -113,126 +115,71 @@ class StateScan:
                 gone.append(path)
             else:
                 rows.append(row)
-            if len(rows) >= _BATCH:
-                self._index.learn(rows)
-                rows = []
         self._index.learn(rows)
         self._drop(gone)
 
-    def removed(self, paths: Collection[str]) -> None:
-        """Learn that documents are gone from the tree: an archive may hold them."""
-        with self._turn:
-            if paths:
-                self._look_at_archives()
-            self._drop(paths)
-
-    # -- by commit ----------------------------------------------------------------------------------------------------
-    def _head(self) -> str:
-        return self._parts.repository.head().commit or ""
-
-    def _look_at_history(self, notes: Mapping[str, str], deadline: Deadline) -> bool:
-        head, before = self._head(), notes.get("head", "")
-        if head == before:
-            return True
-        try:
-            if not (head and before):
-                raise HistoryError("no two commits to compare")
-            paths = list(changed_paths(self._parts.repository, before, head, ITERATIONS))
-        except HistoryError:
-            if not self._look_at_folders(self._index.folders(ITERATIONS), deadline):
-                return False
-        else:
-            if not self._look_at_changed(sorted(path for path in paths if _is_text(path)), head, notes, deadline):
-                return False
-        self._index.note(head=head, halfway="")
-        return True
-
-    def _look_at_changed(self, paths: Sequence[str], head: str, notes: Mapping[str, str], deadline: Deadline) -> bool:
-        """Look at what a commit changed, from where the last look at it had no more time."""
-        commit, _, done = notes.get("halfway", "").partition(" ")
-        waiting = [path for path in paths if commit != head or path > done]
-        for start in range(0, len(waiting), _AT_ONCE):
-            if deadline.passed:
-                return False
-            some = waiting[start : start + _AT_ONCE]
-            self.refresh(path for path in some if document_kind(path) and self._differs(path))
-            self._index.note(halfway=f"{head} {some[-1]}")
-        return True
-
-    def _differs(self, path: str) -> bool:
-        row, entry = self._index.row(path), self._parts.seen.entry(path)
-        if entry is None or row is None or row.stamp is None:
-            return entry is not None or (row is not None and not row.archive)
-        return not same(row.stamp[:4], (entry.size, entry.mtime_ns, entry.ctime_ns, entry.inode), row.stamp.checked_ns)
-
-    # -- by folder ----------------------------------------------------------------------------------------------------
-    def _look_at_work(self, deadline: Deadline) -> bool:
-        """Look at the iterations at work: the newest, the last open ones, and the newest that was closed."""
-        above = self._index.folders(ITERATIONS, deep=False)
-        complete = self._look_at_folders(above, deadline) if above else self._walk([ITERATIONS], deadline)
+    # -- which folders ------------------------------------------------------------------------------------------------
+    def _at_work(self) -> dict[str, Folder]:
+        """The folders of the iterations at work: the newest, the last open ones, and the newest that was closed."""
+        found = {ITERATIONS: _UNKNOWN, **self._index.folders(ITERATIONS, deep=False)}
         numbers = {*self._index.iterations_with("system_state", "open")[-_MOST_OPEN:], self._index.newest_iteration()}
         numbers.add(self._index.newest_iteration("closed"))
         for number in sorted(one for one in numbers if one is not None):
-            complete = complete and self._look_at_folders(self._index.folders(iteration_folder(number)), deadline)
-        return complete
+            found |= self._index.folders(iteration_folder(number))
+        return found
 
-    def _look_at_folders(self, folders: Mapping[str, Folder], deadline: Deadline) -> bool:
+    def _between(self, before: str, after: str) -> dict[str, Folder]:
+        """The folders in which two commits differ; all, where that cannot be told."""
+        if before == after:
+            return {}
+        try:
+            if not (before and after):
+                raise HistoryError("no two commits to compare")
+            paths = list(filter(_is_text, changed_paths(self._parts.repository, before, after, ITERATIONS)))
+        except HistoryError:
+            return self._index.folders(ITERATIONS)
+        folders = {path.rpartition("/")[0] for path in paths if document_kind(path)}
+        return {path: self._index.folders(path, deep=False).get(path, _UNKNOWN) for path in folders}
+
+    def _changed(self, folders: Mapping[str, Folder]) -> list[str]:
+        """Those that are not, or may not be, as they were when they were looked into."""
         changed = []
         for path, before in folders.items():
-            now = self._folder(path)
-            if now is None or now[:3] != before[:3] or not settled(before):
+            now = self._folder(path) or _UNKNOWN  # one that is gone and of which nothing is known is no news
+            if now != before and (now[:3] != before[:3] or not settled(before)):
                 changed.append(path)
-        return self._walk(changed, deadline)
+        return changed
 
-    def _walk(self, folders: Iterable[str], deadline: Deadline) -> bool:
+    # -- looking into them --------------------------------------------------------------------------------------------
+    def _walk(self, waiting: list[str], deadline: Deadline) -> bool:
         """Look into folders, and into those inside that are new; learn what differs from what is known."""
-        waiting, looked = list(folders), dict[str, Folder]()
-        rows: list[StateRow] = []
-        while waiting and not deadline.passed:
+        while waiting:
+            if deadline.passed:
+                return False
             folder = waiting.pop()
             now = self._folder(folder)
             if now is None:
-                self._drop(path for path, facts in self._index.stamps(folder).items() if not facts[5])
-                self._index.looked_into({}, [folder])
+                self._drop(path for path, (_, archive) in self._index.stamps(folder).items() if not archive)
+                self._index.looked_into(folder, None)
                 continue
-            stamps = self._index.stamps(folder, deep=False)
-            files, inside = self._listed(folder, stamps)
-            if not self._take(self._changed(files, stamps), rows, deadline):
-                waiting.append(folder)
-                break
-            looked[folder] = now
-            gone = [path for path, facts in stamps.items() if not facts[5] and path not in files]
-            self._drop(path for path in gone if self._parts.seen.entry(path) is None)
-            waiting += sorted(set(inside) - self._index.known_folders(inside), reverse=True) if inside else []
-            if len(looked) >= _BATCH:
-                self._learn(rows, looked)
-        self._learn(rows, looked)
-        return not waiting
-
-    def _take(self, found: Iterable[StateRow], rows: list[StateRow], deadline: Deadline) -> bool:
-        """Add rows as long as there is time; many are learned at once."""
-        for row in found:
-            rows.append(row)
-            if len(rows) >= _BATCH:
-                self._index.learn(rows)
-                rows.clear()
-            if deadline.passed:
+            known = self._index.stamps(folder, deep=False)
+            files, inside = self._listed(folder, known)
+            differing = [path for path in sorted(files) if not vouched(known.get(path, _NOTHING)[0], files[path])]
+            if not self._refreshed(differing, deadline):
                 return False
+            gone = [path for path, (_, archive) in known.items() if not archive and path not in files]
+            self._drop(path for path in gone if self._parts.seen.entry(path) is None)
+            self._index.looked_into(folder, now)
+            waiting += sorted(set(inside) - self._index.known_folders(inside), reverse=True) if inside else []
         return True
 
-    def _learn(self, rows: list[StateRow], looked: dict[str, Folder]) -> None:
-        self._index.learn(rows)
-        self._index.looked_into(looked)
-        rows.clear()
-        looked.clear()
-
-    def _changed(self, files: Mapping[str, FileFacts], known: Known) -> Iterator[StateRow]:
-        for path, facts in sorted(files.items()):
-            before = known.get(path)
-            if before is None or before[5] or not same(before[:4], facts, before[4]):
-                row = self._described(path)
-                if row is not None:
-                    yield row
+    def _refreshed(self, paths: Sequence[str], deadline: Deadline) -> bool:
+        """``refresh``, as far as there is time; whether there was."""
+        for start in range(0, len(paths), _AT_ONCE):
+            if deadline.passed:
+                return False
+            self.refresh(paths[start : start + _AT_ONCE])
+        return True
 
     def _listed(self, folder: str, known: Known) -> tuple[dict[str, FileFacts], list[str]]:
         """A folder's documents with their facts, and the folders in it. No link is followed."""
@@ -261,33 +208,10 @@ class StateScan:
             return None
         return Folder(found.st_mtime_ns, found.st_ctime_ns, found.st_ino, time.time_ns())
 
-    # -- now and then -------------------------------------------------------------------------------------------------
-    def _look_now_and_then(self, notes: Mapping[str, str], deadline: Deadline) -> bool:
-        """Once a minute, of all processes together, look at everything; where that is much, at what folders tell."""
-        last = max(int(notes.get("looked", "0")), self._everywhere_ns)
-        if time.time_ns() - last < _MINUTE_NS:
-            return True
-        if self._index.count() <= _FEW:
-            return self.everything(deadline)
-        complete = self._look_at_folders(self._index.folders(ITERATIONS), deadline)
-        if complete:
-            self._looked(notes.get("head", ""))
-        return complete
-
-    def _looked(self, head: str) -> None:
-        self._everywhere_ns = time.time_ns()
-        self._index.note(looked=str(self._everywhere_ns), head=head)
-
-    def _look_at_secondary(self) -> None:
-        """What waits in the secondary location lies in no folder of the tree."""
-        if self._parts.secondary is not None:
-            held = [path for path in self._parts.secondary.held() if iteration_of(path) is not None]
-            self.refresh(path for path in held if document_kind(path) and self._differs(path))
-
     # -- archives -----------------------------------------------------------------------------------------------------
-    def _look_at_archives(self) -> None:
+    def _look_at_archives(self, notes: Mapping[str, str]) -> None:
         """Learn the rows of archives that are new, and drop those of archives that are gone."""
-        now, notes = self._folder(ARCHIVE), self._index.notes()
+        now = self._folder(ARCHIVE)
         mark = "" if now is None else f"{now.mtime_ns} {now.ctime_ns} {now.inode}"
         if mark == notes.get("archive_folder", "") and (now is None or settled(now)):
             return
@@ -335,6 +259,25 @@ class StateScan:
                 gone.append(path)
         self._index.learn(rows)
         self._index.forget(gone)
+
+
+class RevisionScan(StateScan):
+    """Learns the documents of a revision, once: nothing of it changes."""
+
+    def look(self, _deadline: Deadline = _NEVER, *, everywhere: bool = False) -> bool:
+        """Learn every document with the first call."""
+        with self._turn:
+            if everywhere or not self._everywhere_ns:
+                found = (entry.path for entry in self._files.scan(ITERATIONS))
+                self.refresh(path for path in found if iteration_of(path) is not None)
+                for name in self._archives.stamp():
+                    self._learn_archive(name)
+                self._everywhere_ns = time.time_ns()
+            return True
+
+
+_UNKNOWN = Folder(0, 0, 0, 0)
+_NOTHING = (None, "")
 
 
 def _is_text(path: str) -> bool:

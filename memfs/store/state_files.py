@@ -7,20 +7,32 @@ good version where a document cannot be read as it is.
 from __future__ import annotations
 
 import threading
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from memfs.errors import Conflict, ContentError, HistoryError, ItemTooLarge, MemfsError, PathEscape
+from memfs.errors import (
+    Conflict,
+    ContentError,
+    HistoryError,
+    IndexUnavailable,
+    ItemTooLarge,
+    MemfsError,
+    PathEscape,
+)
 from memfs.format.codec import schema_of
 from memfs.format.plain import plain
 from memfs.fs.atomic_replace import sha256
 from memfs.fs.lock import renewed_in_child
 from memfs.fs.scan import ScanEntry
-from memfs.fs.tree import Content, blob_id, corrupt, rotten
-from memfs.model import Problem, Stamp
-from memfs.model.state_paths import STATE_FOLDERS, document_kind
+from memfs.fs.tree import View, blob_id, refuse_rot
+from memfs.model import Stamp
+from memfs.model.state_facts import describe
+from memfs.model.state_paths import STATE_FOLDERS, document_kind, iteration_of
+from memfs.model.state_query import StateRow
+from memfs.search.state_index import StateIndex
 from memfs.store import sidecars
 from memfs.store.parts import READ_LIMIT, Parts
 from memfs.store.plan import FilePlan
@@ -33,12 +45,13 @@ _MOST_STAMPS = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """A document as it was read.
+    """A document as it was read, or written.
 
     Attributes:
         values: by field; those in sidecars included.
         sha256, bytes, stamp: of the file as it is now.
         problem: what is wrong with the file; "" where nothing is. The values are then those of its last good version.
+        durability: ``file``, or ``fallback`` where what was written is held by the secondary location.
     """
 
     path: str
@@ -47,6 +60,7 @@ class State:
     bytes: int
     stamp: Stamp
     problem: str = ""
+    durability: str = "file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,46 +76,31 @@ class DocumentChange:
     expected: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """A document that was written; one that was removed has no digest, no bytes and no stamp.
-
-    ``durability`` is ``file``, or ``fallback`` where the secondary location holds it.
-    """
-
-    path: str
-    sha256: str
-    bytes: int
-    stamp: Stamp | None
-    durability: str = "file"
-
-
-Learned = Callable[[Sequence[Written], Mapping[str, Mapping[str, Any] | None]], object]
-"""Called with each write: what was written, and the values by path (None where the document was removed)."""
-
-
-@dataclass(frozen=True, slots=True)
-class _EncodedDocument:
-    change: DocumentChange
-    data: bytes | None
-
-
 class StateFiles:
-    """The state documents of one workspace. May be used from several threads.
+    """The state documents of one workspace, or of one of its revisions. May be used from several threads.
 
     Attributes:
-        learned: called with each write that this object made, in the thread of the writer.
+        revision: the files that are read in place of the present ones, None for these.
     """
 
-    def __init__(self, store: Store, parts: Parts) -> None:
+    def __init__(self, store: Store, parts: Parts, index: StateIndex, revision: View | None = None) -> None:
+        """
+        Args:
+            index: what is known of the documents of iterations; it learns what is written.
+            revision: see above.
+        """
         self._store = store
         self._parts = parts
-        self.learned: list[Learned] = []
+        self._index = index
+        self.revision = revision
         self._turns = threading.Lock()
-        self._guard = threading.Lock()
         renewed_in_child(self)
-        self._stamps: OrderedDict[str, Stamp] = OrderedDict()
-        self._invalid: dict[str, Problem] = {}
+        self._stamps: dict[str, Stamp] = {}
+
+    @property
+    def seen(self) -> View:
+        """The files that are read."""
+        return self.revision or self._parts.seen
 
     # -- reading ------------------------------------------------------------------------------------------------
     def read(self, path: str, *, whole: bool = True, known: Stamp | None = None) -> State:
@@ -117,14 +116,12 @@ class StateFiles:
             CorruptItem: the disk changed bytes that nobody wrote, here or in a sidecar.
             ContentError: the file is invalid and history has no good version; or a sidecar is not here.
         """
-        content = self._parts.seen.read(path, READ_LIMIT)
-        self._refuse_rot(path, content, known)
+        content = self.seen.read(path, READ_LIMIT)
+        refuse_rot(path, known or self._stamps.get(path), content, self.seen.root)
         data, problem = content.data, ""
         try:
             values = self._decoded(path, data)
-            self._note(path, None)
         except ContentError as error:
-            self._note(path, error)
             data, values = self._last_good(path, error)
             problem = str(error)
         if whole and sidecars.holds_reference(data):
@@ -141,7 +138,7 @@ class StateFiles:
 
     def exists(self, path: str) -> bool:
         """Whether there is such a document."""
-        entry = self._parts.seen.entry(path)
+        entry = self.seen.entry(path)
         return entry is not None and entry.regular
 
     def first_free(self, path_of: Callable[[int], str]) -> int:
@@ -169,24 +166,7 @@ class StateFiles:
 
     def scan(self, folder: str) -> Iterator[ScanEntry]:
         """The facts about every document below a folder, in no particular order; nothing is read."""
-        return (one for one in self._parts.seen.scan(folder) if one.regular and document_kind(one.path))
-
-    def problems(self) -> list[Problem]:
-        """What is wrong with documents that were found invalid when they were read, looked at again now."""
-        self._store.require_open()
-        with self._guard:
-            suspects = sorted(self._invalid)
-        for path in suspects:
-            try:
-                self._decoded(path, self._parts.seen.read(path, READ_LIMIT).data)
-            except FileNotFoundError:
-                self._note(path, None)
-            except MemfsError as error:
-                self._note(path, error)
-            else:
-                self._note(path, None)
-        with self._guard:
-            return [self._invalid[path] for path in sorted(self._invalid)]
+        return (one for one in self.seen.scan(folder) if one.regular and document_kind(one.path))
 
     def revision_of(self, path: str) -> str:
         """A commit that holds the document as its file has it now; "" while it waits for its commit."""
@@ -195,7 +175,7 @@ class StateFiles:
         if journal.latest(path) is not None:
             return ""
         try:
-            data = self._parts.seen.read(path, READ_LIMIT).data
+            data = self.seen.read(path, READ_LIMIT).data
             held = repository.head_blob(path) == blob_id(data)
             return (repository.head_commit() or "") if held else ""
         except (FileNotFoundError, HistoryError):
@@ -210,7 +190,7 @@ class StateFiles:
         source: str = "",
         critical: bool = False,
         alone: bool | None = None,
-    ) -> list[Written]:
+    ) -> list[State]:
         """Write documents, all or none: on return they survive kill -9 and power loss.
 
         A value too large for its document goes into a sidecar, durable before the document is written. A document that
@@ -224,7 +204,7 @@ class StateFiles:
             alone: as a commit of its own; by default, where there are several documents.
 
         Returns:
-            What was written, in the order of ``changes``.
+            What was written, in the order of ``changes``; nothing of what was removed.
 
         Raises:
             Conflict: a document is not what the caller expected, named by path; nothing was written.
@@ -233,14 +213,18 @@ class StateFiles:
             PathEscape: the path is no document's.
             StorageIO: as ``QuotaExceeded`` too: nothing was written.
         """
-        _refuse_twice(changes)
-        encoded = [self._encoded(change, critical) for change in changes]
+        for path, times in Counter(change.path for change in changes).items():
+            if times > 1:
+                raise Conflict("two changes of one document", path=path, hint="join them into one")
+        encoded = [(change, self._encoded(change, critical)) for change in changes]
         alone = len(encoded) > 1 if alone is None else alone
         with self._turns:
-            written = self._carried_out(encoded, message, source, critical, alone)
-        values = {change.path: change.values for change in changes}
-        for listener in self.learned:
-            listener(written, values)
+            plans, stamps = self._carried_out(encoded, message, source, critical, alone)
+        for plan in plans:
+            self._stamps.pop(plan.path, None)
+        values = {change.path: change.values for change in changes if change.values is not None}
+        written = [self._written(plan, stamps.get(plan.path), plain(values[plan.path])) for plan in plans if plan.after]
+        self._learn(written, [plan.path for plan in plans if plan.path not in values])
         return written
 
     def commit_now(self) -> FlushResult:
@@ -251,56 +235,52 @@ class StateFiles:
         return self._store.flush(adopt=False, below=STATE_FOLDERS)
 
     # -- internal: writing --------------------------------------------------------------------------------------
-    def _encoded(self, change: DocumentChange, critical: bool) -> _EncodedDocument:
-        schema = schema_of(change.path)
-        if not schema:
-            hint = "see docs/format.md for where documents lie"
-            raise PathEscape("no document lies there", path=change.path, hint=hint)
+    def _encoded(self, change: DocumentChange, critical: bool) -> bytes | None:
+        """A document's bytes; what they refer to is durable by then."""
+        schema, codec = _schema(change.path), self._parts.codec
         if change.values is None:
-            return _EncodedDocument(change, None)
-        codec = self._parts.codec
+            return None
         try:
             data = codec.write_document(change.values, change.path, schema)
             if sidecars.holds_reference(data):
                 sidecars.refuse_reserved(plain(change.values))
-            return _EncodedDocument(change, data)
+            return data
         except ItemTooLarge:
-            return _EncodedDocument(change, self._spilled(change.path, plain(change.values), schema, critical))
+            values = plain(change.values)
         except MemfsError as error:
             raise error.located(change.path) from None
-
-    def _spilled(self, path: str, values: dict[str, Any], schema: str, critical: bool) -> bytes:
-        """The bytes of a document that refers to sidecars, which are durable by then."""
-        codec = self._parts.codec
         try:
             sidecars.refuse_reserved(values)
-            reduced, taken = sidecars.spill(values, path, lambda part: codec.obeys(part, schema))
+            reduced, taken = sidecars.spill(values, change.path, lambda part: codec.obeys(part, schema))
         except MemfsError as error:
-            raise error.located(path) from None
-        data = codec.write_document(reduced, path, schema)
+            raise error.located(change.path) from None
+        data = codec.write_document(reduced, change.path, schema)
         for one in taken:
             sidecars.keep(self._parts, one, critical)
         return data
 
     def _carried_out(
-        self, encoded: Sequence[_EncodedDocument], message: str, source: str, critical: bool, alone: bool
-    ) -> list[Written]:
+        self,
+        encoded: Sequence[tuple[DocumentChange, bytes | None]],
+        message: str,
+        source: str,
+        critical: bool,
+        alone: bool,
+    ) -> tuple[list[FilePlan], Mapping[str, Stamp]]:
         self._store.adopt_rested()
         for _ in range(_TRIES):
-            plans = [self._planned(one) for one in encoded]
+            plans = [self._planned(change, data) for change, data in encoded]
             try:
-                stamps = self._store.carry_out(plans, message, source=source, critical=critical, alone=alone)
+                return plans, self._store.carry_out(plans, message, source=source, critical=critical, alone=alone)
             except Conflict as error:
                 if error.current:  # a person's edit that the policy protects
                     raise
-                continue
-            return [self._written(plan, stamps.get(plan.path)) for plan in plans]
-        raise Conflict("the document keeps changing while it is written", path=encoded[0].change.path, hint="try again")
+        raise Conflict("the document keeps changing while it is written", path=encoded[0][0].path, hint="try again")
 
-    def _planned(self, one: _EncodedDocument) -> FilePlan:
-        path, expected = one.change.path, one.change.expected
-        found = self._store.plan_restore(path, one.data)
-        before = found.before if found is not None else one.data
+    def _planned(self, change: DocumentChange, data: bytes | None) -> FilePlan:
+        path, expected = change.path, change.expected
+        found = self._store.plan_restore(path, data)
+        before = found.before if found is not None else data
         current = "" if before is None else sha256(before)
         if expected is not None and expected != current:
             raise Conflict(
@@ -309,40 +289,32 @@ class StateFiles:
                 path=path,
                 hint="read it again, apply your change to that, and write it with its new sha256",
             )
-        return FilePlan(path=path, before=before, after=one.data, item=None, expected=expected or "")
+        return FilePlan(path=path, before=before, after=data, item=None, expected=expected or "")
 
-    def _written(self, plan: FilePlan, stamp: Stamp | None) -> Written:
-        with self._guard:
-            self._invalid.pop(plan.path, None)
-        if plan.after is None:
-            with self._guard:
-                self._stamps.pop(plan.path, None)
-            return Written(path=plan.path, sha256="", bytes=0, stamp=None)
-        if stamp is None:  # it was so already
-            stamp = self._parts.seen.read(plan.path, READ_LIMIT).stamp
-        self._remember(plan.path, stamp)
-        return Written(
-            path=plan.path,
-            sha256=plan.new_sha,
-            bytes=len(plan.after),
-            stamp=stamp,
-            durability=self._parts.durability(plan.path),
-        )
+    def _written(self, plan: FilePlan, stamp: Stamp | None, values: dict[str, Any]) -> State:
+        path, data = plan.path, plan.after or b""
+        stamp = stamp or self.seen.read(path, READ_LIMIT).stamp  # without one it was so already
+        self._remember(path, stamp)
+        durability = self._parts.durability(path)
+        return State(path=path, values=values, sha256=plan.new_sha, bytes=len(data), stamp=stamp, durability=durability)
+
+    def _learn(self, written: Sequence[State], removed: Sequence[str]) -> None:
+        """Let the index know. What cannot be noted now, the next look at the files finds."""
+        rows = [
+            StateRow(facts=describe(one.path, one.values), sha256=one.sha256, bytes=one.bytes, stamp=one.stamp)
+            for one in written
+            if iteration_of(one.path) is not None
+        ]
+        gone = [path for path in removed if iteration_of(path) is not None]
+        with suppress(IndexUnavailable):
+            self._index.learn(rows)
+            if gone:
+                self._index.forget(gone)
+                self._index.note(archive_folder="", archives="{}")  # an archive may hold them
 
     # -- internal: reading --------------------------------------------------------------------------------------
     def _decoded(self, path: str, data: bytes) -> dict[str, Any]:
-        schema = schema_of(path)
-        if not schema:
-            raise PathEscape("no document lies there", path=path, hint="see docs/format.md for where documents lie")
-        return self._parts.codec.read_document(data, path, schema)
-
-    def _refuse_rot(self, path: str, content: Content, known: Stamp | None) -> None:
-        with self._guard:
-            stamp = known or self._stamps.get(path)
-        if stamp is not None and rotten(stamp, content, self._parts.tree.root):
-            error = corrupt(path, stamp, content)
-            self._note(path, error)
-            raise error
+        return self._parts.codec.read_document(data, path, _schema(path))
 
     def _last_good(self, path: str, error: ContentError) -> tuple[bytes, dict[str, Any]]:
         """The newest version that is valid, of what waits for its commit and what is committed.
@@ -358,6 +330,8 @@ class StateFiles:
         raise error
 
     def _versions(self, path: str) -> Iterator[bytes]:
+        if self.revision is not None:
+            return
         for operation in reversed(self._parts.journal.operations()):
             yield from (change.data for change in operation.changes if change.path == path and change.data is not None)
         try:
@@ -368,25 +342,23 @@ class StateFiles:
         if committed is not None:
             yield committed
 
-    def _note(self, path: str, error: MemfsError | None) -> None:
-        with self._guard:
-            if error is not None:
-                self._invalid[path] = Problem.of(error, path)
-            elif self._invalid:
-                self._invalid.pop(path, None)
-
     def _remember(self, path: str, stamp: Stamp) -> None:
-        with self._guard:
-            self._stamps[path] = stamp
-            self._stamps.move_to_end(path)
-            while len(self._stamps) > _MOST_STAMPS:
-                self._stamps.popitem(last=False)
+        """Vouch for a content, so that damage to it is known as such."""
+        if len(self._stamps) >= _MOST_STAMPS:
+            self._stamps.clear()
+        self._stamps[path] = stamp
 
 
 _THERE = ("the document was removed since it was read", "there is such a document already")
 
 
-def _refuse_twice(changes: Sequence[DocumentChange]) -> None:
-    for path, times in Counter(change.path for change in changes).items():
-        if times > 1:
-            raise Conflict("two changes of one document", path=path, hint="join them into one")
+def _schema(path: str) -> str:
+    """The schema of the document that lies there.
+
+    Raises:
+        PathEscape: none does.
+    """
+    schema = schema_of(path)
+    if not schema:
+        raise PathEscape("no document lies there", path=path, hint="see docs/format.md for where documents lie")
+    return schema

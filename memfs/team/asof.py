@@ -39,7 +39,6 @@ from memfs.version import __version__
 if TYPE_CHECKING:
     from memfs.learning.conventions import Conventions
     from memfs.model.episode import TriggerRow
-    from memfs.model.state_query import Iteration
 
 
 _OPEN = 3
@@ -99,12 +98,6 @@ class Past:
         found = (self.store.load(one) for one in self.store.every(Query(types=frozenset({"episodic"}))))
         rows = [row_of(one.item, "") for one in found if one is not None]
         return sorted((row for row in rows if row.sort == EPISODE), key=lambda row: (-row.time, row.id))
-
-    def iterations(self) -> list[Iteration]:
-        """The rounds of work that there were, archived ones too."""
-        from memfs.state.iterations import iterations_in
-
-        return iterations_in(self.files)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ VALUES = {"id": "heron", "note": "the grey heron waits by the mill pond", "wins"
 
 def files_of(workspace: Workspace) -> StateFiles:
     """The documents of a workspace."""
-    return StateFiles(workspace.store, workspace.parts)
+    return StateFiles(workspace.store, workspace.parts, workspace.states.index)
 
 
 def put(workspace: Workspace, path: str, values: dict[str, Any]) -> None:

@@ -16,8 +16,7 @@ from benchmarks import state_corpus as corpus
 from memfs.model.state_facts import describe
 from memfs.model.state_query import StateQuery, StateRow
 from memfs.search import state_index
-from memfs.search.state_index import StateIndex
-from memfs.search.state_tables import FILE
+from memfs.search.state_index import FILE, StateIndex
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
@@ -14,7 +14,6 @@ from memfs.model.state_documents import StateUpdate
 from memfs.state.continuation import Continuations
 from memfs.state.iterations import Iterations
 from memfs.state.record import StateRecorder
-from memfs.store.parts import Parts
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -35,28 +34,20 @@ class Rig:
     checkpoints: list[StateUpdate] = field(default_factory=list)
 
     @cached_property
-    def _parts(self) -> Parts:
-        return replace(self.workspace.parts, clock=lambda: self.now)
-
-    @cached_property
     def iterations(self) -> Iterations:
         """Starts and closes."""
-        states = self.workspace.states
-        return Iterations(states.files, states.reading, self._parts, self._fire)
+        return Iterations(self.workspace.states.reading, lambda: self.now, self._fire)
 
     @cached_property
     def continuations(self) -> Continuations:
         """Keeps states under tokens."""
-        states = self.workspace.states
-        return Continuations(states.files, states.reading, self.iterations, self._parts)
+        return Continuations(self.workspace.states.reading, self.iterations, lambda: self.now)
 
     @cached_property
     def recorder(self) -> StateRecorder:
         """Takes what agents hand over."""
-        states = self.workspace.states
         return StateRecorder(
-            states.files,
-            states.reading,
+            self.workspace.states.reading,
             self.iterations,
             self.continuations,
             checkpoint=self._checkpoint,

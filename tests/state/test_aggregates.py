@@ -127,7 +127,7 @@ def test_a_change_by_hand_of_an_old_document_is_found(opened: Opened) -> None:
     values = json.loads(path.read_text())
     values["results"]["confidence_score"] = 0.99
     path.write_text(json.dumps(values))
-    workspace.states.reading.looking.everything()
+    workspace.states.reading.looking.look(everywhere=True)
     assert workspace.states.aggregates.behind() == [1]
     assert aggregate_path("effectiveness_metrics") in workspace.states.aggregates.update()
     assert agents(workspace, 1)["Scout"]["confidence"][1] == 0.75

@@ -102,7 +102,7 @@ def test_a_parent_that_changes_in_an_earlier_iteration_counts(opened: Opened) ->
     assert analyze(workspace, "Mutator").improvement_rate == 1.0
     path = workspace.root / "ContextMemory/iterations/iteration_001/hypotheses/a.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "rating": 1250}))
-    workspace.states.reading.looking.everything()
+    workspace.states.reading.looking.look(everywhere=True)
     assert analyze(workspace, "Mutator").improvement_rate == 0.0
 
 

@@ -12,7 +12,7 @@ from benchmarks import state_corpus as corpus
 from memfs.model import state_paths as paths
 from memfs.model.state_query import StateQuery
 from memfs.model.time import format_time
-from memfs.search import state_tables
+from memfs.search import state_index
 from memfs.state.parts import States
 from memfs.state.retrieval import Retrieval
 from memfs.state.search import find_similar_states
@@ -36,7 +36,7 @@ class Counting:
             base.set_progress_handler(self._step, 1)
             return base
 
-        monkeypatch.setattr(state_tables.sqlite3, "connect", counted)
+        monkeypatch.setattr(state_index.sqlite3, "connect", counted)
 
     def _step(self) -> int:
         self.steps += 1

@@ -40,10 +40,10 @@ def test_a_part_that_cannot_be_closed_keeps_no_other_open(opened: Opened, monkey
 
     with monkeypatch.context() as patched:
         patched.setattr(workspace.states.index, "close", refused)
-        patched.setattr(workspace.states.reading, "close", lambda: closed.append("reading"))
+        patched.setattr(workspace.states.checkpoints, "close", lambda: closed.append("checkpoints"))
         with pytest.raises(StorageIO, match="the disk is gone"):
             workspace.close()
-    assert sorted(closed) == ["index", "reading"]
+    assert sorted(closed) == ["checkpoints", "index"]
 
 
 def test_occasions_of_a_workspace_without_states_load_nothing(opened: Opened) -> None:

@@ -23,7 +23,7 @@ from memfs.model import state_paths as paths
 from memfs.model.item import RACY_NS
 from memfs.model.state_query import StateQuery
 from memfs.search.cache_folders import index_folder
-from memfs.search.state_tables import FILE
+from memfs.search.state_index import FILE
 from memfs.state import scan
 from memfs.state.parts import States
 from memfs.store.state_files import DocumentChange

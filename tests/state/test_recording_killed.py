@@ -106,4 +106,4 @@ def look(workspace: Workspace, said: list[dict[str, Any]]) -> None:
                 states.continuations.resume(one["token"])
     wins: int = states.reading.load("ContextMemory/iterations/iteration_001/hypotheses/h.json")["wins"]
     assert wins >= max((one["wins"] for one in said if "wins" in one), default=0)
-    assert states.files.problems() == []
+    assert [one for one in workspace.checker.check() if one.path.startswith("ContextMemory/iterations/")] == []

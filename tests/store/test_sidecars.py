@@ -34,7 +34,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def files_of(workspace: Workspace) -> StateFiles:
     """The documents of a workspace."""
-    return StateFiles(workspace.store, workspace.parts)
+    return StateFiles(workspace.store, workspace.parts, workspace.states.index)
 
 
 def output(primary: Any, **more: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,7 +37,7 @@ from memfs.model.state_paths import (
     token_path,
     update_path,
 )
-from memfs.store.state_files import DocumentChange, StateFiles, Written
+from memfs.store.state_files import DocumentChange, State, StateFiles
 from memfs.testing.faults import DISK_FULL, Fault, Stopped, injected
 from memfs.workspace import Workspace
 
@@ -51,12 +51,17 @@ FAKE_KEY = "AKIA" + "IOSFODNN7EXAMPLQ"
 
 def files_of(workspace: Workspace) -> StateFiles:
     """The documents of a workspace."""
-    return StateFiles(workspace.store, workspace.parts)
+    return StateFiles(workspace.store, workspace.parts, workspace.states.index)
 
 
-def put(files: StateFiles, path: str, values: Mapping[str, Any] | None, expected: str | None = None) -> Written:
+def put(files: StateFiles, path: str, values: Mapping[str, Any], expected: str | None = None) -> State:
     """Write one document."""
     return files.write([DocumentChange(path, values, expected)], "Store it")[0]
+
+
+def remove(files: StateFiles, path: str, expected: str | None = None) -> None:
+    """Remove one document."""
+    assert files.write([DocumentChange(path, None, expected)], "Remove it") == []
 
 
 def test_a_document_comes_back_as_it_was_given(opened: Open) -> None:
@@ -130,7 +135,7 @@ def test_only_what_was_expected_is_replaced(opened: Open) -> None:
         with pytest.raises(Conflict) as caught:
             put(files, path, {"id": "h", "state": "old"}, expected=expected)
         assert (caught.value.current, caught.value.path) == (second.sha256, path)
-    put(files, path, None, expected=second.sha256)
+    remove(files, path, expected=second.sha256)
     with pytest.raises(Conflict, match="removed since"):
         put(files, path, {"id": "h"}, expected=second.sha256)
     assert not files.exists(path)
@@ -188,18 +193,19 @@ def test_equal_values_leave_the_file_alone(opened: Open) -> None:
     assert workspace.store.pending().count == 1
 
 
-def test_listeners_learn_of_each_write_and_removal(opened: Open) -> None:
-    """An index is told of paths and values without reading them (S13)."""
-    files = files_of(opened())
-    told: list[tuple[Sequence[Written], Mapping[str, Any]]] = []
-    files.learned.append(lambda written, values: told.append((written, values)))
+def test_the_index_learns_of_each_write_and_removal(opened: Open) -> None:
+    """What is written is known without being read again (S13)."""
+    workspace = opened()
+    files, index = files_of(workspace), workspace.states.index
     path = hypothesis_path(1, "h")
 
-    put(files, path, {"id": "h"})
-    put(files, path, None)
-
-    assert [values for _, values in told] == [{path: {"id": "h"}}, {path: None}]
-    assert [bool(written[0].stamp) for written, _ in told] == [True, False]
+    put(files, path, {"id": "h", "state": "new"})
+    row = index.row(path)
+    assert row is not None
+    assert row.facts.state == "new"
+    assert row.stamp is not None
+    remove(files, path)
+    assert index.row(path) is None
 
 
 def test_only_documents_are_found_and_written(opened: Open) -> None:
@@ -265,16 +271,12 @@ def test_an_invalid_edit_is_a_problem_and_the_last_good_version_answers(opened: 
     for reader in (files, files_of(opened(workspace.root))):
         state = reader.read(path)
         assert (state.values, state.sha256) == ({"id": "h", "wins": 1}, sha256(broken.encode()))
-        (problem,) = reader.problems()
-        assert (problem.path, problem.line, problem.code) == (path, 3, "SchemaInvalid")
-        assert problem.hint
         assert ":3:" in state.problem
     assert [found.path for found in workspace.checker.check() if found.code == "SchemaInvalid"] == [path]
     assert workspace.store.flush(adopt=True).adopted == ()
 
     put(files, path, {"id": "h", "wins": 2}, expected=state.sha256)
-    assert files.read(path).values == {"id": "h", "wins": 2}
-    assert files.problems() == []
+    assert (files.read(path).values, files.read(path).problem) == ({"id": "h", "wins": 2}, "")
     waiting = [change.data for found in workspace.parts.journal.operations() for change in found.changes]
     assert broken.encode() in waiting
 
@@ -291,7 +293,6 @@ def test_a_document_that_never_was_valid_is_an_error(opened: Open) -> None:
         files.read(hypothesis_path(1, "h"))
     assert (caught.value.line, bool(caught.value.hint)) == (1, True)
     path.write_text('{"id": "h"}')
-    assert files.problems() == []
     assert files.read(hypothesis_path(1, "h")).problem == ""
 
 
@@ -321,7 +322,7 @@ def test_garbage_is_a_problem_of_its_file_alone(opened: Open, data: bytes) -> No
         files.read(hypothesis_path(1, "h"))
 
     assert (caught.value.path, bool(caught.value.hint)) == (hypothesis_path(1, "h"), True)
-    assert [problem.path for problem in files.problems()] == [hypothesis_path(1, "h")]
+    assert [problem.path for problem in workspace.checker.check()] == [hypothesis_path(1, "h")]
     assert files.read(hypothesis_path(1, "good")).values == {"id": "good"}
     assert workspace.store.flush(adopt=True).adopted == ()
 
@@ -539,7 +540,7 @@ from memfs.workspace import open_workspace
 
 settings = {"index.engine": "memory", "history.commit": "manual"}
 workspace = open_workspace(Path(sys.argv[1]), watch=False, settings=settings)
-files = StateFiles(workspace.store, workspace.parts)
+files = StateFiles(workspace.store, workspace.parts, workspace.states.index)
 left = [int(sys.argv[2])]
 
 def hook(name, path):

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,6 +15,7 @@ from memfs.model import Layer, Phase, Query
 from memfs.model.query import moment
 
 if TYPE_CHECKING:
+    from memfs.state.parts import States
     from memfs.team.asof import Past
     from memfs.workspace import Workspace
 
@@ -84,9 +83,6 @@ def when(written: str | None, option: str, *, end: bool = False, now: datetime |
     return moment(f"--{option}", written, end=end, now=now)
 
 
-_STATE = ("aggregates", "archive", "checkpoints", "configuration", "iterations")
-
-
 def pair(written: str, example: str = "--context branch=main") -> tuple[str, str]:
     """A circumstance as ``--context`` takes it, or a field as ``--data`` does.
 
@@ -117,39 +113,15 @@ def past_at(workspace: Workspace, revision: str, *, quarantined: bool = False) -
     return past
 
 
-@contextmanager
-def state_at(workspace: Workspace, revision: str | None) -> Iterator[tuple[Workspace, Past | None]]:
-    """The workspace to ask for the state of a multi-agent system: itself, or one that holds a revision's documents.
+def state_at(workspace: Workspace, revision: str | None) -> tuple[States, Past | None]:
+    """What to ask for the state of a multi-agent system, at present or at a revision.
 
-    That one is passing: it is laid out in a folder of its own, and gone afterwards. Payloads of archives that no commit
-    holds are taken from the workspace where they are still there.
+    Payloads of archives and large values, which no commit holds, are read where they lie now.
     """
     if revision is None:
-        yield workspace, None
-        return
-    import tempfile
-
-    from memfs.fs import io
-    from memfs.store.parts import CONTENT
-    from memfs.workspace import open_workspace
-
-    def lay(path: str, data: bytes) -> None:
-        io.make_folders((root / path).parent)
-        io.write_file(root / path, data, durable=False)
-
+        return workspace.states, None
     past = past_at(workspace, revision)
-    with tempfile.TemporaryDirectory(prefix="memfs-") as folder:
-        root = Path(folder) / "state"
-        settings = {"history.commit": "manual", "watch.enabled": False}
-        open_workspace(root, create=True, own_repository=True, watch=False, settings=settings).close()
-        for path in past.files.blobs:
-            if path.startswith(tuple(f"{CONTENT}/{part}/" for part in _STATE)):
-                lay(path, past.files.read(path, 1 << 31).data)
-            payload = path.replace(".index.json", ".tar.zst")
-            if payload != path and payload not in past.files.blobs and (workspace.root / payload).is_file():
-                lay(payload, io.read_file(workspace.root / payload))
-        with open_workspace(root, watch=False, settings=settings, one_shot=True) as then:
-            yield then, past
+    return workspace.states.at(past.files), past
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,8 +118,8 @@ def _list_text(listed: ArchiveList) -> Iterator[Any]:
 @as_of
 def list_(workspace: Workspace, as_of: str | None) -> ArchiveList:
     """List the archives with their iterations and sizes."""
-    with state_at(workspace, as_of) as (then, past):
-        return ArchiveList(tuple(then.states.archives.periods()), revision_of(past))
+    states, past = state_at(workspace, as_of)
+    return ArchiveList(tuple(states.archives.periods()), revision_of(past))
 
 
 # -- verify -------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.doors.cli.command import Actions, verb
-from memfs.doors.cli.filters import AsOf, as_of, past_at, revision_of
+from memfs.doors.cli.filters import AsOf, as_of, revision_of, state_at
 from memfs.doors.cli.options import land
 from memfs.doors.cli.output import OMIT, Note, Table, clean, count, time_text
 from memfs.errors import IterationInvalid
@@ -118,9 +118,8 @@ def show(workspace: Workspace, number: int | None) -> ShownIteration:
 @as_of
 def list_(workspace: Workspace, as_of: str | None) -> IterationList:
     """List all iterations, archived ones too."""
-    past = past_at(workspace, as_of) if as_of is not None else None
-    found = workspace.states.iterations.list() if past is None else past.iterations()
-    return IterationList(tuple(found), revision_of(past))
+    states, past = state_at(workspace, as_of)
+    return IterationList(tuple(states.iterations.list()), revision_of(past))
 
 
 iteration = Actions(

@@ -69,8 +69,6 @@ def search(
     text = " ".join(words)
     start, end = when(since, "since"), when(until, "until", end=True)
     workspace.repository.require_readable()
-    with state_at(workspace, as_of) as (then, past):
-        found = search_states(
-            then.states.reading, text, limit, agents=agents, iterations=iterations, start=start, end=end
-        )
+    states, past = state_at(workspace, as_of)
+    found = search_states(states.reading, text, limit, agents=agents, iterations=iterations, start=start, end=end)
     return FoundDocuments(text, tuple(found), revision_of(past))

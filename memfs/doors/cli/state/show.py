@@ -70,6 +70,6 @@ def show(
     start, end = when(since, "since"), when(until, "until", end=True)
     limit = math.inf if whole else deadline
     workspace.repository.require_readable()
-    with state_at(workspace, as_of) as (then, past):
-        found = then.states.retrieval.retrieve(chosen, start=start, end=end, deadline=limit, **wanted)
+    states, past = state_at(workspace, as_of)
+    found = states.retrieval.retrieve(chosen, start=start, end=end, deadline=limit, **wanted)
     return ShownState(found, revision_of(past))

@@ -53,7 +53,7 @@ def trends(workspace: Workspace, limit: int, as_of: str | None) -> ShownTrends:
     """Show the patterns that meta-reviews name, the weightiest first: when they were seen, and where they go."""
     from memfs.state.trends import pattern_trends
 
-    with state_at(workspace, as_of) as (then, past):
-        report = pattern_trends(then.states.reading)
-        shown = replace(report, patterns=report.patterns[:limit])
-        return ShownTrends(shown, revision_of(past), found=len(report.patterns))
+    states, past = state_at(workspace, as_of)
+    report = pattern_trends(states.reading)
+    shown = replace(report, patterns=report.patterns[:limit])
+    return ShownTrends(shown, revision_of(past), found=len(report.patterns))
