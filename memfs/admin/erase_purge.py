@@ -39,7 +39,7 @@ from memfs.git.rewrite import Survey
 from memfs.git.rewrite_text import edit_commit, edit_tag
 from memfs.learning.inbox import FILE as INBOX
 from memfs.learning.inbox import erased
-from memfs.learning.triggers import FILES as WARNINGS
+from memfs.learning.triggers import LOG as WARNINGS
 from memfs.model.ids import stem_of
 from memfs.model.state_paths import ARCHIVE, CHECKPOINTS, MERGES, PAYLOAD, document_of_sidecar
 from memfs.search.cache_folders import Cache, caches, empty, recorded
@@ -230,7 +230,7 @@ def _served(parts: Parts, target: Target) -> int:
 
 def _warnings(parts: Parts, target: Target) -> int:  # noqa: ARG001  it is short, and goes as a whole
     """The ids of what agents were warned with."""
-    found = [path for state in states_of(parts) for name in WARNINGS if os.path.lexists(path := state / name)]
+    found = [path for state in states_of(parts) if os.path.lexists(path := state / WARNINGS)]
     for path in found:
         io.unlink(path, missing_ok=True)
     return len(found)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from zlib import crc32
 
-from memfs.errors import LockTimeout, MemfsError, QuotaExceeded, StorageIO, WritePending
+from memfs.errors import LockTimeout, MemfsError, NotRegularFile, QuotaExceeded, StorageIO, WritePending
 from memfs.fs import io
 from memfs.fs.lock import leads_to, locked, release
 
@@ -79,9 +80,12 @@ def read(path: Path) -> tuple[list[Line], list[bytes]]:
         NotRegularFile, StorageIO: it cannot be read.
     """
     try:
-        data = io.read_file(path, 2 * MOST_BYTES)
+        return _lines(io.read_file(path, 2 * MOST_BYTES))
     except FileNotFoundError:
         return [], []
+
+
+def _lines(data: bytes) -> tuple[list[Line], list[bytes]]:
     lines: list[Line] = []
     damaged: list[bytes] = []
     at = 0
@@ -96,21 +100,31 @@ def read(path: Path) -> tuple[list[Line], list[bytes]]:
     return lines, damaged
 
 
+def rewrite(path: Path, change: Callable[[bytes], bytes], wait: float = _WAIT) -> None:
+    """Give a file other bytes while nobody adds to it; one that becomes empty goes. Nothing where it is not there.
+
+    Raises:
+        LockTimeout, StorageIO: the file is as it was.
+    """
+    with held(path, os.O_RDWR, wait=wait) as fd:
+        if fd is None:
+            return
+        before = io.read_file(path)
+        after = change(before)
+        if not after.strip():
+            io.unlink(path, missing_ok=True)
+            io.sync_folder(path.parent)
+        elif after != before:
+            io.write_file(path, after)
+
+
 def take_away(path: Path, upto: int) -> None:
     """Remove the beginning of a file up to an offset, however much is added meanwhile; an empty file goes.
 
     Raises:
         LockTimeout, StorageIO: the file is as it was.
     """
-    with held(path, os.O_RDWR) as fd:
-        if fd is None:
-            return
-        rest = os.pread(fd, MOST_BYTES * 2, upto)
-        if rest.strip():
-            io.write_file(path, rest)
-        else:
-            io.unlink(path, missing_ok=True)
-            io.sync_folder(path.parent)
+    rewrite(path, lambda data: data[upto:])
 
 
 def keep_only(path: Path, wanted: Callable[[bytes], bool]) -> int:
@@ -119,17 +133,17 @@ def keep_only(path: Path, wanted: Callable[[bytes], bool]) -> int:
     Raises:
         LockTimeout, StorageIO: the file is as it was.
     """
-    with held(path, os.O_RDWR) as fd:
-        if fd is None:
-            return 0
-        lines, damaged = read(path)
+    removed = 0
+
+    def reduced(data: bytes) -> bytes:
+        nonlocal removed
+        lines, damaged = _lines(data)
         kept = [line for line in lines if wanted(line.text)]
         removed = len(lines) - len(kept) + len(damaged)
-        if kept and removed:
-            io.write_file(path, b"".join(_line(line.text) for line in kept))
-        elif removed:
-            io.unlink(path, missing_ok=True)
-        return removed
+        return b"".join(_line(line.text) for line in kept) if removed else data
+
+    rewrite(path, reduced)
+    return removed
 
 
 def set_aside(folder: Path, name: str, text: bytes) -> None:
@@ -156,34 +170,32 @@ def waiting(folder: Path) -> list[Path]:
     return sorted(_files(folder), key=_age)
 
 
-def note(path: Path, text: bytes, largest: int) -> None:
-    """Add a line to a short log, without waiting for the disk; ``largest`` bytes are kept, and as many older ones.
+def note(path: Path, text: bytes, largest: int, *, wait: float = _WAIT) -> None:
+    """Add a line to a short log, without waiting for the disk; of more than ``largest`` bytes the older half goes.
 
     Raises:
-        StorageIO, NotRegularFile: as the system says.
+        LockTimeout, StorageIO, NotRegularFile: it was not added, or the log stays larger.
     """
-    fd = io.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    try:
+    with held(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, shared=True, wait=wait) as fd:
+        assert fd is not None  # it is made where it is not there
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid() or found.st_nlink > 1:
+            raise NotRegularFile("something else stands where a log belongs", path=str(path), hint="remove it")
         with io.operation("write", path):
             os.write(fd, b"\n%s\n" % text)  # in one piece; the line before may have been cut by a full disk
-        if os.fstat(fd).st_size > largest and locked(fd) and leads_to(path, fd):  # else another process began anew
-            io.rename(str(path), str(older(path)))
-    finally:
-        release(fd)
+    if found.st_size > largest:
+        rewrite(path, lambda data: _latest(data, largest), wait)
+
+
+def _latest(data: bytes, largest: int) -> bytes:
+    return data[-largest // 2 :].partition(b"\n")[2] if len(data) > largest else data
 
 
 def noted(path: Path, largest: int) -> list[bytes]:
     """The lines of a short log, the oldest first; a killed process or a full disk may have left others among them."""
-    found: list[bytes] = []
-    for place in (older(path), path):
-        with suppress(MemfsError, OSError):
-            found += io.read_file(place, 4 * largest).split(b"\n")
-    return found
-
-
-def older(path: Path) -> Path:
-    """Where the older lines of a short log are."""
-    return path.with_suffix(f".older{path.suffix}")
+    with suppress(MemfsError, OSError):
+        return io.read_file(path, 4 * largest).split(b"\n")
+    return []
 
 
 def _line(text: bytes) -> bytes:

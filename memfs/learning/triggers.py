@@ -429,8 +429,7 @@ class Episodes:
 
 
 LOG = "warned.log"
-FILES = (LOG, append_log.older(Path(LOG)).name)
-_MOST = 128 * 1024
+_MOST = 256 * 1024
 _MOST_IDS, _LONGEST = 100, 300
 _LASTS = 24 * 3600.0
 _NEARLY = 3600.0

@@ -17,7 +17,7 @@ from memfs.model.problem import WARNING, Problem
 from memfs.model.time import format_time, time_in, utc_now
 
 FILE = "hooks.log"
-_LARGEST = 64 * 1024
+_LARGEST = 128 * 1024
 _LONGEST = 500
 _TOLD_FOR = timedelta(days=3)
 

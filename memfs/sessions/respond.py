@@ -10,8 +10,8 @@ import hashlib
 import os
 import shlex
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,8 +20,7 @@ from memfs.context.deliver import Room, SourceReply, bullet, choose, frame_cost,
 from memfs.context.known import KnownText
 from memfs.context.plugin import ContextEntry, ContextSelection
 from memfs.errors import MemfsError
-from memfs.fs import io
-from memfs.fs.lock import locked_within, release
+from memfs.fs import append_log, io
 from memfs.intake.filter import TrivialFilter
 from memfs.learning.situations import GENERIC
 from memfs.model import Hit, MemoryItem, Query
@@ -80,7 +79,9 @@ class Response:
             return frozenset(wanted)
         with suppress(MemfsError, OSError):
             io.make_private_folder(self._folder, self._folder.parents[2])
-            with self._locked() as fd:
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
+            with append_log.held(self._path, flags, wait=_WAIT_SECONDS) as fd:
+                assert fd is not None  # it is made where it is not there
                 known = self.names()
                 fresh = [name for name in wanted if name not in known]
                 os.lseek(fd, 0, os.SEEK_END)
@@ -102,16 +103,6 @@ class Response:
                 path = self._folder / name
                 if time.time() - io.facts(path).st_mtime > _KEPT_SECONDS:
                     io.unlink(path, missing_ok=True)
-
-    @contextmanager
-    def _locked(self) -> Iterator[int]:
-        """The open file, which nobody else claims in meanwhile; a caller that waits too long goes on without."""
-        fd = io.open_file(str(self._path), os.O_RDWR | os.O_CREAT | os.O_APPEND)
-        try:
-            locked_within(fd, _WAIT_SECONDS)
-            yield fd
-        finally:
-            release(fd)
 
 
 def mark_of(text: str) -> str:

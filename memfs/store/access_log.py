@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import json
 import os
-import stat
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from memfs.errors import MemfsError, StorageIO, WorkspaceClosed
+from memfs.errors import MemfsError, WorkspaceClosed
 from memfs.fs import append_log, io
 from memfs.model.ids import of_mount
 from memfs.model.time import given_time
@@ -72,10 +71,10 @@ def reduced(row: AccessRecord, gone: frozenset[str], quotes: Callable[[str], boo
 
 
 def line_of(row: AccessRecord) -> bytes:
-    """A line of the record; its own line breaks keep one that was cut short from spoiling another."""
+    """A line of the record."""
     given = {"at": row.time.isoformat(timespec="microseconds")}
     given |= {key: value for name, key in _TEXTS.items() if (value := getattr(row, name))}
-    return b"\n%s\n" % json.dumps(given | {"items": row.items}, separators=(",", ":")).encode()
+    return json.dumps(given | {"items": row.items}, separators=(",", ":")).encode()
 
 
 def rows_in(data: bytes) -> Iterator[AccessRecord]:
@@ -84,6 +83,14 @@ def rows_in(data: bytes) -> Iterator[AccessRecord]:
         if line:
             with suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
                 yield _handed(json.loads(line))
+
+
+def _text(rows: Iterable[AccessRecord]) -> bytes:
+    return b"".join(line_of(row) + b"\n" for row in rows)
+
+
+def _since(oldest: datetime, data: bytes) -> bytes:
+    return _text(row for row in rows_in(data) if row.time >= oldest)
 
 
 def _handed(row: Mapping[str, Any]) -> AccessRecord:
@@ -140,13 +147,10 @@ def recipient() -> Recipient | None:
 
 FOLDER = "served"
 """Where the record lies, below a workspace's state folder."""
-_CURRENT = "log.jsonl"
-_SUFFIX = ".jsonl"
-_PIECE = 1 << 20
-"""A file that is larger is closed, and another begun."""
-_LARGEST = 8 * _PIECE
-_SHARES = 8
-"""A file is closed at the latest after this share of the time that lines are kept."""
+_FILE = "log.jsonl"
+_MEGABYTE, _MOST = 1 << 20, 1 << 30
+_SLACK = 1.125
+"""Lines are taken away where they are by this older than they are to be kept: not each day anew."""
 _A_LINE = 500
 _ABOVE = 2  # the folder of the repository, which is never made, above that of its workspaces and that of this one
 _LONGEST_NAME = 200
@@ -195,9 +199,9 @@ class ServedLog:
         self._folder = folder
         self._on, self._questions = on, questions
         self._age = timedelta(days=days)
-        self._room = megabytes * _PIECE
+        self._path, self._room = folder / _FILE, min(megabytes * _MEGABYTE, _MOST)
         self._head, self._version, self._unnamed = head, version, unnamed
-        self._begun: dict[int, datetime] = {}
+        self._first: tuple[int, datetime] | None = None
         self.closed = False
         self.problem = ""
 
@@ -243,7 +247,7 @@ class ServedLog:
                 question=question[:_LONGEST_QUESTION] if self._questions else "",
             )
             pieces = (row.items[start : start + _A_LINE] for start in range(0, len(chosen), _A_LINE))
-            self._append(b"".join(line_of(replace(row, items=piece)) for piece in pieces), now)
+            self._append(_text(replace(row, items=piece) for piece in pieces), now)
         except (MemfsError, OSError) as error:
             self.problem = f"it was not noted which items were handed out: {error}"
 
@@ -254,54 +258,20 @@ class ServedLog:
             return ""
 
     def _append(self, data: bytes, now: datetime) -> None:
-        path = self._folder / _CURRENT
-        with self._held(path, shared=True) as fd:
-            with io.operation("write", path):
-                os.write(fd, data)
-            found = os.fstat(fd)
-            if found.st_size <= _PIECE and not self._is_old(fd, found, now):
-                return
-        self._close_file(path, now)
-
-    def _is_old(self, fd: int, found: os.stat_result, now: datetime) -> bool:
-        """Whether the current file's first line has reached its share of the age; looked at once a file."""
-        begun = self._begun.get(found.st_ino)
-        if begun is None:
-            first = next(rows_in(os.pread(fd, 1 << 16, 0)), None)
-            begun = first.time if first is not None else now
-            self._begun = {found.st_ino: begun}
-        return now - begun > self._age / _SHARES
-
-    def _close_file(self, path: Path, now: datetime) -> None:
-        """Begin another file, and remove those whose lines are too old or too many."""
-        with self._held(path) as fd:
-            if os.fstat(fd).st_size:
-                name = f"until-{now.astimezone(UTC):%Y%m%dT%H%M%S%f}-{os.getpid()}-{time.monotonic_ns()}{_SUFFIX}"
-                io.rename(str(path), str(self._folder / name))
-        self._prune(now)
-
-    def _prune(self, now: datetime) -> None:
-        room = self._room
-        for path in reversed(self._closed()):
-            try:
-                room -= io.facts(path).st_size
-            except FileNotFoundError:  # another process prunes, too
-                continue
-            if room < 0 or _until(path.name) < now - self._age:
-                io.unlink(path, missing_ok=True)
-
-    @contextmanager
-    def _held(self, path: Path, *, shared: bool = False, wait: float = _WAIT) -> Iterator[int]:
-        """The current file, made where it is not there, held so that nobody replaces it meanwhile."""
         if not self._folder.is_dir():
             io.make_private_folder(self._folder, self._folder.parents[_ABOVE])
-        with append_log.held(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, shared=shared, wait=wait) as fd:
-            assert fd is not None  # it is made where it is not there
-            found = os.fstat(fd)
-            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid() or found.st_nlink > 1:
-                reason = "something else stands where it is noted what is handed out"
-                raise StorageIO(reason, path=str(path), hint="remove it")
-            yield fd
+        append_log.note(self._path, data, self._room, wait=_WAIT)
+        if now - self._begun(now) > self._age * _SLACK:
+            append_log.rewrite(self._path, partial(_since, now - self._age), wait=_WAIT)
+
+    def _begun(self, now: datetime) -> datetime:
+        """When the first line of the file was written; looked at once a file."""
+        inode = os.stat(self._path).st_ino
+        if self._first is None or self._first[0] != inode:
+            with self._path.open("rb") as file:
+                first = next(rows_in(file.read(1 << 16)), None)
+            self._first = inode, first.time if first is not None else now
+        return self._first[1]
 
     # -- asking -------------------------------------------------------------------------------------------------------
     def find(
@@ -327,7 +297,7 @@ class ServedLog:
         wanted = frozenset(one.casefold() for one in ids)
         found = [
             row
-            for row in self._all()
+            for row in self._rows()
             if row.time >= oldest
             and agent in ("", row.agent)
             and session in ("", row.session)
@@ -335,30 +305,14 @@ class ServedLog:
         ]
         return sorted(found, key=lambda row: row.time, reverse=True)
 
-    def _all(self) -> list[AccessRecord]:
-        """Every line, each once."""
-        while True:
-            closed = self._closed()
-            rows = [row for path in (*closed, self._folder / _CURRENT) for row in self._read(path)]
-            if self._closed() == closed:  # else the current file was closed meanwhile, and its lines may be missing
-                return rows
-
-    def _read(self, path: Path) -> Iterable[AccessRecord]:
+    def _rows(self) -> Iterable[AccessRecord]:
         try:
-            return rows_in(io.read_file(path, _LARGEST))
+            return rows_in(io.read_file(self._path))
         except (FileNotFoundError, NotADirectoryError):
             return ()
         except (MemfsError, OSError) as error:
             self.problem = f"it cannot be read which items were handed out: {error}"
             return ()
-
-    def _closed(self) -> list[Path]:
-        """The files that are written no more, the oldest first."""
-        try:
-            names = sorted(os.listdir(self._folder))
-        except OSError:
-            return []
-        return [self._folder / name for name in names if name.startswith("until-") and name.endswith(_SUFFIX)]
 
     # -- forgetting ---------------------------------------------------------------------------------------------------
     def forget(self, ids: Collection[str], quotes: Callable[[str], bool] = lambda _: False) -> int:
@@ -372,32 +326,20 @@ class ServedLog:
         """
         self._require_open()
         gone = frozenset(one.casefold() for one in ids)
-        if not os.path.lexists(self._folder):
-            return 0
-        current = self._folder / _CURRENT
-        with self._held(current, wait=_LONG_WAIT):  # nobody closes it, which would take it out of sight
-            io.sweep(self._folder)
-            return sum(self._without(path, gone, quotes) for path in (*self._closed(), current))
+        touched = 0
 
-    def _without(self, path: Path, gone: frozenset[str], quotes: Callable[[str], bool]) -> int:
-        try:
-            rows = list(rows_in(io.read_file(path, _LARGEST)))
-        except FileNotFoundError:  # too old by now
-            return 0
-        kept = [reduced(row, gone, quotes) for row in rows]
-        touched = sum(one != row for one, row in zip(kept, rows, strict=True))
-        if touched:
-            io.write_file(path, b"".join(line_of(row) for row in kept if row.items))
+        def without(data: bytes) -> bytes:
+            nonlocal touched
+            rows = list(rows_in(data))
+            kept = [reduced(row, gone, quotes) for row in rows]
+            touched = sum(one != row for one, row in zip(kept, rows, strict=True))
+            return _text(row for row in kept if row.items) if touched else data
+
+        if self._folder.is_dir():
+            append_log.rewrite(self._path, without, wait=_LONG_WAIT)
+            io.sweep(self._folder)
         return touched
 
 
 OFF = ServedLog(Path(os.devnull), on=False)
 """A record that keeps nothing."""
-
-
-def _until(name: str) -> datetime:
-    """When the last line of a closed file was written, by its name."""
-    try:
-        return datetime.strptime(name.split("-")[1], "%Y%m%dT%H%M%S%f").replace(tzinfo=UTC)
-    except (ValueError, IndexError):
-        return datetime.min.replace(tzinfo=UTC)

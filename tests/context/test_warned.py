@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from memfs.fs import append_log, io
-from memfs.learning.triggers import FILES, LOG, WarningHistory
+from memfs.learning.triggers import LOG, WarningHistory
 from memfs.model.episode import StateSnapshot
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -96,7 +96,7 @@ def test_the_log_holds_no_text_and_stays_short(tmp_path: Path) -> None:
         history.note(StateSnapshot(context=str(number)), [f"{place}-{'x' * 280}" for place in range(3)])
 
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 300_000
-    assert {path.name for path in tmp_path.iterdir()} == set(FILES)
+    assert {path.name for path in tmp_path.iterdir()} == {LOG}
     assert len(history.of(StateSnapshot(context="299"))) == 3
 
 
