@@ -16,8 +16,8 @@ from typing import Any
 
 from memfs.admin.backup_file import prove_history
 from memfs.admin.erase_purge import remotes
-from memfs.admin.history_rewrite import LOCK_WAIT, PATIENCE_AT_OPENING, HistoryRewrite, journals_of
-from memfs.errors import EraseRefused, LockTimeout, MemfsError
+from memfs.admin.history_rewrite import LOCK_WAIT, HistoryRewrite, journals_of
+from memfs.errors import EraseRefused, MemfsError
 from memfs.fs import io
 from memfs.fs.own_branch import place_in
 from memfs.git.bundle import RepositorySnapshot, write_bundle
@@ -35,15 +35,14 @@ from memfs.git.refs import HEADS, HEX, NULL
 from memfs.git.rewrite import PATIENCE, Rewritten, Survey, above, cut_point, rewrite
 from memfs.git.rewrite_conditions import CUT, is_shared, refuse_busy, refuse_damage, refuse_kind
 from memfs.git.rewrite_swap import Before, Successor, staged
-from memfs.git.rewrite_text import Traces, edit_logs, read_names
+from memfs.git.rewrite_text import NO_TRACES, edit_logs, read_names
 from memfs.model import Problem
 from memfs.model.item import object_id
-from memfs.model.problem import WARNING
 from memfs.model.time import format_time
 from memfs.store import Store
 from memfs.store.parts import Parts
 
-_NO_TRACES = Traces(versions=(), names=())
+_AGAIN = "commits wait until then; the next memfs command tries again"
 _STAYS = (HEADS, "refs/stash", "refs/notes/")
 _CHUNK = 1 << 20
 
@@ -90,7 +89,7 @@ class HistoryCut:
         self._store = store
         self._parts = parts
         self._repository = parts.repository
-        self._rewrite = HistoryRewrite(parts, "cut of history")
+        self._rewrite = HistoryRewrite(parts, "cut of history", "Cut")
 
     def plan(self, before: datetime) -> CutPlan:
         """What ``cut`` would do; changes nothing."""
@@ -138,19 +137,12 @@ class HistoryCut:
         """End an interrupted cut when a workspace is opened; what came of it is among the store's notes."""
         if not self._begun():
             return
-        try:
-            done = self._carry_out(self._end, PATIENCE_AT_OPENING)
-        except LockTimeout:
-            return  # another process is at it
-        except (MemfsError, OSError) as error:
-            message = f"a cut of history was interrupted and cannot be ended: {error}"
-            hint = "commits wait until then; the next memfs command tries again"
-            self._store.notes.append(Problem(path="", code="CutUnfinished", message=message, hint=hint))
-            return
-        message = "a cut of history was interrupted, and has been ended now"
-        if done.head is None:
-            message = "a cut of history was interrupted before anything was cut: cut again, into another file"
-        self._store.notes.append(Problem(path="", code="CutEnded", message=message, severity=WARNING))
+        done = self._rewrite.end_at_opening(self._store, lambda wait: self._carry_out(self._end, wait), _AGAIN)
+        if done is not None:
+            message = "a cut of history was interrupted, and has been ended now"
+            if done.head is None:
+                message = "a cut of history was interrupted before anything was cut: cut again, into another file"
+            self._store.notes.append(Problem.warning("", "CutEnded", message, ""))
 
     # -- the steps ------------------------------------------------------------------------------------------------
     def _carry_out(self, attempt: Callable[[], CutPlan], patience: float) -> CutPlan:
@@ -198,13 +190,13 @@ class HistoryCut:
         if gone.intersection(read_names(repository.layout).refs.values()):
             renew(repository, {new: old for old, new in mapped.items() if new != NULL})
             return nothing
-        edit_logs(repository.layout, mapped, _NO_TRACES)
+        edit_logs(repository.layout, mapped, NO_TRACES)
         old = self._rewrite.before()
         survey = Survey(repository)
         named = ("--all", "--reflog", "--indexed-objects")  # what is named or staged, with all that it consists of
         gone -= _names_in(repository.git.run("rev-list", "--objects", *named, timeout=PATIENCE))
         survey.leave_out(gone)
-        done = Rewritten(mapped={}, gone=frozenset(gone), commits=0, unsigned=0)
+        done = Rewritten(mapped={}, gone=frozenset(gone))
         self._put_in_place(self._rewrite.successor(), survey, old, done, strict=False)
         return replace(nothing, head=repository.head_commit())
 
@@ -221,7 +213,7 @@ class HistoryCut:
         self, successor: Successor, survey: Survey, before: Before, done: Rewritten, strict: bool
     ) -> None:
         record = {"mapped": dict(done.mapped), "gone": sorted(done.gone)}
-        self._rewrite.put_in_place(successor, survey, before, done, record, strict=strict, traces=_NO_TRACES)
+        self._rewrite.put_in_place(successor, survey, before, done, record, strict=strict)
 
     def _require_own(self) -> None:
         if place_in(self._repository.common_dir) == self._repository.work_tree:
@@ -338,7 +330,7 @@ class _Look:
         point = self.plan.commit
         first = make("commit", self._first(self._parsed[point], exported))
         replaced = {**self.replaced, point: first}
-        done = rewrite(self._repository, self.survey, (), {}, _NO_TRACES, make, replaced)
+        done = rewrite(self._repository, self.survey, (), {}, NO_TRACES, make, replaced)
         return replace(done, gone=done.gone | self._content_of(replaced.keys()))
 
     def _first(self, point: ParsedCommit, exported: str) -> bytes:

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 
 from memfs.admin.erase_purge import EraseProof, Prover, out_of_reach, purge
 from memfs.admin.erase_target import EraseName, Target, TargetFinder, from_record, to_record
-from memfs.admin.history_rewrite import LOCK_WAIT, PATIENCE_AT_OPENING, HistoryRewrite
+from memfs.admin.history_rewrite import LOCK_WAIT, HistoryRewrite
 from memfs.config_names import SETTINGS_FILE
 from memfs.errors import (
-    CorruptRecord,
     EraseRefused,
     ItemNotFound,
     ItemTooLarge,
@@ -36,7 +35,6 @@ from memfs.git.rewrite_conditions import is_shared, refuse_busy, refuse_damage, 
 from memfs.git.rewrite_text import Names, read_names
 from memfs.model import Problem
 from memfs.model.item import object_id
-from memfs.model.problem import WARNING
 from memfs.store import Store
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 
@@ -119,7 +117,7 @@ class Eraser:
         self._parts = parts
         self._backups = backups
         self._repository = parts.repository
-        self._rewrite = HistoryRewrite(parts, "erase")
+        self._rewrite = HistoryRewrite(parts, "erase", "Erase")
         self.ended: EraseResult | None = None
 
     def plan(self, reference: str, is_path: bool = False) -> ErasePlan:
@@ -175,22 +173,13 @@ class Eraser:
     def take_up(self) -> None:
         """End an interrupted erase when a workspace is opened; what came of it is among the store's notes."""
         self._parts.require_open()
-        try:
-            self.ended = self._carry_out(None, PATIENCE_AT_OPENING)
-        except LockTimeout:
-            return  # another process is at it
-        except (MemfsError, OSError) as error:
-            message = f"an erase was interrupted and cannot be ended: {error}"
-            hint = (isinstance(error, CorruptRecord) and error.hint) or _AGAIN
-            self._store.notes.append(Problem(path="", code="EraseUnfinished", message=message, hint=hint))
-            return
+        self.ended = self._rewrite.end_at_opening(self._store, lambda wait: self._carry_out(None, wait), _AGAIN)
         if self.ended is not None:
             traces = len(self.ended.proof.hits) + len(self.ended.backups_left)
             message = f"an interrupted erase was ended; {traces} trace(s) of it are left"
             left = ", ".join(map(str, self.ended.backups_left))
             hint = f"delete {left}" if left else "nothing is to be done"
-            note = Problem(path="", code="EraseEnded", message=message, hint=hint, severity=WARNING)
-            self._store.notes.append(note)
+            self._store.notes.append(Problem.warning("", "EraseEnded", message, hint))
 
     # -- the steps ------------------------------------------------------------------------------------------------
     def _carry_out(self, named: EraseName | None, patience: float) -> EraseResult | None:
@@ -250,7 +239,6 @@ class Eraser:
             done,
             {**to_record(target), "gone": sorted(done.gone)},
             strict=strict,
-            traces=target.traces,
             blobs=target.blobs,
             paths=target.paths,
             remove_files=lambda: self._remove_files(target),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -88,18 +89,15 @@ def _index(parts: Parts, name: str) -> ArchiveIndex | None:
 
 def _holds(payload: Payload, index: ArchiveIndex, target: Target) -> bool:
     """Whether a document is a version or a copy of what is erased; one that cannot be read may be."""
+    copied = target.traces.copied_in
     try:
-        return any(_is_meant(member, target) or _quotes(payload, member, target) for member in index.members)
+        return any(_is_meant(one, target) or (one.blob and copied(payload.chunks(one))) for one in index.members)
     except ArchiveInvalid:
         return True
 
 
 def _is_meant(member: ArchiveMember, target: Target) -> bool:
     return member.blob in target.blobs or target.named.means(member.path)
-
-
-def _quotes(payload: Payload, member: ArchiveMember, target: Target) -> bool:
-    return bool(member.blob) and target.traces.copied_in(b"".join(payload.chunks(member)))
 
 
 def _lay_back(parts: Parts, payload: Payload, index: ArchiveIndex, target: Target) -> None:
@@ -121,15 +119,21 @@ _PIECE = 1 << 22
 
 def purge(parts: Parts, target: Target) -> dict[str, int]:
     """Take the item out of every place; return how many pieces each one held. The store's lock is held."""
-    return {place: remove(parts, target) for place, remove in PLACES.items()}
+    found = Counter({place: remove(parts, target) for place, remove in PLACES.items()})
+    found.update(dict.fromkeys(_RECORDS.values(), 0))
+    for place, path in _records(parts):
+        with suppress(FileNotFoundError):  # another process removed it
+            if _goes(path, parts, target):
+                io.unlink(path, missing_ok=True)
+                found[place] += 1
+    return dict(found)
 
 
+# -- records that are reduced -----------------------------------------------------------------------------------------
 def holds(change: FileChange, parts: Parts, target: Target) -> bool:
     """Whether a change carries a version of the item."""
     data = change.data
-    if data is None:
-        return False
-    return parts.repository.blob_id(data) in target.blobs or target.traces.copied_in(data)
+    return data is not None and (parts.repository.blob_id(data) in target.blobs or target.traces.copied_in([data]))
 
 
 def _journals(parts: Parts, target: Target) -> int:
@@ -157,37 +161,11 @@ def _without(operation: Operation, parts: Parts, target: Target) -> Operation:
     return replace(operation, id=f"{operation.id}-e", changes=changes)
 
 
-def _set_aside(parts: Parts, target: Target) -> int:
-    count = 0
-    for path in _in_states(parts, FOLDER):
-        # Nobody can tell what is in a damaged one.
-        if path.name.endswith(DAMAGED_SUFFIX) or _is_version(path, parts, target):
-            io.unlink(path, missing_ok=True)
-            count += 1
-        else:
-            count += _drop(path, target)
-    return count
-
-
-def _is_version(path: Path, parts: Parts, target: Target) -> bool:
-    try:
-        where, data = read_aside(path)
-    except (MemfsError, FileNotFoundError):
-        return False
-    return target.named.means(where) or holds(FileChange(path=where, old="", new="", data=data), parts, target)
-
-
-def _salvage(parts: Parts, target: Target) -> int:
-    """Damaged journals are kept; one that holds the item goes as a whole."""
-    files = [path for state in states_of(parts) for path in _files(state) if path.parent == state]
-    return sum(_drop(path, target) for path in files if path.name != parts.journal.path.name)
-
-
 def _uses(parts: Parts, target: Target) -> int:
     """An id can tell what its item was about."""
     ids = _ids(target)
     counted = 0
-    for path in [state / USES for state in states_of(parts) if os.path.lexists(state / USES)]:
+    for path in _of_states(parts, USES):
         usage = Usage(path)
         try:
             counted += len(usage.of(ids))
@@ -205,7 +183,7 @@ def _ids(target: Target) -> set[str]:
 def _suggestions(parts: Parts, target: Target) -> int:
     """What was suggested of the item, accepted or refused; suggestions that nobody can read may hold anything."""
     count = 0
-    for path in [state / INBOX for state in states_of(parts) if os.path.lexists(state / INBOX)]:
+    for path in _of_states(parts, INBOX):
         with FileLock(path.with_suffix(".lock"), home=parts.repository.common_dir).hold("erase", _LOCK_SECONDS):
             try:
                 kept, gone = erased(parts, io.read_file(path, _LARGEST), target.traces.quoted_in, _ids(target))
@@ -223,33 +201,17 @@ def _suggestions(parts: Parts, target: Target) -> int:
 
 def _served(parts: Parts, target: Target) -> int:
     """When the item was handed out, and questions that quote it."""
-    logs = [ServedLog(state / SERVED) for state in states_of(parts)]
-    ids = _ids(target)
-    return sum(log.forget(ids, lambda text: target.traces.quoted_in(text.encode("utf-8", "replace"))) for log in logs)
 
+    def quotes(text: str) -> bool:
+        return target.traces.quoted_in(text.encode("utf-8", "replace"))
 
-def _warnings(parts: Parts, target: Target) -> int:  # noqa: ARG001  it is short, and goes as a whole
-    """The ids of what agents were warned with."""
-    found = [path for state in states_of(parts) if os.path.lexists(path := state / WARNINGS)]
-    for path in found:
-        io.unlink(path, missing_ok=True)
-    return len(found)
+    return sum(ServedLog(folder).forget(_ids(target), quotes) for folder in _of_states(parts, SERVED))
 
 
 def _events(parts: Parts, target: Target) -> int:
-    """Pending events of sessions, the notes about them, and what they got."""
-    count = 0
-    for spool in [state / append_log.FOLDER for state in states_of(parts)]:
-        for path in append_log.waiting(spool):
-            count += append_log.keep_only(path, lambda text: not _told_in(text, target))
-        for path in append_log.kept_aside(spool):
-            io.unlink(path, missing_ok=True)
-            count += 1
-        count += sum(_drop(path, target) for path in _files(spool) if path.suffix != append_log.SUFFIX)
-    for path in _in_states(parts, TOLD):
-        io.unlink(path, missing_ok=True)
-        count += 1
-    return count
+    """Pending events of sessions."""
+    waiting = (path for spool in _of_states(parts, append_log.FOLDER) for path in append_log.waiting(spool))
+    return sum(append_log.keep_only(path, lambda text: not _told_in(text, target)) for path in waiting)
 
 
 def _told_in(text: bytes, target: Target) -> bool:
@@ -261,47 +223,63 @@ def _told_in(text: bytes, target: Target) -> bool:
     return target.traces.quoted_in(text) or target.traces.quoted_in(plain)
 
 
-def _secondary(parts: Parts, target: Target) -> int:
-    """What lay there has come home before; this finds readable copies and damaged journals that stayed."""
-    if parts.secondary is None:
-        return 0
-    kept = parts.secondary.journal.path
-    return sum(_drop(path, target) for path in _files(parts.secondary.folder) if path != kept)
+def _of_states(parts: Parts, name: str) -> list[Path]:
+    """What has a name in the state of each workspace that the repository ever had."""
+    return [path for state in states_of(parts) if os.path.lexists(path := state / name)]
 
 
-def _resolutions(parts: Parts, target: Target) -> int:
-    """Git remembers how conflicts were resolved, with the texts."""
-    return sum(_drop(path, target) for path in _files(parts.repository.common_dir / "rr-cache"))
+# -- records that go as a whole ---------------------------------------------------------------------------------------
+_REST = "other records"
+_RECORDS = {
+    FOLDER: "set aside",
+    WARNINGS: "what agents were warned with",
+    TOLD: "events that wait",
+    append_log.FOLDER: "events that wait",
+    MERGES: "conflicts that a merge left",
+    SERVED: "record of what was handed out",
+    "": _REST,
+}
+"""The place of a record, by the name at the top of a state folder."""
+_RESOLUTIONS = "rr-cache"
+"""Where git remembers how conflicts were resolved, with the texts."""
 
 
-def _merges(parts: Parts, target: Target) -> int:
-    """Conflicts that a merge of git's left and nobody has written down yet, where they tell of the item."""
-    count = 0
-    for path in _in_states(parts, MERGES):
-        data = io.read_file(path, _LARGEST)
-        if _told_in(data, target) or any(name in data for name in target.paths):
-            io.unlink(path, missing_ok=True)
-            count += 1
-    return count
+def _records(parts: Parts) -> Iterator[tuple[str, Path]]:
+    """Whatever else memfs and git have written down outside of history, each with its place; no journal in use."""
+    journals = {parts.journal.path.name}
+    for state in states_of(parts):
+        for path in _files(state):
+            top = path.relative_to(state).parts[0]
+            if top not in {*journals, ERASE_FOLDER}:
+                yield _RECORDS.get(top, _REST), path
+    if parts.secondary is not None:
+        kept = parts.secondary.journal.path
+        yield from (("secondary location", path) for path in _files(parts.secondary.folder) if path != kept)
+    yield from (("remembered conflicts", path) for path in _files(parts.repository.common_dir / _RESOLUTIONS))
 
 
-def _in_states(parts: Parts, folder: str) -> list[Path]:
-    """The files in a folder of the state of each workspace that the repository ever had."""
-    return [path for state in states_of(parts) for path in _files(state / folder)]
+def _goes(path: Path, parts: Parts, target: Target) -> bool:
+    """Whether a record tells of the item, or nobody can tell what is in it, or it is short and nothing but ids."""
+    folder = path.parent.name
+    if path.name == WARNINGS or folder in (TOLD, append_log.ASIDE):
+        return True
+    if folder == FOLDER and (path.name.endswith(DAMAGED_SUFFIX) or _is_version(path, parts, target)):
+        return True
+    data = io.read_file(path, _LARGEST)
+    if folder == MERGES:
+        return _told_in(data, target) or any(name in data for name in target.paths)
+    return target.traces.quoted_in(data)
 
 
-def _drop(path: Path, target: Target) -> bool:
-    """Remove a file if it holds a line of the item."""
+def _is_version(path: Path, parts: Parts, target: Target) -> bool:
     try:
-        data = io.read_file(path, _LARGEST)
-    except FileNotFoundError:  # another process removed it
+        where, data = read_aside(path)
+    except MemfsError:
         return False
-    if not target.traces.quoted_in(data):
-        return False
-    io.unlink(path, missing_ok=True)
-    return True
+    return target.named.means(where) or holds(FileChange(path=where, old="", new="", data=data), parts, target)
 
 
+# -- caches, large values, payloads -----------------------------------------------------------------------------------
 def _caches(parts: Parts, target: Target) -> int:  # noqa: ARG001  a cache goes as a whole
     """Whatever is in a cache is rebuilt from files and history: indexes, vectors, what was read of the past."""
     return sum(map(empty, caches_of(parts)))
@@ -360,35 +338,21 @@ def _checkpoints(parts: Parts, target: Target) -> int:
 
 
 def _packed_in(parts: Parts, path: str, target: Target) -> bool:
-    """Whether compressed bytes hold all phrases of some version; those that nobody can read may hold anything."""
-    missing = [set(version) for version in target.traces.versions if version]
-    overlap = max((len(phrase) for version in missing for phrase in version), default=0)
-    before = b""
+    """Whether compressed bytes hold a version; those that nobody can read may hold anything."""
     try:
         with os.fdopen(parts.tree.open_read(path), "rb") as source:
             read = zstd.reader(source.read)
-            while data := read(_PIECE):
-                window = before + data
-                for version in missing:
-                    version -= {phrase for phrase in version if phrase in window}
-                before = window[-overlap:] if overlap else b""
+            return target.traces.copied_in(iter(lambda: read(_PIECE), b""))
     except CorruptRecord:
         return True
-    return not all(missing)
 
 
 PLACES: dict[str, Purge] = {
     "journal": _journals,
-    "set aside": _set_aside,
     "counts of uses": _uses,
     "record of what was handed out": _served,
-    "what agents were warned with": _warnings,
     "events that wait": _events,
     "suggestions": _suggestions,
-    "damaged journals": _salvage,
-    "secondary location": _secondary,
-    "remembered conflicts": _resolutions,
-    "conflicts that a merge left": _merges,
     "archives": purge_archives,
     "caches": _caches,
     "large values": _sidecars,
@@ -501,7 +465,7 @@ class Prover:
             kind = survey.facts[name].kind
             if kind == "blob":
                 self._quoting += [name] if self._traces.quoted_in(data) else []
-                copies += [name] if self._traces.copied_in(data) else []
+                copies += [name] if self._traces.copied_in([data]) else []
             elif self._betrays(kind, data):
                 self._hits.append(f"{kind} {name} holds it")
         # What some commit holds is a file of somebody else's, which may quote the item.

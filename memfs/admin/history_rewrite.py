@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from memfs.errors import CorruptRecord, EraseRefused, GitBusy, GitFailed, MemfsError, StorageIO
+from memfs.errors import CorruptRecord, EraseRefused, GitBusy, GitFailed, LockTimeout, MemfsError, StorageIO
 from memfs.fs import append_log, io
 from memfs.fs.journal import Journal
 from memfs.fs.lock import FileLock
@@ -24,24 +24,29 @@ from memfs.git.process import entries_of
 from memfs.git.refs import NULL
 from memfs.git.remote import LOCK, RemoteHistory
 from memfs.git.rewrite import PATIENCE, Rewritten, Survey
-from memfs.git.rewrite_swap import SWAP_LOCK, Before, MovedRef, Successor, Swap, finish, release, swap
-from memfs.git.rewrite_text import Traces, new_names
+from memfs.git.rewrite_swap import SWAP_LOCK, Before, MovedRef, Successor, finish, release, swap
+from memfs.git.rewrite_text import new_names
+from memfs.model import Problem
+from memfs.store import Store
 from memfs.store.parts import Parts
 
 LOCK_WAIT = 60.0
-PATIENCE_AT_OPENING = 0.2
+_PATIENCE_AT_OPENING = 0.2
 _ATTEMPTS = 4
 
 T = TypeVar("T")
 
 
 class HistoryRewrite:
-    """Rewrites the history of one repository; ``what`` names the reason to processes that wait meanwhile."""
+    """Rewrites the history of one repository.
 
-    def __init__(self, parts: Parts, what: str) -> None:
+    ``what`` names the reason to processes that wait meanwhile, ``code`` begins the codes of what is reported.
+    """
+
+    def __init__(self, parts: Parts, what: str, code: str) -> None:
         self._parts = parts
         self._repository = parts.repository
-        self._what = what
+        self._what, self._code = what, code
         self._folder = parts.repository.state / ERASE_FOLDER
         self._record = parts.repository.state / ERASE_RECORD
 
@@ -106,7 +111,6 @@ class HistoryRewrite:
         record: Mapping[str, Any],
         *,
         strict: bool,
-        traces: Traces,
         blobs: Collection[str] = (),
         paths: Collection[bytes] = (),
         remove_files: Callable[[], None] = lambda: None,
@@ -117,7 +121,6 @@ class HistoryRewrite:
             done: what was rewritten, and all that goes.
             record: what is noted durably before anything is changed, by which an interrupted one is known and ended.
             strict: whether it has to pass git's strict check.
-            traces: what is taken out of reflogs.
             blobs, paths: what of the trees and the index is left out.
             remove_files: takes what is left out from the working tree.
 
@@ -128,21 +131,32 @@ class HistoryRewrite:
         """
         kept = survey.facts.keys() - done.gone
         successor.pack(kept)
-        successor.name(new_names(before.names, done.mapped, traces))
-        staged = {one.path for one in entries_of(self._repository.git) if one.path in paths or one.blob in blobs}
-        new_index = successor.write_index(staged)
+        successor.name(new_names(before.names, done.mapped, done.traces))
+        entries = entries_of(self._repository.git)
+        successor.write_index({one.path for one in entries if one.path in paths or one.blob in blobs})
         successor.compare(_moved(survey, before, done), blobs, paths)
         successor.check(strict)
-        plan = Swap(
-            before=before,
-            mapped=done.mapped,
-            gone=done.gone,
-            known=frozenset(kept).union(done.mapped.values()),
-            new_index=new_index,
-            traces=traces,
-        )
-        swap(self._repository, successor, plan, lambda: self._begin(record), remove_files)
-        finish(self._repository, successor, plan)
+        swap(self._repository, successor, before, done, lambda: self._begin(record), remove_files)
+        finish(self._repository, successor, before, done, kept.union(done.mapped.values()))
+
+    def end_at_opening(self, store: Store, end: Callable[[float], T], hint: str) -> T | None:
+        """End what a killed process began when a workspace is opened; None where that is not done.
+
+        Where it cannot be done, that is among the store's notes; not where another process is at it.
+
+        Args:
+            end: given how many seconds to wait for locks.
+            hint: what is to be known where it cannot be ended.
+        """
+        try:
+            return end(_PATIENCE_AT_OPENING)
+        except LockTimeout:
+            return None
+        except (MemfsError, OSError) as error:
+            code, message = f"{self._code}Unfinished", f"an interrupted {self._what} cannot be ended: {error}"
+            remedy = (isinstance(error, CorruptRecord) and error.hint) or hint
+            store.notes.append(Problem(path="", code=code, message=message, hint=remedy))
+            return None
 
     # -- the record -----------------------------------------------------------------------------------------------
     @property

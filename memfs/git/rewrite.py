@@ -20,6 +20,7 @@ from memfs.git.process import GitCommands, contents
 from memfs.git.refs import NULL
 from memfs.git.repository import Repository
 from memfs.git.rewrite_text import (
+    NO_TRACES,
     Traces,
     edit_commit,
     edit_tag,
@@ -43,13 +44,15 @@ class Rewritten:
     Attributes:
         mapped: new id by old one, of every object that is replaced.
         gone: every object that is to disappear: the blobs, and what is replaced.
+        traces: what was taken out of messages, and is to go from reflogs.
         commits: how many commits were replaced; ``unsigned``: how many of them, and of tags, lost a signature.
     """
 
     mapped: Mapping[str, str]
     gone: frozenset[str]
-    commits: int
-    unsigned: int
+    traces: Traces = NO_TRACES
+    commits: int = 0
+    unsigned: int = 0
 
 
 def rewrite(
@@ -71,9 +74,7 @@ def rewrite(
         replaced: commits that disappear, with the one that takes their place, or ``NULL``: who names such a one as
             a parent has one parent less, and a tag of it is gone.
     """
-    rewriter = _Rewriter(repository, survey, frozenset(blobs), cuts, traces, make)
-    rewriter.replace(replaced)
-    return rewriter.run()
+    return _Rewriter(repository, survey, frozenset(blobs), cuts, traces, make, dict(replaced)).run()
 
 
 @dataclass(slots=True)
@@ -84,19 +85,15 @@ class _Rewriter:
     cuts: Mapping[str, Collection[bytes]]
     traces: Traces
     store: Make
+    mapped: dict[str, str]
     made: set[str] = field(default_factory=set)
-    mapped: dict[str, str] = field(default_factory=dict)
     held: dict[str, frozenset[str]] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
     unsigned: int = 0
     commits: int = 0
 
-    def replace(self, commits: Mapping[str, str]) -> None:
-        self.mapped.update(commits)
-        self.gone.update(commits)
-
     def run(self) -> Rewritten:
-        self.gone |= self.blobs
+        self.gone |= self.blobs | self.mapped.keys()
         self._trees()
         touching = self._touching()
         parents = {commit: above for commit, (_, above) in self.survey.commits.items()}
@@ -104,8 +101,13 @@ class _Rewriter:
             if commit not in self.gone:
                 self._commit(commit, commit in touching)
         self._tags()
-        self.gone -= self.made
-        return Rewritten(mapped=self.mapped, gone=frozenset(self.gone), commits=self.commits, unsigned=self.unsigned)
+        return Rewritten(
+            mapped=self.mapped,
+            gone=frozenset(self.gone - self.made),
+            traces=self.traces,
+            commits=self.commits,
+            unsigned=self.unsigned,
+        )
 
     def _make(self, kind: str, data: bytes) -> str:
         name = self.store(kind, data)
@@ -172,7 +174,8 @@ class _Rewriter:
             if target in raw:
                 edit(target)
             if self.mapped.get(target) == NULL:
-                self.replace({name: NULL})
+                self.mapped[name] = NULL
+                self.gone.add(name)
                 return
             after = edit_tag(data, self.mapped, self.traces)
             self.unsigned += after != data and is_signed(data)
@@ -353,39 +356,49 @@ class Survey:
     # -- by path --------------------------------------------------------------------------------------------------
     def versions(self, folder: bytes, means: Means) -> Versions:
         """What any commit has below a folder at a path that is meant."""
+        inside = folder + b"/"
+
+        def leads_there(_: str, path: bytes) -> bool:
+            return inside.startswith(path) or path.startswith(inside)
+
         found = Versions()
-        seen: set[tuple[str, bytes]] = set()
-        parts = tuple(folder.split(b"/"))
         meant = cache(means)
-        for root in {tree for tree, _ in self.commits.values()}:
-            top = self._below(root, parts)
-            if top is not None:
-                self._walk(top, folder, meant, found, seen)
+        for tree, path, blob in self._files(leads_there):
+            if path.startswith(inside) and meant(path) and blob in self.facts:
+                found.blobs.setdefault(blob, set()).add(path)
+                found.cuts.setdefault(tree, set()).add(path.rpartition(b"/")[2])
         return found
 
-    def _below(self, tree: str, parts: tuple[bytes, ...]) -> str | None:
-        """The tree at a path; None where there is none, or git has thrown it away already."""
-        for part in parts:
-            found = dict(folders(self._tree(tree))).get(part) if tree in self.inner else None
-            if found is None:
-                return None
-            tree = found
-        return tree
+    def paths(self, blobs: Collection[str]) -> dict[bytes, set[str]]:
+        """Every path at which any commit has one of some blobs, with those blobs."""
+        direct = self.holding(blobs)
+        affected = self.above(direct)
+        found: dict[bytes, set[str]] = {}
+        for tree, path, blob in self._files(lambda inner, _: inner in affected):
+            if blob in direct.get(tree, ()):
+                found.setdefault(path, set()).add(blob)
+        return found
 
-    def _tree(self, name: str) -> bytes:
-        # Not through the repository's cache of trees: a large history has too many to be kept.
-        return self._repository.object(name).data
+    def _files(self, enters: Callable[[str, bytes], bool]) -> Iterator[tuple[str, bytes, str]]:
+        """Each file of the trees of all commits that can be reached by entering some: its tree, path and blob.
 
-    def _walk(self, tree: str, path: bytes, means: Means, found: Versions, seen: set[tuple[str, bytes]]) -> None:
-        if (tree, path) in seen or tree not in self.inner:
-            return
-        seen.add((tree, path))
-        for mode, name, binary in entries(self._tree(tree)):
-            if mode in _FOLDERS:
-                self._walk(binary.hex(), path + b"/" + name, means, found, seen)
-            elif means(path + b"/" + name) and binary.hex() in self.facts:
-                found.blobs.setdefault(binary.hex(), set()).add(path + b"/" + name)
-                found.cuts.setdefault(tree, set()).add(name)
+        Args:
+            enters: whether a tree is to be looked into, by its id and its path, which ends with a slash but at the top.
+        """
+        seen: set[tuple[str, bytes]] = set()
+        waiting = [(tree, b"") for tree, _ in self.commits.values() if enters(tree, b"")]
+        while waiting:
+            tree, above = place = waiting.pop()
+            if place in seen or tree not in self.inner:  # git may have thrown it away already
+                continue
+            seen.add(place)
+            # Not through the repository's cache of trees: a large history has too many to be kept.
+            for mode, name, binary in entries(self._repository.object(tree).data):
+                path = above + name
+                if mode not in _FOLDERS:
+                    yield tree, path, binary.hex()
+                elif enters(binary.hex(), path + b"/"):
+                    waiting.append((binary.hex(), path + b"/"))
 
     # -- by content -----------------------------------------------------------------------------------------------
     def holding(self, blobs: Collection[str]) -> dict[str, set[str]]:
@@ -425,25 +438,6 @@ class Survey:
             if tree not in found and tree in self.inner:
                 found.add(tree)
                 waiting.extend(self.inner[tree])
-        return found
-
-    def paths(self, blobs: Collection[str]) -> dict[bytes, set[str]]:
-        """Every path at which any commit has one of some blobs, with those blobs."""
-        direct = self.holding(blobs)
-        affected = self.above(direct)
-        found: dict[bytes, set[str]] = {}
-        seen: set[tuple[str, bytes]] = set()
-        waiting = [(tree, b"") for tree, _ in self.commits.values() if tree in affected]
-        while waiting:
-            tree, above = waiting.pop()
-            if (tree, above) in seen:
-                continue
-            seen.add((tree, above))
-            data = self._tree(tree)
-            waiting += [(inner, above + name + b"/") for name, inner in folders(data) if inner in affected]
-            for _, name, binary in entries(data) if tree in direct else ():
-                if binary.hex() in direct[tree]:
-                    found.setdefault(above + name, set()).add(binary.hex())
         return found
 
 

@@ -22,8 +22,8 @@ from memfs.git.process import entries_of
 from memfs.git.quarantine import renew
 from memfs.git.refs import NULL
 from memfs.git.repository import Facts, Repository, facts_of
-from memfs.git.rewrite import PATIENCE, inventory
-from memfs.git.rewrite_text import Names, Traces, changed_loose, edit_logs, packed_text, read_names, turn
+from memfs.git.rewrite import PATIENCE, Rewritten, inventory
+from memfs.git.rewrite_text import Names, changed_loose, edit_logs, packed_text, read_names, turn
 from memfs.git.transaction import index_of, keep_date, lock_of
 from memfs.model.item import object_id
 
@@ -107,24 +107,22 @@ class Successor:
             io.make_private_folder(place.parent)
             io.write_file(place, data, durable=False)
 
-    def write_index(self, without: Collection[bytes]) -> bool:
-        """Copy the person's index without some paths; false if there is none, or nothing to be changed in it."""
-        source = self._repository.git_dir / "index"
+    def write_index(self, without: Collection[bytes]) -> None:
+        """Copy the person's index, where there is one, without some paths and what git remembers of conflicts."""
+        source, target = self._repository.git_dir / INDEX, self.folder / INDEX
         try:
             data = io.read_file(source)
         except FileNotFoundError:
-            return False
-        target = self.folder / INDEX
+            return
         facts = os.stat(source)
         io.write_file(target, data, facts.st_mode & 0o777, durable=False)
         if not without and b"REUC" not in data:
-            return False
+            return
         lines = b"".join(b"0 %s\t%s\0" % (NULL.encode(), path) for path in sorted(without))
         options = ("--clear-resolve-undo", "-z", "--index-info")
         self._git.run("update-index", *options, data=lines, variables={"GIT_INDEX_FILE": str(target)})
         keep_date(target, facts.st_mtime_ns)
         _sync(target)
-        return True
 
     # -- check ----------------------------------------------------------------------------------------------------
     def check(self, strict: bool) -> None:
@@ -217,30 +215,11 @@ class Before:
     @staticmethod
     def of(repository: Repository) -> Before:
         """As it is now."""
-        held = stock(repository)
+        held = _stock(repository)
         return Before(read_names(repository.layout), facts_of(index_of(repository.git_dir)), held)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Swap:
-    """What is to be put in place.
-
-    Attributes:
-        before: as things were when the successor was made.
-        mapped: new id by old one; ``gone``: what nothing may name in the end; ``known``: every other object.
-        new_index: whether the successor has another index.
-        traces: what is taken out of reflogs.
-    """
-
-    before: Before
-    mapped: Mapping[str, str]
-    gone: frozenset[str]
-    known: frozenset[str]
-    new_index: bool
-    traces: Traces
-
-
-def stock(repository: Repository) -> tuple[str, ...]:
+def _stock(repository: Repository) -> tuple[str, ...]:
     """Every file that holds objects, and every half of one, below ``objects/``."""
     top = repository.common_dir / "objects"
     found = []
@@ -256,7 +235,8 @@ def stock(repository: Repository) -> tuple[str, ...]:
 def swap(
     repository: Repository,
     successor: Successor,
-    plan: Swap,
+    before: Before,
+    done: Rewritten,
     begin: Callable[[], None],
     remove_files: Callable[[], None],
 ) -> None:
@@ -270,36 +250,42 @@ def swap(
         MovedRef: something changed since the successor was made; nothing was begun.
         GitBusy: somebody holds a lock; nothing was begun.
     """
-    index = index_of(repository.git_dir)
-    with _holding(repository, _locks(repository, plan, index)):
-        if read_names(repository.layout) != plan.before.names or facts_of(index) != plan.before.index:
+    index, common = index_of(repository.git_dir), repository.common_dir
+    refs = [common / f"{ref}.lock" for ref in changed_loose(before.names, done.mapped)]
+    with _holding(repository, [lock_of(index), common / "packed-refs.lock", *refs]):
+        if read_names(repository.layout) != before.names or facts_of(index) != before.index:
             raise MovedRef
         begin()
         _add_pack(repository, successor)
         remove_files()
-        if plan.new_index:
-            io.rename(str(successor.folder / INDEX), str(index))
+        new_index = successor.folder / INDEX
+        if new_index.exists() and io.read_file(new_index) != io.read_file(index):
+            io.rename(str(new_index), str(index))
             io.sync_folder(index.parent)
-        renew(repository, plan.mapped)
-        turn(repository.layout, plan.before.names, plan.mapped)
+        renew(repository, done.mapped)
+        turn(repository.layout, before.names, done.mapped)
 
 
-def finish(repository: Repository, successor: Successor, plan: Swap) -> int:
-    """After the swap: reflogs, then the old objects. Returns how many files were removed.
+def finish(
+    repository: Repository, successor: Successor, before: Before, done: Rewritten, known: Collection[str]
+) -> None:
+    """After the swap: reflogs, then the old objects.
+
+    Args:
+        known: every object that stays or was made.
 
     Raises:
         MovedRef: something names an old object again, or an object nobody had seen; or somebody packed the old objects.
     """
-    edit_logs(repository.layout, plan.mapped, plan.traces)
+    edit_logs(repository.layout, done.mapped, done.traces)
     now = read_names(repository.layout)
     held = now.ids(heads=False) | staged(repository)
-    if (held | now.ids()) & plan.gone or not held <= plan.known:
+    if (held | now.ids()) & done.gone or not held <= set(known):
         raise MovedRef
     repository.git.close()
-    removed = _remove_old(repository, successor, plan)
-    if inventory(repository.git).keys() & plan.gone:
+    _remove_old(repository, successor, before)
+    if inventory(repository.git).keys() & done.gone:
         raise MovedRef
-    return removed
 
 
 def release(repository: Repository, own: Path) -> None:
@@ -311,11 +297,6 @@ def release(repository: Repository, own: Path) -> None:
         with suppress(OSError):
             if os.path.samefile(lock, own):
                 io.unlink(lock, missing_ok=True)
-
-
-def _locks(repository: Repository, plan: Swap, index: Path) -> list[Path]:
-    refs = [repository.common_dir / f"{ref}.lock" for ref in changed_loose(plan.before.names, plan.mapped)]
-    return [lock_of(index), repository.common_dir / "packed-refs.lock", *refs]
 
 
 @contextmanager
@@ -351,17 +332,17 @@ def staged(repository: Repository) -> set[str]:
     return {entry.blob for entry in entries_of(repository.git) if entry.mode != SUBMODULE}
 
 
-def _remove_old(repository: Repository, successor: Successor, plan: Swap) -> int:
+def _remove_old(repository: Repository, successor: Successor, before: Before) -> None:
     top = repository.common_dir / "objects"
     ours = {f"pack/{path.name}" for path in successor.pack_files()}
     for name in _GRAPHS:
         io.remove_all(top / name)
     # Without its index a pack is nothing to git: no process meets half of one.
-    old = sorted((name for name in plan.before.stock if name not in ours), key=lambda name: not name.endswith(".idx"))
-    removed = sum(io.remove_all(top / name) for name in old if _holds_objects(name))
+    old = sorted((name for name in before.stock if name not in ours), key=lambda name: not name.endswith(".idx"))
+    for name in filter(_holds_objects, old):
+        io.remove_all(top / name)
     for folder in {(top / name).parent for name in old}:
         io.sync_folder(folder)
-    return removed
 
 
 def _holds_objects(name: str) -> bool:

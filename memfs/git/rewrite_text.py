@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -71,14 +71,23 @@ class Traces:
         """Whether some phrase is there."""
         return any(phrase in data for phrase in self.phrases)
 
-    def copied_in(self, data: bytes) -> bool:
-        """Whether all phrases of some version are there."""
-        return any(version and all(phrase in data for phrase in version) for version in self.versions)
+    def copied_in(self, pieces: Iterable[bytes]) -> bool:
+        """Whether all phrases of some version are in a text that comes in pieces."""
+        found: set[bytes] = set()
+        before = b""
+        for data in pieces:
+            window = before + data
+            found.update(phrase for phrase in self.phrases if phrase not in found and phrase in window)
+            before = window[-len(self.phrases[0]) :] if self.phrases else b""
+        return any(version and version <= found for version in self.versions)
 
     def redact(self, text: bytes, names: bool = False) -> bytes:
         """The text without phrases and telling names; with ``names`` without the others, too."""
         plain = self._pattern.sub(ERASED, text)
         return (self._any_name if names else self._telling_name).sub(ERASED, plain)
+
+
+NO_TRACES = Traces(versions=(), names=())
 
 
 def _words(names: Collection[bytes]) -> re.Pattern[bytes]:

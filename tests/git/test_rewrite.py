@@ -129,9 +129,9 @@ def test_a_telling_id_goes_everywhere_and_a_plain_word_only_where_it_is_meant() 
 def test_a_copy_holds_all_phrases_of_a_version_and_a_quote_holds_one() -> None:
     """A text with one line of the item is somebody else's; one with all of them is the item."""
     assert TRACES.quoted_in(b"he said it opens with marten")
-    assert not TRACES.copied_in(b"he said it opens with marten")
-    assert TRACES.copied_in(b"it opens with marten, by the mill gate")
-    assert not NOTHING.copied_in(b"anything")
+    assert not TRACES.copied_in([b"he said it opens with marten"])
+    assert TRACES.copied_in([b"it opens with mar", b"ten, by the mill gate"])
+    assert not NOTHING.copied_in([b"anything"])
 
 
 def test_packed_refs_are_sorted_as_git_wants_them(world: Any) -> None:
