@@ -89,7 +89,7 @@ class HistoryCut:
         self._store = store
         self._parts = parts
         self._repository = parts.repository
-        self._rewrite = HistoryRewrite(parts, "cut of history", "Cut")
+        self._rewrite = HistoryRewrite(parts, "cut of history", code="CutUnfinished")
 
     def plan(self, before: datetime) -> CutPlan:
         """What ``cut`` would do; changes nothing."""

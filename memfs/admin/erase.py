@@ -117,7 +117,7 @@ class Eraser:
         self._parts = parts
         self._backups = backups
         self._repository = parts.repository
-        self._rewrite = HistoryRewrite(parts, "erase", "Erase")
+        self._rewrite = HistoryRewrite(parts, "erase", code="EraseUnfinished")
         self.ended: EraseResult | None = None
 
     def plan(self, reference: str, is_path: bool = False) -> ErasePlan:

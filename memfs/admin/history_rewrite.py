@@ -40,7 +40,7 @@ T = TypeVar("T")
 class HistoryRewrite:
     """Rewrites the history of one repository.
 
-    ``what`` names the reason to processes that wait meanwhile, ``code`` begins the codes of what is reported.
+    ``what`` names the reason to processes that wait meanwhile, ``code`` is that of one that cannot be ended.
     """
 
     def __init__(self, parts: Parts, what: str, code: str) -> None:
@@ -153,9 +153,9 @@ class HistoryRewrite:
         except LockTimeout:
             return None
         except (MemfsError, OSError) as error:
-            code, message = f"{self._code}Unfinished", f"an interrupted {self._what} cannot be ended: {error}"
+            message = f"an interrupted {self._what} cannot be ended: {error}"
             remedy = (isinstance(error, CorruptRecord) and error.hint) or hint
-            store.notes.append(Problem(path="", code=code, message=message, hint=remedy))
+            store.notes.append(Problem(path="", code=self._code, message=message, hint=remedy))
             return None
 
     # -- the record -----------------------------------------------------------------------------------------------
