@@ -9,13 +9,13 @@ send things away, or pass for the frame in which it is quoted. The wordings lie 
 from __future__ import annotations
 
 import base64
-import binascii
 import html
 import re
 import tomllib
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -27,12 +27,11 @@ from memfs.format.text_guard import shown
 MARKED = "marks of Markdown"
 _MACRO = re.compile(r"\{([a-z_]+)\}")
 _MOST_COMMENTS = 50
-_LONGEST_LINE = 2_000
 _UNSEEN = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\u3164\ufe00-\ufe0f\ufeff\uffa0]"
 )
 _TAGS = re.compile("[\U000e0020-\U000e007e]+")
-_SPACED = re.compile(r"(?<!\S)(?:\w[ .\-_*]){5,}\w(?!\S)")
+_SPACED = re.compile(r"(?<!\S)(?:\w[ .\-_*]){5,}\w(?!\S)[^\n]{0,2000}")
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/_-]{32,4000}={0,2}(?![A-Za-z0-9+/=_-])")
 _PERCENT = re.compile(r"(?:%[0-9A-Fa-f]{2}[^%\s]*){3}")
 # A list's own marks and lone bars at the beginning of a line, and what sets words in bold, italics or code.
@@ -67,8 +66,8 @@ def readings(text: str) -> Iterator[tuple[str, str, int]]:
     for match in islice(_COMMENT.finditer(text), _MOST_COMMENTS):  # what they say was read with the text, too
         yield match[1], "a comment", match.start()
     yield from ((plain, disguise, -1) for plain, disguise in _respelled(bare))
-    for match in _apart(_SPACED.finditer(bare)):
-        yield _joined(bare, match), "letters set apart", match.start()
+    for match in _SPACED.finditer(bare):
+        yield _joined(match[0]), "letters set apart", match.start()
     yield from _decoded(bare)
 
 
@@ -80,16 +79,6 @@ def _respelled(bare: str) -> Iterator[tuple[str, str]]:
         yield _ESCAPED.sub(lambda one: chr(int(one[1] or one[2], 16)), bare), "escapes"
     if _PERCENT.search(bare):
         yield unquote(bare, errors="replace"), "percent signs"
-
-
-def _apart(matches: Iterable[re.Match[str]]) -> Iterator[re.Match[str]]:
-    """Those of which none lies in the stretch that was looked at with the one before."""
-    end = -1
-    for match in matches:
-        if match.start() >= end:
-            line = match.string.find("\n", match.start(), match.start() + _LONGEST_LINE)
-            end = line if line >= 0 else match.start() + _LONGEST_LINE
-            yield match
 
 
 def _folded(text: str) -> str:
@@ -108,50 +97,41 @@ def _latin(word: str) -> str:
     return translated if translated.isascii() else word
 
 
-def _joined(text: str, match: re.Match[str]) -> str:
+def _joined(line: str) -> str:
     """Letters that stand apart, as the words they make: two blanks or more are one, a single sign is none."""
-    end = text.find("\n", match.start(), match.start() + _LONGEST_LINE)
-    line = text[match.start() : end if end >= 0 else match.start() + _LONGEST_LINE]
     words = re.split(r"\s{2,}|[ ]?[|/][ ]?", line)
     return " ".join(re.sub(r"(?<=\w)[ .\-_*](?=\w)", "", word) for word in words)
 
 
 def _decoded(text: str) -> Iterator[tuple[str, str, int]]:
-    for match in _BASE64.finditer(text):
-        if (plain := _readable(_from_base64(match[0]))) is not None:
-            yield plain, "base64", match.start()
-    for match in _HEX.finditer(text):
-        if (plain := _readable(bytes.fromhex(match[0]))) is not None:
-            yield plain, "hexadecimal digits", match.start()
+    for pattern, decode, disguise in ((_BASE64, _from_base64, "base64"), (_HEX, bytes.fromhex, "hexadecimal digits")):
+        for match in pattern.finditer(text):
+            with suppress(ValueError):
+                plain = decode(match[0]).decode("utf-8")
+                if " " in plain and all(letter.isprintable() or letter in "\n\t\r" for letter in plain):
+                    yield plain, disguise, match.start()
 
 
 def _from_base64(word: str) -> bytes:
     plain = word.rstrip("=").replace("-", "+").replace("_", "/")
-    try:
-        return base64.b64decode(plain + "=" * (-len(plain) % 4))
-    except (ValueError, binascii.Error):
-        return b""
-
-
-def _readable(data: bytes) -> str | None:
-    """The bytes as text where they are one that a person could have written."""
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        return None
-    return text if " " in text and all(letter.isprintable() or letter in "\n\t\r" for letter in text) else None
+    return base64.b64decode(plain + "=" * (-len(plain) % 4))
 
 
 _LONGEST = 600
 """A longer sentence is looked at in stretches that overlap by half."""
-
+_LOOKED_INTO = 1 << 20
+"""As long as a file that is read at all."""
+_MOST = 10
+_SHOWN = 120
+_BEFORE = 60
+_OPEN = ("", MARKED)
+"""The readings in which quoting counts: who hides an order does not warn of it."""
+_QUOTATION = '"\u201c`'
+_QUOTES = "\"'`\u201c\u201d\u2018\u2019\u00ab\u00bb"
 _BREAK = re.compile(r"[.!?][\"')\]]{0,2}(?=\s)|[。！？]|\n[ \t]{0,40}(?=\n|[-*#>+|]|\d{1,3}[.)]\s|[\w.-]{1,40}:\s)")
-_GOES_ON = re.compile(
-    r"\s{0,4}(?:then\s+|and\s+|please\s+)?(?:send|post|upload|e-?mail|forward|paste|share|submit|pass|put|"
-    r"attach|include)\s+"
-    r"(?:it|them|that|this|(?:the|its|their)\s+(?:contents?|results?|output|values?))\b",
-    re.IGNORECASE,
-)
+
+Places = Iterator[tuple[int, int, bool]]
+"""Where words that show a sign begin and end, and whether they are only spoken of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,15 +143,6 @@ class InjectionRule:
     patterns: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Together:
-    """Traits that make a sign when one sentence has them all, and none of those that excuse it."""
-
-    rule: str
-    traits: tuple[str, ...]
-    unless: tuple[str, ...] = ()
-
-
 def _table() -> dict[str, Any]:
     """The wordings, with the macros in them replaced."""
     table = tomllib.loads(Path(__file__).with_name("injection.toml").read_text(encoding="utf-8"))
@@ -180,68 +151,21 @@ def _table() -> dict[str, Any]:
         filled = _MACRO.sub(lambda name: table["macros"][name[1]], pattern)
         return filled if filled == pattern else whole(filled)
 
-    for rule in table["rules"]:
-        rule["patterns"] = tuple(map(whole, rule["patterns"]))
+    table["rules"] = [rule | {"patterns": tuple(map(whole, rule["patterns"]))} for rule in table["rules"]]
     table["traits"] = {name: "|".join(map(whole, patterns)) for name, patterns in table["traits"].items()}
     return table
 
 
 _TABLE = _table()
 RULES = tuple(InjectionRule(**rule) for rule in _TABLE["rules"])
-SIGNS = tuple(
-    Together(rule=sign["rule"], traits=tuple(sign["traits"]), unless=tuple(sign.get("unless", ())))
-    for sign in _TABLE["signs"]
-)
+_BY_ID = {rule.id: rule for rule in RULES}
 _WORDINGS = tuple(
     (rule, re.compile(pattern, re.IGNORECASE | re.MULTILINE)) for rule in RULES for pattern in rule.patterns
 )
-_TRAITS = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in _TABLE["traits"].items()}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InjectionFinding:
-    """A sentence that gives an order: from where to where it goes, and where in it the sign's first trait is."""
-
-    start: int
-    end: int
-    told: int
-
-
-def signs(text: str) -> Iterator[tuple[str, Iterator[InjectionFinding]]]:
-    """Each sign with the sentences that show it, in the order of the text."""
-    flat = text.replace("\n", " ")
-    ends = [*(one.end() for one in _BREAK.finditer(text)), len(text)]
-    for sign in SIGNS:
-        yield sign.rule, _orders(sign, flat, ends)
-
-
-def _orders(sign: Together, flat: str, ends: list[int]) -> Iterator[InjectionFinding]:
-    first, *others = (_TRAITS[trait] for trait in sign.traits)
-    excuses = [_TRAITS[trait] for trait in sign.unless]
-    seen = -1
-    for match in first.finditer(flat):
-        if match.start() < seen:
-            continue
-        start, seen = _sentence(flat, ends, match.start())
-        sentence = flat[start:seen]
-        if all(one.search(sentence) for one in others) and not any(one.search(sentence) for one in excuses):
-            yield InjectionFinding(start=start, end=seen, told=match.start())
-
-
-def _sentence(flat: str, ends: list[int], place: int) -> tuple[int, int]:
-    """Where the sentence around a place begins and ends; with the next where that goes on with what this one names."""
-    number = bisect_right(ends, place)
-    start, end = (ends[number - 1] if number else 0), ends[number]
-    if number + 1 < len(ends) and _GOES_ON.match(flat, end):
-        end = ends[number + 1]
-    return max(start, place - _LONGEST // 2), min(end, place + _LONGEST)
-
-
-_LOOKED_INTO = 1 << 20
-"""As long as a file that is read at all."""
-_MOST = 10
-_SHOWN = 120
-_BEFORE = 60
+_TRAITS, _CONTEXT = (
+    {name: re.compile(pattern, re.IGNORECASE) for name, pattern in _TABLE[part].items()}
+    for part in ("traits", "context")
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,39 +187,6 @@ class Instruction:
     excerpt: str
     quoted: bool = False
     disguise: str = ""
-
-
-_CALLS = re.compile(
-    r"ignor|disregard|forget|overr|bypass|discard|neglect|follow|obey|verg|missach|oubli|olvid|忽略|无视|無視|you\s|"
-    r"pretend|\bact\b|behave|respond|<|\[|system|developer|begin|end\sof|tell|inform|notify|mention|reveal|show|alert|"
-    r"disclos|let|acknowledge|repeat|keep|hide|conceal|send|post|upload|exfil|forward|transmit|leak|mail|submit|append|"
-    r"report|copy|includ|embed|put|add|encode|print|output|dump|curl|wget|\bnc|silent|secret|quiet|background|base64|"
-    r"eval|approve|accept|allow|grant|confirm|ask|wait|dangerously|bypasspermissions|verified|authori|trusted|review|"
-    r"signed|treat|regard|consider|your\s|"
-    r"nutzer|anwender|entwickler|utilisateur|usu[aá]ri|utent|utilizador|desarrollador|desenvolvedor|gebruiker|ytkownik|"
-    r"пользовател|разработчик|игнорир|забудь|отбрось|用户|用戶|使用者|开发者|開發者|ユーザ|사용자|指令|指示|命令|规则|規則|"
-    r"지시|명령|규칙|تجاهل|dimentica|trascura|esque|desconsid|vergeet|negeer|zapomnij|pomi|nceki|schick|bermittl|poste|"
-    r"leite|envo[iy]|transmet|publi|env[íi]|mand[ae]",
-    re.IGNORECASE,
-)
-_REPORTING = re.compile(
-    r"\b(?:such\s+as|like|says?|said|saying|reads?|phrases?|words?|texts?|strings?|payloads?|examples?|e\.g\.|contain\w*|"
-    r"detect\w*|flag\w*|block\w*|refus\w*|reject\w*|attack\w*|injection\w*|test\w*|match\w*|attempt\w*|warn\w*|forbid\w*|"
-    r"looks?\s+for|never|not)\b[^.!?\n]{0,40}$",
-    re.IGNORECASE,
-)
-_WARNING = re.compile(
-    r"(?:\b(?:never|do\s+not|don't|must\s+not|should\s+not|shall\s+not|may\s+not|cannot|can't|not\s+to)[\s:]+(?:ever\s+)?|"
-    r"\b(?:never|do\s+not|don't|must\s+not)\s+(?:use|set|start|run|pass|call|allow)\b[^.\n]{0,30}|"
-    r"\b(?:tried|tries|trying|attempt(?:s|ed)?|wants?|wanted)\s+to\s+(?:make\s+(?:the\s+)?\w+\s+)?|"
-    r"\b(?:makes?|made|lets?|forbids?)\s+(?:the\s+|an?\s+)?\w+\s+(?:to\s+)?)$",
-    re.IGNORECASE,
-)
-_OPEN = ("", MARKED)
-"""The readings in which quoting counts: who hides an order does not warn of it."""
-_BY_ID = {rule.id: rule for rule in RULES}
-_QUOTATION = '"\u201c`'
-_QUOTES = "\"'`\u201c\u201d\u2018\u2019\u00ab\u00bb"
 
 
 def instructions(text: str) -> list[Instruction]:
@@ -333,18 +224,43 @@ def _in_plain(plain: str, disguise: str, offset: int, text: str) -> Iterator[Ins
                 break
 
 
-def _signs(plain: str) -> Iterator[tuple[InjectionRule, Iterator[tuple[int, int, bool]]]]:
-    """Each sign with the places that show it: where they begin and end, and whether they are only spoken of."""
-    if _CALLS.search(plain):
+def _signs(plain: str) -> Iterator[tuple[InjectionRule, Places]]:
+    """Each sign with the places that show it: wordings, and sentences with all traits of a sign and no excuse."""
+    if _CONTEXT["calls"].search(plain):
         for rule, pattern in _WORDINGS:
             yield rule, _worded(plain, pattern, rule.id)
-    for name, sentences in signs(plain):
-        yield _BY_ID[name], ((one.start, one.end, _is_told_of(plain, one, name)) for one in sentences)
+    flat = plain.replace("\n", " ")
+    ends = [*(one.end() for one in _BREAK.finditer(plain)), len(plain)]
+    for sign in _TABLE["signs"]:
+        yield _BY_ID[sign["rule"]], _sentences(sign, plain, flat, ends)
 
 
-def _worded(plain: str, pattern: re.Pattern[str], rule: str) -> Iterator[tuple[int, int, bool]]:
+def _worded(plain: str, pattern: re.Pattern[str], rule: str) -> Places:
     for match in pattern.finditer(plain):
         yield match.start(), match.end(), _is_mentioned(plain, match.start(), match.end(), rule)
+
+
+def _sentences(sign: Mapping[str, Any], plain: str, flat: str, ends: list[int]) -> Places:
+    first, *others = (_TRAITS[trait] for trait in sign["traits"])
+    excuses = [_TRAITS[trait] for trait in sign.get("unless", ())]
+    seen = -1
+    for match in first.finditer(flat):
+        if match.start() < seen:
+            continue
+        start, seen = _sentence(flat, ends, match.start())
+        sentence = flat[start:seen]
+        if all(one.search(sentence) for one in others) and not any(one.search(sentence) for one in excuses):
+            told_of = _is_quoted(plain[start : match.start()])
+            yield start, seen, told_of or _is_mentioned(plain, match.start(), seen, sign["rule"])
+
+
+def _sentence(flat: str, ends: list[int], place: int) -> tuple[int, int]:
+    """Where the sentence around a place begins and ends; with the next where that goes on with what this one names."""
+    number = bisect_right(ends, place)
+    start, end = (ends[number - 1] if number else 0), ends[number]
+    if number + 1 < len(ends) and _CONTEXT["goes_on"].match(flat, end):
+        end = ends[number + 1]
+    return max(start, place - _LONGEST // 2), min(end, place + _LONGEST)
 
 
 def _is_mentioned(text: str, start: int, end: int, rule: str) -> bool:
@@ -354,14 +270,11 @@ def _is_mentioned(text: str, start: int, end: int, rule: str) -> bool:
     """
     before = text[max(0, start - _BEFORE) : start]
     if before[-1:] and before[-1] in _QUOTES and any(mark in text[end : end + _BEFORE] for mark in _QUOTES):
-        return bool(_REPORTING.search(before.rstrip(_QUOTES + " ,:(")))
-    return rule != "secrecy" and bool(_WARNING.search(before))
+        return bool(_CONTEXT["reporting"].search(before.rstrip(_QUOTES + " ,:(")))
+    return rule != "secrecy" and bool(_CONTEXT["warning"].search(before))
 
 
-def _is_told_of(text: str, order: InjectionFinding, rule: str) -> bool:
-    """Whether the sentence reports what is in quotation marks that are open where its sign begins."""
-    before = text[order.start : order.told]
+def _is_quoted(before: str) -> bool:
+    """Whether a sentence reports what is in quotation marks that are open at its sign."""
     opened = max((before.rfind(mark) for mark in _QUOTATION if before.count(mark) % 2), default=-1)
-    if opened >= 0 and _REPORTING.search(before[:opened].rstrip(" ,:(")):
-        return True
-    return _is_mentioned(text, order.told, order.end, rule)
+    return opened >= 0 and bool(_CONTEXT["reporting"].search(before[:opened].rstrip(" ,:(")))
