@@ -236,7 +236,7 @@ READERS = {
     "memfs.admin.format",  # brings files of an older format to the present one
     "memfs.admin.store_builder",
     "memfs.state.checkpoint_payload",  # keeps the document as it is, valid or not
-    "memfs.team.review_findings",
+    "memfs.team.review",
 }
 READERS_OF_VARIABLES = {
     "memfs.doors.mcp.http",

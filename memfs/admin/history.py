@@ -5,7 +5,7 @@ Items that are gone are found, too. What is restored is a new commit; history is
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -137,14 +137,7 @@ class History:
         if of_checkout(self._repository.layout) is None:
             require_clean(self._repository, commit)
         plans = self._plans(commit, target)
-        edited = {path.casefold() for path in self._edited(plans)}
-        unsaved = [plan.path for plan in plans if plan.path.casefold() in edited]
-        if unsaved:
-            raise Conflict(
-                f"{len(unsaved)} file(s) hold edits that are not committed: {', '.join(unsaved[:3])}",
-                path=unsaved[0],
-                hint=self.way_out(unsaved),
-            )
+        self.refuse_edited([plan.path for plan in plans])
         made: str | None = None
         if plans and not dry_run:
             what = target or "the memory"
@@ -158,13 +151,23 @@ class History:
             commit=made,
         )
 
-    def _edited(self, plans: list[FilePlan]) -> list[str]:
-        """The files that a person changed, among those to be changed at least: of few, only these are looked at."""
-        if not plans:
-            return []
-        return self._store.hand_edits([plan.path for plan in plans] if len(plans) <= _FEW else None)
+    def refuse_edited(self, paths: Sequence[str]) -> None:
+        """Refuse to overwrite what a person changed and nobody committed; of few files, only these are looked at.
 
-    def way_out(self, unsaved: list[str]) -> str:
+        Raises:
+            Conflict: naming the first such files.
+        """
+        found = self._store.hand_edits(paths if len(paths) <= _FEW else None) if paths else []
+        edited = {path.casefold() for path in found}
+        unsaved = [path for path in paths if path.casefold() in edited]
+        if unsaved:
+            raise Conflict(
+                f"{len(unsaved)} file(s) hold edits that are not committed: {', '.join(unsaved[:3])}",
+                path=unsaved[0],
+                hint=self._way_out(unsaved),
+            )
+
+    def _way_out(self, unsaved: Sequence[str]) -> str:
         """What a person can do about edits that stand in the way of a restore or undo."""
         self._store.require_open()
         known = [path for path in unsaved if self._repository.head_blob(path) is not None]

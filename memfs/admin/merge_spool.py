@@ -9,14 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from memfs.errors import Conflict, ContentError, MemfsError
+from memfs.errors import MemfsError
 from memfs.format.codec import schema_of
 from memfs.fs import io
 from memfs.model.state_paths import MERGES, document_kind, iteration_of
@@ -25,7 +25,6 @@ from memfs.model.time import format_time
 if TYPE_CHECKING:
     from memfs.format.field_merge import FieldConflict
     from memfs.git.repository import Repository
-    from memfs.model.conflict import DocumentClash
 
 
 _ENDING = ".json"
@@ -68,14 +67,6 @@ def is_due(repository: Repository) -> bool:
     return times[0] > 0 and times[0] >= times[1]
 
 
-class ConflictRecorder(Protocol):
-    """Knows the conflicts of state documents, and writes down others (``memfs.state.concurrent_documents.Clashes``)."""
-
-    def list(self) -> Sequence[DocumentClash]: ...
-
-    def record(self, values: Record, given_up: Collection[str]) -> bool: ...
-
-
 def can_be_recorded(path: str) -> bool:
     """Whether a document's conflicts have a place for their records: beside it, in its iteration."""
     return document_kind(path) not in ("", "conflict") and iteration_of(path) is not None
@@ -105,8 +96,15 @@ class MergeSpool:
     def __init__(self, state: Path) -> None:
         self._folder = state / MERGES
 
-    def keep(self, records: Sequence[Record], outcome: bytes | None, versions: Sequence[bytes | None]) -> None:
-        """Make records durable; one that is there already stays.
+    def keep(
+        self,
+        path: str,
+        conflicts: Sequence[FieldConflict],
+        now: datetime,
+        outcome: bytes | None,
+        versions: Sequence[bytes | None],
+    ) -> None:
+        """Make records of a document's conflicts durable; one that is there already stays.
 
         Args:
             outcome: what the merge made of the document.
@@ -116,13 +114,13 @@ class MergeSpool:
             StorageIO: not all could be kept.
         """
         given_up = sorted({digest(one) for one in versions} - {digest(outcome)})
-        if records:
+        if conflicts:
             io.make_private_folder(self._folder)
-        for record in records:
-            key = _key(record["document"], record["field"], record.get("kept"), record.get("lost"))
+        for record in records_of(path, conflicts, now):
+            key = key_of(record["document"], record["field"], record.get("kept"), record.get("lost"))
             place = self._folder / (digest(key.encode())[:32] + _ENDING)
             if not os.path.lexists(place):
-                io.write_file(place, json.dumps({"record": dict(record), "given_up": given_up}).encode())
+                io.write_file(place, json.dumps({"record": record, "given_up": given_up}).encode())
 
     def remind(self, missed: MissedConflict) -> None:
         """Make a reminder of an item durable.
@@ -163,29 +161,6 @@ class MergeSpool:
         with suppress(OSError):
             io.unlink(self._folder / name, missing_ok=True)
 
-    def take_up(self, repository: Repository, clashes: ConflictRecorder) -> int:
-        """Write down what has a place for it, unless a merge is still going on; returns how many records were written.
-
-        A conflict whose field has got another value since (the merge was given up, or decided by hand) is forgotten.
-
-        Raises:
-            StorageIO: it stays where it is.
-        """
-        waiting = {name: kept for name, kept in self.kept().items() if can_be_recorded(kept["record"]["document"])}
-        if not waiting or repository.busy():
-            return 0
-        known = {_key(one.document, one.field, one.kept, one.lost) for one in clashes.list()}
-        written = 0
-        for name, kept in waiting.items():
-            record, given_up = kept["record"], kept["given_up"]
-            key = _key(record["document"], record["field"], record.get("kept"), record.get("lost"))
-            try:
-                written += key not in known and clashes.record(record, given_up)
-            except (ContentError, Conflict):  # it stays, and is listed; or somebody writes it at this very moment
-                continue
-            self.drop(name)
-        return written
-
     def _read(self, name: str) -> Mapping[str, Any] | None:
         try:
             kept = json.loads(io.read_file(self._folder / name, _LARGEST))
@@ -204,5 +179,6 @@ def digest(data: bytes | None) -> str:
     return hashlib.sha256(data or b"").hexdigest()
 
 
-def _key(document: str, field: str, kept: Any, lost: Any) -> str:
+def key_of(document: str, field: str, kept: Any, lost: Any) -> str:
+    """What distinguishes one conflict from another."""
     return json.dumps([document, field, kept, lost], sort_keys=True, default=str)

@@ -432,63 +432,52 @@ def _union(base: Any, ours: Any, theirs: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class _Element:
-    """A part of a list or a line of a text, equal to one of the same value."""
-
-    key: str
-    value: Any = dataclasses.field(compare=False)
-
-
-@dataclass(frozen=True, slots=True)
 class _Lines:
-    """Three versions that are joined part by part."""
+    """Three versions that are joined part by part: lines of a text, or elements of a list as canonical text."""
 
-    base: list[_Element]
-    ours: list[_Element]
-    theirs: list[_Element]
-    is_text: bool
+    base: list[str]
+    ours: list[str]
+    theirs: list[str]
+    values: Mapping[str, Any] | None = None
+    """The elements by their canonical text; None for lines."""
 
     def joined(self, removals_stand: bool) -> tuple[Any, Any, bool, bool]:
         """The result, that with the other side's parts, whether any clashed, whether only ours was overridden."""
-        kept: list[_Element] = []
-        lost: list[_Element] = []
+        kept: list[str] = []
+        lost: list[str] = []
         sides = set()
         for hunk in hunks(self.base, self.ours, self.theirs):
-            stands, gives_way = list(hunk.joined), list(hunk.joined)
-            if hunk.clash and not (self.is_text or hunk.base):  # both added to a list at one place
+            stands, gives_way = hunk.joined, hunk.joined
+            if hunk.clash and self.values is not None and not hunk.base:  # both added to a list at one place
                 stands = gives_way = [*hunk.ours, *(one for one in hunk.theirs if one not in hunk.ours)]
             elif hunk.clash:
                 yields = not hunk.ours and not removals_stand
                 sides.add(yields)
-                pair = (hunk.theirs, hunk.ours) if yields else (hunk.ours, hunk.theirs)
-                stands, gives_way = list(pair[0]), list(pair[1])
+                stands, gives_way = (hunk.theirs, hunk.ours) if yields else (hunk.ours, hunk.theirs)
             kept += stands
             lost += gives_way
         return self._whole(kept), self._whole(lost), bool(sides), sides == {True}
 
-    def _whole(self, parts: list[_Element]) -> Any:
-        values = [part.value for part in parts]
-        return "\n".join(values) if self.is_text else values
+    def _whole(self, parts: list[str]) -> Any:
+        return "\n".join(parts) if self.values is None else [self.values[part] for part in parts]
 
 
 def _text3(base: Any, ours: Any, theirs: Any) -> Any:
     if not (isinstance(ours, str) and isinstance(theirs, str)):
         return _ABSENT
-    return _Lines(_lines(base), _lines(ours), _lines(theirs), is_text=True)
-
-
-def _lines(text: Any) -> list[_Element]:
-    return [_Element(line, line) for line in text.split("\n")] if text and isinstance(text, str) else []
+    begun = base if isinstance(base, str) else ""
+    return _Lines(*(text.split("\n") if text else [] for text in (begun, ours, theirs)))
 
 
 def _sequence(base: Any, ours: Any, theirs: Any) -> Any:
     if not (isinstance(ours, list | tuple) and isinstance(theirs, list | tuple)):
         return _ABSENT
-    return _Lines(_elements(base), _elements(ours), _elements(theirs), is_text=False)
-
-
-def _elements(parts: Any) -> list[_Element]:
-    return [_Element(canonical(plain(one)), one) for one in parts] if isinstance(parts, list | tuple) else []
+    values: dict[str, Any] = {}
+    sides: list[list[str]] = []
+    for side in (base if isinstance(base, list | tuple) else (), theirs, ours):
+        sides.append([canonical(plain(one)) for one in side])
+        values |= zip(sides[-1], side, strict=True)
+    return _Lines(sides[0], sides[2], sides[1], values)
 
 
 _RULES: Mapping[str, Callable[[Any, Any, Any], Any]] = {

@@ -11,26 +11,144 @@ import re
 import tomllib
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from memfs.errors import ContentError, MemfsError
-from memfs.format import toml_text, yaml_text
+from memfs.errors import ContentError, IdInvalid, ItemTooLarge, MemfsError
+from memfs.format import item_fields, toml_text, yaml_text
+from memfs.format.codec import DOCUMENT_LIMIT, PRUNED, SUFFIXES, schema_of
 from memfs.format.conflict_markers import MARKER, whole_marked
 from memfs.format.field_merge import FieldConflict, FieldMerge, Hunk, equal, hunks, merge, merge_lines
 from memfs.format.merge_conflicts import DELETED, EDITED, ONE, OTHER, followed, record, within
-from memfs.format.merge_forms import CONFLICTS, Form, form_of
-from memfs.format.plain import FieldPath, KeyNode, Node, canonical, same
-from memfs.format.render import ParsedFile
+from memfs.format.plain import DOCUMENT_PARTS, MAX_PARTS, FieldPath, KeyNode, Node, canonical, same
+from memfs.format.render import EncodedFile, ParsedFile, parse, render
 from memfs.fs.workspace_location import MEMORY_FOLDER
 from memfs.model.item import Trust, lower_trust
+from memfs.model.kinds import ITEM_LIMIT, Kind
 from memfs.model.state_paths import document_kind
 from memfs.model.time import time_in
 
 if TYPE_CHECKING:
     from memfs.format.codec import Codec
+    from memfs.format.schema_errors import SchemaError
+    from memfs.format.splice import Order
+
+CONFLICTS = "conflicts"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """What a structured file is.
+
+    Attributes:
+        path: its path below the workspace.
+        rules: its schema, with the ``x-merge`` of each field.
+        records: whether it can record itself what was overridden.
+        kind: the name of the item's kind; "" for documents.
+        check: what is wrong with plain values, by its schema.
+        prove: reads bytes as the workspace does.
+    """
+
+    path: str
+    rules: Mapping[str, Any]
+    records: bool
+    kind: str
+    check: Callable[[Mapping[str, Any]], list[SchemaError]]
+    prove: Callable[[bytes], object]
+
+    @property
+    def order(self) -> Order:
+        """Where keys belong that a file does not have yet."""
+        return item_fields.ORDER if self.kind else {}
+
+    def read(self, data: bytes) -> ParsedFile:
+        """The bytes as a mapping, whether that obeys the schema or not.
+
+        Raises:
+            ContentError: they are not keys and values.
+        """
+        if len(data) > self._limit:
+            raise ItemTooLarge(f"{len(data)} bytes, limit {self._limit}", hint="split it into several")
+        return parse(data, self.path, allow_invisible=True, parts=self._parts)
+
+    def write(self, mapping: Mapping[str, Any], before: ParsedFile | None) -> EncodedFile:
+        """The bytes of a mapping, with the layout of the file before where it can be kept.
+
+        Raises:
+            ContentError: they could not be read back as the mapping.
+        """
+        return render(mapping, self.path, before, self.order, self._parts)
+
+    def faults(self, mapping: Mapping[str, Any]) -> list[FieldPath]:
+        """The fields that are not valid; the empty path for the whole."""
+        found = [error.path for error in self.check(mapping)]
+        if not found:
+            try:
+                data = self.write(mapping, None).data
+                if len(data) > self._limit:
+                    found = [("content",) if self.kind else ()]
+                else:
+                    self.prove(data)
+            except (ContentError, IdInvalid) as error:
+                found = [tuple((error.field or "").split(".")) if error.field else ()]
+        return found
+
+    @property
+    def _limit(self) -> int:
+        return ITEM_LIMIT if self.kind else DOCUMENT_LIMIT
+
+    @property
+    def _parts(self) -> int:
+        return MAX_PARTS if self.kind else DOCUMENT_PARTS
+
+
+def form_of(path: str, codec: Codec) -> Form | None:
+    """The form of the file at a path, None where it is text to memfs.
+
+    Raises:
+        SettingInvalid: the item's kind names a body that does not exist.
+    """
+    kind = _kind_of(path, codec)
+    if kind is not None and path.endswith(SUFFIXES):
+        return _item(path, kind, codec)
+    schema = schema_of(path)
+    if not schema:
+        return None
+    return Form(
+        path=path,
+        rules=codec.schemas.rules(schema),
+        records=False,
+        kind="",
+        check=lambda mapping: codec.schemas.check_document(mapping, schema),
+        prove=lambda data: codec.read_document(data, path, schema),
+    )
+
+
+def _item(path: str, kind: Kind, codec: Codec) -> Form:
+    home = path if kind is codec.kinds.at(path.removeprefix(f"{MEMORY_FOLDER}/")) else _home(path, kind)
+    return Form(
+        path=path,
+        rules=codec.schemas.item_rules(kind),
+        records=True,
+        kind=kind.name,
+        check=lambda mapping: codec.schemas.check_item(mapping, kind),
+        prove=lambda data: codec.read(data, home, _EPOCH, checked=True),
+    )
+
+
+def _kind_of(path: str, codec: Codec) -> Kind | None:
+    """The kind of an item at a path; what was pruned lies below the name of its kind."""
+    if path.startswith(f"{PRUNED}/"):
+        name = path[len(PRUNED) + 1 :].partition("/")[0]
+        return codec.kinds.get(name) if name in codec.kinds else None
+    return codec.kinds.at(path.removeprefix(f"{MEMORY_FOLDER}/")) if path.startswith(f"{MEMORY_FOLDER}/") else None
+
+
+def _home(path: str, kind: Kind) -> str:
+    return f"{MEMORY_FOLDER}/{kind.folder}/{path.rpartition('/')[2]}"
 
 
 _HEADER = re.compile(r"[|>][-+0-9]*")
@@ -335,7 +453,7 @@ def _with_ours(merged: FieldMerge, fault: FieldPath, ours: Mapping[str, Any], th
     for length in range(len(names), 0, -1):
         field = names[:length]
         mine, joined = _at(ours, field), _at(merged.values, field)
-        if _differ(mine, joined):
+        if not equal(mine, joined):
             clash = FieldConflict(field=".".join(field), kept=_shown(mine), lost=_shown(_at(theirs, field)))
             left = tuple(one for one in merged.conflicts if not f"{one.field}.".startswith(f"{clash.field}."))
             return FieldMerge(values=_put(merged.values, field, mine), conflicts=(*left, clash))
@@ -371,12 +489,6 @@ def _put(values: Mapping[str, Any], field: tuple[str, ...], value: Any) -> dict[
     else:
         changed[name] = value
     return changed
-
-
-def _differ(one: Any, other: Any) -> bool:
-    if one is _ABSENT or other is _ABSENT:
-        return one is not other
-    return not equal(one, other)
 
 
 def _shown(value: Any) -> Any:
@@ -442,7 +554,7 @@ class FileMerge:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Request:
     """What is to be joined; ``base`` is empty where there was none."""
 
@@ -451,8 +563,6 @@ class _Request:
     ours: bytes
     theirs: bytes
     prefer: Preference
-    by: str
-    now: datetime | None
     record: bool
     marker_size: int
 
@@ -475,8 +585,6 @@ class FileMerger:
         theirs: bytes | None,
         *,
         prefer: Preference = "later",
-        by: str = "",
-        now: datetime | None = None,
         record: bool = True,
         marker_size: int = MARKER,
     ) -> FileMerge:
@@ -491,10 +599,8 @@ class FileMerger:
             base: what both began from; None where they have nothing in common.
             ours, theirs: the versions; None where a side has no such file.
             prefer: whose value is kept where only one can be; with ``ours`` a removal, too, wins over a change.
-            by: who is recorded as the writer of an overridden value, "" for whom the version itself names.
-            now: when the versions met, for the records of conflicts; the later ``updated`` of the two by default, so
-                that two clones which join the same versions write the same bytes.
-            record: whether an item records conflicts in its field ``conflicts``.
+            record: whether an item records conflicts in its field ``conflicts``, with the later ``updated`` of the two
+                for its time, so that two clones which join the same versions write the same bytes.
             marker_size: how long the conflict markers of what cannot be joined are.
 
         Returns:
@@ -504,17 +610,7 @@ class FileMerger:
             return FileMerge(data=ours)
         if ours == base:
             return FileMerge(data=theirs)
-        request = _Request(
-            path=path,
-            base=base or b"",
-            ours=ours or b"",
-            theirs=theirs or b"",
-            prefer=prefer,
-            by=by,
-            now=now,
-            record=record,
-            marker_size=marker_size,
-        )
+        request = _Request(path, base or b"", ours or b"", theirs or b"", prefer, record, marker_size)
         if ours is None or theirs is None:
             return self._kept(request, removed_by_us=ours is None)
         if _is_made(path):
@@ -567,19 +663,19 @@ class FileMerger:
         if request.prefer == "ours" and removed_by_us:
             return FileMerge(data=None, conflicts=(FieldConflict(field="", kept=DELETED, lost=EDITED),))
         data = request.theirs if removed_by_us else request.ours
-        told = self._with_removal(request, data) if request.record else None
+        told = self._with_removal(request.path, data) if request.record else None
         conflict = FieldConflict(field="", kept=EDITED, lost=DELETED)
         return FileMerge(data=told or data, conflicts=(conflict,), recorded=told is not None)
 
-    def _with_removal(self, request: _Request, data: bytes) -> bytes | None:
+    def _with_removal(self, path: str, data: bytes) -> bytes | None:
         """An item that says it was removed elsewhere; None where it cannot."""
         try:
-            form = form_of(request.path, self._codec)
+            form = form_of(path, self._codec)
             if form is None or not form.records:
                 return None
             parsed = form.read(data)
-            moment = request.now or time_in(parsed.mapping.get("updated"))
-            entry = record(FieldConflict(field="", kept=EDITED, lost=DELETED), "", request.by, moment)
+            moment = time_in(parsed.mapping.get("updated"))
+            entry = record(FieldConflict(field="", kept=EDITED, lost=DELETED), "", now=moment)
             values = _with_records(parsed.mapping, [entry], "")
             return None if form.faults(values) else form.write(values, parsed).data
         except MemfsError:
@@ -608,7 +704,7 @@ def _by_fields(request: _Request, form: Form, ours: FileVersion, theirs: FileVer
     told = None
     if form.records and request.record:
         result = _followed(form, result, begun, (ours, theirs))
-        told = _with_conflicts(request, form, result, ours, theirs)
+        told = _with_conflicts(form, result, ours, theirs)
     data = laid_out(form, told or result.values, request.base, ours, theirs)
     return FileMerge(data=data, conflicts=result.conflicts, recorded=told is not None)
 
@@ -634,18 +730,16 @@ def _records_in(values: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(map(canonical, known)) if isinstance(known, list) else frozenset()
 
 
-def _with_conflicts(
-    request: _Request, form: Form, result: FieldMerge, ours: FileVersion, theirs: FileVersion
-) -> dict[str, Any] | None:
+def _with_conflicts(form: Form, result: FieldMerge, ours: FileVersion, theirs: FileVersion) -> dict[str, Any] | None:
     """The values with a record of each conflict; None where there is none, or no room for it in the file."""
     if not result.conflicts:
         return None
     moments = [time_in(version.mapping.get("updated")) for version in (ours, theirs)]
-    now = request.now or max((moment for moment in moments if moment), default=None)
+    now = max((moment for moment in moments if moment), default=None)
     losers = [ours if clash.yielded else theirs for clash in result.conflicts]
     for brief in (False, True):
         entries = [
-            record(clash, _sha256(loser), request.by or _writer(loser), now, brief=brief)
+            record(clash, _sha256(loser), _writer(loser), now, brief=brief)
             for clash, loser in zip(result.conflicts, losers, strict=True)
         ]
         values = _with_records(result.values, entries, _sha256(theirs))

@@ -87,13 +87,7 @@ def followed(entry: Mapping[str, Any], before: Mapping[str, Any], after: Mapping
 
 def stands(item: MemoryItem, conflict: RecordedConflict) -> bool:
     """Whether the item has what the record says was kept, so that there is something to decide."""
-    if not conflict.field or conflict.lost_sha256:
-        return True
-    place = _place(item_fields.values(item), conflict.field)
-    if place is None:
-        return conflict.kept is None
-    there = place[0].get(place[1])
-    return _times(there, conflict.kept) == 1 if conflict.part else _same(there, conflict)
+    return bool(conflict.lost_sha256) or stands_in(item_fields.values(item), conflict)
 
 
 def settled(item: MemoryItem, conflict: RecordedConflict, *, take: bool) -> MemoryItem:
@@ -115,17 +109,8 @@ def settled(item: MemoryItem, conflict: RecordedConflict, *, take: bool) -> Memo
             "the record does not hold the value that was not kept", field=conflict.field or None, hint=hint
         )
     mapping = item_fields.values(item)
-    place = _place(mapping, conflict.field)
-    if place is None or not stands(item, conflict):
-        hint = f"look at it again: 'memfs show {item.id}'"
-        raise QueryInvalid("it has another value by now", path=item.path or None, field=conflict.field, hint=hint)
-    holder, key = place
-    if conflict.part:
-        holder[key] = _replaced(holder[key], conflict.kept, conflict.lost)
-    elif conflict.lost is None:
-        holder.pop(key, None)
-    else:
-        holder[key] = conflict.lost
+    hint = f"look at it again: 'memfs show {item.id}'"
+    _take_lost(mapping, conflict, item.path or None, hint)
     return _rebuilt(item, mapping).replace(conflicts=left)
 
 
@@ -135,10 +120,20 @@ def value_at(values: Mapping[str, Any], field: str) -> Any:
     return place[0].get(place[1]) if place else None
 
 
-def stands_in(values: Mapping[str, Any], clash: DocumentClash) -> bool:
-    """Whether a document still has what was kept, so that there is something to decide."""
-    place = _place(plain(values), clash.field)
-    return not clash.field or (place is not None and equal(place[0].get(place[1]), clash.kept))
+def stands_in(values: Mapping[str, Any], conflict: RecordedConflict | DocumentClash) -> bool:
+    """Whether an item or document still has what was kept, so that there is something to decide."""
+    place = _place(plain(values), conflict.field)
+    if not conflict.field or place is None:
+        return not conflict.field or (conflict.kept is None and isinstance(conflict, RecordedConflict))
+    there, kept = place[0].get(place[1]), conflict.kept
+    if isinstance(conflict, RecordedConflict):
+        if conflict.part:
+            return _times(there, kept) == 1
+        if conflict.field in _MOMENTS:
+            return time_in(there) == time_in(kept)
+        if kept is None:
+            return item_fields.is_default(conflict.field, there)
+    return equal(there, kept)
 
 
 def with_lost(values: dict[str, Any], clash: DocumentClash) -> dict[str, Any] | None:
@@ -147,21 +142,28 @@ def with_lost(values: dict[str, Any], clash: DocumentClash) -> dict[str, Any] | 
     Raises:
         QueryInvalid: the field has another value by now; or a whole version was displaced, which no record holds.
     """
-    if not clash.field:
-        if clash.lost != DELETED:
-            hint = f"'memfs log {clash.document}' names the versions, 'memfs restore' brings one back"
-            problem = "what was not kept is a whole version, which only history has"
-            raise QueryInvalid(problem, path=clash.document, hint=hint)
-        return None
-    place = _place(values, clash.field)
-    if place is None or not stands_in(values, clash):
-        problem = "it has another value by now"
-        raise QueryInvalid(problem, path=clash.document, field=clash.field, hint="look at it again")
-    if clash.lost is None:
-        place[0].pop(place[1], None)
+    if clash.field:
+        _take_lost(values, clash, clash.document, "look at it again")
+        return values
+    if clash.lost != DELETED:
+        hint = f"'memfs log {clash.document}' names the versions, 'memfs restore' brings one back"
+        problem = "what was not kept is a whole version, which only history has"
+        raise QueryInvalid(problem, path=clash.document, hint=hint)
+    return None
+
+
+def _take_lost(values: dict[str, Any], conflict: RecordedConflict | DocumentClash, path: str | None, hint: str) -> None:
+    """Put what was displaced in the place of what was kept."""
+    place = _place(values, conflict.field)
+    if place is None or not stands_in(values, conflict):
+        raise QueryInvalid("it has another value by now", path=path, field=conflict.field, hint=hint)
+    holder, key = place
+    if isinstance(conflict, RecordedConflict) and conflict.part:
+        holder[key] = _replaced(holder[key], conflict.kept, conflict.lost)
+    elif conflict.lost is None:
+        holder.pop(key, None)
     else:
-        place[0][place[1]] = clash.lost
-    return values
+        holder[key] = conflict.lost
 
 
 def _fits(value: Any) -> bool:
@@ -217,15 +219,6 @@ def tells_of(entry: Mapping[str, Any], value: Any) -> bool:
     """Whether plain values have what a record says was kept."""
     kept = entry.get("kept")
     return _times(value, kept) == 1 if entry.get("part") else equal(value, kept)
-
-
-def _same(there: Any, conflict: RecordedConflict) -> bool:
-    """Whether a field of the item is what was kept, however the file writes that."""
-    if conflict.field in _MOMENTS:
-        return time_in(there) == time_in(conflict.kept)
-    if conflict.kept is None:
-        return item_fields.is_default(conflict.field, there)
-    return equal(there, conflict.kept)
 
 
 def _rebuilt(item: MemoryItem, mapping: dict[str, Any]) -> MemoryItem:

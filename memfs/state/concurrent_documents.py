@@ -19,7 +19,8 @@ from itertools import count
 from random import random
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from memfs.errors import Conflict, ItemNotFound, MemfsError, QueryInvalid
+from memfs.admin.merge_spool import MergeSpool, can_be_recorded, key_of
+from memfs.errors import Conflict, ContentError, ItemNotFound, MemfsError, QueryInvalid
 from memfs.format.field_merge import FieldMerge, equal, merge
 from memfs.format.merge_conflicts import stands_in, with_lost
 from memfs.format.secrets import refuse_text
@@ -276,17 +277,34 @@ class Clashes:
         refuse_text(why, "reason")
         return settled(lambda: self._resolve(path, keep, why, source))
 
-    def record(self, values: Mapping[str, Any], given_up: Collection[str] = (), source: str = "merge") -> bool:
-        """Write down a clash that a merge of git's left behind; False where its document has another value by now.
+    def take_up(self, spool: MergeSpool) -> int:
+        """Write down the clashes that merges of git's left behind, as far as there is a place for it; how many were.
+
+        One whose field has got another value since (the merge was given up, or decided by hand) is forgotten.
+
+        Raises:
+            StorageIO: it stays where it is.
+        """
+        kept = {name: one for name, one in spool.kept().items() if can_be_recorded(one["record"]["document"])}
+        known = {key_of(one.document, one.field, one.kept, one.lost) for one in self.list()} if kept else set()
+        written = 0
+        for name, one in kept.items():
+            record = one["record"]
+            key = key_of(record["document"], record["field"], record.get("kept"), record.get("lost"))
+            try:
+                written += key not in known and self._record(record, one["given_up"])
+            except (ContentError, Conflict):  # it stays, and is listed; or somebody writes it at this very moment
+                continue
+            spool.drop(name)
+        return written
+
+    def _record(self, values: Mapping[str, Any], given_up: Collection[str]) -> bool:
+        """Write down a clash; False where its document has another value by now.
 
         Args:
             values: of the record, as its schema has them.
             given_up: digests of the document by which it is known that the merge was given up.
-
-        Raises:
-            Conflict, ContentError, StorageIO: nothing was written.
         """
-        self._reader.parts.require_open()
         clash = DocumentClash.of("", values)
         number, moment = iteration_of(clash.document), clash.timestamp
         try:
@@ -299,7 +317,7 @@ class Clashes:
         turns = (conflict_path(number, clash.document, moment, turn) for turn in count(1))
         path = next(path for path in turns if not self._files.exists(path))
         message = f"Record that a merge kept one of two values of {clash.field} in {clash.document}"
-        self._files.write([DocumentChange(path, values, "")], message, source=source)
+        self._files.write([DocumentChange(path, values, "")], message, source="merge")
         return True
 
     def _resolve(self, path: str, keep: str, reason: str, source: str) -> DocumentClash:

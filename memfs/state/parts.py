@@ -228,11 +228,12 @@ class States:
             StorageIO: they stay where they are.
         """
         self.parts.require_open()
-        if not os.path.lexists(self.parts.repository.state / MERGES):
+        repository = self.parts.repository
+        if not os.path.lexists(repository.state / MERGES) or repository.busy():
             return 0
         from memfs.admin.merge_spool import MergeSpool
 
-        return MergeSpool(self.parts.repository.state).take_up(self.parts.repository, self.clashes)
+        return self.clashes.take_up(MergeSpool(repository.state))
 
     def close(self) -> None:
         """Close whatever was opened. May be repeated."""

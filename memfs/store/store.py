@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memfs.errors import Conflict, MemfsError, QuotaExceeded, StorageIO
+from memfs.errors import Conflict, GitBusy, MemfsError, QuotaExceeded, StorageIO
 from memfs.fs import io
 from memfs.fs.executor import Worker
 from memfs.fs.lock import renewed_in_child
@@ -340,6 +340,17 @@ class Store(FolderReader):
             below=below if self.by_hand else (),
         )
         self.notes.extend(flushed.notes)
+        return flushed
+
+    def flush_now(self, hint: str, *, adopt: bool = False) -> FlushResult:
+        """Commit what waits, for callers who cannot go on before; ``adopt`` as for ``flush``.
+
+        Raises:
+            GitBusy: it cannot be committed now.
+        """
+        flushed = self.flush(adopt=adopt)
+        if flushed.reason:
+            raise GitBusy(flushed.reason, hint=hint)
         return flushed
 
     def adopt_rested(self) -> None:

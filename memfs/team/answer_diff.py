@@ -16,9 +16,8 @@ from hashlib import sha256
 from memfs.format.field_merge import rising
 from memfs.git.repository import Repository
 from memfs.model import MemoryItem, Query
-from memfs.team.answers import Answers, PlacedHit, RevisionAnswer
 from memfs.team.asof import Travel
-from memfs.team.culprit import Culprit, Holds, culprit_between
+from memfs.team.bisect import Answers, Culprit, Holds, PlacedHit, RevisionAnswer, culprit_between
 
 _ASIDE = frozenset({"sha256", "path"})
 

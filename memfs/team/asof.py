@@ -1,44 +1,375 @@
 """Ask the memory as it was at a revision: recall, read and count with its files, kinds and ``[recall]`` settings.
 
-The time of the revision counts as the present. Reading the past writes nothing but this user's cache.
+The files of a revision, or of the next commit, are read as if they were in a folder, without links. The time of the
+revision counts as the present. Reading the past writes nothing but this user's cache.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING
 
 from memfs.admin.format import check_format
 from memfs.admin.usage_by_area import MemoryTally, tally_of
-from memfs.catalog.facts import Catalog
+from memfs.catalog.facts import Catalog, maker
 from memfs.catalog.items import ItemCatalog
 from memfs.config import load_kinds, recall_elsewhere
+from memfs.config_names import KINDS as KINDS_FILE
 from memfs.config_names import SETTINGS_FILE
-from memfs.errors import MemfsError
+from memfs.errors import ContentError, DuplicateId, HistoryError, ItemTooLarge, MemfsError
 from memfs.format.codec import Codec
+from memfs.format.secrets import refuse_file
 from memfs.fs.lock import renewed_in_child
-from memfs.git.objects import TreeEntry
+from memfs.fs.scan import ScanEntry
+from memfs.fs.tree import Content
+from memfs.git.objects import FOLDER, REGULAR, TreeEntry
+from memfs.git.process import contents, sizes
 from memfs.git.quarantine import require_clean
 from memfs.git.repository import Repository
-from memfs.model import KindTable, Query
+from memfs.git.tree import walk
+from memfs.model import BUILT_IN, Freshness, KindTable, Problem, Query
+from memfs.model.ids import stem_of
+from memfs.model.item import Stamp
+from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.time import given_time
 from memfs.recall.recaller import Helpers, Recaller
 from memfs.recall.rerank import Relevance, relevance_of
-from memfs.search import analyzer
+from memfs.search import analyzer, documents
 from memfs.search.cache_folders import shared_folder
+from memfs.search.documents import IndexDocument, document_of, micros
+from memfs.search.merged_search import TreeIndex
 from memfs.settings import RecallSettings, Settings
+from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content
 from memfs.store.reader import Reader
-from memfs.team.revision_reader import DocumentCache, Progress, RevisionFiles, RevisionItems
 from memfs.version import __version__
 
 if TYPE_CHECKING:
     from memfs.learning.conventions import Conventions
     from memfs.model.episode import TriggerRow
+
+_MANY = 20
+_BYTES_AHEAD = 32 << 20
+
+
+class RevisionFiles:
+    """The files of one commit (``memfs.fs.tree.View``). May be used from several threads.
+
+    Attributes:
+        repository: where its objects are.
+        root: the workspace's folder, for those who ask where a view belongs.
+        commit: the revision; "" where no commit has the files yet.
+        time: when every file was changed, in nanoseconds.
+    """
+
+    def __init__(
+        self, repository: Repository, commit: str, moment: datetime, entries: Mapping[str, TreeEntry] | None = None
+    ) -> None:
+        """
+        Args:
+            moment: the time that every file carries.
+            entries: what each path names, where no commit says so: the files that the next one will have.
+        """
+        self.repository, self.root, self.commit = repository, repository.workspace, commit
+        self.time = micros(moment) * 1000
+        if entries is not None:
+            self.entries = entries
+
+    @cached_property
+    def _top(self) -> TreeEntry | None:
+        return self.repository.entry(self.commit, CONTENT) if self.commit else None
+
+    @property
+    def tree(self) -> str:
+        """The id of ``ContextMemory`` there, "" where there was none, or no commit has it yet."""
+        return self._top.id if self._top is not None and self._top.mode == FOLDER else ""
+
+    @cached_property
+    def entries(self) -> Mapping[str, TreeEntry]:
+        """What each path of the workspace's memory and settings names: files, links, submodules."""
+        found: dict[str, TreeEntry] = {}
+        if self.tree:
+            walked = walk(self.repository.read_tree, self.tree, links=True)
+            found = {f"{CONTENT}/{os.fsdecode(name)}": entry for name, entry in walked}
+        elif self._top is not None:
+            found = {CONTENT: self._top}
+        settings = self.repository.entry(self.commit, SETTINGS_FILE)
+        if settings is not None and settings.mode != FOLDER:
+            found[SETTINGS_FILE] = settings
+        return found
+
+    @cached_property
+    def blobs(self) -> Mapping[str, str]:
+        """Every file below ``ContextMemory``, by its path: git's id of its content."""
+        inside = f"{CONTENT}/"
+        regular = ((path, entry.id) for path, entry in self.entries.items() if entry.mode in REGULAR)
+        return {path: blob for path, blob in regular if path.startswith(inside)}
+
+    @cached_property
+    def _sizes(self) -> Mapping[str, int]:
+        return sizes(self.repository.git, (entry.id for entry in self.entries.values() if entry.mode in REGULAR))
+
+    def size(self, path: str) -> int:
+        """The bytes of a file; 0 for what is none."""
+        entry = self.entries.get(path)
+        return self._sizes.get(entry.id, 0) if entry is not None else 0
+
+    def get(self, path: str) -> bytes | None:
+        """A file's bytes; None where it is not there."""
+        entry = self.entries.get(path)
+        return self.repository.blob(entry.id) if entry is not None and entry.mode in REGULAR else None
+
+    def read(self, path: str, limit: int) -> Content:
+        """A file's bytes and stamp.
+
+        Raises:
+            FileNotFoundError: it is not there.
+            ItemTooLarge: it has more bytes than ``limit``.
+            HistoryUnavailable: git cannot give it.
+        """
+        data = self.get(path)
+        if data is None:
+            raise FileNotFoundError(path)
+        if len(data) > limit:
+            raise ItemTooLarge(f"{len(data)} bytes, limit {limit}", path=path, hint="split it into several")
+        return Content(data, self.stamp(self.entries[path].id, len(data)))
+
+    def ahead(self, paths: Collection[str], limit: int) -> dict[str, bytes]:
+        """The bytes of many files that ``blobs`` names, asked of git together; what cannot be read so is left out.
+
+        Asked one by one each costs a wait, which on a busy machine is most of the time.
+        """
+        if len(paths) < _MANY:
+            return {}
+        found: dict[str, bytes] = {}
+        try:
+            wanted = sizes(self.repository.git, (self.blobs[path] for path in paths))
+            total = accumulate(wanted.values())
+            fitting = {
+                blob: size
+                for (blob, size), upto in zip(wanted.items(), total, strict=True)
+                if size <= limit and upto <= _BYTES_AHEAD
+            }
+            found.update(contents(self.repository.git, fitting))
+        except HistoryError:  # reading that file alone reports it
+            pass
+        return {path: found[blob] for path in paths if (blob := self.blobs[path]) in found}
+
+    def stamp(self, blob: str, size: int = 0) -> Stamp:
+        """The stamp of a file with this content."""
+        return Stamp(size, self.time, self.time, 0, blob, self.time)
+
+    def entry(self, path: str) -> ScanEntry | None:
+        """The facts about a name, None where there is no such file."""
+        entry = self.entries.get(path)
+        regular = entry is not None and entry.mode in REGULAR
+        return ScanEntry(path, 0, self.time, self.time, 0, True) if regular else None
+
+    def proves(self, path: str, stamp: Stamp) -> bool:
+        """Whether a file holds this content: nothing of a revision changes."""
+        return self.blobs.get(path) == stamp.blob
+
+    def scan(self, folder: str, hidden: bool = False) -> Iterator[ScanEntry]:
+        """Every file below a folder of ``ContextMemory``; names that begin with a dot only where ``hidden``."""
+        inside = f"{folder}/"
+        for path in self.blobs:
+            if path.startswith(inside) and (hidden or "/." not in path):
+                yield ScanEntry(path, 0, self.time, self.time, 0, True)
+
+
+class DocumentCache:
+    """What a search needs of the files of revisions, kept in the catalog. Shared by threads and processes."""
+
+    def __init__(self, catalog: Catalog, made_by: str) -> None:
+        """``made_by``: names the rules by which documents are made; those made by others are not found."""
+        self._catalog = catalog
+        self._maker = maker("document", f"{documents.FORM} {made_by}")
+
+    def found(self, wanted: Mapping[str, str]) -> dict[str, IndexDocument | Problem]:
+        """The documents that are kept of files (path to mark), by path; none where one is no document."""
+        kept = self._catalog.found(self._maker, ((mark, json.dumps(path)) for path, mark in wanted.items()))
+        with suppress(ValueError):
+            return {path: documents.unpacked(path, one) for (_, at), one in kept.items() if (path := json.loads(at))}
+        return {}
+
+    def keep(self, made: Iterable[tuple[str, str, IndexDocument | Problem]]) -> None:
+        """Keep documents, each with its file's path and mark."""
+        self._catalog.keep(self._maker, {(mark, json.dumps(path)): documents.packed(one) for path, mark, one in made})
+
+
+_AT_ONCE = 500
+_NEVER = datetime(1, 1, 1, microsecond=1, tzinfo=UTC)
+"""Stands for the time of a file that names none."""
+_STRAY = ContentError(
+    "this folder belongs to no memory type",
+    hint="move the file below memories/<type>/, or add the type to kinds.yaml",
+)
+
+_BUILT_IN = frozenset(kind.name for kind in BUILT_IN)
+
+Progress = Callable[[int, int], None]
+
+
+class RevisionItems:
+    """What is known of the items of one revision (``memfs.store.reader.Snapshot``). Several threads may ask it.
+
+    The index is made with the first question.
+
+    Attributes:
+        files: every file of the revision.
+        kinds: the types of memory there were.
+    """
+
+    def __init__(
+        self,
+        files: RevisionFiles,
+        codec: Codec,
+        cache: DocumentCache,
+        progress: Progress | None = None,
+    ) -> None:
+        """
+        Args:
+            cache: what is kept of files that other revisions have, too.
+            progress: called with how many of how many files were read, where that takes a while.
+        """
+        self.files, self.kinds = files, codec.kinds
+        self._codec, self._cache, self._progress = codec, cache, progress
+        self._turn = threading.RLock()
+        renewed_in_child(self)
+
+    # -- the index --------------------------------------------------------------------------------------------------
+    @cached_property
+    def _built(self) -> tuple[TreeIndex, dict[str, Problem]]:
+        """The index, and by path what is wrong with the files that are not in it.
+
+        Of files that claim one id the oldest gets it, of equally old ones the first by path.
+        """
+        with self._turn:
+            known: tuple[TreeIndex, dict[str, Problem]] | None = self.__dict__.get("_built")
+            if known is not None:
+                return known
+            found = self._documents(self._candidates())
+            left = {path: one for path, one in found.items() if isinstance(one, Problem)}
+            fit = [one.at(self.files.time // 1000) for one in found.values() if isinstance(one, IndexDocument)]
+            owners: dict[str, IndexDocument] = {}
+            for one in sorted(fit, key=lambda one: (one.since, one.row.path)):
+                owner = owners.setdefault(one.row.id.casefold(), one)
+                if owner is not one:
+                    error = DuplicateId(f"the id {one.row.id!r} belongs to {owner.row.path}", hint="rename this file")
+                    left[one.row.path] = Problem.of(error, one.row.path)
+            return TreeIndex(owners), left
+
+    def _candidates(self) -> dict[str, str]:
+        """Path to mark of every file that should hold an item: content id and what else decides, in any revision."""
+        folders = tuple({f"{CONTENT}/{kind.folder.split('/')[0]}/" for kind in self.kinds})
+        endings: dict[str, str] = {}
+        found = {}
+        for path, blob in self.files.blobs.items():
+            if path.startswith(folders) and path.endswith(ITEM_SUFFIXES) and "/." not in path:
+                folder = path.rpartition("/")[0]
+                if folder not in endings:
+                    endings[folder] = self._ending(path)
+                found[path] = blob + endings[folder]
+        return found
+
+    def _ending(self, path: str) -> str:
+        """What decides about the files of a folder beside their bytes: outside of the built-in kinds, all kinds."""
+        kind = self.kinds.at(below_content(path))
+        built_in = kind is not None and kind.name in _BUILT_IN
+        return "" if built_in else f" {self.files.blobs.get(KINDS_FILE, '')}"
+
+    def _documents(self, files: Mapping[str, str]) -> dict[str, IndexDocument | Problem]:
+        """What a search needs of each file (path to mark), by path.
+
+        Raises:
+            HistoryUnavailable: git cannot give one of them.
+        """
+        found = self._cache.found(files)
+        lacking = iter([path for path in files if path not in found])
+        while some := list(islice(lacking, _AT_ONCE)):
+            ahead = self.files.ahead(some, ITEM_LIMIT)
+            made = {path: self._document(path, ahead.get(path)) for path in some}
+            self._cache.keep((path, files[path], one) for path, one in made.items())
+            found.update(made)
+            if self._progress is not None:
+                self._progress(len(found), len(files))
+        return found
+
+    def _document(self, path: str, data: bytes | None) -> IndexDocument | Problem:
+        """What a search needs of a file, whose bytes may have been read already."""
+        try:
+            if self.kinds.at(below_content(path)) is None:
+                raise _STRAY
+            if data is None:
+                data = self.files.read(path, ITEM_LIMIT).data
+            refuse_file(data, path)
+            item = self._codec.read(data, path, _NEVER)
+        except HistoryError:
+            raise
+        except MemfsError as error:
+            return Problem.of(error, path)
+        timed = item.created is not None or item.timestamp != _NEVER
+        return document_of(item, len(data), timed)
+
+    @property
+    def index(self) -> TreeIndex:
+        """What is searched."""
+        return self._built[0]
+
+    # -- asking -----------------------------------------------------------------------------------------------------
+    def locate(self, item_id: str) -> str:
+        """The path of the file that held the id, compared without case; "" where none did."""
+        folded = item_id.casefold()
+        owner = self.index.documents.get(folded)
+        return (
+            owner.row.path
+            if owner
+            else next((one for one in sorted(self._built[1]) if stem_of(one).casefold() == folded), "")
+        )
+
+    def ids(self) -> list[str]:
+        """The ids of all valid items."""
+        return [one.row.id for one in self.index.documents.values()]
+
+    def count(self) -> int:
+        """How many valid items there were."""
+        return len(self.index.documents)
+
+    def beginning(self, reference: str) -> str:
+        """The path of the only file that should hold an item whose id begins so, "" where there is none."""
+        folded = reference.casefold()
+        found = [path for path in self._candidates() if stem_of(path).casefold().startswith(folded)]
+        return found[0] if len(found) == 1 else ""
+
+    def stamp_of(self, path: str) -> Stamp | None:
+        """The stamp of a file, whose bytes never change."""
+        blob = self.files.blobs.get(path)
+        return self.files.stamp(blob) if blob is not None else None
+
+    def rejected(self, path: str) -> bool:
+        """Whether the file holds no valid item."""
+        return path in self._built[1]
+
+    def rejected_items(self) -> list[str]:
+        """The paths of the files that should hold an item and hold none; ``problems`` says why."""
+        return list(self._built[1])
+
+    def problems(self) -> list[Problem]:
+        """What was wrong with the files, by path."""
+        left = self._built[1]
+        return [left[path] for path in sorted(left)]
+
+    def freshness(self) -> Freshness:
+        """The proof of what an answer rests on: the revision alone."""
+        return Freshness(head=self.files.commit, dirty=0, indexed=self.files.tree)
 
 
 _OPEN = 3
@@ -163,19 +494,18 @@ class Travel:
             self._keep((commit, moment), past)
         return past
 
-    def staged(self, files: Mapping[str, TreeEntry], *, now: datetime) -> Past:
-        """The memory as the next commit will have it, for the person whose index that is; no commit is made.
+    def over(self, files: RevisionFiles, now: datetime) -> Past:
+        """The memory in files that need not be a commit's, for a person who looks at it, whatever is quarantined.
 
         Args:
-            files: what each path of the workspace names.
             now: what counts as the present.
 
         Raises:
             HistoryUnavailable, FormatUnsupported, ContentError, SettingInvalid: as ``at``.
         """
         with self._turn:
-            past = self._opened(RevisionFiles(self._repository, "", now, files), now, now, None)
-            self._keep(("", now), past)
+            past = self._opened(RevisionFiles(self._repository, files.commit, now, files.entries), now, now, None)
+            self._keep((files.commit, now), past)
         return past
 
     def _keep(self, key: tuple[str, datetime], past: Past) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING
 from memfs import trust
 from memfs.admin.store_builder import parts_of
 from memfs.config import load
-from memfs.errors import BranchRefused, HistoryUnavailable, MemfsError, StorageIO
+from memfs.errors import BranchRefused, HistoryUnavailable, StorageIO
 from memfs.fs import io
 from memfs.fs.lock import FileLock
-from memfs.fs.tree import Tree
 from memfs.git import quarantine
 from memfs.git.ancestry import count_beyond, is_ancestor, merge_bases
 from memfs.git.busy import users_of
@@ -28,13 +27,22 @@ from memfs.git.process import wait_for_children
 from memfs.git.quarantine import QuarantinedBranch
 from memfs.git.refs import HEADS, OURS, BranchEntry, read_list, ref_of, save_list, short_name
 from memfs.git.repository import Repository
-from memfs.model.state_paths import ITERATIONS, THREADS, document_of_sidecar
 from memfs.model.time import format_time
 from memfs.search.cache_folders import drop
 from memfs.store import Store
 from memfs.store.parts import Parts
 from memfs.store.values import FlushResult
-from memfs.team.worktrees import at, forget_missing, is_locked, lay_out, remains, take_away, update_refs, waiting_in
+from memfs.team.worktrees import (
+    at,
+    forget_missing,
+    is_locked,
+    lay_out,
+    remains,
+    share_sidecars,
+    take_away,
+    update_refs,
+    waiting_in,
+)
 
 if TYPE_CHECKING:
     from memfs.team.history_merge import Merger, MergeResult
@@ -102,34 +110,6 @@ class DroppedBranch:
     rescue: str = ""
     folder: str = ""
     left: tuple[str, ...] = ()
-
-
-_PIECE = 1 << 20
-
-
-def share_sidecars(source: Path, target: Path) -> None:
-    """Copy what a workspace has beside its documents to another that has the documents.
-
-    What cannot be read is left out: the document that needs it says so when it is read, and ``memfs check`` too.
-    """
-    here, there = Tree(source), Tree(target)
-    try:
-        for folder in (ITERATIONS, THREADS):
-            for entry in list(here.scan(folder)):
-                document = document_of_sidecar(entry.path) if entry.regular else ""
-                if document and there.entry(document) is not None and there.entry(entry.path) is None:
-                    with suppress(FileNotFoundError, MemfsError):
-                        there.write_stream(entry.path, _pieces(here, entry.path))
-    finally:
-        here.close()
-        there.close()
-
-
-def _pieces(tree: Tree, path: str) -> Iterator[bytes]:
-    fd = tree.open_read(path)
-    with io.operation("read", path), open(fd, "rb") as file:
-        while piece := file.read(_PIECE):
-            yield piece
 
 
 SOURCE = "branch"
@@ -307,14 +287,8 @@ class Branches:
         self._store.require_open()
         with self._parts.commit_lock.hold("release a branch"):
             entries = quarantine.listed(self._common)
-            ref = next(
-                (
-                    one.branch
-                    for one in entries
-                    if name in (one.branch, one.branch.removeprefix(HEADS), short_name(one.branch))
-                ),
-                "",
-            )
+            known = ((one.branch, one.branch.removeprefix(HEADS), short_name(one.branch)) for one in entries)
+            ref = next((names[0] for names in known if name in names), "")
             if not ref:
                 raise BranchRefused(f"no branch {name!a} is quarantined", hint="see memfs team branch list")
             quarantine.save(self._common, [one for one in entries if one.branch != ref])
@@ -435,18 +409,15 @@ class Branches:
         """Refuse to drop what was acknowledged and is in no commit yet: no rescue ref would keep it."""
         count = self._waiting(layout or self._gone(row))
         if count:
-            writes = f"{count} {'write waits' if count == 1 else 'writes wait'} there for a commit"
-            first = (
-                "see memfs status there" if layout is not None else f"memfs team branch start {short_name(ref)} first"
-            )
-            raise BranchRefused(writes, path=row.folder if row is not None else None, hint=first)
+            first = f"memfs team branch start {short_name(ref)} first" if layout is None else "see memfs status there"
+            raise BranchRefused(_waits(count), path=row.folder if row is not None else None, hint=first)
 
     def _refuse_losses(self, ref: str, row: BranchEntry | None, layout: Layout | None, force: bool) -> None:
         if force:
             return
         lost = []
         if waiting := self._waiting(layout):  # in a dry run alone: else they are committed by now
-            lost.append(f"{waiting} {'write waits' if waiting == 1 else 'writes wait'} there for a commit")
+            lost.append(_waits(waiting))
         if not self._merged(ref):
             ahead = count_beyond(self._repository, self._commit(ref), self._repository.head().commit)
             lost.append(f"{ahead} of its commits {'is' if ahead == 1 else 'are'} not in what is checked out here")
@@ -515,14 +486,11 @@ class Branches:
         """The processes at work in a place, as id and name."""
         return tuple(users_of(str(layout.work_tree), str(state_folder(layout)))) if layout is not None else ()
 
-    @contextmanager
-    def _still(self, layout: Layout | None) -> Iterator[None]:
+    def _still(self, layout: Layout | None) -> AbstractContextManager[None]:
         """Let nobody write in a place."""
         if layout is None:
-            yield
-            return
-        with FileLock(state_folder(layout) / "lock", home=self._repository.common_dir).hold("drop a branch"):
-            yield
+            return nullcontext()
+        return FileLock(state_folder(layout) / "lock", home=self._repository.common_dir).hold("drop a branch")
 
     def _flush(self, layout: Layout | None, adopt: bool | None = None) -> tuple[FlushResult, tuple[str, ...]]:
         """Commit what waits in a place; what was done, and which edits by hand are left out.
@@ -532,21 +500,20 @@ class Branches:
         """
         if layout is None:
             return FlushResult(), ()
-        with self._opened(layout.workspace) as store:
+        with closing(self._opened(layout.workspace)) as store:
             if store.pending().count == 0:
                 flushed = store.flush(adopt=False)
                 if not flushed.reason and store.edit_finder.untouched():
                     return flushed, ()
             return store.flush(adopt=adopt), tuple(store.hand_edits())
 
-    @contextmanager
-    def _opened(self, root: Path) -> Iterator[Store]:
+    def _opened(self, root: Path) -> Store:
         settings = load(root)
         repository = Repository.find(root, allow_detached=settings.history.allow_detached, trusted=trust.repository)
         if repository is None:
             raise BranchRefused("its working tree is in no repository", path=str(root), hint="git worktree repair")
-        store = Store(parts_of(root, repository, settings, self._parts.clock))
-        try:
-            yield store
-        finally:
-            store.close()
+        return Store(parts_of(root, repository, settings, self._parts.clock))
+
+
+def _waits(number: int) -> str:
+    return f"{number} {'write waits' if number == 1 else 'writes wait'} there for a commit"

@@ -19,7 +19,6 @@ from memfs.config_names import SETTINGS_FILE
 from memfs.context.agents_md import FILE, AgentsBlock, BlockResult, BlockStatus
 from memfs.errors import DeinitRefused, GitBusy, MemfsError, StorageIO
 from memfs.fs import append_log, io
-from memfs.fs.atomic_replace import is_temporary
 from memfs.fs.lock import FileLock
 from memfs.fs.own_branch import BRANCH, place_in
 from memfs.fs.workspace_location import is_workspace
@@ -34,7 +33,7 @@ from memfs.store.parts import CONTENT
 from memfs.store.plan import FilePlan
 from memfs.store.recovery import FOLDER
 from memfs.team import own_branch
-from memfs.team.worktrees import first_of, remove_empty, update_refs, waiting_in
+from memfs.team.worktrees import blob_now, first_of, memory_files, remove_empty, update_refs, waiting_in
 
 if TYPE_CHECKING:
     from memfs.admin.recover import RecoveryCopies
@@ -47,8 +46,8 @@ _REFS = "refs/memfs/"
 _RESCUED = "refs/memfs/rescue/"
 _AGENT_FILES = (FILE, "CLAUDE.md")
 _OUTSIDE_GIT = (".zst",)
-_LARGEST = 1 << 30
 _PROGRAM = "memfs"
+_LATER = "leave when that is over"
 _MESSAGE = "Remove memfs and its memory"
 
 
@@ -144,14 +143,14 @@ class Deinit:
         """
         repository = self._repository
         if busy := repository.busy():
-            raise GitBusy(busy, hint="leave when that is over")
+            raise GitBusy(busy, hint=_LATER)
         branches = self._given()
         roots = _cached_roots(self._record, self._root, alone=not self._others)
         config = read_config(repository.common_dir / "config")
         return DeinitPlan(
             root=self._root,
             others=self._others,
-            files=tuple(filter(self._is_own, self._present())) if self._purge else (),
+            files=tuple(filter(self._is_own, memory_files(self._parts.tree))) if self._purge else (),
             blocks=tuple(self._blocks()),
             commits=self._purge and self._commits() and bool(self._store.edit_finder.committed()),
             branches=(*branches, *((BRANCH,) if self._own and self._purge else ())),
@@ -186,13 +185,6 @@ class Deinit:
                 hint=f"run it in the workspace that the branch was started from, or: memfs team branch drop {own}",
             )
         return [] if self._others else [row.name for row in given.values()]
-
-    def _present(self) -> Iterator[str]:
-        for entry in self._parts.tree.scan(CONTENT, hidden=True):
-            if entry.regular and not is_temporary(entry.path.rpartition("/")[2]):
-                yield entry.path
-        if self._parts.tree.entry(SETTINGS_FILE) is not None:
-            yield SETTINGS_FILE
 
     def _is_own(self, path: str) -> bool:
         return self._store.edit_finder.is_own(path) or bool(document_of_sidecar(path)) or path.endswith(_OUTSIDE_GIT)
@@ -254,11 +246,9 @@ class Deinit:
     def _uncommitted(self) -> Iterator[str]:
         """The files of memfs that HEAD does not have as they are."""
         committed = self._store.edit_finder.committed()
-        found = [
-            path
-            for path in self._present()
-            if self._is_own(path) and committed.get(path) != self._blob(path, committed)
-        ]
+        tree = self._parts.tree
+        own = filter(self._is_own, memory_files(tree))
+        found = [path for path in own if path not in committed or committed[path] != blob_now(tree, os.fsencode(path))]
         if beside := [path for path in found if path.endswith(_OUTSIDE_GIT)]:
             yield f"{len(beside)} large file(s) that git never holds, to be copied elsewhere: {first_of(beside)}"
         if rest := [path for path in found if not path.endswith(_OUTSIDE_GIT)]:
@@ -266,10 +256,6 @@ class Deinit:
         for name in self._blocks():
             if self._block_at(name) is BlockStatus.EDITED:
                 yield f"somebody edited the block in {name}"
-
-    def _blob(self, path: str, committed: dict[str, str]) -> str:
-        """The blob id of a file; what HEAD does not have is not read."""
-        return self._parts.tree.read(path, _LARGEST).stamp.blob if path in committed else "absent"
 
     def _only_there(self, ref: str) -> int:
         """How many commits no branch, tag or remote has but this ref."""
@@ -296,7 +282,7 @@ class Deinit:
         elif not self._purge:
             yield f"the files: {CONTENT}/ and {SETTINGS_FILE} ('memfs deinit --purge' removes them, too)"
         else:
-            strays = [path for path in self._present() if not self._is_own(path)]
+            strays = [path for path in memory_files(self._parts.tree) if not self._is_own(path)]
             if strays:
                 yield f"{len(strays)} file(s) in {CONTENT}/ that are not memfs's: {', '.join(strays[:5])}"
         if self._repository.head().commit is not None and not (self._own and self._purge):
@@ -316,7 +302,7 @@ class Deinit:
             GitBusy: what waits cannot be committed now.
         """
         if self._commits():
-            self._flush()
+            self._store.flush_now(_LATER)
         planned = self.plan()
         if planned.refused and not force:
             raise DeinitRefused(planned.refused, path=str(planned.root), hint=_remedy(planned))
@@ -335,13 +321,8 @@ class Deinit:
             return None, edited
         plans = [FilePlan(path=path, before=None, after=None, item=None) for path in gone]
         self._store.writing.record_edits(plans, _MESSAGE)
-        self._flush()
+        self._store.flush_now(_LATER)
         return self._repository.head().commit, edited
-
-    def _flush(self) -> None:
-        flushed = self._store.flush(adopt=False)
-        if flushed.reason:
-            raise GitBusy(flushed.reason, hint="leave when that is over")
 
     def _take_block(self, name: str, force: bool) -> bool:
         done = self._block.remove(self._block.folder / name, force=force)

@@ -10,33 +10,47 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from memfs.admin.merge_spool import MergeSpool, can_be_recorded, can_wait, records_of
-from memfs.errors import Conflict, ContentError, GitBusy, HistoryUnavailable, MemfsError, MergeRefused
+from memfs.admin.merge_spool import SEEN, MergeSpool, can_be_recorded, can_wait, is_due, records_of
+from memfs.errors import (
+    Conflict,
+    ContentError,
+    GitBusy,
+    HistoryError,
+    HistoryUnavailable,
+    MemfsError,
+    MergeRefused,
+)
 from memfs.format.codec import Codec
 from memfs.format.conflict_markers import has_markers
 from memfs.format.field_merge import FieldConflict
 from memfs.format.file_merge import FileMerger
 from memfs.format.secrets import refuse_text
+from memfs.fs import io
 from memfs.fs.workspace_location import is_own
 from memfs.git.ancestry import holds_commit, is_ancestor, merge_bases, objects_beyond
 from memfs.git.objects import REGULAR, TreeEntry
+from memfs.git.refs import HEX
 from memfs.git.repository import Repository
 from memfs.git.tree_diff import Snapshot, snapshots
 from memfs.model import KindTable
 from memfs.model.ids import stem_of
 from memfs.model.state_paths import conflict_path, iteration_of
 from memfs.store import Store
-from memfs.store.parts import Parts, below_content, is_item
+from memfs.store.parts import CONTENT, READ_LIMIT, Parts, below_content, is_item
 from memfs.store.plan import FilePlan, PlanOutdated
 from memfs.store.write import signatures_of
 from memfs.team.own_branch import is_separate
 from memfs.team.worktrees import first_of
+
+if TYPE_CHECKING:
+    pass
 
 _TYPE = re.compile(rb"^type:[^\n]*\n", re.MULTILINE)
 _EPOCH = datetime.fromtimestamp(0, UTC)
@@ -55,14 +69,6 @@ Versions = Mapping[str, TreeVersion]
 
 
 @dataclass(frozen=True, slots=True)
-class OpenPath:
-    """A file that no rule can join, and why."""
-
-    path: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class ContestedPath:
     """What was displaced in a file, and whether the file says so itself."""
 
@@ -73,11 +79,11 @@ class ContestedPath:
 
 @dataclass(slots=True)
 class JoinedTree:
-    """What two sides come to: the files, what was displaced in them, and the files that cannot be joined."""
+    """What two sides come to: the files, what was displaced in them, and by path why others cannot be joined."""
 
-    versions: dict[str, TreeVersion]
+    versions: dict[str, TreeVersion] = field(default_factory=dict)
     contested: list[ContestedPath] = field(default_factory=list)
-    unjoined: list[OpenPath] = field(default_factory=list)
+    unjoined: dict[str, str] = field(default_factory=dict)
 
 
 Place = tuple[str, TreeVersion] | None
@@ -98,12 +104,11 @@ class TreeJoin:
 
         A file that one side changed is as that side has it; one that both changed is joined by the rules of its schema.
         """
-        sides = (base, ours, theirs)
-        done = JoinedTree({})
-        for group in self.groups(sides):
-            places = (place_in(base, group), place_in(ours, group), place_in(theirs, group))
-            for path, version in self._settled(*places, done):
-                done.versions[path] = version
+        done = JoinedTree()
+        for group in self.groups((base, ours, theirs)):
+            place = self._settled(place_in(base, group), place_in(ours, group), place_in(theirs, group), done)
+            if place is not None:
+                done.versions[place[0]] = place[1]
         return done
 
     def names(self, paths: Iterable[str]) -> set[str]:
@@ -151,26 +156,24 @@ class TreeJoin:
         return one.created is not None and one.created == other.created and bool(said[0] & said[1])
 
     # -- which version is kept -----------------------------------------------------------------------------------
-    def _settled(self, base: Place, ours: Place, theirs: Place, done: JoinedTree) -> list[tuple[str, TreeVersion]]:
+    def _settled(self, base: Place, ours: Place, theirs: Place, done: JoinedTree) -> Place:
         if ours == theirs or theirs == base:
-            return [ours] if ours else []
+            return ours
         if ours == base:
-            return [theirs] if theirs else []
+            return theirs
         path = joined_place(*(place[0] if place else "" for place in (base, ours, theirs)))
         try:
-            contents = [self.moved_to(path, place) for place in (base, ours, theirs)]
-            merged = self._merger.merge(path, *contents)
+            merged = self._merger.merge(path, *(self.moved_to(path, place) for place in (base, ours, theirs)))
         except ContentError as error:
-            done.unjoined.append(OpenPath(path, str(error)))
-            return [ours] if ours else []
+            done.unjoined[path] = str(error)
+            return ours
         if merged.whole:
-            done.unjoined.append(OpenPath(path, merged.reason))
-            return [ours] if ours else []
+            done.unjoined[path] = merged.reason
+            return ours
         if merged.conflicts:
             done.contested.append(ContestedPath(path, merged.conflicts, merged.recorded))
-        if merged.data is None:
-            return []
-        return [(path, TreeVersion(self._repository.blob_id(merged.data), merged.data))]
+        data = merged.data
+        return (path, TreeVersion(self._repository.blob_id(data), data)) if data is not None else None
 
     def moved_to(self, path: str, place: Place) -> bytes | None:
         """The bytes of a version as they are at another path: an item that names its type names that of its folder.
@@ -376,11 +379,11 @@ def _refuse_markers(wanted: Sequence[FilePlan]) -> None:
             )
 
 
-def _cannot(unjoined: Sequence[OpenPath]) -> MergeRefused:
-    named = first_of(f"{one.path} ({one.reason})" for one in unjoined)
+def _cannot(unjoined: Mapping[str, str]) -> MergeRefused:
+    named = first_of(f"{path} ({reason})" for path, reason in unjoined.items())
     return MergeRefused(
         f"{len(unjoined)} file(s) cannot be joined: {named}",
-        path=unjoined[0].path,
+        path=next(iter(unjoined)),
         hint="correct them on one side and commit; or join the lines with git merge, then memfs team conflicts resolve",
     )
 
@@ -409,14 +412,12 @@ def keep_others(parts: Parts, contested: Sequence[ContestedPath], wanted: Sequen
     Raises:
         StorageIO: not all could be kept.
     """
-    changes = {one.path: one for one in wanted}
+    spool, changes = MergeSpool(parts.repository.state), {one.path: one for one in wanted}
     for file in contested:
-        if file.recorded or can_be_recorded(file.path) or not can_wait(file.path):
-            continue
-        change = changes.get(file.path)
-        before, after = ((change.before,), change.after) if change else ((), None)
-        records = records_of(file.path, file.conflicts, parts.clock())
-        MergeSpool(parts.repository.state).keep(records, after, before)
+        if not file.recorded and can_wait(file.path) and not can_be_recorded(file.path):
+            change = changes.get(file.path)
+            before, after = ((change.before,), change.after) if change else ((), None)
+            spool.keep(file.path, file.conflicts, parts.clock(), after, before)
 
 
 def merge_message(message: str, contested: Sequence[ContestedPath]) -> str:
@@ -477,22 +478,9 @@ class MergeResult:
 class _MergePlan:
     commit: str
     branch: str
-    forward: bool
     wanted: tuple[FilePlan, ...]
     contested: tuple[ContestedPath, ...]
-
-    def joined(self, commit: str, forward: bool, waiting: str = "") -> MergeResult:
-        return MergeResult(
-            commit=commit,
-            forward=forward,
-            changed=tuple(one.path for one in self.wanted),
-            conflicts=tuple(
-                FileClash(path=file.path, field=one.field, kept=one.kept, lost=one.lost)
-                for file in self.contested
-                for one in file.conflicts
-            ),
-            waiting=waiting,
-        )
+    result: MergeResult
 
 
 class Merger:
@@ -547,7 +535,7 @@ class Merger:
                 return MergeResult(commit=self._parts.repository.head_commit() or "", nothing=True)
             self._refuse_edited([one.path for one in planned.wanted])
             if dry_run:
-                return planned.joined("", planned.forward)
+                return planned.result
             try:
                 return self._carry_out(planned, message, source)
             except Conflict:  # somebody wrote, or switched, meanwhile: what it comes to is another thing
@@ -587,14 +575,19 @@ class Merger:
                 f"{commit[:10]} has no history in common with this branch",
                 hint=f"'git merge --allow-unrelated-histories {commit[:12]}' joins them; memfs merges memory there",
             )
-        wanted, contested = self._histories.outcome(ours, commit, bases)
-        return _MergePlan(
-            commit=commit,
-            branch=head.ref or "",
+        changed, contested = self._histories.outcome(ours, commit, bases)
+        wanted = (*changed, *conflict_records(self._parts, contested))
+        result = MergeResult(
+            commit="",
             forward=ours is None or bases == (ours,),
-            wanted=(*wanted, *conflict_records(self._parts, contested)),
-            contested=contested,
+            changed=tuple(one.path for one in wanted),
+            conflicts=tuple(
+                FileClash(path=file.path, field=one.field, kept=one.kept, lost=one.lost)
+                for file in contested
+                for one in file.conflicts
+            ),
         )
+        return _MergePlan(commit=commit, branch=head.ref or "", wanted=wanted, contested=contested, result=result)
 
     def _refuse_edited(self, paths: Sequence[str]) -> None:
         """Refuse to touch files with edits of a person's that are in no commit."""
@@ -610,17 +603,16 @@ class Merger:
     # -- the merge ------------------------------------------------------------------------------------------------
     def _carry_out(self, planned: _MergePlan, message: str, source: str) -> MergeResult:
         keep_others(self._parts, planned.contested, planned.wanted)
-        said = merge_message(message, planned.contested)
-        self._write(planned, said, source)
+        self._write(planned, merge_message(message, planned.contested), source)
         flushed = self._store.flush(adopt=False)
         tip = self._parts.repository.head_commit() or ""
         if not is_ancestor(self._parts.repository, planned.commit, tip):
             reason = flushed.reason or "the branch moved meanwhile"
-            return planned.joined("", forward=False, waiting=reason)
+            return replace(planned.result, forward=False, waiting=reason)
         if tip == planned.commit:
-            return planned.joined(tip, forward=True)
+            return replace(planned.result, commit=tip, forward=True)
         self._follow_up([one.path for one in planned.wanted])
-        return planned.joined(self._parts.repository.head_commit() or tip, forward=False)
+        return replace(planned.result, commit=self._parts.repository.head_commit() or tip, forward=False)
 
     def _write(self, planned: _MergePlan, message: str, source: str) -> None:
         """Write the merged files durably; they wait in the journal, and a quota does not keep them out.
@@ -651,3 +643,95 @@ class Merger:
         except MemfsError as error:
             self._store.note_failure(error)
         self._store.flush(adopt=False)
+
+
+# -- what merges of git's lost ------------------------------------------------------------------------------------
+_MESSAGE = "Bring back what a merge lost"
+_MOST = 20
+
+
+def bring_back(store: Store, parts: Parts, spool: MergeSpool) -> int:
+    """Put items that merges lost back where they belong, unless a merge is still going on; how many there were.
+
+    They are those of which the driver left a reminder, and those that both sides of a merge made since the last look
+    have, and its outcome has not. Where one side removed an item, the edit of the other comes back with a record. A
+    merge that was given up, or that another branch has, is left alone.
+
+    Raises:
+        Conflict, StorageIO: it stays to be done.
+    """
+    if not is_due(parts.repository):
+        return 0
+    head = parts.repository.head_commit()
+    waiting = spool.missed()
+    seen = _seen(parts)
+    if not head or (seen == head and not waiting) or parts.repository.busy():
+        return 0
+    present = _present(parts)
+    settled = [name for name, one in waiting.items() if _is_made(parts, one.merged, head)]
+    contents: dict[str, bytes] = {}
+    if seen != head:
+        for commit in _merges(parts, seen, head):
+            contents = dict(_lost(parts, commit, present)) | contents
+    for name in settled:
+        one = waiting[name]
+        path = present.get(stem_of(one.path).casefold(), one.path)
+        with suppress(HistoryError, ContentError, FileNotFoundError):  # erased since, or nobody can read it
+            begun, own = (parts.repository.blob(blob) if blob else None for blob in (one.begun, one.own))
+            there = parts.tree.read(path, READ_LIMIT).data if path in present.values() else None
+            merged = FileMerger(parts.codec).merge(path, begun, own, there)
+            if merged.data not in (None, there) and not merged.whole:
+                contents[path] = merged.data or b""
+    found = [store.plan_restore(path, data) for path, data in contents.items()]
+    plans = [replace(plan, expected=plan.old_sha) for plan in found if plan is not None]
+    if plans:
+        store.carry_out(plans, _MESSAGE, source="merge")
+    for name in settled:
+        spool.drop(name)
+    with suppress(MemfsError):  # it is looked at once more
+        io.write_file(parts.repository.state / SEEN, head.encode())
+    return len(plans)
+
+
+def _seen(parts: Parts) -> str:
+    with suppress(FileNotFoundError, MemfsError, UnicodeDecodeError):
+        found = io.read_file(parts.repository.state / SEEN, 64).decode()
+        return found if HEX.fullmatch(found) else ""
+    return ""
+
+
+def _is_made(parts: Parts, commits: tuple[str, ...], head: str) -> bool:
+    return commits != (head,) and all(is_ancestor(parts.repository, commit, head) for commit in commits)
+
+
+def _present(parts: Parts) -> dict[str, str]:
+    """The items that there are, by name."""
+    paths = (entry.path for entry in parts.tree.scan(CONTENT) if is_item(entry.path, parts.kinds))
+    return {stem_of(path).casefold(): path for path in paths}
+
+
+def _merges(parts: Parts, seen: str, head: str) -> list[str]:
+    """The merges of two lines made since the last look, newest first; at the first look the newest commit alone."""
+    known = [f"^{seen}", f"--max-count={_MOST}"] if seen else ["--no-walk"]
+    with suppress(HistoryError):
+        rows = parts.repository.git.run("rev-list", "--merges", "--parents", *known, head).decode().splitlines()
+        return [row.split()[0] for row in rows if len(row.split()) == 3]
+    return []
+
+
+def _lost(parts: Parts, commit: str, present: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
+    """The items that both parents of a merge have and nothing has now, as they should have come to be."""
+    repository, join = parts.repository, TreeJoin(parts.repository, parts.codec, parts.kinds)
+    with suppress(HistoryError, MergeRefused):
+        ours, theirs = repository.commit_object(commit).parents
+        sides = HistoryJoin(repository, join).sides(ours, theirs, merge_bases(repository, ours, theirs))
+        missing = (join.names(sides[1]) & join.names(sides[2])) - present.keys()
+        before, after = snapshots(repository, [ours, commit]) if missing else ({}, {})
+        gone = (repository.below(path) for path in before if path not in after)
+        kept = (repository.below(path) for path in after)
+        missing &= join.names(filter(None, gone)) - join.names(filter(None, kept))
+        own = [{path: side[path] for path in side if join.names([path]) & missing} for side in sides]
+        for path, version in join.join(*own).versions.items():
+            data = join.content(version)
+            if data is not None:
+                yield path, data

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from memfs.admin.merge_spool import MergeSpool, MissedConflict, can_wait, records_of
+from memfs.admin.merge_spool import MergeSpool, MissedConflict, can_wait
 from memfs.config import load_kinds
 from memfs.errors import HistoryError, MemfsError
 from memfs.format.codec import DOCUMENT_LIMIT, Codec, schema_of
@@ -188,9 +188,8 @@ def _undecided(folder: Path, path: str, merged: FileMerge, versions: Sequence[by
     if not can_wait(path) or not all(one.field for one in merged.conflicts):
         return f"look at what stands, then 'memfs team conflicts resolve {path}' takes it"
     try:
-        MergeSpool(state_folder(_layout(folder))).keep(
-            records_of(path, merged.conflicts, utc_now()), merged.data, versions
-        )
+        spool = MergeSpool(state_folder(_layout(folder)))
+        spool.keep(path, merged.conflicts, utc_now(), merged.data, versions)
     except (MemfsError, OSError) as error:
         return f"its conflicts could not be kept ({error})"
     return ""

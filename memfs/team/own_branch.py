@@ -1,4 +1,4 @@
-"""Keep memory on its own branch: make it in a repository of code, find it in a clone, and take it away again.
+"""Keep memory on its own branch: make it in a repository of code, find it in a clone, move there, leave it again.
 
 Every step can be repeated. The branch is laid out in a folder of its own, and becomes the memory by one rename: until
 then there is none, after it there is all of it.
@@ -11,25 +11,44 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memfs import trust
 from memfs.admin import layout as workspace_layout
 from memfs.config import first_policies
 from memfs.config_names import SETTINGS_FILE
-from memfs.errors import BranchRefused, MemfsError, NotRegularFile, RemoteUnreachable, RepoUnsupported
+from memfs.errors import BranchRefused, GitBusy, MemfsError, NotRegularFile, RemoteUnreachable, RepoUnsupported
+from memfs.format import toml_text
 from memfs.fs import io, own_branch, shared_file
 from memfs.fs.lock import FileLock
 from memfs.fs.own_branch import BRANCH
-from memfs.fs.workspace_location import MEMORY_FOLDER
+from memfs.fs.tree import Tree
+from memfs.fs.workspace_location import MEMORY_FOLDER, is_own
+from memfs.git.ancestry import is_ancestor
 from memfs.git.commit_object import CommitChange, CommitWriter, Group
 from memfs.git.commits import build, store
 from memfs.git.layout import Layout, discover, read_config
 from memfs.git.process import wait_for_children
-from memfs.git.refs import HEADS, Refs
+from memfs.git.refs import HEADS, Refs, read_list
 from memfs.git.remote import LOCK, RemoteConnection, RemoteHistory, configured, remote_of
 from memfs.git.repository import Repository
+from memfs.git.rewrite import extract
+from memfs.model.state_paths import document_of_sidecar
 from memfs.model.time import utc_now
-from memfs.team.worktrees import at, first_of, lay_out, take_away, update_refs
+from memfs.team.worktrees import (
+    at,
+    blob_now,
+    first_of,
+    lay_out,
+    memory_files,
+    remove_empty,
+    share_sidecars,
+    take_away,
+    update_refs,
+)
+
+if TYPE_CHECKING:
+    from memfs.store import Store
 
 REF = HEADS + BRANCH
 _BEGUN = "begun"
@@ -236,13 +255,15 @@ def _is_narrow(config: Mapping[str, str], remote: str) -> bool:
 def _first_commit(repository: Repository) -> str:
     files = workspace_layout.first_files(first_policies(True))
     changes = tuple(CommitChange(path=path, data=data) for path, data in files.items())
-    return root_commit(repository, changes, _MESSAGE)
+    return new_commit(repository, changes, _MESSAGE)
 
 
-def root_commit(repository: Repository, changes: Sequence[CommitChange], message: str) -> str:
-    """Make a commit without parents that holds these files, durably; no branch has it yet."""
-    group = Group(changes=tuple(changes), message=message, writers=(CommitWriter(source="init"),), time=utc_now())
-    chain = build(repository, [group], None, asked=True)
+def new_commit(
+    repository: Repository, changes: Sequence[CommitChange], message: str, *, source: str = "init", parent: str = ""
+) -> str:
+    """Make a commit that holds these changes, durably; no branch has it yet."""
+    group = Group(changes=tuple(changes), message=message, writers=(CommitWriter(source=source),), time=utc_now())
+    chain = build(repository, [group], parent or None, asked=True)
     store(repository, chain.objects)
     return chain.commits[-1]
 
@@ -330,3 +351,102 @@ def take_out(repository: Repository, *, branch: bool) -> None:
         update_refs(repository, [f"delete {REF} {commit}"], "memfs init")
     if layout is not None:
         take_away(layout, repository, commit)  # with its state folder, in which git's processes work: it goes last
+
+
+# -- moving there ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveResult:
+    """What a move did, or would do.
+
+    Attributes:
+        workspace: where the memory is then.
+        files: how many files moved.
+        commits: how many commits of history went along.
+        branch: the branch of its own.
+    """
+
+    workspace: Path
+    files: int
+    commits: int
+    branch: str = BRANCH
+
+
+def to_own_branch(store_: Store, repository: Repository, *, dry_run: bool = False) -> MoveResult:
+    """Move the memory among the code to a branch of its own, with its history; its files are then yours to commit away.
+
+    Args:
+        store_: of the workspace among the code, which is closed next.
+
+    Raises:
+        BranchRefused: files that no commit has, an agent's branch, or another memory is in the way.
+        GitBusy: what waits cannot be committed now.
+        HistoryUnavailable: the clone is shallow.
+    """
+    if repository.prefix:
+        hint = f"git mv {repository.prefix}/{MEMORY_FOLDER} and {SETTINGS_FILE} to the top, and commit"
+        raise BranchRefused("the memory is not at the top of the repository", path=repository.prefix, hint=hint)
+    _require_settled(store_, repository)
+    head = repository.head_commit()
+    tip, made = extract(repository, head, (MEMORY_FOLDER, SETTINGS_FILE)) if head else ("", {})
+    present = _present(repository.work_tree)
+    _require_committed(repository, head, present)
+    there = repository.ref_commit(REF)
+    if not tip or (there and not is_ancestor(repository, tip, there)):
+        reason = f"the branch {BRANCH} has another history" if there else "no commit has this memory"
+        raise BranchRefused(reason, hint=f"git branch -m {BRANCH} OLD sets it aside" if there else "memfs commit first")
+    commits = sum(1 for item in made.values() if item.kind == "commit")
+    memory = repository.common_dir / "memfs/memory"
+    if dry_run:
+        return MoveResult(workspace=memory, files=len(present), commits=commits)
+    if not there:
+        store(repository, made)
+        tip = _settled(repository, tip)
+    set_up(repository.work_tree, moved=there or tip)
+    share_sidecars(repository.workspace, memory)
+    _remove(store_, repository.work_tree, present)
+    own_branch.link(repository.work_tree, repository.common_dir)
+    return MoveResult(workspace=memory, files=len(present), commits=commits)
+
+
+def _require_settled(store_: Store, repository: Repository) -> None:
+    if busy := repository.busy():
+        raise GitBusy(busy, hint="move it when that is over")
+    if not store_.by_hand:
+        store_.flush_now("move it when that is over")
+    if given := read_list(repository.common_dir):
+        name = next(iter(given.values())).name
+        raise BranchRefused(f"an agent works on the branch {name}", hint=f"memfs team branch merge {name}, or drop it")
+
+
+def _require_committed(repository: Repository, head: str | None, present: Mapping[str, str]) -> None:
+    committed = {**repository.tree(head), SETTINGS_FILE: repository.head_blob(SETTINGS_FILE)} if head else {}
+    found = [path for path, blob in present.items() if committed.get(path) != blob and not document_of_sidecar(path)]
+    if found:
+        raise BranchRefused(f"no commit has {first_of(found)}", hint="memfs commit first")
+
+
+def _present(top: Path) -> dict[str, str]:
+    """The files of memory that lie in a folder, with what git would call their contents."""
+    with closing(Tree(top)) as tree:
+        return {path: blob_now(tree, os.fsencode(path)) for path in memory_files(tree) if is_own(path)}
+
+
+def _settled(repository: Repository, tip: str) -> str:
+    """A commit on the extracted history after which memfs commits by itself."""
+    text = (repository.read(tip, SETTINGS_FILE) or b"").decode("utf-8", "surrogateescape")
+    for key, value in first_policies(True).items():
+        table, _, name = key.rpartition(".")
+        text = toml_text.with_value(text, table, name, value)
+    change = CommitChange(path=SETTINGS_FILE, data=text.encode("utf-8", "surrogateescape"))
+    return new_commit(repository, (change,), "Move the memory to a branch of its own", source="move", parent=tip)
+
+
+def _remove(store_: Store, top: Path, present: Mapping[str, str]) -> None:
+    """Remove what is at the other place from the working tree; what was written meanwhile stays."""
+    with closing(Tree(top)) as tree, store_.standing_still("move the memory"):
+        for path in sorted(present, key=lambda path: path == SETTINGS_FILE):
+            if blob_now(tree, os.fsencode(path)) == present[path]:
+                tree.remove(path, durable=False)
+    remove_empty(top / MEMORY_FOLDER)

@@ -1,16 +1,17 @@
 """List what a merge could not decide, and resolve it.
 
-Files are written before the person's index, so that a resolve that was killed can be repeated.
+Files that git left with several versions are joined; a result that a person made by hand is kept as it is. Files are
+written before the person's index, so that a resolve that was killed can be repeated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from memfs.admin.merge_spool import SEEN, MergeSpool, Record, can_be_recorded, can_wait, digest, is_due, records_of
+from memfs.admin.merge_spool import MergeSpool, Record, can_be_recorded, can_wait, digest
 from memfs.admin.store_builder import has_states
 from memfs.errors import (
     Conflict,
@@ -26,18 +27,20 @@ from memfs.errors import (
 )
 from memfs.format import item_fields
 from memfs.format.codec import schema_of
-from memfs.format.file_merge import FileMerger
+from memfs.format.conflict_markers import has_markers, sides
+from memfs.format.field_merge import FieldConflict, merge_lines
+from memfs.format.file_merge import FileMerger, Form, form_of
 from memfs.format.merge_conflicts import DELETED, OTHER, settled, stands, stands_in, value_at, with_lost
-from memfs.format.merge_forms import Form, form_of
-from memfs.fs import io
 from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.tree import Tree
+from memfs.fs.workspace_location import is_own
 from memfs.git import log
-from memfs.git.ancestry import is_ancestor, merge_bases
+from memfs.git.ancestry import merge_bases
+from memfs.git.layout import read_small
+from memfs.git.objects import FILE, TreeEntry
 from memfs.git.refs import HEX
 from memfs.git.repository import Repository
-from memfs.git.tree_diff import snapshots
-from memfs.git.unmerged import situation, stage
+from memfs.git.unmerged import MERGED, REVERTED, UnmergedPath, situation, stage, unmerged
 from memfs.learning.conflicts import MarkedItems
 from memfs.model.conflict import KEPT, LOST, DocumentClash
 from memfs.model.ids import stem_of
@@ -47,14 +50,354 @@ from memfs.model.time import utc_now
 from memfs.store import Store
 from memfs.store.authorship import current_signer, signed_by
 from memfs.store.commit_message import of_items
-from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, Parts, is_item
+from memfs.store.parts import ITEM_SUFFIXES, READ_LIMIT, Parts, is_item
 from memfs.store.reader import path_of
 from memfs.store.recovery import keep_aside
-from memfs.team.history_merge import HistoryJoin, TreeJoin
-from memfs.team.open_merges import MergeOutcome, Open, OpenMerges, Side, is_known, paths_of
+from memfs.store.values import is_own_file
+from memfs.team.history_merge import HistoryJoin, Place, TreeJoin, Versions, bring_back, joined_place, place_in
 
 if TYPE_CHECKING:
     from memfs.state.parts import States
+
+Side = Literal["", "ours", "theirs"]
+"""Whose version is taken whole; "" for neither: they are joined."""
+
+Sides = tuple[Versions, Versions, Versions]
+"""What both lines of a merge began from, ours and theirs."""
+
+_MISTAKEN = "git took it for another item"
+_REMOVED_BY_US, _REMOVED_BY_THEM = "we removed it, they changed it", "they removed it, we changed it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Open:
+    """A file of which git has several versions.
+
+    Attributes:
+        path: where the outcome goes, below the workspace.
+        also: other paths of the same item: one side moved it, and they are gone afterwards.
+        beside: paths of other items that git took for this one: they are brought to an end together.
+        what: what happened to it, in words.
+        base, ours, theirs: the versions; None where there is none.
+        mode: of the file.
+        mistaken: whether the versions are of two items, and nobody can tell where the other one belongs.
+        made: what git and the merge driver may have made of the file, beside the versions themselves.
+    """
+
+    path: str
+    also: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    what: str
+    base: bytes | None
+    ours: bytes | None
+    theirs: bytes | None
+    mode: str = ""
+    mistaken: bool = False
+    made: tuple[bytes, ...] = ()
+
+    @property
+    def uncontested(self) -> bool:
+        """Whether it is open only since git took another item for it: there is nothing to choose."""
+        return bool(self.beside) and self.base in (self.ours, self.theirs)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Every path that is brought to an end with it."""
+        return (self.path, *self.also, *self.beside)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeOutcome:
+    """What becomes of an open file.
+
+    Attributes:
+        open: the file.
+        data: its bytes; None where it is gone.
+        before: the bytes that are there at present; None where there is no file.
+        touched: whether those are somebody's work that the outcome has not: more than a version, or git's text of two.
+        conflicts: the fields in which one value was displaced; where it is undecided, settings with ours and theirs.
+        recorded: whether ``data`` carries those itself.
+        own: whether it is what the person had made of it.
+        side: whose version it is, taken whole; "" for what comes of both.
+        undecided: why it cannot be joined; "" where it is.
+    """
+
+    open: Open
+    data: bytes | None = None
+    before: bytes | None = None
+    touched: bool = False
+    conflicts: tuple[FieldConflict, ...] = ()
+    recorded: bool = False
+    own: bool = False
+    side: Side = ""
+    undecided: str = ""
+
+    @property
+    def outcome(self) -> Literal["joined", "ours", "theirs", "removed", "own", "left"]:
+        """What that is in a word; ``own``: it stays as the person made it."""
+        if self.undecided or self.own:
+            return "left" if self.undecided else "own"
+        return "removed" if self.data is None else self.side or "joined"
+
+
+class OpenMerges:
+    """Finds and joins what a merge left open in one workspace. It writes nothing."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._merger = FileMerger(parts.codec)
+        self._join = TreeJoin(parts.repository, parts.codec, parts.kinds)
+        self._spool = MergeSpool(parts.repository.state)
+
+    def in_index(self) -> tuple[list[Open], int]:
+        """The open files of the person's index, by path, and how many other files are open there.
+
+        Raises:
+            GitFailed, HistoryUnavailable: git's files cannot be read.
+        """
+        found, others = unmerged(self._parts.repository)
+        ours = [one for one in found if is_own(one.path) and one.plain and self._is_kept(one.path)]
+        items = [one for one in ours if self._is_item(one.path)]
+        sides = self._sides() if items else None
+        if sides is None:
+            opened = [self._checked(self._opened(one)) for one in ours]
+        else:
+            opened = [*(self._opened(one) for one in ours if one not in items), *self._by_id(items, sides)]
+            opened.sort(key=lambda one: one.path)
+        return opened, others + len(found) - len(ours)
+
+    def outcome(self, one: Open, side: Side = "") -> MergeOutcome:
+        """What becomes of a file, as things are now."""
+        try:
+            before = self._present(one.path)
+        except NotRegularFile as error:
+            return MergeOutcome(open=one, undecided=f"{error.sentence}: {error.hint}")
+        found = MergeOutcome(open=one, before=before)
+        merged = self._merger.merge(one.path, one.base, one.ours, one.theirs)
+        touched = before not in (None, merged.data) and not is_known(one, before)
+        if side and not one.uncontested:
+            return replace(found, data=one.ours if side == "ours" else one.theirs, touched=touched, side=side)
+        if self._is_own(one, before, merged.data):
+            return replace(found, data=before, own=True)
+        if merged.whole or one.mistaken:
+            reason = _MISTAKEN if one.mistaken else merged.reason or "a version cannot be read"
+            reason += "; take one with --keep ours or --keep theirs"
+            return replace(found, undecided=reason, conflicts=merged.conflicts)
+        return replace(found, data=merged.data, touched=touched, conflicts=merged.conflicts, recorded=merged.recorded)
+
+    # -- finding versions -----------------------------------------------------------------------------------------
+    def _opened(self, one: UnmergedPath) -> Open:
+        """An open file with the versions that the index has of its path."""
+        return Open(
+            path=one.path,
+            what=_what(one.base, one.ours, one.theirs),
+            base=self._blob(one.base),
+            ours=self._blob(one.ours),
+            theirs=self._blob(one.theirs),
+            mode=one.mode,
+        )
+
+    def _file(self, path: str) -> bytes | None:
+        """What is at a path; None also for what is no file, of which the outcome says so."""
+        with suppress(NotRegularFile):
+            return self._present(path)
+        return None
+
+    def _checked(self, one: Open) -> Open:
+        """An open file of which the commits are not known: versions of two items are left to a person."""
+        strange = self._merger.strangers(one.path, one.base, one.ours, one.theirs)
+        if not strange or one.ours is None or one.theirs is None:
+            return one
+        return replace(one, base=None) if len(strange) == 2 else replace(one, what=_MISTAKEN, mistaken=True)
+
+    # -- by the commits that are joined ---------------------------------------------------------------------------
+    def _sides(self) -> Sides | None:
+        """What both lines began from, ours and theirs; None where git does not say what it brings in."""
+        repository = self._parts.repository
+        name, ours = situation(repository), repository.head_commit()
+        other = read_small(repository.git_dir / name) if name else None
+        if not ours or not other or not HEX.fullmatch(other):
+            return None
+        with suppress(HistoryError, MergeRefused):
+            bases: Sequence[str] = (other,)
+            if name == MERGED:
+                bases = merge_bases(repository, ours, other)
+            else:
+                above = repository.commit_object(other).parents[:1]
+                if name == REVERTED and above:
+                    other = above[0]
+                elif name != REVERTED:
+                    bases = above
+            return HistoryJoin(repository, self._join).sides(ours, other, bases)
+        return None
+
+    def _by_id(self, found: Sequence[UnmergedPath], sides: Sides) -> list[Open]:
+        """The items that open files are about, each with its versions from the commits.
+
+        The versions in the index may be of other items: git pairs files by what they say.
+        """
+        abouts = [self._about(one, sides) for one in found]
+        lost = self._join.names(sides[1]) & self._join.names(sides[2])  # a place that collided left no trace of them
+        missed = self._join.names(one.path for one in self._spool.missed().values())
+        missed |= {name for name in lost if not self._is_there(name, sides)}
+        opened = {part.path: part for part in self._items(missed.union(*abouts), found, sides)}
+        for about in abouts:
+            both = [part for part in opened.values() if self._join.names(part.paths) & about]
+            for part in both if len(both) > 1 else ():
+                beside = dict.fromkeys((*part.beside, *(other.path for other in both if other.path != part.path)))
+                opened[part.path] = replace(part, beside=tuple(beside))
+        return [replace(one, what=_MISTAKEN) if one.uncontested else one for one in opened.values()]
+
+    def _about(self, one: UnmergedPath, sides: Sides) -> set[str]:
+        """The names of the items whose versions stand at an open path."""
+        about, known = self._join.names([one.path]), {version.blob for side in sides for version in side.values()}
+        for entry in filter(None, (one.base, one.ours, one.theirs)):
+            if any(one.path in side and side[one.path].blob == entry.id for side in sides):
+                continue
+            if entry.id in known:
+                about |= self._join.names(
+                    path for side in sides for path, version in side.items() if version.blob == entry.id
+                )
+            else:  # git joined files one after another: what went into it is no longer to be seen
+                about |= {name for name in self._join.names(set().union(*sides)) if not self._is_there(name, sides)}
+        return about
+
+    def _is_there(self, name: str, sides: Sides) -> bool:
+        places = {path for side in sides for path in side if stem_of(path).casefold() == name}
+        return any(self._file(path) is not None for path in places)
+
+    def _items(self, about: set[str], found: Sequence[UnmergedPath], sides: Sides) -> Iterator[Open]:
+        """Each item of some names, as far as it is not as it should be."""
+        own = [{path: side[path] for path in side if self._join.names([path]) & about} for side in sides]
+        groups = list(self._join.groups(own))
+        for group in groups:
+            held = [one for one in found if _belongs(one, group, groups, own)]
+            one = self._item(group, held, own)
+            if held or ((one.base, one.ours, one.theirs).count(None) < 3 and not self._is_right(one)):
+                yield one
+
+    def _item(self, group: Sequence[str], held: Sequence[UnmergedPath], sides: Sequence[Versions]) -> Open:
+        places = [place_in(side, group) for side in sides]
+        began, here, there = (place[0] if place else "" for place in places)
+        paths = dict.fromkeys((joined_place(began, here, there) or group[0], *group, *(one.path for one in held)))
+        raw = [self._join.content(place[1]) if place else None for place in places]
+        made = [data for one in held for data in self._made(one)]
+        path = self._worked_on(paths, [*raw, *made]) or next(iter(paths))
+        versions = [self._brought(path, place, data) for place, data in zip(places, raw, strict=True)]
+        return Open(
+            path=path,
+            also=tuple(other for other in paths if other != path),
+            what=_what(*versions),
+            base=versions[0],
+            ours=versions[1],
+            theirs=versions[2],
+            mode=held[0].mode if held else FILE,
+            made=tuple(data for data in (*raw, *made) if data is not None and data not in versions),
+        )
+
+    def _brought(self, path: str, place: Place, data: bytes | None) -> bytes | None:
+        """A version as it is at the outcome's path; as it was, where it cannot be read."""
+        with suppress(ContentError):
+            return self._join.moved_to(path, place)
+        return data
+
+    def _made(self, one: UnmergedPath) -> Iterator[bytes]:
+        """What git's versions are, and what they come to."""
+        stages = [self._blob(stage) for stage in (one.base, one.ours, one.theirs)]
+        merged = [self._merger.merge(one.path, base, *stages[1:]).data for base in {stages[0], None}]
+        yield from (data for data in (*stages, *merged) if data is not None)
+
+    def _worked_on(self, paths: Iterable[str], known: Sequence[bytes | None]) -> str:
+        """Where a person has been at work on an item that has several places; "" where nobody has."""
+        for path in paths:
+            data = self._file(path)
+            if data is not None and data not in known and not has_markers(data):
+                return path
+        return ""
+
+    def _is_right(self, one: Open) -> bool:
+        """Whether the file is as it should be, and none of its other places is taken."""
+        outcome = self._merger.merge(one.path, one.base, one.ours, one.theirs)
+        return self._file(one.path) == outcome.data and not any(self._file(path) for path in one.also)
+
+    def _is_kept(self, path: str) -> bool:
+        return self._is_item(path) or is_own_file(path)
+
+    def _is_item(self, path: str) -> bool:
+        return is_item(path, self._parts.kinds)
+
+    def _blob(self, stage: TreeEntry | None) -> bytes | None:
+        return None if stage is None else self._parts.repository.blob(stage.id)
+
+    # -- what the person made of it -------------------------------------------------------------------------------
+    def _present(self, path: str) -> bytes | None:
+        try:
+            return self._parts.tree.read(path, READ_LIMIT).data
+        except FileNotFoundError:
+            return None
+
+    def _is_own(self, one: Open, present: bytes | None, joined: bytes | None) -> bool:
+        if present in (joined, *_versions(one)):
+            return False
+        if present is None:  # git leaves no file where it took the item for another one, or put it elsewhere
+            return not one.beside and not any(self._file(path) is not None for path in one.also)
+        return not has_markers(present) and self._valid(one.path, present)
+
+    def _valid(self, path: str, data: bytes) -> bool:
+        schema = schema_of(path)
+        try:
+            if schema:
+                self._parts.codec.read_document(data, path, schema)
+            elif self._is_item(path):
+                self._parts.codec.read(data, path, utc_now())
+        except MemfsError:
+            return False
+        return True
+
+
+def _versions(one: Open) -> tuple[bytes | None, ...]:
+    return one.base, one.ours, one.theirs, *one.made
+
+
+def is_known(one: Open, present: bytes | None) -> bool:
+    """Whether a file has nothing in it but one of the versions, or what git made of them."""
+    return present in _versions(one) or _is_gits(one, present)
+
+
+def _is_gits(one: Open, present: bytes | None) -> bool:
+    """Whether a file with markers has nothing in it but what a text merge of the versions puts there."""
+    if present is None or one.ours is None or one.theirs is None:
+        return False
+    found, wanted = sides(present), sides(merge_lines(one.base or b"", one.ours, one.theirs).data)
+    return found is not None and wanted is not None and (found.ours, found.theirs) == (wanted.ours, wanted.theirs)
+
+
+def _belongs(
+    one: UnmergedPath, group: Sequence[str], groups: Sequence[Sequence[str]], sides: Sequence[Versions]
+) -> bool:
+    """Whether an open path is one of an item's places, or git put the item there, as whose folder it took that.
+
+    Of several items of that name it is the one that has a version there, else the first.
+    """
+    if any(one.path in other for other in groups):
+        return one.path in group
+    named = [other for other in groups if stem_of(other[0]).casefold() == stem_of(one.path).casefold()]
+    blobs = {stage.id for stage in (one.base, one.ours, one.theirs) if stage}
+    holders = [
+        other for other in named if any(path in side and side[path].blob in blobs for side in sides for path in other)
+    ]
+    return group in (holders or named)[:1]
+
+
+def _what(base: object, ours: object, theirs: object) -> str:
+    """What happened to a file that both sides, one or none of them has."""
+    if ours is not None and theirs is not None:
+        return "both sides added it" if base is None else "both sides changed it"
+    if base is None:
+        return "one side moved it"
+    if ours is None and theirs is None:
+        return "both moved it"
+    return _REMOVED_BY_US if ours is None else _REMOVED_BY_THEM
 
 
 _DEPTH = 200
@@ -78,72 +421,128 @@ class DecisionRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionResult:
-    """What was decided about an item.
+    """What was decided about an item or a document.
 
     Attributes:
-        id, path: of the item.
-        settled: the conflicts that are gone.
-        item: as it is stored now; None where it was removed, or with ``dry_run``.
-        removed: whether the decision takes the item away, as the displaced version had.
+        id: the item; "" of a document.
+        path: the file.
+        record: the record of a document's field.
+        settled: the conflicts that are gone; of several with one value, the one that was chosen comes first.
+        item: as it is stored now; None of a document, where it was removed, or with ``dry_run``.
+        removed: whether the decision takes the item or document away, as the displaced version had.
     """
 
     id: str
     path: str
+    record: str = ""
     settled: tuple[RecordedConflict, ...]
     item: MemoryItem | None = None
     removed: bool = False
 
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields that were decided about; "" for the item or document as a whole."""
+        return tuple(one.field for one in self.settled)
 
-class Decisions:
-    """Finds and settles conflicts that items of one workspace carry. May be used from several threads."""
+    @property
+    def sha256(self) -> str | None:
+        """Of the item's file now; None where it is not written."""
+        return self.item.sha256 if self.item else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Choice:
+    """The conflicts that a rule means: all that are settled, and those of them whose value is taken."""
+
+    settled: tuple[RecordedConflict, ...]
+    taken: tuple[RecordedConflict, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        path: str,
+        conflicts: Sequence[RecordedConflict],
+        standing: Sequence[RecordedConflict],
+        ruling: DecisionRule,
+    ) -> _Choice:
+        """What a rule means among the conflicts of one file.
+
+        With a number the chosen one comes first; once its value is taken, its rivals are decided.
+
+        Args:
+            name: by which a person knows the file.
+            standing: those of ``conflicts`` that are about what the file has.
+
+        Raises:
+            ItemNotFound: it has no such conflict.
+            QueryInvalid: several values were displaced by the present one, and none of them is chosen.
+        """
+        field, number = ruling.field, ruling.number
+        chosen = tuple(one for one in conflicts if field is None or one.field == field)
+        if number:
+            picked = [one for one in chosen if one in standing][number - 1 : number]
+            rivals = (one for one in chosen if any(_rival(one, first) and one != first for first in picked))
+            chosen = (*picked, *(rivals if ruling.take else ()))
+        if not chosen:
+            what = f"no conflict {number or ''}".rstrip() + (f" over {field!r}" if field else "")
+            raise ItemNotFound(f"{name} carries {what}", hint="'memfs team conflicts' lists what waits")
+        if not ruling.take:
+            return cls(settled=chosen)
+        if number:
+            return cls(settled=chosen, taken=chosen[:1])
+        hint = f"choose as listed: 'memfs team conflicts resolve {name} --keep lost --number 1', or 2, ..."
+        taken: list[RecordedConflict] = []
+        for one in [each for each in chosen if each in standing] or chosen:
+            rival = next((each for each in taken if _rival(one, each)), None)
+            if rival is None:
+                taken.append(one)
+            elif (one.lost, one.lost_sha256) != (rival.lost, rival.lost_sha256):
+                raise QueryInvalid("several values were not kept", field=one.field or None, path=path, hint=hint)
+        if len(taken) > 1 and any(not one.field and one.lost == DELETED for one in taken):
+            raise QueryInvalid("one of them removes the item, and others change it", path=path, hint=hint)
+        return cls(settled=chosen, taken=tuple(taken))
+
+
+def _rival(one: RecordedConflict, other: RecordedConflict) -> bool:
+    """Whether two values were displaced by the same one."""
+    return (one.field, one.kept, one.part) == (other.field, other.kept, other.part)
+
+
+class _ItemConflicts:
+    """Finds and settles conflicts that items of one workspace carry."""
 
     def __init__(self, store: Store, parts: Parts) -> None:
-        self._store = store
-        self._parts = parts
+        self._store, self._parts = store, parts
         self._marked = MarkedItems(store, parts)
 
     def waiting(self) -> Iterator[MemoryItem]:
         """The items with conflicts, in the order of their paths; with those alone whose field was not edited since."""
         self._store.follow()
         for item in self._marked:
-            if standing := tuple(one for one in item.conflicts if stands(item, one)):
+            if standing := _standing(item):
                 yield item.replace(conflicts=standing)
 
-    def decide(
-        self, reference: str, ruling: DecisionRule, *, source: str = "", dry_run: bool = False
-    ) -> DecisionResult:
-        """Settle the conflicts of an item, or of one field of it, in one commit.
-
-        Args:
-            reference: an id, a path, or the beginning of an id.
-
-        Raises:
-            ItemNotFound: there is no such item, or it has no such conflict.
-            QueryInvalid: the field has another value by now, so that nobody knows what would be replaced; or several
-                values were displaced by the present one, and none of them is chosen.
-            Conflict: the item changed at this very moment. Nothing was written.
-            ContentError, StorageIO: nothing was written.
-        """
+    def decide(self, reference: str, ruling: DecisionRule, *, source: str, dry_run: bool) -> DecisionResult:
+        """Settle the conflicts of an item, or of one field of it, in one commit."""
         item = self._store.find(reference)
-        chosen = _chosen(item, ruling)
-        taken = _taken_of(item, chosen, ruling.number) if ruling.take else ()
+        choice = _Choice.of(item.id, item.path, item.conflicts, _standing(item), ruling)
         after: MemoryItem | None = item
-        for one in chosen:
+        for one in choice.settled:
             if after is not None:
-                after = self._taken(after, one) if one in taken else settled(after, one, take=False)
-        decided = DecisionResult(id=item.id, path=item.path, settled=chosen, removed=after is None)
+                after = self._taken(after, one) if one in choice.taken else settled(after, one, take=False)
+        decided = DecisionResult(id=item.id, path=item.path, settled=choice.settled, removed=after is None)
         if dry_run:
             return decided
-        names = ", ".join(dict.fromkeys(one.field or "the item as a whole" for one in chosen))
+        names = ", ".join(dict.fromkeys(one.field or "the item as a whole" for one in choice.settled))
         reason = f"the {'other' if ruling.take else 'present'} value in {names}"
         with signed_by(current_signer() or Origin()):  # who decides, and not who wrote what is decided about
             if after is None:
                 self._store.delete(item.id, item.sha256, reason=f"decided for {reason}", source=source)
                 return decided
-            stored = self._store.put(
-                after, item.sha256, message=of_items("Decide", [after], f"for {reason}"), source=source
-            )
-        return DecisionResult(id=item.id, path=stored.path, settled=chosen, item=stored)
+            message = of_items("Decide", [after], f"for {reason}")
+            stored = self._store.put(after, item.sha256, message=message, source=source)
+        return replace(decided, path=stored.path, item=stored)
 
     # -- taking what was displaced --------------------------------------------------------------------------------
     def _taken(self, item: MemoryItem, conflict: RecordedConflict) -> MemoryItem | None:
@@ -183,49 +582,8 @@ class Decisions:
         )
 
 
-def _chosen(item: MemoryItem, ruling: DecisionRule) -> tuple[RecordedConflict, ...]:
-    """The conflicts that are meant, the one with the number first; once its value is taken, its rivals are decided."""
-    field, number = ruling.field, ruling.number
-    chosen = tuple(one for one in item.conflicts if field is None or one.field == field)
-    if number:
-        picked = [one for one in chosen if stands(item, one)][number - 1 : number]
-        rivals = (one for one in chosen if any(_rival(one, first) and one != first for first in picked))
-        chosen = (*picked, *(rivals if ruling.take else ()))
-    if not chosen:
-        what = f"no conflict {number or ''}".rstrip() + (f" over {field!r}" if field else "")
-        raise ItemNotFound(f"{item.id} carries {what}", hint="'memfs team conflicts' lists what waits")
-    return chosen
-
-
-def _taken_of(item: MemoryItem, chosen: tuple[RecordedConflict, ...], number: int) -> tuple[RecordedConflict, ...]:
-    """Those whose value is to be kept: one for each field or passage, of those about what is there."""
-    if number:
-        return chosen[:1]
-    taken: list[RecordedConflict] = []
-    for one in [each for each in chosen if stands(item, each)] or chosen:
-        rival = next((each for each in taken if _rival(one, each)), None)
-        if rival is None:
-            taken.append(one)
-        elif (one.lost, one.lost_sha256) != (rival.lost, rival.lost_sha256):
-            raise _choose(item, "several values were not kept", one.field)
-    if len(taken) > 1 and any(not one.field and one.lost == DELETED for one in taken):
-        raise _choose(item, "one of them removes the item, and others change it", "")
-    return tuple(taken)
-
-
-def _choose(item: MemoryItem, problem: str, field: str) -> QueryInvalid:
-    hint = f"choose as listed: 'memfs team conflicts resolve {item.id} --keep lost --number 1', or 2, ..."
-    return QueryInvalid(problem, field=field or None, path=item.path, hint=hint)
-
-
-def _rival(one: RecordedConflict, other: RecordedConflict) -> bool:
-    """Whether two values were displaced by the same one."""
-    return (one.field, one.kept, one.part) == (other.field, other.kept, other.part)
-
-
-def is_record(reference: str) -> bool:
-    """Whether a reference names the record of a conflict in a state document."""
-    return reference.endswith(".json") and schema_of(reference) == "conflict"
+def _standing(item: MemoryItem) -> tuple[RecordedConflict, ...]:
+    return tuple(one for one in item.conflicts if stands(item, one))
 
 
 def _value(item: MemoryItem, field: str) -> Any:
@@ -237,14 +595,7 @@ def _unclear(item: MemoryItem) -> QueryInvalid:
     return QueryInvalid("more fields were not kept than the item can name", path=item.path, hint=hint)
 
 
-def keep_conflicts(spool: MergeSpool, one: MergeOutcome) -> None:
-    """Keep the conflicts that the outcome cannot hold itself."""
-    if one.conflicts and not one.recorded and can_wait(one.open.path):
-        records = records_of(one.open.path, one.conflicts, utc_now())
-        spool.keep(records, one.data, (one.open.ours, one.open.theirs))
-
-
-def end_merges(tree: Tree, repository: Repository, outcomes: Sequence[MergeOutcome]) -> None:
+def _end_merges(tree: Tree, repository: Repository, outcomes: Sequence[MergeOutcome]) -> None:
     """Files first, then the index: after a kill in between, the same versions are joined again.
 
     Raises:
@@ -252,121 +603,107 @@ def end_merges(tree: Tree, repository: Repository, outcomes: Sequence[MergeOutco
         GitBusy: somebody holds the index.
         StorageIO.
     """
-    for one in outcomes:
-        place(tree, repository, one)
     contents: dict[str, tuple[str, bytes | None]] = {}
     for one in outcomes:
+        try:
+            _place(tree, repository, one)
+        except FileChanged as error:
+            problem = "the file changed while it was joined"
+            raise Conflict(problem, path=one.open.path, hint="look at it, and try again") from error
         contents |= dict.fromkeys(one.open.also, (one.open.mode, None))
         contents[one.open.path] = (one.open.mode, one.data)
     stage(repository, contents)
 
 
-def place(tree: Tree, repository: Repository, one: MergeOutcome) -> None:
-    """Write an outcome into its file.
-
-    Raises:
-        Conflict: the file changed at this very moment.
-        StorageIO.
-    """
-    path = one.open.path
-    if one.touched and one.before is not None:
-        _set_aside(repository, path, one.before)
-    try:
-        if one.data is None:
-            if one.before is not None:
-                tree.remove(path, over=sha256(one.before))
-        elif one.data != one.before:
-            tree.write(path, one.data, over="" if one.before is None else sha256(one.before))
-        for other in one.open.also:
-            with suppress(FileNotFoundError):
-                _remove(tree, repository, one, other)
-    except FileChanged as error:
-        raise Conflict("the file changed while it was joined", path=path, hint="look at it, and try again") from error
-
-
-def _remove(tree: Tree, repository: Repository, one: MergeOutcome, path: str) -> None:
-    """Take a file away whose item lies elsewhere; what a person made of it is set aside."""
-    data = tree.read(path, READ_LIMIT).data
-    if not is_known(one.open, data):
-        _set_aside(repository, path, data)
-    tree.remove(path, over=sha256(data))
+def _place(tree: Tree, repository: Repository, one: MergeOutcome) -> None:
+    """Write an outcome into its file, and take away the item's other files; what a person made of them is set aside."""
+    path, before = one.open.path, one.before
+    if one.touched and before is not None:
+        _set_aside(repository, path, before)
+    if one.data is not None and one.data != before:
+        tree.write(path, one.data, over="" if before is None else sha256(before))
+    elif one.data is None and before is not None:
+        tree.remove(path, over=sha256(before))
+    for other in one.open.also:
+        with suppress(FileNotFoundError):
+            data = tree.read(other, READ_LIMIT).data
+            if not is_known(one.open, data):
+                _set_aside(repository, other, data)
+            tree.remove(other, over=sha256(data))
 
 
 def _set_aside(repository: Repository, path: str, data: bytes) -> None:
     keep_aside(repository.state, path, data, f"merge-{sha256(data)[:16]}")
 
 
-class KeptAside:
-    """Finds and settles such conflicts in one clone. May be used from several threads."""
+class _DocumentConflicts:
+    """Finds and settles conflicts of documents in one workspace: with a record in the tree, or kept in this clone."""
 
-    def __init__(self, store: Store, parts: Parts) -> None:
-        self._store = store
-        self._parts = parts
+    def __init__(self, store: Store, parts: Parts, states: Callable[[], States]) -> None:
+        self._store, self._parts, self._states = store, parts, states
         self._spool = MergeSpool(parts.repository.state)
 
-    def waiting(self) -> tuple[DocumentClash, ...]:
-        """What waits, by document; while a merge goes on nothing does, as nobody knows its outcome yet."""
-        standing = self._standing(self._kept())
-        return tuple(standing.values()) if standing and not self._parts.repository.busy() else ()
+    def waiting(self) -> list[DocumentClash]:
+        """What waits, by document; of the clone's nothing does while a merge goes on: nobody knows its outcome yet."""
+        recorded = self._states().clashes.list() if has_states(self._parts.seen) else []
+        kept = self._kept()
+        return [*recorded, *(kept.values() if kept and not self._parts.repository.busy() else ())]
 
     def decide(self, reference: str, ruling: DecisionRule, *, source: str, dry_run: bool) -> DecisionResult | None:
-        """Settle what waits for a document, or for one field of it.
+        """Settle the conflict of a record, or what waits for a document or one field of it.
 
         Args:
-            reference: the document's path.
+            reference: the record's path, or the document's.
 
         Returns:
-            What was settled; None where nothing is kept of such a document.
-
-        Raises:
-            ItemNotFound: it has no such conflict.
-            QueryInvalid: several values were displaced by one, and none of them is chosen; or a version did, which only
-                history has.
-            Conflict, ContentError, StorageIO: nothing was written.
+            What was settled; None where nothing is known of such a record or document.
         """
+        if reference.endswith(".json") and schema_of(reference) == "conflict":
+            return self._decide_recorded(reference, ruling.take, source, dry_run)
         path = path_of(reference)
-        mine = {name: one for name, one in self._kept().items() if one["record"]["document"] == path}
-        if not mine:
+        if not schema_of(path) or all(one["document"] != path for one in self._spool.waiting().values()):
             return None
-        standing = self._standing(mine)
-        chosen = {name: one for name, one in standing.items() if ruling.field in (None, one.field)}
-        if ruling.number:
-            chosen = dict([*chosen.items()][ruling.number - 1 : ruling.number])
-        if not chosen:
-            raise ItemNotFound(f"no such conflict is kept of {path}", hint="'memfs team conflicts' lists what waits")
-        clashes = tuple(chosen.values())
-        fields = {one.field for one in clashes}
-        if ruling.take and len(fields) < len(clashes):
-            hint = f"choose as listed: 'memfs team conflicts resolve {path} --keep lost --number 1', or 2, ..."
-            raise QueryInvalid("several values were not kept", path=path, hint=hint)
+        kept = {name: clash for name, clash in self._kept().items() if clash.document == path}
+        conflicts = {name: _conflict_of(clash) for name, clash in kept.items()}
+        standing = tuple(conflicts.values())
+        choice = _Choice.of(path, path, standing, standing, ruling)
         if not dry_run:
-            if ruling.take:
-                self._take(path, clashes, source)
-            for name, one in standing.items():  # once a field has another value, its other records speak of none
-                if name in chosen or (ruling.take and one.field in fields):
+            if choice.taken:
+                self._take(path, [clash for name, clash in kept.items() if conflicts[name] in choice.taken], source)
+            for name, one in conflicts.items():
+                if one in choice.settled:
                     self._spool.drop(name)
-        settled = tuple(RecordedConflict(field=one.field, kept=one.kept, lost=one.lost) for one in clashes)
-        return DecisionResult(id=path, path=path, settled=settled, removed=ruling.take and "" in fields)
+        removed = any(not one.field for one in choice.taken)
+        return DecisionResult(id="", path=path, record=path, settled=choice.settled, removed=removed)
 
-    # -- internal -----------------------------------------------------------------------------------------------
-    def _kept(self) -> dict[str, Mapping[str, Any]]:
-        """By name, in an order that stays: by document, field and value."""
-        found = self._spool.kept().items()
-        ours = ((name, one) for name, one in found if not can_be_recorded(one["record"]["document"]))
-        return dict(sorted(ours, key=lambda pair: (pair[1]["record"]["document"], pair[1]["record"]["field"], pair[0])))
+    def _decide_recorded(self, record: str, take: bool, source: str, dry_run: bool) -> DecisionResult:
+        clashes = self._states().clashes
+        if dry_run:
+            found = next((one for one in clashes.list() if one.path == record), None)
+            if found is None:
+                raise ItemNotFound(f"there is no record {record!r}", hint="'memfs team conflicts' lists what waits")
+        else:
+            found = clashes.resolve(record, keep=LOST if take else KEPT, source=source)
+        return DecisionResult(id="", path=found.document, record=record, settled=(_conflict_of(found),))
 
-    def _standing(self, kept: Mapping[str, Mapping[str, Any]]) -> dict[str, DocumentClash]:
-        """Those that wait: not where the document has another value by now, or is what it was before the merge."""
+    def _kept(self) -> dict[str, DocumentClash]:
+        """Those of the clone that wait, by name, in an order that stays: by document, field and value.
+
+        Not where the document has another value by now, or is what it was before the merge: another may stand again, on
+        another branch, or in an older state.
+        """
         found = {}
-        for name, one in kept.items():
+        for name, one in self._spool.kept().items():
             clash = DocumentClash.of(one["record"]["document"], one["record"])
+            if can_be_recorded(clash.document):
+                continue
             # Where markers stand in it, a slip, or something else in its place, nobody can tell.
             with suppress(ContentError, FileNotFoundError, NotRegularFile, PathEscape):
                 data = self._parts.seen.read(clash.document, READ_LIMIT).data
                 values = plain(self._form(clash.document).read(data).mapping)
                 if digest(data) not in one["given_up"] and stands_in(values, clash):
-                    found[name] = clash  # another may stand again: on another branch, or in an older state
-        return found
+                    found[name] = clash
+        return dict(sorted(found.items(), key=lambda pair: (pair[1].document, pair[1].field, pair[0])))
 
     def _form(self, path: str) -> Form:
         form = form_of(path, self._parts.codec)
@@ -392,102 +729,8 @@ class KeptAside:
             self._store.carry_out([replace(plan, expected=sha256(data))], message, source=source)
 
 
-_MESSAGE = "Bring back what a merge lost"
-_MOST = 20
-
-
-def bring_back(store: Store, parts: Parts, spool: MergeSpool) -> int:
-    """Put items that merges lost back where they belong, unless a merge is still going on; how many there were.
-
-    They are those of which the driver left a reminder, and those that both sides of a merge made since the last look
-    have, and its outcome has not. Where one side removed an item, the edit of the other comes back with a record. A
-    merge that was given up, or that another branch has, is left alone.
-
-    Raises:
-        Conflict, StorageIO: it stays to be done.
-    """
-    if not is_due(parts.repository):
-        return 0
-    head = parts.repository.head_commit()
-    waiting = spool.missed()
-    seen = _seen(parts)
-    if not head or (seen == head and not waiting) or parts.repository.busy():
-        return 0
-    present = _present(parts)
-    settled = [name for name, one in waiting.items() if _is_made(parts, one.merged, head)]
-    contents: dict[str, bytes] = {}
-    if seen != head:
-        for commit in _merges(parts, seen, head):
-            contents = dict(_lost(parts, commit, present)) | contents
-    for name in settled:
-        one = waiting[name]
-        path = present.get(stem_of(one.path).casefold(), one.path)
-        with suppress(HistoryError, ContentError, FileNotFoundError):  # erased since, or nobody can read it
-            begun, own = (parts.repository.blob(blob) if blob else None for blob in (one.begun, one.own))
-            there = parts.tree.read(path, READ_LIMIT).data if path in present.values() else None
-            merged = FileMerger(parts.codec).merge(path, begun, own, there)
-            if merged.data not in (None, there) and not merged.whole:
-                contents[path] = merged.data or b""
-    found = [store.plan_restore(path, data) for path, data in contents.items()]
-    plans = [replace(plan, expected=plan.old_sha) for plan in found if plan is not None]
-    if plans:
-        store.carry_out(plans, _MESSAGE, source="merge")
-    for name in settled:
-        spool.drop(name)
-    with suppress(MemfsError):  # it is looked at once more
-        io.write_file(parts.repository.state / SEEN, head.encode())
-    return len(plans)
-
-
-def settle(spool: MergeSpool, names: set[str]) -> None:
-    """Forget the reminders of items by name: they were brought to an end."""
-    for key, one in spool.missed().items():
-        if stem_of(one.path).casefold() in names:
-            spool.drop(key)
-
-
-def _seen(parts: Parts) -> str:
-    with suppress(FileNotFoundError, MemfsError, UnicodeDecodeError):
-        found = io.read_file(parts.repository.state / SEEN, 64).decode()
-        return found if HEX.fullmatch(found) else ""
-    return ""
-
-
-def _is_made(parts: Parts, commits: tuple[str, ...], head: str) -> bool:
-    return commits != (head,) and all(is_ancestor(parts.repository, commit, head) for commit in commits)
-
-
-def _present(parts: Parts) -> dict[str, str]:
-    """The items that there are, by name."""
-    paths = (entry.path for entry in parts.tree.scan(CONTENT) if is_item(entry.path, parts.kinds))
-    return {stem_of(path).casefold(): path for path in paths}
-
-
-def _merges(parts: Parts, seen: str, head: str) -> list[str]:
-    """The merges of two lines made since the last look, newest first; at the first look the newest commit alone."""
-    known = [f"^{seen}", f"--max-count={_MOST}"] if seen else ["--no-walk"]
-    with suppress(HistoryError):
-        rows = parts.repository.git.run("rev-list", "--merges", "--parents", *known, head).decode().splitlines()
-        return [row.split()[0] for row in rows if len(row.split()) == 3]
-    return []
-
-
-def _lost(parts: Parts, commit: str, present: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
-    """The items that both parents of a merge have and nothing has now, as they should have come to be."""
-    repository, join = parts.repository, TreeJoin(parts.repository, parts.codec, parts.kinds)
-    with suppress(HistoryError, MergeRefused):
-        ours, theirs = repository.commit_object(commit).parents
-        sides = HistoryJoin(repository, join).sides(ours, theirs, merge_bases(repository, ours, theirs))
-        missing = (join.names(sides[1]) & join.names(sides[2])) - present.keys()
-        before, after = snapshots(repository, [ours, commit]) if missing else ({}, {})
-        gone = (repository.below(path) for path in before if path not in after)
-        kept = (repository.below(path) for path in after)
-        missing &= join.names(filter(None, gone)) - join.names(filter(None, kept))
-        own = [{path: side[path] for path in side if join.names([path]) & missing} for side in sides]
-        for path, version in join.join(*own).versions.items():
-            data = join.content(version)
-            if data is not None:
-                yield path, data
+def _conflict_of(clash: DocumentClash) -> RecordedConflict:
+    return RecordedConflict(field=clash.field, kept=clash.kept, lost=clash.lost)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -521,13 +764,11 @@ class Resolver:
     """Lists and ends what merges could not decide in one workspace. May be used from several threads."""
 
     def __init__(self, store: Store, parts: Parts, states: Callable[[], States]) -> None:
-        self._store = store
-        self._parts = parts
-        self._states = states
+        self._store, self._parts, self._states = store, parts, states
         self._merges = OpenMerges(parts)
-        self._decisions = Decisions(store, parts)
+        self._items = _ItemConflicts(store, parts)
+        self._documents = _DocumentConflicts(store, parts, states)
         self._spool = MergeSpool(parts.repository.state)
-        self._aside = KeptAside(store, parts)
 
     # -- looking --------------------------------------------------------------------------------------------------
     def waiting(self) -> OpenConflicts:
@@ -537,20 +778,17 @@ class Resolver:
             GitFailed, HistoryUnavailable: git's files cannot be read.
         """
         with self._store.looking_once():
-            return self._waiting()
-
-    def _waiting(self) -> OpenConflicts:
-        documents = self.documents()
-        opened, others = self._merges.in_index()
-        in_index = {path for one in opened for path in one.paths}
-        return OpenConflicts(
-            open=tuple(opened),
-            items=tuple(item for item in self._decisions.waiting() if item.path not in in_index),
-            documents=tuple(documents),
-            spooled=self._spooled(),
-            others=others,
-            situation=situation(self._parts.repository),
-        )
+            documents = self.documents()
+            opened, others = self._merges.in_index()
+            in_index = {path for one in opened for path in one.paths}
+            return OpenConflicts(
+                open=tuple(opened),
+                items=tuple(item for item in self._items.waiting() if item.path not in in_index),
+                documents=tuple(documents),
+                spooled=self._spooled(),
+                others=others,
+                situation=situation(self._parts.repository),
+            )
 
     def take_up(self) -> int:
         """Write down what merges of git's left behind, once those are over: conflicts, and lost edits; how many."""
@@ -562,8 +800,7 @@ class Resolver:
     def documents(self) -> list[DocumentClash]:
         """Fields of documents of which one value was displaced: with a record in the tree, or kept aside."""
         self.take_up()
-        recorded = self._states().clashes.list() if has_states(self._parts.seen) else []
-        return [*recorded, *self._aside.waiting()]
+        return self._documents.waiting()
 
     def _spooled(self) -> tuple[Record, ...]:
         """What waits until a merge is over, to be recorded or to be decided about."""
@@ -597,7 +834,7 @@ class Resolver:
         outcomes = _in_pairs([self._merges.outcome(one, side) for one in chosen])
         ready = [one for one in outcomes if not one.undecided]
         if not dry_run:
-            self._end_merges(ready)
+            self._end(ready)
             self.take_up()
         return outcomes
 
@@ -612,46 +849,43 @@ class Resolver:
                 raise ItemNotFound(f"no merge left {reference!r} open", hint=hint)
             yield from found
 
-    def _end_merges(self, outcomes: Sequence[MergeOutcome]) -> None:
+    def _end(self, outcomes: Sequence[MergeOutcome]) -> None:
         """The journal takes no part: what the file holds follows from what the index has, the commit is theirs."""
         if not outcomes:
             return
-        repository = self._parts.repository
         for one in outcomes:
-            keep_conflicts(self._spool, one)
+            if not one.recorded and can_wait(one.open.path):
+                self._spool.keep(one.open.path, one.conflicts, utc_now(), one.data, (one.open.ours, one.open.theirs))
         with self._parts.lock.hold("resolve"):
-            end_merges(self._parts.tree, repository, outcomes)
-        settle(self._spool, {stem_of(path).casefold() for path in paths_of(outcomes)})
-        self._store.refresh(paths_of(outcomes))
+            _end_merges(self._parts.tree, self._parts.repository, outcomes)
+        paths = [path for one in outcomes for path in one.open.paths]
+        ended = {stem_of(path).casefold() for path in paths}
+        for name, missed in self._spool.missed().items():
+            if stem_of(missed.path).casefold() in ended:
+                self._spool.drop(name)
+        self._store.refresh(paths)
 
     # -- deciding -------------------------------------------------------------------------------------------------
     def decide(
         self, reference: str, ruling: DecisionRule, *, source: str = "", dry_run: bool = False
-    ) -> DecisionResult | DocumentClash:
-        """Settle the conflicts of an item or document, or the one of a state document's record.
+    ) -> DecisionResult:
+        """Settle the conflicts of an item or document, or of one field of it, in one commit.
 
         Args:
-            reference: an item, by id or path; the path of a record; or that of a document outside of iterations.
+            reference: an item, by id, the beginning of one, or path; the path of a record; or that of a document
+                outside of iterations.
             ruling: of a record only ``take`` counts.
 
         Raises:
-            ItemNotFound, QueryInvalid, Conflict, ContentError, StorageIO: nothing was written.
+            ItemNotFound: there is no such item or record, or it has no such conflict.
+            QueryInvalid: the field has another value by now, so that nobody knows what would be replaced; several
+                values were displaced by the present one, and none of them is chosen; or a version of a document was,
+                which only history has.
+            Conflict: the file changed at this very moment. Nothing was written.
+            ContentError, StorageIO: nothing was written.
         """
-        if is_record(reference):
-            clashes = self._states().clashes
-            if dry_run:
-                found = next((one for one in clashes.list() if one.path == reference), None)
-                if found is None:
-                    raise ItemNotFound(
-                        f"there is no record {reference!r}", hint="'memfs team conflicts' lists what waits"
-                    )
-                return found
-            return clashes.resolve(reference, keep=LOST if ruling.take else KEPT, source=source)
-        if schema_of(path_of(reference)):
-            decided = self._aside.decide(reference, ruling, source=source, dry_run=dry_run)
-            if decided is not None:
-                return decided
-        return self._decisions.decide(reference, ruling, source=source, dry_run=dry_run)
+        decided = self._documents.decide(reference, ruling, source=source, dry_run=dry_run)
+        return decided or self._items.decide(reference, ruling, source=source, dry_run=dry_run)
 
 
 def _in_pairs(outcomes: Sequence[MergeOutcome]) -> list[MergeOutcome]:

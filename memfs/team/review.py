@@ -1,60 +1,595 @@
-"""Compare two sides of a change of memory as a pull request does, and report on it.
+"""Review a change of memory as a pull request does: what it does, and what is wrong with it or worth a look.
 
-Reads git's objects only: it needs no journal, no lock and no index, and writes nothing. Secrets never reach the
-report.
+Every finding has a stable code and a severity. Reads git's objects only: it needs no journal, no lock and no index, and
+writes nothing. Secrets never reach the report.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields, is_dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memfs.config_names import KINDS
-from memfs.errors import HistoryUnavailable, MemfsError
-from memfs.format.secrets import redacted, redacted_value
+from memfs.config_names import KINDS, QUESTIONS, SETTINGS_FILE
+from memfs.errors import ContentError, HistoryUnavailable, ItemSyntaxError, ItemTooLarge, MemfsError, SettingInvalid
+from memfs.format import text_guard, toml_text
+from memfs.format.codec import remarks, schema_of
+from memfs.format.conflict_markers import marker_line
+from memfs.format.decode import decode
+from memfs.format.item_fields import values
+from memfs.format.plain import dotted
+from memfs.format.render import parse
+from memfs.format.schema import Schemas
+from memfs.format.secrets import (
+    ALLOWED,
+    find,
+    find_likely,
+    found_in_file,
+    reason_in_file,
+    redacted,
+    redacted_value,
+    secret_error,
+)
+from memfs.format.text_guard import shown
 from memfs.fs.atomic_replace import sha256
 from memfs.fs.journal import Journal
 from memfs.fs.own_branch import BRANCH
-from memfs.git.ancestry import cut_off, merge_bases
+from memfs.git.ancestry import beyond, cut_off, merge_bases
+from memfs.git.commit_object import AGENT, ParsedCommit
+from memfs.git.commit_object import agent as agent_person
+from memfs.git.log import OWN_PATHS
+from memfs.git.objects import REGULAR
 from memfs.git.repository import Repository
-from memfs.settings import Settings
-from memfs.team.answers import compare, not_asked, question_findings, questions_of
+from memfs.git.tree_diff import changed_paths
+from memfs.intake.neighbours import Neighbourhood, Neighbours, is_momentary, may_meet
+from memfs.learning import conflicts
+from memfs.learning.conflicts import covers, holds, record_of
+from memfs.model import MemoryItem, Query
+from memfs.model.ids import stem_of
+from memfs.model.item import BY_TRUST, VOUCHED
+from memfs.model.problem import ERROR, WARNING
+from memfs.model.state_paths import SIDECAR_SUFFIX, document_kind
+from memfs.recall.conflict_notes import CONTRADICTS, OVER
+from memfs.recall.recaller import Recaller
+from memfs.recall.tokens import gist
+from memfs.resources import template_text
+from memfs.settings import MOUNTS, SPECS, Settings
+from memfs.store.parts import CONTENT, READ_LIMIT
+from memfs.store.reader import Reader
+from memfs.store.values import is_own_file
+from memfs.team.injection import Instruction, instructions
 from memfs.team.review_changes import (
+    GONE,
+    NOTE,
+    AnsweredQuestion,
     ChangedPaths,
+    FieldChange,
+    Report,
+    ReviewedItem,
+    ReviewFinding,
     Side,
     changed_between,
     convention_changes,
     document_changes,
+    finding,
+    in_order,
     item_changes,
+    mapping_in,
+    of_error,
+    of_problem,
     side_of,
     staged_side,
-)
-from memfs.team.review_findings import (
-    commits_between,
-    file_findings,
-    history_findings,
-    item_findings,
-    neighbour_findings,
-    shallow,
-)
-from memfs.team.review_report import (
-    FieldChange,
-    ItemChange,
-    Report,
-    ReviewFinding,
-    in_order,
-    of_error,
+    texts_of,
 )
 
 if TYPE_CHECKING:
-    from memfs.team.asof import Past, Travel
+    from memfs.team.asof import Travel
+
+_MOST_IN_FILE = 5
+_SHOWN = 80
+_SNIFFED = 8_000
+_KEPT_APART = (f"{CONTENT}/.schemas/",)
+_STATES = ("iterations/", "checkpoints/", "threads/", "aggregates/", "archive/")
 
 
+def file_findings(before: Side, after: Side, changed: ChangedPaths) -> Iterator[ReviewFinding]:
+    """What is wrong with the files as they are after the change."""
+    for path in after.unmerged:
+        hint = "memfs team conflicts resolve --all finishes the merge"
+        yield finding("Unmerged", "several versions of this file wait for a decision", path=path, hint=hint)
+    for path in changed.every:
+        entry = after.entries.get(path)
+        if entry is None:
+            continue
+        if not path.isprintable() or any(text_guard.findings(path)) or text_guard.shown(path) != path:
+            yield finding("SuspectName", "its name holds characters that nobody sees", path=path, hint="rename it")
+        if entry.mode not in REGULAR:
+            what = "a link" if entry.mode == "120000" else "a submodule"
+            yield finding("LinkInMemory", f"{what} stands here", path=path, hint="replace it by a file")
+        elif after.files.size(path) > READ_LIMIT:
+            yield of_error(ItemTooLarge(f"{after.files.size(path)} bytes, limit {READ_LIMIT}", hint="split it"), path)
+        else:
+            yield from _content(before, after, path)
+
+
+def _content(before: Side, after: Side, path: str) -> Iterator[ReviewFinding]:
+    data = after.data(path) or b""
+    if line := marker_line(data):
+        hint = "memfs team conflicts resolve --all finishes the merge"
+        yield finding("ConflictMarkers", "a merge left its markers here", path=path, line=line, hint=hint)
+    else:
+        yield from _form(after, path, data)
+    yield from _secrets(before, path, data)
+    yield from _orders(after, path, data)
+    if path == SETTINGS_FILE:
+        yield from _settings(before, path, data)
+    elif path == f"{CONTENT}/.gitattributes" and data != template_text("gitattributes").encode():
+        yield finding("AttributesChanged", "not as memfs lays them", path=path, hint="memfs check names conflicts")
+    elif path.endswith(SIDECAR_SUFFIX) or (b"\0" in data[:_SNIFFED] and not after.is_item(path)):
+        # memfs keeps such files beside git: what comes with a change was put there by somebody
+        yield finding("NotLookedInto", "what it holds was not looked through", path=path, hint="keep it out of git")
+    elif not _is_known(after, path):
+        yield finding("UnknownFile", "memfs does not know this file", path=path, hint="keep other files elsewhere")
+
+
+def _is_known(after: Side, path: str) -> bool:
+    if after.is_item(path) or after.is_archived(path) or is_own_file(path) or path.startswith(_KEPT_APART):
+        return True
+    return path.removeprefix(f"{CONTENT}/").startswith(_STATES)
+
+
+# -- form ---------------------------------------------------------------------------------------------------------
+def _form(after: Side, path: str, data: bytes) -> Iterator[ReviewFinding]:
+    """What a schema or the reader says."""
+    if after.is_item(path):
+        found = after.codec.errors(data, path)
+        yield from (of_error(error, path) for error in found[:_MOST_IN_FILE])
+        if not found:
+            yield from (of_problem(one, path) for one in remarks(decode(data), path))
+        return
+    if after.is_archived(path):
+        found_there = after.item(path)
+        if isinstance(found_there, MemfsError):
+            yield of_error(found_there, path)
+    else:
+        yield from _document(after, path, data)
+
+
+def _document(after: Side, path: str, data: bytes) -> Iterator[ReviewFinding]:
+    schema = schema_of(path)
+    try:
+        if schema:
+            after.codec.read_document(data, path, schema)
+        elif path == SETTINGS_FILE:
+            yield from _settings_form(data)
+        text = decode(data).text if data.strip() else ""
+    except MemfsError as error:
+        if schema or not isinstance(error, ItemSyntaxError) or b"\0" not in data[:_SNIFFED]:
+            yield of_error(error, path)
+        return
+    for one in text_guard.findings(text):
+        line = text.count("\n", 0, one.offset) + 1
+        severity, message = ERROR if one.refused else WARNING, f"unseen character {one.codes}"
+        yield ReviewFinding(severity=severity, code="InvisibleCharacter", message=message, path=path, line=line)
+
+
+def _settings_form(data: bytes) -> Iterator[ReviewFinding]:
+    try:
+        mapping = toml_text.parse(data.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        error = SettingInvalid("not UTF-8 text", hint="save it as UTF-8")
+        yield of_error(error, SETTINGS_FILE)
+    else:
+        for wrong in Schemas().check_document(mapping, "memfs_toml")[:_MOST_IN_FILE]:
+            found = SettingInvalid(wrong.message, field=dotted(wrong.path) or None, hint=wrong.hint or None)
+            yield of_error(found, SETTINGS_FILE)
+
+
+def _settings(before: Side, path: str, data: bytes) -> Iterator[ReviewFinding]:
+    """Settings that loosen what protects a reader, or reach outside, which a repository's file may only ask for."""
+    old, new = (mapping_in(one, path) or {} for one in (before.data(path), data))
+    for key, value in _settings_in(new):
+        spec = SPECS.get(key)
+        personal = key.startswith(f"{MOUNTS}.") or (
+            spec is not None and (spec.foreign(value) if isinstance(value, list) else spec.personal)
+        )
+        if personal and (key, value) not in list(_settings_in(old)) and (spec is None or value != spec.default):
+            shown = text_guard.shown(repr(value))[:_SHOWN]
+            hint = "say in the pull request what it is for"
+            yield finding(
+                "SettingPersonal", f"{key} = {shown} asks for more than a file may decide", path=path, hint=hint
+            )
+
+
+def _settings_in(tables: object) -> Iterator[tuple[str, object]]:
+    for table, entries in tables.items() if isinstance(tables, dict) else ():
+        for name, value in entries.items() if isinstance(entries, dict) else ():
+            if isinstance(value, dict):
+                yield from ((f"{table}.{name}.{inner}", deeper) for inner, deeper in value.items())
+            else:
+                yield f"{table}.{name}", value
+
+
+# -- secrets ------------------------------------------------------------------------------------------------------
+def _secrets(before: Side, path: str, data: bytes) -> Iterator[ReviewFinding]:
+    found = found_in_file(data, path)
+    reason = reason_in_file(data, path) if found else ""
+    if found and not reason:
+        yield from (of_error(secret_error(one, path), path) for one in found[:_MOST_IN_FILE])
+    elif found and reason != reason_in_file(before.data(path) or b"", path):
+        message = f"{found[0].what} stays here, for a reason: {text_guard.shown(reason)}"
+        yield finding("SecretAllowed", message, path=path, line=found[0].line, hint=f"see {ALLOWED!r} in the file")
+    elif not found:
+        for one in find_likely(data.decode("utf-8", "replace"))[:2]:
+            hint = "if it is one, take it out and revoke it"
+            yield finding("PossibleSecret", "a long word without any order", path=path, line=one.line, hint=hint)
+
+
+# -- orders -------------------------------------------------------------------------------------------------------
+def _orders(after: Side, path: str, data: bytes) -> Iterator[ReviewFinding]:
+    """Hidden instructions, in the file as it is, comments included, and in each text that is read from it."""
+    if path.startswith(_KEPT_APART):
+        return
+    raw = instructions(data.decode("utf-8", "replace"))
+    told = {one.rule for one in raw if not one.quoted}
+    yield from (_order(one, path) for one in raw)
+    item = after.readable(path) if after.is_item(path) or after.is_archived(path) else None
+    for name, text in texts_of(item) if item is not None else ():
+        for one in instructions(text):
+            if one.rule not in told and not one.quoted:
+                told.add(one.rule)
+                yield _order(one, path, name, _line_of(data, path, name))
+
+
+def _order(one: Instruction, path: str, field: str = "", line: int | None = None) -> ReviewFinding:
+    where = f" in {field}" if field else ""
+    hidden = f", hidden in {one.disguise}" if one.disguise else ""
+    name = "InstructionQuoted" if one.quoted else "HiddenInstruction"
+    said = "speaks of what" if one.quoted else "it"
+    message = f"{said} {one.what} (sign {one.rule}{where}{hidden}): {one.excerpt!r}"
+    hint = "" if one.quoted else "state the fact; who reads it decides what to do"
+    return finding(name, message, path=path, line=line or (None if field else one.line), hint=hint)
+
+
+def _line_of(data: bytes, path: str, field: str) -> int | None:
+    try:
+        return parse(data, path, allow_invisible=True).place(tuple(field.split("."))[:1]).line
+    except (MemfsError, KeyError, IndexError):
+        return None
+
+
+# -- items --------------------------------------------------------------------------------------------------------
+def item_findings(
+    before: Side, after: Side, items: Iterable[ReviewedItem], changed: ChangedPaths
+) -> Iterator[ReviewFinding]:
+    """What is worth a look at in items, beside what is in their files."""
+    names = {stem_of(path).casefold() for path in after.entries if after.is_item(path) or after.is_archived(path)}
+    for one in items:
+        path, name, old, new = one.change.path, one.change.id, one.old, one.new
+        if one.change.what in GONE and old is not None and old.pinned:
+            yield finding("PinnedRemoved", "it is pinned, and goes", path=path, id=name)
+        if new is None:
+            continue
+        if old is not None and _rank(new.trust) > _rank(old.trust):
+            message = f"who stands behind it goes from {old.trust} to {new.trust}"
+            yield finding("TrustRaised", message, path=path, id=name, hint="only a person can vouch for it")
+        yield from _recorded(old, new)
+        yield from _references(old, new, names)
+    yield from _twins(after, changed)
+    yield from _records(before, after, changed)
+
+
+def _rank(trust: str) -> int:
+    return BY_TRUST.index(trust) if trust in BY_TRUST else -1
+
+
+def _recorded(old: MemoryItem | None, new: MemoryItem) -> Iterator[ReviewFinding]:
+    """What a merge could not decide, as the item itself says."""
+    known = values(old).get("conflicts", []) if old is not None else []
+    for clash in values(new).get("conflicts", []):
+        if clash not in known:
+            field = clash.get("field") or "the whole memory"
+            kept, lost = (text_guard.shown(repr(clash.get(name)))[:_SHOWN] for name in ("kept", "lost"))
+            message = f"of {field} a merge kept {kept} and not {lost}"
+            hint = f"memfs team conflicts resolve {new.id}"
+            yield finding("MergeConflict", message, path=new.path, id=new.id, hint=hint)
+
+
+def _references(old: MemoryItem | None, new: MemoryItem, names: set[str]) -> Iterator[ReviewFinding]:
+    known = set(_named(old)) if old is not None else set()
+    for name in dict.fromkeys(_named(new)):
+        if name not in known and name.casefold() not in names and ":" not in name:
+            message = f"it names {text_guard.shown(name)!r}, which is not there"
+            yield finding("ReferenceUnknown", message, path=new.path, id=new.id)
+
+
+def _named(item: MemoryItem) -> Iterator[str]:
+    yield from item.supersedes
+    yield from (link.to for link in item.links)
+
+
+def _twins(after: Side, changed: ChangedPaths) -> Iterator[ReviewFinding]:
+    """Ids that several files have, of which the change touches one."""
+    holders: dict[str, list[str]] = {}
+    for path in after.items:
+        holders.setdefault(stem_of(path).casefold(), []).append(path)
+    touched = set(changed.items)
+    for paths in holders.values():
+        if len(paths) > 1 and touched.intersection(paths):
+            first, *others = sorted(paths, key=lambda path: (path in touched, path))
+            for path in others:
+                message = f"{first} has the same id"
+                yield finding("DuplicateId", message, path=path, id=stem_of(path), hint="rename one of the two files")
+
+
+def _records(before: Side, after: Side, changed: ChangedPaths) -> Iterator[ReviewFinding]:
+    """Records of conflicts between state documents that came, and wait for a decision."""
+    for path in changed.others:
+        if document_kind(path) == "conflict" and path in after.entries and path not in before.entries:
+            hint = "memfs team conflicts lists what waits"
+            yield finding("MergeConflict", "a record of what a merge could not decide", path=path, hint=hint)
+
+
+_MOST = 200
+"""So many changed items are compared with the others."""
+_NEIGHBOURS_SHOWN = 100
+
+
+def neighbour_findings(
+    before: Side, after: Side, items: Iterable[ReviewedItem], store: Reader
+) -> Iterator[ReviewFinding]:
+    """Pairs of items of which the change brings one, or changes what it says, and that do not go together.
+
+    Args:
+        store: finds the items that there are after the change.
+    """
+    fresh = list(_fresh(before, after, items))
+    neighbourhood = Neighbourhood(store, after.kinds)
+    told: set[tuple[str, str]] = set()
+    if len(fresh) > _MOST:
+        message = f"{len(fresh):,} memories come or change; the first {_MOST} were compared with the others"
+        yield finding("NotCompared", message, hint="'memfs team conflicts --scan' compares all of them")
+    for item in fresh[:_MOST]:
+        found = neighbourhood.of(item, after.time)
+        for one in _told(item, found):
+            pair = conflicts.in_order(one.id, one.other)
+            if pair not in told:
+                told.add(pair)
+                yield one
+
+
+def _fresh(before: Side, after: Side, items: Iterable[ReviewedItem]) -> Iterator[MemoryItem]:
+    """The items that are there and say something that they did not say before."""
+    for one in items:
+        old, new = one.old, one.new
+        if new is None or is_momentary(new) or not holds(new, after.time) or after.is_archived(new.path):
+            continue
+        if old is None or gist(old) != gist(new) or not holds(old, before.time):
+            yield new
+
+
+def _told(item: MemoryItem, found: Neighbours) -> Iterator[ReviewFinding]:
+    for other, reason in found.contradicts:
+        if _are_apart(item, other) and not covers(record_of(item, other), item, other):
+            linked = any(link.to == other.id and link.relation == CONTRADICTS for link in (*item.links, *other.links))
+            hint = (
+                "settle it: memfs team conflicts resolve" if linked else "say which holds: supersedes, or another scope"
+            )
+            message = f"{reason.rstrip('.')}; {other.id} says: {_said(other)}"
+            yield finding("Contradiction", message, path=item.path, id=item.id, other=other.id, hint=hint)
+    repeated = [found.repeated] if found.repeated is not None else []
+    for other in chain(repeated, found.near):
+        if not _are_apart(item, other) or other.status.strip() in OVER:
+            continue
+        name = "Repeated" if other in repeated else "NearDuplicate"
+        says = "the same" if other in repeated else "nearly the same"
+        message = f"{other.id} says {says}: {_said(other)}"
+        hint = "keep one of the two, or let one supersede the other"
+        yield finding(name, message, path=item.path, id=item.id, other=other.id, hint=hint)
+
+
+def _are_apart(one: MemoryItem, other: MemoryItem) -> bool:
+    """Whether two items are two, of which neither takes the place of the other."""
+    replaced = one.id in other.supersedes or other.id in one.supersedes
+    return one.id != other.id and not replaced and may_meet(one, other)
+
+
+def _said(item: MemoryItem) -> str:
+    text = shown(" ".join(gist(item).split()))
+    return repr(text if len(text) <= _NEIGHBOURS_SHOWN else text[: _NEIGHBOURS_SHOWN - 1] + "\u2026")
+
+
+_MOST_COMMITS = 2_000
+_MOST_BLOBS = 20_000
+_SHORT = 10
+
+
+@dataclass
+class _ReviewScope:
+    """What was looked at on the way: contents that were searched, and which commit wrote a path last."""
+
+    blobs: set[str] = field(default_factory=set)
+    last: dict[str, ParsedCommit] = field(default_factory=dict)
+
+
+def commits_between(repository: Repository, base: str | None, head: str) -> list[str]:
+    """The commits that a head has and a base has not, newest first.
+
+    Raises:
+        HistoryUnavailable: the history between them is cut off (a shallow clone).
+    """
+    found = beyond(repository, [head], [base] if base else [])
+    if cut_off(repository).intersection(found):
+        raise shallow()
+    return found
+
+
+def shallow() -> HistoryUnavailable:
+    """The error where a shallow clone lacks what a comparison needs."""
+    return HistoryUnavailable(
+        "this clone is shallow: it lacks the commits that both sides began from",
+        hint="'git fetch --unshallow'; in a workflow, give actions/checkout 'fetch-depth: 0'",
+    )
+
+
+def history_findings(
+    before: Side, after: Side, commits: Sequence[str], items: Sequence[ReviewedItem]
+) -> Iterator[ReviewFinding]:
+    """What the commits tell, newest first."""
+    seen = _ReviewScope(blobs={entry.id for side in (before, after) for entry in side.entries.values()})
+    for commit in commits[:_MOST_COMMITS]:
+        yield from _in_commit(after.files.repository, commit, seen)
+    if len(commits) > _MOST_COMMITS:
+        yield finding("HistoryNotRead", f"{len(commits):,} commits; the newest {_MOST_COMMITS:,} were looked through")
+    for one in items:
+        brought_by = seen.last.get(one.change.path)
+        if brought_by is not None and one.new is not None:
+            yield from _claims(one.old, one.new, brought_by)
+
+
+def _in_commit(repository: Repository, commit: str, seen: _ReviewScope) -> Iterator[ReviewFinding]:
+    parsed = repository.commit_object(commit)
+    for secret in find(f"{parsed.subject}\n\n{parsed.body}")[:1]:
+        yield _leak(f"the message of commit {commit[:_SHORT]} has {secret.what} (rule {secret.rule})", "")
+    for path in sorted(_paths(repository, commit, parsed)):
+        entry = repository.entry(commit, path)
+        if len(parsed.parents) < 2:
+            seen.last.setdefault(path, parsed)
+        if entry is None or entry.id in seen.blobs or len(seen.blobs) > _MOST_BLOBS:
+            continue
+        seen.blobs.add(entry.id)
+        data = repository.blob(entry.id)
+        if (found := found_in_file(data, path)) and not reason_in_file(data, path):
+            what = f"{found[0].what} (rule {found[0].rule} at line {found[0].line})"
+            yield _leak(f"commit {commit[:_SHORT]} has {what}, which the change took out again", path)
+
+
+def _leak(message: str, path: str) -> ReviewFinding:
+    hint = "revoke it; bring the change as commits that never had it"
+    return finding("SecretInHistory", message, path=path, hint=hint)
+
+
+def _paths(repository: Repository, commit: str, parsed: ParsedCommit) -> set[str]:
+    """What a commit changed of memory: of a merge, what it has otherwise than each of its parents."""
+    if not parsed.parents:
+        return {*repository.tree(commit, CONTENT)}
+    return set.intersection(
+        *(
+            {path for own in OWN_PATHS for path in changed_paths(repository, parent, commit, own)}
+            for parent in parsed.parents
+        )
+    )
+
+
+# -- who says so --------------------------------------------------------------------------------------------------
+def _claims(old: MemoryItem | None, item: MemoryItem, commit: ParsedCommit) -> Iterator[ReviewFinding]:
+    """Where an item says something else of its origin than the commit that brought it."""
+    agents = _agents(commit)
+    said = old is None or gist(old) != gist(item) or old.trust != item.trust
+    if commit.author.is_agent and item.trust in VOUCHED and said:
+        typed = item.origin.role == "user"
+        message = f"{shown(commit.author.name)} is an agent, and says that trust is {item.trust}"
+        yield finding("TrustClaimed", message, path=item.path, id=item.id, severity=NOTE if typed else "")
+    named = item.origin.agent
+    if named and agents and (old is None or old.origin.agent != named) and not _is_among(item, agents):
+        others = ", ".join(sorted(shown(name) for name in agents))
+        message = f"it names the agent {shown(named)}, the commit {others}"
+        yield finding("OriginMismatch", message, path=item.path, id=item.id)
+
+
+def _agents(commit: ParsedCommit) -> set[str]:
+    authors = {commit.author.name} if commit.author.is_agent else set()
+    return {*commit.trailers.get(AGENT, ()), *authors}
+
+
+def _is_among(item: MemoryItem, agents: set[str]) -> bool:
+    mine = agent_person(item.origin.agent)
+    return any(agent_person(name) == mine for name in agents)
+
+
+# -- pinned questions ---------------------------------------------------------------------------------------------
+LIMIT = 5
+"""So many answers are looked at where a question does not say."""
+Texts = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinnedQuestion:
+    """One pinned question: its words, the ids that must be among so many first answers."""
+
+    ask: str
+    expect: tuple[str, ...] = ()
+    limit: int = LIMIT
+
+
+def questions_of(side: Side) -> list[PinnedQuestion]:
+    """The questions that a side pins, each once; none where it has no such file, or an invalid one.
+
+    That the file is invalid is found with all other files.
+    """
+    data = side.data(QUESTIONS)
+    if data is None:
+        return []
+    try:
+        document = side.codec.read_document(data, QUESTIONS, "questions")
+    except ContentError:
+        return []
+    found = {
+        row["ask"].strip(): PinnedQuestion(
+            ask=row["ask"].strip(), expect=tuple(row.get("expect", ())), limit=row.get("limit", LIMIT)
+        )
+        for row in document["questions"]
+    }
+    return [one for name, one in found.items() if name]
+
+
+def answers(recall: Recaller, question: PinnedQuestion) -> Texts:
+    """The answers to a question, best first: what each says, by its id."""
+    found = recall.search(Query(text=question.ask, limit=question.limit, deduplicate=True))
+    return {hit.item.id: f"{hit.item.title}\n{gist(hit.item)}" for hit in found.hits}
+
+
+def compare(
+    questions: Iterable[PinnedQuestion], before: Recaller | None, after: Recaller
+) -> Iterator[AnsweredQuestion]:
+    """How the answers to each question change between two revisions; ``before`` None where there was no memory yet."""
+    for one in questions:
+        new = answers(after, one)
+        old = answers(before, one) if before is not None else None
+        yield AnsweredQuestion(
+            ask=one.ask,
+            expect=one.expect,
+            before=None if old is None else tuple(old),
+            after=tuple(new),
+            missing=tuple(name for name in one.expect if name not in new),
+            changed=tuple(name for name in new if old is not None and name in old and old[name] != new[name]),
+        )
+
+
+def question_findings(answered: Iterable[AnsweredQuestion]) -> Iterator[ReviewFinding]:
+    """Expected answers that are missing: broken by this change, or missing before."""
+    for one in answered:
+        for name in one.missing:
+            was_there = one.before is None or name in one.before
+            code = "AnswerBroken" if was_there else "AnswerMissing"
+            when = "not among the answers any more" if one.before and was_there else "not among the answers"
+            message = f"{shown(name)} is {when} to {shown(one.ask)!r}"
+            hint = "memfs recall QUESTION --diff A..B shows what changed the answer"
+            yield finding(code, message, path=QUESTIONS, id=name, hint=hint)
+
+
+def not_asked(error: MemfsError | OSError) -> ReviewFinding:
+    """What is said where the memory of a side could not be asked."""
+    reason = error.sentence if isinstance(error, MemfsError) else str(error)
+    hint = error.hint or "" if isinstance(error, MemfsError) else ""
+    return finding("NotAsked", reason, hint=hint)
+
+
+# -- the report ---------------------------------------------------------------------------------------------------
 def concealed(report: Report) -> Report:
     """The report with the name of a rule in place of each secret."""
     shown: Report = _concealed(report)
@@ -196,14 +731,14 @@ class Reviews:
             head=after.files.commit,
             title=title,
             prefix=self._repository.prefix,
-            items=tuple(items),
-            conventions=tuple(convention_changes(before, after, changed)),
+            items=tuple(one.change for one in items),
+            conventions=tuple(convention_changes(items)),
             documents=tuple(document_changes(before, after, changed)),
             commits=len(commits),
         )
         if changed.every:
             try:
-                pasts = self._past(before, after.time), self._past(after, after.time)
+                pasts = [self._travel.over(side.files, after.time) for side in (before, after)]
                 found += neighbour_findings(before, after, items, pasts[1].store)
                 then = pasts[0].recall if before.files.commit and before.entries else None
                 answered = tuple(compare(questions_of(after), then, pasts[1].recall))
@@ -214,19 +749,13 @@ class Reviews:
         return replace(report, findings=in_order(found))
 
     def _findings(
-        self, before: Side, after: Side, changed: ChangedPaths, items: list[ItemChange], commits: list[str]
+        self, before: Side, after: Side, changed: ChangedPaths, items: list[ReviewedItem], commits: list[str]
     ) -> Iterator[ReviewFinding]:
         if after.broken_kinds is not None and KINDS not in changed.others:
             yield of_error(after.broken_kinds, KINDS)
         yield from file_findings(before, after, changed)
         yield from item_findings(before, after, items, changed)
         yield from history_findings(before, after, commits, items)
-
-    def _past(self, side: Side, now: datetime) -> Past:
-        """The memory of a side, also of what only a quarantined branch holds: a person looks at it."""
-        if not side.files.commit:
-            return self._travel.staged(side.entries, now=now)
-        return self._travel.at(side.files.commit, now=now, quarantined=True)
 
 
 def index_of_hook() -> Path | None:

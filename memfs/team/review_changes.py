@@ -1,4 +1,4 @@
-"""What became of each item and document between two sides of a change.
+"""What became of each item and document between two sides of a change, and what a review reports of it.
 
 An item is followed by its id, whatever its path; differences are listed field by field.
 """
@@ -28,23 +28,205 @@ from memfs.learning.conventions import Convention
 from memfs.model import KindTable, MemoryItem
 from memfs.model.ids import stem_of
 from memfs.model.kinds import CONVENTION
-from memfs.recall.conflict_notes import SUPERSEDED
+from memfs.model.problem import ERROR, WARNING, Problem
+from memfs.recall import conflict_notes
 from memfs.recall.tokens import gist
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, is_item
-from memfs.team.review_report import (
-    ADDED,
-    ARCHIVED,
-    CHANGED,
-    MOVED,
-    REMOVED,
-    RETURNED,
-    ConventionChange,
-    FieldChange,
-    ItemChange,
-    ReviewedDocument,
-)
-from memfs.team.review_report import SUPERSEDED as REPLACED
-from memfs.team.revision_reader import RevisionFiles
+from memfs.team.asof import RevisionFiles
+
+NOTE = "note"
+"""Worth knowing; it fails nothing."""
+SEVERITIES = (ERROR, WARNING, NOTE)
+ADDED, CHANGED, MOVED, SUPERSEDED, REMOVED, ARCHIVED, RETURNED = (
+    "added", "changed", "moved", "superseded", "removed", "archived", "returned",
+)  # fmt: skip
+KINDS_OF_CHANGE = (ADDED, CHANGED, SUPERSEDED, MOVED, REMOVED, ARCHIVED, RETURNED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewFinding:
+    """One thing a reviewer should know.
+
+    Attributes:
+        severity: ``error`` (fails the check), ``warning`` (fails it where that is asked for) or ``note``.
+        code: its stable name; an error's class name where an error was behind it.
+        message: what was found, in a sentence.
+        path: the file, below the workspace; "" where it is about none.
+        line: 1-based, None where there is none.
+        id: the item it is about, "" where there is none.
+        other: a second item, such as the one that says otherwise.
+        hint: what to do.
+    """
+
+    severity: str
+    code: str
+    message: str
+    path: str = ""
+    line: int | None = None
+    id: str = ""
+    other: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldChange:
+    """One field that differs: its dotted name, and its plain values; None where it was or is not there."""
+
+    field: str
+    before: Any = None
+    after: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemChange:
+    """What became of one item.
+
+    Attributes:
+        what: ``added``, ``changed``, ``moved``, ``superseded``, ``removed``, ``archived`` or ``returned``.
+        id, type, title: of the item as it is, or as it was where it is gone.
+        text: what it says; "" where its file cannot be read.
+        path: where it lies, or lay.
+        before: where it lay before, "" where that is the same or it was not there.
+        by: the item that replaces a superseded one, "" where none says so.
+        trust: who vouches for it.
+        origin: who said it, by part.
+        fields: what differs, in the order of the file; none for what was added or is gone.
+    """
+
+    what: str
+    id: str
+    type: str
+    path: str
+    title: str = ""
+    text: str = ""
+    before: str = ""
+    by: str = ""
+    trust: str = ""
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    fields: tuple[FieldChange, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConventionChange:
+    """A convention whose standing changed: its status, "" where it was or is not there; who owns it, where it holds."""
+
+    id: str
+    before: str
+    after: str
+    text: str = ""
+    owner: str = ""
+    scope: tuple[str, ...] = ()
+    supersedes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewedDocument:
+    """A file that is no item, such as settings or a state document: what became of it, and its keys that differ."""
+
+    what: str
+    path: str
+    fields: tuple[FieldChange, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnsweredQuestion:
+    """How the answer to a pinned question changes.
+
+    Attributes:
+        ask: the question.
+        expect: ids that must be among the answers.
+        before, after: ids of the answers, best first; ``before`` is None where it could not be asked then.
+        missing: expected ids that are not among the answers any more, or still not.
+        changed: ids whose text differs in the two answers.
+    """
+
+    ask: str
+    after: tuple[str, ...]
+    before: tuple[str, ...] | None = None
+    expect: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+
+    @property
+    def differs(self) -> bool:
+        """Whether the two answers are not the same."""
+        return bool(self.changed) or (self.before is not None and self.before != self.after)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a change does to memory.
+
+    Attributes:
+        base, head: the commits that were compared; ``head`` is "" for what is staged, ``base`` where there is none.
+        title: what was asked for, such as ``main..work``.
+        prefix: the workspace's folder below the top of its repository, "" where that is the same.
+        items, conventions, documents: what changed.
+        findings: what a reviewer should know, the worst first.
+        questions: the pinned questions.
+        commits: how many commits the change consists of.
+    """
+
+    base: str
+    head: str
+    title: str
+    prefix: str = ""
+    items: tuple[ItemChange, ...] = ()
+    conventions: tuple[ConventionChange, ...] = ()
+    documents: tuple[ReviewedDocument, ...] = ()
+    findings: tuple[ReviewFinding, ...] = ()
+    questions: tuple[AnsweredQuestion, ...] = ()
+    commits: int = 0
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing of memory changed."""
+        return not (self.items or self.documents or self.findings)
+
+    def count(self, severity: str) -> int:
+        """How many findings of a severity there are."""
+        return sum(found.severity == severity for found in self.findings)
+
+    def failed(self, *, strict: bool = False) -> bool:
+        """Whether the change must not go in as it is: there are errors, or, where strict, warnings."""
+        return bool(self.count(ERROR) or (strict and self.count(WARNING)))
+
+
+def in_order(found: list[ReviewFinding]) -> tuple[ReviewFinding, ...]:
+    """Findings, the worst first, each once."""
+    rank = {severity: number for number, severity in enumerate(SEVERITIES)}
+    unique = dict.fromkeys(found)
+    return tuple(sorted(unique, key=lambda one: (rank[one.severity], one.path, one.line or 0, one.code, one.other)))
+
+
+_CODES = {
+    ERROR: "AnswerBroken ConflictMarkers DuplicateId HiddenInstruction LinkInMemory SecretInHistory SuspectName "
+    "Unmerged",
+    WARNING: "AnswerMissing AttributesChanged Contradiction MergeConflict NearDuplicate NotAsked NotLookedInto "
+    "OriginMismatch PinnedRemoved ReferenceUnknown Repeated SecretAllowed SettingPersonal TrustClaimed "
+    "TrustRaised UnknownFile",
+    NOTE: "HistoryNotRead InstructionQuoted NotCompared PossibleSecret",
+}
+CODES = {code: severity for severity, codes in _CODES.items() for code in codes.split()}
+"""The severity of each code; ``docs/teams/review.md`` says what they mean."""
+
+
+def finding(name: str, message: str, *, severity: str = "", **where: Any) -> ReviewFinding:
+    """A finding of the table; ``severity`` only where this one is less grave than the table says."""
+    return ReviewFinding(severity=severity or CODES[name], code=name, message=message, **where)
+
+
+def of_error(error: MemfsError, path: str) -> ReviewFinding:
+    """What an error says of a file."""
+    return of_problem(Problem.of(error, path), path)
+
+
+def of_problem(problem: Problem, path: str) -> ReviewFinding:
+    """A problem as a finding."""
+    severity = problem.severity if problem.severity in (ERROR, WARNING) else NOTE
+    return ReviewFinding(
+        severity=severity, code=problem.code, message=problem.message, path=path, line=problem.line, hint=problem.hint
+    )
 
 
 @dataclass
@@ -190,7 +372,19 @@ def changed_between(before: Side, after: Side) -> ChangedPaths:
 
 
 # -- items --------------------------------------------------------------------------------------------------------
-def item_changes(before: Side, after: Side, changed: ChangedPaths) -> list[ItemChange]:
+GONE = (REMOVED, ARCHIVED)
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewedItem:
+    """What became of an item, and the item as it was and as it is; None where there is none, or none can be read."""
+
+    change: ItemChange
+    old: MemoryItem | None
+    new: MemoryItem | None
+
+
+def item_changes(before: Side, after: Side, changed: ChangedPaths) -> list[ReviewedItem]:
     """What became of each item, by id."""
     was, is_now = _by_id(before, changed.items), _by_id(after, changed.items)
     shelved, brought = _by_id(after, changed.archived), _by_id(before, changed.archived)
@@ -201,21 +395,20 @@ def item_changes(before: Side, after: Side, changed: ChangedPaths) -> list[ItemC
         if name in renamed.values():  # reported with the name it has by now
             continue
         if old is not None and new is not None:
-            found.append(_kept(before, after, name, old, new))
+            moved = old != new
+            found.append(_described(after, MOVED if moved else CHANGED, name, new, old if moved else ""))
         elif new is not None:
-            origin = was[renamed[name]] if name in renamed else brought.get(name)
+            origin = was[renamed[name]] if name in renamed else brought.get(name, "")
             what = MOVED if name in renamed else RETURNED if origin else ADDED
-            found.append(_described(after, what, name, new, origin or ""))
+            found.append(_described(after, what, name, new, origin))
+        elif old is not None and name in shelved:
+            found.append(replace(_described(before, ARCHIVED, name, old), path=shelved[name], before=old))
         elif old is not None:
-            what, place = (ARCHIVED, shelved[name]) if name in shelved else (REMOVED, "")
-            gone = _described(before, what, name, old)
-            found.append(replace(gone, path=place, before=old) if place else gone)
-    found += [
-        _described(after, ADDED, name, path)
-        for name, path in shelved.items()
-        if name not in was and name not in brought
-    ]
-    return [_replaced(one, before, after, is_now) for one in found]
+            found.append(_described(before, REMOVED, name, old))
+    new_there = (name for name in shelved if name not in was and name not in brought)
+    found += [_described(after, ADDED, name, shelved[name]) for name in new_there]
+    replacing = [item for path in is_now.values() if (item := after.readable(path)) is not None]
+    return [_compared(one, before, after, replacing) for one in found]
 
 
 def _by_id(side: Side, paths: Iterable[str]) -> dict[str, str]:
@@ -234,19 +427,23 @@ def _renamed(before: Side, after: Side, was: Mapping[str, str], is_now: Mapping[
     return {name: gone.pop(blob) for name, blob in sorted(fresh.items()) if blob in gone}
 
 
-def _kept(before: Side, after: Side, name: str, old: str, new: str) -> ItemChange:
-    one, two = before.readable(old), after.readable(new)
-    told = _described(after, MOVED if old != new else CHANGED, name, new, old if old != new else "")
-    if one is None or two is None:
-        return told
-    # What names no time of its own has that of the revision: it did not change.
-    untimed = one.timestamp == before.time and two.timestamp == after.time
-    found = tuple(
-        change for change in field_changes(values(one), values(two)) if not (untimed and change.field == "timestamp")
-    )
-    if one.type != two.type:
-        found = (FieldChange(field="type", before=one.type, after=two.type), *found)
-    return replace(told, fields=found)
+def _compared(one: ItemChange, before: Side, after: Side, others: Iterable[MemoryItem]) -> ReviewedItem:
+    """A change with its fields; of an item that is not what holds any more, as that."""
+    old = before.readable(one.before or one.path)
+    new = after.readable(one.path) if one.what not in GONE else None
+    if new is None or one.what not in (CHANGED, MOVED):
+        return ReviewedItem(one, old, new)
+    if old is not None:
+        # What names no time of its own has that of the revision: it did not change.
+        untimed = (old.timestamp, new.timestamp) == (before.time, after.time)
+        typed = (FieldChange(field="type", before=old.type, after=new.type),) if old.type != new.type else ()
+        found = field_changes(values(old), values(new))
+        one = replace(one, fields=typed + tuple(each for each in found if not (untimed and each.field == "timestamp")))
+    if new.status == conflict_notes.SUPERSEDED and (old is None or old.status != new.status):
+        by = next((link.to for link in new.links if link.relation == "superseded_by"), "")
+        by = by or next((other.id for other in others if new.id in other.supersedes), "")
+        one = replace(one, what=SUPERSEDED, by=by)
+    return ReviewedItem(one, old, new)
 
 
 def _described(side: Side, what: str, name: str, path: str, before: str = "") -> ItemChange:
@@ -264,19 +461,6 @@ def _described(side: Side, what: str, name: str, path: str, before: str = "") ->
         trust=item.trust,
         origin=values(item)["origin"],
     )
-
-
-def _replaced(one: ItemChange, before: Side, after: Side, is_now: Mapping[str, str]) -> ItemChange:
-    """The change of an item that is not what holds any more, as that."""
-    if one.what not in (CHANGED, MOVED):
-        return one
-    item, old = after.readable(one.path), before.readable(one.before or one.path)
-    if item is None or item.status != SUPERSEDED or (old is not None and old.status == SUPERSEDED):
-        return one
-    by = next((link.to for link in item.links if link.relation == "superseded_by"), "")
-    others = (after.readable(path) for path in is_now.values())
-    by = by or next((other.id for other in others if other is not None and item.id in other.supersedes), "")
-    return replace(one, what=REPLACED, by=by)
 
 
 def field_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[FieldChange, ...]:
@@ -300,34 +484,29 @@ def _leaves(mapping: Mapping[str, Any], above: str = "", depth: int = 0) -> Iter
 
 
 # -- conventions --------------------------------------------------------------------------------------------------
-def convention_changes(before: Side, after: Side, changed: ChangedPaths) -> list[ConventionChange]:
+def convention_changes(items: Iterable[ReviewedItem]) -> Iterator[ConventionChange]:
     """Conventions that were proposed, accepted or retired, or that came or went."""
-    was, is_now = _by_id(before, changed.items), _by_id(after, changed.items)
-    found = []
-    for name in sorted(was.keys() | is_now.keys()):
-        old = _convention(before, was.get(name))
-        new = _convention(after, is_now.get(name))
+    for one in items:
+        old, new = _convention(one.old), _convention(one.new)
         told = new or old
         if told is None or (old is not None and new is not None and old.status == new.status):
             continue
         owner = told.item.data.get("owner", "")
-        found.append(
-            ConventionChange(
-                id=told.id,
-                before=old.status if old else "",
-                after=new.status if new else "",
-                text=str(told),
-                owner=owner if isinstance(owner, str) else "",
-                scope=told.scope,
-                supersedes=told.item.supersedes,
-            )
+        yield ConventionChange(
+            id=told.id,
+            before=old.status if old else "",
+            after=new.status if new else "",
+            text=str(told),
+            owner=owner if isinstance(owner, str) else "",
+            scope=told.scope,
+            supersedes=told.item.supersedes,
         )
-    return found
 
 
-def _convention(side: Side, path: str | None) -> Convention | None:
-    item = side.readable(path) if path else None
-    return Convention(item) if item is not None and item.type == CONVENTION else None
+def _convention(item: MemoryItem | None) -> Convention | None:
+    """An item as a convention; None where it is none, or lies in the archive."""
+    fits = item is not None and item.type == CONVENTION and not item.path.startswith(f"{PRUNED}/")
+    return Convention(item) if fits and item is not None else None
 
 
 # -- documents ----------------------------------------------------------------------------------------------------

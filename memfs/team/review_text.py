@@ -14,7 +14,7 @@ from typing import Any
 
 from memfs.format.text_guard import shown
 from memfs.model.problem import ERROR, WARNING
-from memfs.team.review_report import (
+from memfs.team.review_changes import (
     ADDED,
     ARCHIVED,
     CHANGED,

@@ -66,6 +66,7 @@ def _has_less(repository: Repository, one: str, other: str) -> bool:
     return bool(before) and not after
 
 
+_LATER = "sync again when that is over"
 _LOCK_PATIENCE = 120.0
 _ROUNDS = 20
 _STUCK = 6
@@ -110,7 +111,7 @@ class SyncOutcome:
         return self.joined.waiting if self.joined else ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _SyncRequest:
     remote: Remote
     branch: str
@@ -167,14 +168,7 @@ class Syncer:
         """
         with self._lock.hold("sync", _LOCK_PATIENCE):
             there = self._where(remote, branch)
-            asked = _SyncRequest(
-                remote=there[0],
-                branch=there[1],
-                named=bool(branch) or there[1] == BRANCH,
-                push=push,
-                rejoin=rejoin,
-                dry_run=dry_run,
-            )
+            asked = _SyncRequest(*there, bool(branch) or there[1] == BRANCH, push, rejoin, dry_run)
             self._settle_edits(asked, edits)
             talk = RemoteConnection(self._repository, asked.remote)
             try:
@@ -201,9 +195,7 @@ class Syncer:
         if asked.dry_run or not asked.push or wanted is False:
             return
         if wanted:
-            flushed = self._store.flush(adopt=True)
-            if flushed.reason:
-                raise GitBusy(flushed.reason, hint="sync again when that is over")
+            self._store.flush_now(_LATER, adopt=True)
         elif edits := self.unpublished_edits():
             raise PushRefused(
                 f"{len(edits)} edit(s) by hand are not committed, and would be published: {first_of(edits, 20)}",
@@ -215,7 +207,7 @@ class Syncer:
         """The remote and the branch there; refuses where this branch cannot be synced at all."""
         repository = self._repository
         if busy := repository.busy():
-            raise GitBusy(busy, hint="sync again when that is over")
+            raise GitBusy(busy, hint=_LATER)
         repository.require_readable()
         head = repository.head()
         if head.ref is None:
@@ -253,7 +245,7 @@ class Syncer:
                 stuck = stuck + 1 if theirs == before else 0
                 joined = _both(joined, self._merge(asked, theirs))
             elif not asked.dry_run:
-                self._commit_what_waits()
+                self._store.flush_now(_LATER)
             done = self._done(asked, theirs, joined, number, rescued)
             if not self._may_push(asked, done):
                 return done
@@ -297,11 +289,6 @@ class Syncer:
                 "'memfs sync --rejoin' makes it again",
             )
         return rescued
-
-    def _commit_what_waits(self) -> None:
-        flushed = self._store.flush(adopt=False)
-        if flushed.reason:
-            raise GitBusy(flushed.reason, hint="sync again when that is over")
 
     def _fetch(self, talk: RemoteConnection, asked: _SyncRequest, announced: str, rescued: str) -> tuple[str, str]:
         """The remote's commit, with all that belongs to it here, and the ref that keeps what it had before."""
@@ -455,10 +442,9 @@ def _both(before: MergeResult | None, after: MergeResult) -> MergeResult:
         return after
     if after.nothing:
         return before
-    return MergeResult(
-        commit=after.commit,
+    return replace(
+        after,
         forward=before.forward and after.forward,
         changed=tuple(sorted({*before.changed, *after.changed})),
         conflicts=(*before.conflicts, *after.conflicts),
-        waiting=after.waiting,
     )

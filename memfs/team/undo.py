@@ -5,7 +5,7 @@ Later edits stay: a field that somebody changed since is kept, and reported. His
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -152,59 +152,46 @@ class UntouchedFile:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """What an undo means.
+class RevertChoice:
+    """Finds what a selection means. One is made for each undo.
 
     Attributes:
-        changes: of each file by its name, newest first.
-        steps: where they come from, newest first.
+        steps: the commits from which the changes come, newest first.
         already: commits that were meant, and were taken back before.
         left: files that are not touched, with why.
     """
 
-    changes: Mapping[str, tuple[StepChange, ...]]
-    steps: tuple[RevertStep, ...]
-    already: tuple[str, ...]
-    left: tuple[UntouchedFile, ...]
-
-
-class RevertChoice:
-    """Finds what a selection means. One is made for each undo."""
-
     def __init__(self, store: Store, parts: Parts, blame: Blame, selection: RevertSelection) -> None:
-        self._store, self._parts, self._blame, self._selection = store, parts, blame, selection
+        self._store, self._blame, self._selection = store, blame, selection
         self._repository = parts.repository
         self._fields = Fields(parts.kinds)
-        self._left: dict[str, str] = {}
         self._by_hand: dict[str, StepChange] = {}
+        self.steps: tuple[RevertStep, ...] = ()
+        self.already: tuple[str, ...] = ()
+        self.left: dict[str, str] = {}
 
-    def choose(self) -> Choice:
-        """What is meant, newest first.
+    def choose(self) -> list[list[StepChange]]:
+        """The changes that are meant, of each file newest first.
 
         Raises:
             HistoryUnavailable: a commit does not exist, or is not in HEAD's history.
         """
         head = self._repository.head_commit()
-        meant = list(self._commits(head)) if head else []
-        undone = self._undone(head, {commit for commit, _ in meant}) if head else set()
         if self._selection.commits and not head:
             raise HistoryUnavailable("there is no commit yet", hint="memfs log shows what there is")
-        already = [commit for commit, _ in meant if commit in undone]
+        meant = dict(self._commits(head)) if head else {}
+        undone = self._undone(head, meant) if head else set()
+        self.already = tuple(commit for commit in meant if commit in undone)
         changes: list[StepChange] = []
-        for commit, parsed in meant:
+        for commit, parsed in meant.items():
             if commit not in undone:
                 changes += self._of_commit(commit, parsed)
         changes += self._unsigned({change.name for change in changes}, undone)
+        self.steps = tuple(dict.fromkeys(change.step for change in changes))
         by_name: dict[str, list[StepChange]] = {}
         for change in changes:
             by_name.setdefault(change.name, []).append(change)
-        return Choice(
-            changes={name: tuple(found) for name, found in by_name.items()},
-            steps=tuple(dict.fromkeys(change.step for change in changes)),
-            already=tuple(already),
-            left=tuple(UntouchedFile(*one) for one in self._left.items()),
-        )
+        return list(by_name.values())
 
     # -- commits ------------------------------------------------------------------------------------------------------
     def _commits(self, head: str) -> Iterator[tuple[str, ParsedCommit]]:
@@ -235,7 +222,7 @@ class RevertChoice:
             )
         return commit
 
-    def _undone(self, head: str, meant: Set[str]) -> set[str]:
+    def _undone(self, head: str, meant: Container[str]) -> set[str]:
         """The commits that were taken back, and not brought back again since.
 
         What those say of themselves that are meant counts for nothing: they could keep their own from being undone.
@@ -284,7 +271,7 @@ class RevertChoice:
         since = self._selection.since
         if not taught.commit:
             if taught.waiting == "hand":
-                self._left[taught.path] = "it was written by hand, and is not committed"
+                self.left[taught.path] = "it was written by hand, and is not committed"
             return []
         if taught.commit in undone or (since is not None and taught.time is not None and taught.time < since):
             return []
@@ -333,7 +320,7 @@ class RevertChoice:
             if self._owns(version):
                 found.append(change)
             elif not self._fields.is_item(version.path) and self._selection.names(trailers):
-                self._left[version.path] = "several wrote this commit together, and the file does not say whose it is"
+                self.left[version.path] = "several wrote this commit together, and the file does not say whose it is"
         return found
 
     def data(self, version: RevertVersion) -> bytes:
@@ -538,17 +525,23 @@ class Undone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _File:
-    """One file: what it is, and what it becomes; ``clean`` is its blob id before any of what is taken back."""
+    """One file: what it is, what is taken back from it, newest first, and what it becomes."""
 
     id: str
     present: RevertVersion | None
+    changes: Sequence[StepChange]
     reversal: Reversal
-    since: datetime
-    clean: str
+
+    @property
+    def since(self) -> datetime:
+        """When the first of what is taken back was written."""
+        return min(change.step.time for change in self.changes)
 
     def counts(self, row: AccessRecord) -> bool:
         """Whether something was handed out that held what is taken back."""
-        held = any(one.casefold() == self.id.casefold() and blob != self.clean for one, blob in row.items)
+        clean = self.changes[-1].before
+        before = clean.blob if clean is not None else "none"
+        held = any(one.casefold() == self.id.casefold() and blob != before for one, blob in row.items)
         return held and row.time >= self.since
 
     @property
@@ -564,21 +557,22 @@ class _File:
         return "moved" if present.path != result.path else "changed"
 
     @property
+    def versions(self) -> tuple[RevertVersion, ...]:
+        """What it becomes, and what it is."""
+        return tuple(one for one in (self.reversal.result, self.present) if one is not None)
+
+    @property
     def path(self) -> str:
         """Where it lies afterwards, or lay."""
-        there = self.reversal.result or self.present
-        return there.path if there is not None else ""
+        return self.versions[0].path if self.versions else ""
 
 
 class Undo:
     """Takes back what was written, as a commit. May be used from several threads."""
 
     def __init__(self, store: Store, parts: Parts, history: History, usage: Usage) -> None:
+        self._store, self._parts, self._history, self._usage = store, parts, history, usage
         self._blame = Blame(store, parts, history)
-        self._store = store
-        self._parts = parts
-        self._history = history
-        self._usage = usage
         self._fields = Fields(parts.kinds)
 
     def run(
@@ -607,19 +601,19 @@ class Undo:
             why = reason or "more was written in the meantime"
             raise GitBusy(f"what is to be undone waits for its commit: {why}", hint="undo it when that is over")
         for _ in range(_TRIES):
-            choosing = RevertChoice(self._store, self._parts, self._blame, selection)
-            choice = choosing.choose()
-            files = self._files(choice, Reverter(self._parts.codec, self._fields, choosing.data))
-            self._refuse_edited(files)
-            plans = self._plans(files, choosing.data)
+            choice = RevertChoice(self._store, self._parts, self._blame, selection)
+            files = self._files(choice)
+            changing = [one for one in files if one.present != one.reversal.result]
+            self._history.refuse_edited(list(dict.fromkeys(there.path for one in changing for there in one.versions)))
+            plans = self._plans(files, choice.data)
             if plans is None:
                 continue
-            left_out = f"writes that wait for their commit are left out: {waiting}" if waiting else ""
-            done = replace(self._told(choice, files), waiting=left_out)
+            done = self._told(choice, files)
             if dry_run or not plans:
-                return done
+                left_out = f"writes that wait for their commit are left out: {waiting}" if waiting else ""
+                return replace(done, waiting=left_out)
             try:
-                return self._carried_out(plans, message or _sentence(selection, choice, done), choice, done, by)
+                return self._carried_out(plans, message or _sentence(selection, done), done, by)
             except Conflict:  # somebody wrote meanwhile: their edit counts
                 continue
         raise Conflict("the files keep changing while they are written", hint="try again")
@@ -633,22 +627,18 @@ class Undo:
         return 0 if selection.commits else sum(selection.names(trailers_of(one)) for one in waiting)
 
     # -- what becomes of the files ------------------------------------------------------------------------------------
-    def _files(self, choice: Choice, reverting: Reverter) -> list[_File]:
+    def _files(self, choice: RevertChoice) -> list[_File]:
+        chosen = choice.choose()
+        reverter = Reverter(self._parts.codec, self._fields, choice.data)
         self._store.follow()
         found = []
-        for name, changes in choice.changes.items():
+        for changes in chosen:
+            name = changes[0].name
             present = self._present(name, changes)
-            reversal = reverting.revert(present, changes)
             path = present.path if present is not None else changes[0].paths[0]
-            found.append(
-                _File(
-                    id=stem_of(path) if self._fields.is_item(path) else name,
-                    present=present,
-                    reversal=reversal,
-                    since=min(change.step.time for change in changes),
-                    clean=changes[-1].before.blob if changes[-1].before is not None else "none",
-                )
-            )
+            item_id = stem_of(path) if self._fields.is_item(path) else name
+            reversal = reverter.revert(present, changes)
+            found.append(_File(id=item_id, present=present, changes=changes, reversal=reversal))
         return found
 
     def _present(self, name: str, changes: Sequence[StepChange]) -> RevertVersion | None:
@@ -657,33 +647,9 @@ class Undo:
         if self._fields.is_item(paths[0]):
             paths.insert(0, self._store.locate(name))
         for path in filter(None, paths):
-            try:
+            with suppress(FileNotFoundError):
                 return RevertVersion.of(path, self._parts.seen.read(path, READ_LIMIT).data)
-            except FileNotFoundError:
-                continue
         return None
-
-    def _refuse_edited(self, files: Iterable[_File]) -> None:
-        """What a person changed and nobody committed is not overwritten.
-
-        Raises:
-            Conflict: naming the first such file.
-        """
-        wanted = {
-            there.path
-            for one in files
-            if one.present != one.reversal.result
-            for there in (one.present, one.reversal.result)
-            if there is not None
-        }
-        edited = self._store.hand_edits(wanted if len(wanted) <= _FEW else None) if wanted else []
-        unsaved = [path for path in edited if path in wanted]
-        if unsaved:
-            raise Conflict(
-                f"{len(unsaved)} file(s) hold edits that are not committed: {', '.join(unsaved[:3])}",
-                path=unsaved[0],
-                hint=self._history.way_out(unsaved),
-            )
 
     def _plans(self, files: Iterable[_File], data: Data) -> list[FilePlan] | None:
         """The writes; None where a file is not what it was when it was read."""
@@ -699,22 +665,21 @@ class Undo:
         return plans
 
     # -- writing ------------------------------------------------------------------------------------------------------
-    def _carried_out(
-        self, plans: list[FilePlan], message: str, choice: Choice, done: Undone, by: Origin | None
-    ) -> Undone:
-        trailers = "\n".join(f"{UNDOES}: {step.commit}" for step in choice.steps if step.commit)
+    def _carried_out(self, plans: list[FilePlan], message: str, done: Undone, by: Origin | None) -> Undone:
+        trailers = "\n".join(f"{UNDOES}: {step.commit}" for step in done.steps)
         with signed_by(by) if by is not None else nullcontext():
             self._store.carry_out(plans, f"{message}\n\n{trailers}", source=UNDO_SOURCE)
         flushed = self._store.flush(adopt=False)
         made = flushed.commits[-1] if flushed.commits else None
         return replace(done, commit=made, waiting="" if made else flushed.reason)
 
-    def _told(self, choice: Choice, files: Sequence[_File]) -> Undone:
+    def _told(self, choice: RevertChoice, files: Sequence[_File]) -> Undone:
         touched = [one for one in files if one.action]
         since = min((one.since for one in touched), default=None)
         names = [one.id for one in touched]
         found = self._usage.served.find(names, since=since, now=self._parts.clock()) if names else []
         rows = [row for row in found if any(one.counts(row) for one in touched)]
+        left = choice.left.items() | {one.path: one.reversal.reason for one in files if one.reversal.reason}.items()
         return Undone(
             steps=choice.steps,
             files=tuple(
@@ -725,16 +690,16 @@ class Undo:
                 replace(clash, id=one.id, path=one.path) for one in touched for clash in one.reversal.clashes
             ),
             already=choice.already,
-            left=(*choice.left, *(UntouchedFile(one.path, why) for one in files if (why := one.reversal.reason))),
+            left=tuple(UntouchedFile(*one) for one in sorted(left)),
             handed_out=len(rows),
             commit=None,
         )
 
 
-def _sentence(selection: RevertSelection, choice: Choice, done: Undone) -> str:
+def _sentence(selection: RevertSelection, done: Undone) -> str:
     """The commit's message: whose writing is taken back, and what stays."""
     named = (("agent", selection.agent), ("session", selection.session))
-    who, steps = [f"{word} {name[:_LONGEST]}" for word, name in named if name], choice.steps
+    who, steps = [f"{word} {name[:_LONGEST]}" for word, name in named if name], done.steps
     commits = f"{steps[0].commit[:10]}: {steps[0].subject}" if len(steps) == 1 else f"{len(steps)} commits"
     subject = f"Undo {' in '.join(who) or commits}"
     try:

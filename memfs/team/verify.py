@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -19,9 +19,9 @@ from memfs.fs import io
 from memfs.git.ancestry import beyond, merge_bases
 from memfs.git.commit_object import AGENT, SESSION, ParsedCommit, Person, parse_commit, reads_one_way, without_signature
 from memfs.git.log import OWN_PATHS
-from memfs.git.objects import FOLDER, TreeEntry
 from memfs.git.repository import Repository
 from memfs.git.signing import BEGIN, matches, principals, verifies
+from memfs.git.tree_diff import snapshots
 
 Principals = tuple[str, ...]
 """The patterns of one line."""
@@ -45,11 +45,6 @@ def read_signers(path: Path) -> tuple[Principals, ...]:
     return tuple(_first(line) for line in lines if line and not line.startswith("#"))
 
 
-def lists_itself(listed: Iterable[Principals], principal: str) -> bool:
-    """Whether any line is about a principal."""
-    return any(_matches(patterns, principal) for patterns in listed)
-
-
 def _first(line: str) -> Principals:
     quoted = re.match(r'"([^"]*)"', line)
     column = quoted[1] if quoted else line.split(None, 1)[0]
@@ -66,46 +61,30 @@ def _matches(patterns: Principals, principal: str) -> bool:
     return any(one(pattern) for pattern in patterns if not pattern.startswith("!"))
 
 
-def adds_nothing(repository: Repository, commit: str, paths: tuple[str, ...]) -> bool:
-    """Whether below some workspace paths a merge holds of each file what one side made of it, and dropped nothing.
+def adds_nothing(repository: Repository, commit: str) -> bool:
+    """Whether a merge holds of each file of the memory what one side made of it, and dropped nothing.
 
     That is so where of every file only one side has changed it since both began, and the merge has that side's; a
     merge like that decided nothing. Unknown where the clone is shallow, or both sides began more than once.
     """
     parents = repository.commit_object(commit).parents
-    if len(parents) != 2:
-        return False
     try:
-        bases = merge_bases(repository, *parents)
+        bases = merge_bases(repository, *parents) if len(parents) == 2 else ()
         if len(bases) != 1:
             return False
-        rows = [[repository.entry(name, path) for name in (commit, parents[0], parents[1], bases[0])] for path in paths]
+        sides = snapshots(repository, [commit, *parents, *bases])
     except HistoryUnavailable:
         return False
-    return all(_explained(repository, *row) for row in rows)
+    paths = {path for side in sides for path in side if _is_memory(repository.below(path))}
+    rows = ([side.get(path) for side in sides] for path in paths)
+    return all(
+        (merged == ours and theirs in (base, ours)) or (merged == theirs and ours in (base, theirs))
+        for merged, ours, theirs, base in rows
+    )
 
 
-def _explained(
-    repository: Repository,
-    result: TreeEntry | None,
-    ours: TreeEntry | None,
-    theirs: TreeEntry | None,
-    base: TreeEntry | None,
-) -> bool:
-    if (result == ours and theirs in (base, ours)) or (result == theirs and ours in (base, theirs)):
-        return True
-    sides = [_names(repository, entry) for entry in (result, ours, theirs, base)]
-    if any(side is None for side in sides):
-        return False
-    names = {name for side in sides if side for name in side}
-    return all(_explained(repository, *((side or {}).get(name) for side in sides)) for name in names)
-
-
-def _names(repository: Repository, entry: TreeEntry | None) -> dict[bytes, TreeEntry] | None:
-    """What lies in a folder; nothing where there is nothing, None where a file is there."""
-    if entry is None:
-        return {}
-    return dict(repository.read_tree(entry.id)) if entry.mode == FOLDER else None
+def _is_memory(path: str | None) -> bool:
+    return path is not None and path.partition("/")[0] in OWN_PATHS
 
 
 _LONGEST = 200
@@ -199,7 +178,7 @@ class Signatures:
             parents = parse_commit(data).parents
             mine = self._memory(commit)
             differs = any(self._memory(parent) != mine for parent in parents) if parents else any(mine or ())
-            if differs and not (len(parents) > 1 and adds_nothing(self._repository, commit, OWN_PATHS)):
+            if differs and not (len(parents) > 1 and adds_nothing(self._repository, commit)):
                 yield commit, data
 
     def _commits(self, revisions: str) -> list[str]:
@@ -270,7 +249,7 @@ def _must_sign(parsed: ParsedCommit, listed: tuple[tuple[str, ...], ...]) -> lis
     """Who may have signed: the author; for an agent without a key of its own the person who committed, too."""
     author, committer = parsed.author, parsed.committer
     # In whatever letters: a name that only looks like that of an agent with a key is signed for by nobody else.
-    if author.is_agent and not lists_itself(listed, author.email.lower()):
+    if author.is_agent and not any(_matches(patterns, author.email.lower()) for patterns in listed):
         return [author, committer]
     return [author]
 

@@ -13,6 +13,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from memfs.config_names import SETTINGS_FILE
 from memfs.errors import (
     BranchRefused,
     HistoryUnavailable,
@@ -26,19 +27,20 @@ from memfs.fs import io
 from memfs.fs.atomic_replace import is_temporary
 from memfs.fs.journal import Journal
 from memfs.fs.tree import Tree
-from memfs.fs.workspace_location import is_own
+from memfs.fs.workspace_location import MEMORY_FOLDER, is_own
 from memfs.git.layout import Layout, discover, read_small, state_folder
 from memfs.git.objects import EXECUTABLE, REGULAR, TreeEntry
 from memfs.git.process import contents, sizes, tether
 from memfs.git.refs import HEADS, Refs
 from memfs.git.repository import Repository
-from memfs.model.state_paths import document_of_sidecar
+from memfs.model.state_paths import ITERATIONS, THREADS, document_of_sidecar
 
 _FOLDERS = "worktrees"
 _BEGUN = "initializing"
 _KEPT = ("recovered", "spool")
 """Parts of a workspace's state that nobody else has: contents set aside, and events that are no memories yet."""
 _LARGEST = 1 << 30
+_PIECE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,12 +101,8 @@ def at(folder: Path, repository: Repository) -> Layout | None:
 def remains(folder: Path, repository: Repository, commit: str) -> Remains:
     """What lies in a working tree beside the memory as a commit has it."""
     wanted = {path: entry for path, entry in _entries(repository, commit) if _is_memory(repository, path, entry)}
-    tree = Tree(folder)
-    try:
-        with tree.holding_folders():
-            edited = [os.fsdecode(path) for path, entry in wanted.items() if _blob_now(tree, path) != entry.id]
-    finally:
-        tree.close()
+    with closing(Tree(folder)) as tree, tree.holding_folders():
+        edited = [os.fsdecode(path) for path, entry in wanted.items() if blob_now(tree, path) != entry.id]
     others: list[str] = []
     for path in _present(folder):
         inside = repository.below(os.fsencode(path))
@@ -124,18 +122,15 @@ def take_away(layout: Layout, repository: Repository, commit: str) -> tuple[str,
         The files that stay, because they are not as the commit has them.
     """
     folder = layout.work_tree
-    tree = Tree(folder)
-    try:
+    with closing(Tree(folder)) as tree:
         entries = dict(_entries(repository, commit)) if commit else {}
         _sweep(tree, entries)
         with tree.holding_folders():
             for path, entry in entries.items():
-                if _is_memory(repository, path, entry) and _blob_now(tree, path) == entry.id:
+                if _is_memory(repository, path, entry) and blob_now(tree, path) == entry.id:
                     tree.remove(os.fsdecode(path), durable=False)
         for name in [name for name in _present(folder) if _is_here(repository, repository.below(os.fsencode(name)))]:
             tree.remove(name, durable=False)
-    finally:
-        tree.close()
     left = tuple(sorted(_present(folder)))
     for inner in folder.iterdir():
         if inner.is_dir() and not inner.is_symlink():
@@ -209,17 +204,14 @@ def require_path(path: bytes) -> None:
 
 def _lay_files(repository: Repository, folder: Path, entries: Mapping[bytes, TreeEntry]) -> set[bytes]:
     wanted = {path: entry for path, entry in entries.items() if _is_memory(repository, path, entry)}
-    tree = Tree(folder)
-    try:
+    with closing(Tree(folder)) as tree:
         _sweep(tree, entries)
         with tree.holding_folders():
             there = {os.fsencode(path) for path in _present(folder)}
-            kept = {path for path in wanted.keys() & there if _blob_now(tree, path) == wanted[path].id}
+            kept = {path for path in wanted.keys() & there if blob_now(tree, path) == wanted[path].id}
             missing = [path for path in wanted if path not in kept]
             for path, data in _contents(repository, {path: wanted[path].id for path in missing}):
                 tree.write(os.fsdecode(path), data, durable=False)
-    finally:
-        tree.close()
     for path, entry in wanted.items():
         if entry.mode == EXECUTABLE:
             io.chmod(str(folder / os.fsdecode(path)), 0o755)
@@ -246,12 +238,21 @@ def _sweep(tree: Tree, entries: Iterable[bytes]) -> None:
         tree.sweep(os.fsdecode(parent))
 
 
-def _blob_now(tree: Tree, path: bytes) -> str:
+def blob_now(tree: Tree, path: bytes) -> str:
     """The blob id of what lies there; "" where nothing does, or no file."""
     try:
         return tree.read(os.fsdecode(path), _LARGEST).stamp.blob
     except (FileNotFoundError, NotRegularFile, PathEscape):
         return ""
+
+
+def memory_files(tree: Tree) -> Iterator[str]:
+    """The files below ``ContextMemory`` and the settings, but for what a writer left half-written."""
+    for entry in tree.scan(MEMORY_FOLDER, hidden=True):
+        if entry.regular and not is_temporary(entry.path.rpartition("/")[2]):
+            yield entry.path
+    if tree.entry(SETTINGS_FILE) is not None:
+        yield SETTINGS_FILE
 
 
 def _present(folder: Path) -> Iterator[str]:
@@ -272,6 +273,27 @@ def _require_free(folder: Path) -> None:
         io.make_folders(folder.parent)
     except MemfsError as error:
         raise BranchRefused(f"there is no place for it: {error.message}", path=str(folder), hint="use --at") from error
+
+
+def share_sidecars(source: Path, target: Path) -> None:
+    """Copy what a workspace has beside its documents to another that has the documents.
+
+    What cannot be read is left out: the document that needs it says so when it is read, and ``memfs check`` too.
+    """
+    with closing(Tree(source)) as here, closing(Tree(target)) as there:
+        for folder in (ITERATIONS, THREADS):
+            for entry in list(here.scan(folder)):
+                document = document_of_sidecar(entry.path) if entry.regular else ""
+                if document and there.entry(document) is not None and there.entry(entry.path) is None:
+                    with suppress(FileNotFoundError, MemfsError):
+                        there.write_stream(entry.path, _pieces(here, entry.path))
+
+
+def _pieces(tree: Tree, path: str) -> Iterator[bytes]:
+    fd = tree.open_read(path)
+    with io.operation("read", path), open(fd, "rb") as file:
+        while piece := file.read(_PIECE):
+            yield piece
 
 
 # -- git's record -------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import pytest
 from memfs import EraseRefused, ItemNotFound, MemfsError, MemoryItem
 from memfs.admin import backup
 from memfs.admin.backup import Backups, own_folder
-from memfs.admin.merge_spool import MergeSpool, records_of
+from memfs.admin.merge_spool import MergeSpool
 from memfs.format.field_merge import FieldConflict
 from memfs.fs import io
 from memfs.git import rewrite_conditions
@@ -55,7 +55,7 @@ def test_conflicts_of_a_merge_that_wait_are_taken_along(opened: Opened) -> None:
     spool = MergeSpool(workspace.repository.state)
     document = "ContextMemory/iterations/iteration_001/tournament_data/final.json"
     for kept, lost in ((SECRET, "nothing"), ("one", "two")):
-        spool.keep(records_of(document, [FieldConflict(field="winner", kept=kept, lost=lost)], utc_now()), b"{}", ())
+        spool.keep(document, [FieldConflict(field="winner", kept=kept, lost=lost)], utc_now(), b"{}", ())
     assert len(spool.waiting()) == 2
     done = workspace.eraser.erase("gate")
     assert (done.purged["conflicts that a merge left"], done.proof.hits) == (1, ())

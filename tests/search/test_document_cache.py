@@ -9,7 +9,7 @@ import pytest
 
 from memfs.catalog.facts import Catalog
 from memfs.model import Problem
-from memfs.team.revision_reader import DocumentCache
+from memfs.team.asof import DocumentCache
 
 
 @pytest.fixture

@@ -25,8 +25,7 @@ from memfs.git import quarantine
 from memfs.model import MemoryItem, Query
 from memfs.search.cache_folders import SHARED, WHOSE, folder_named
 from memfs.search.generations import LOCK
-from memfs.team.asof import Past, Travel
-from memfs.team.revision_reader import RevisionItems
+from memfs.team.asof import Past, RevisionItems, Travel
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]

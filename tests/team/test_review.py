@@ -11,8 +11,8 @@ from changes import ADA, BELOW, CODER, Team, codes
 from memfs.errors import HistoryUnavailable
 from memfs.format.codec import Codec
 from memfs.model import MemoryItem
-from memfs.team import review_findings
-from memfs.team.review_report import FieldChange, ItemChange, Report
+from memfs.team import review
+from memfs.team.review_changes import FieldChange, ItemChange, Report
 from memfs.team.review_text import markdown
 
 KEY = "AKIA" + "Q3EGRIWXV5TLPO2Z"
@@ -233,7 +233,7 @@ def test_contradictions_and_repetitions_are_found(team: Team) -> None:
 
 def test_a_change_that_is_compared_in_part_says_so(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a very large change not every memory is compared with the others, and the report says that (B4)."""
-    monkeypatch.setattr(review_findings, "_MOST", 1)
+    monkeypatch.setattr(review, "_MOST", 1)
     team.item("semantic/database", "Use PostgreSQL for transactions.")
     team.commit()
     team.branch()

@@ -8,8 +8,7 @@ import pytest
 from changes import Team, codes
 
 from memfs.errors import HistoryUnavailable
-from memfs.team.answers import questions_of
-from memfs.team.review import Reviews
+from memfs.team.review import Reviews, questions_of
 from memfs.team.review_changes import side_of
 
 FILE = "ContextMemory/configuration/questions.yaml"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import settings as chosen
 from hypothesis import strategies as st
 
-from memfs.team.review_report import (
+from memfs.team.review_changes import (
     AnsweredQuestion,
     ConventionChange,
     FieldChange,

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from memfs.git.log import Revision
     from memfs.model import Query
     from memfs.team.answer_diff import AnswerChange, Difference
-    from memfs.team.answers import RevisionAnswer
-    from memfs.team.culprit import Culprit
+    from memfs.team.bisect import Culprit, RevisionAnswer
     from memfs.workspace import Workspace
 
 _BROUGHT = 5

@@ -166,6 +166,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "Culprit": "commit=revision agents sessions sources or_earlier brought",
     "Broke": "expect broken before after",
     "Disagreement": "ids reason linked anew items",
+    "DecisionResult": "id path fields record sha256 removed",
     "DocumentClash": "record=path document iteration field kept lost by timestamp",
     "FieldConflict": "field kept lost",
     "LearnedFrom": "author agent session time commit field value source tool subject path waiting",

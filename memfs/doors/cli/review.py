@@ -17,7 +17,7 @@ from memfs.doors.cli.output import MERGE, TEXT_ONLY, Block, Note, count, note, p
 if TYPE_CHECKING:
     from memfs.errors import WorkspaceNotFound
     from memfs.git.repository import Repository
-    from memfs.team.review_report import Report
+    from memfs.team.review_changes import Report
 
 _TEMPLATES = {"github": "github-workflow.yml", "pre-commit": "pre-commit-hook", "questions": "questions.yaml"}
 _SUMMARY = "GITHUB_STEP_SUMMARY"

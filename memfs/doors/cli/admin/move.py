@@ -10,7 +10,7 @@ import click
 
 from memfs.doors.cli.command import verb
 from memfs.doors.cli.output import MERGE, TEXT_ONLY, Note, clean, count
-from memfs.team.move import MoveResult
+from memfs.team.own_branch import MoveResult
 
 if TYPE_CHECKING:
     from memfs.workspace import Workspace
@@ -51,8 +51,7 @@ def move(workspace: Workspace, dry_run: bool) -> MemoryMove:
 
     It is refused while files are not committed or an agent has a branch. An interrupted move can be called again.
     """
-    from memfs.team.move import to_own_branch
-    from memfs.team.own_branch import is_separate
+    from memfs.team.own_branch import is_separate, to_own_branch
 
     if is_separate(workspace.repository):
         return MemoryMove(MoveResult(workspace=workspace.root, files=0, commits=0), dry_run, there=True)

@@ -27,14 +27,12 @@ from memfs.doors.cli.output import (
 )
 from memfs.doors.cli.team.blame import written_by
 from memfs.errors import MemfsError
-from memfs.model.conflict import DocumentClash
 
 if TYPE_CHECKING:
     from memfs.model import MemoryItem, RecordedConflict
     from memfs.model.conflict import Decision, Disagreement
     from memfs.team.blame import LearnedFrom
-    from memfs.team.open_merges import MergeOutcome, Side
-    from memfs.team.resolve import DecisionResult, OpenConflicts
+    from memfs.team.resolve import DecisionResult, MergeOutcome, OpenConflicts, Side
     from memfs.workspace import Workspace
 
 _ENDINGS = {
@@ -210,41 +208,10 @@ def _list(scan: bool, as_of: str | None) -> ConflictList:
 
 
 # -- resolve ------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class DecidedItem:
-    """An item or a document whose fields were decided about.
-
-    Attributes:
-        id: the item; "" of a document.
-        path: its file.
-        record: the record of a document's field.
-        fields: the fields; "" for the item as a whole.
-        sha256: of the file now; null where it is not written.
-        removed: whether the decision takes the item away.
-        held: what each field has now, in words.
-    """
-
-    id: str
-    path: str
-    fields: tuple[str, ...]
-    record: str = ""
-    sha256: str | None = None
-    removed: bool = False
-    held: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
-
-    @classmethod
-    def of(cls, one: DecisionResult | DocumentClash, take: bool) -> DecidedItem:
-        """What was decided; ``take``: for the value that was not kept."""
-        if isinstance(one, DocumentClash):
-            return cls("", one.document, (one.field,), one.path, held=(_held(one, take),))
-        names, held = tuple(pair.field for pair in one.settled), tuple(_held(pair, take) for pair in one.settled)
-        sha256 = one.item.sha256 if one.item else None
-        return cls(one.id, one.path, names, sha256=sha256, removed=one.removed, held=held)
-
-
-def _held(pair: RecordedConflict | DocumentClash, take: bool) -> str:
+def _held(pair: RecordedConflict, take: bool) -> str:
+    """What a field has once that is decided, in words."""
     value = pair.lost if take else pair.kept
-    if not pair.field or (not isinstance(pair, DocumentClash) and pair.part):
+    if not pair.field or pair.part:
         return "the other version" if take else "as it is"
     return "empty" if value is None else f"'{one_line(readable(value), _LONGEST)}'"
 
@@ -267,7 +234,7 @@ class ConflictDecision:
     kept: str
     dry_run: bool = False
     files: tuple[MergeOutcome, ...] = ()
-    decided: tuple[DecidedItem, ...] = ()
+    decided: tuple[DecisionResult, ...] = ()
     left: Mapping[str, str] = field(default_factory=dict)
     ids: tuple[str, ...] = ()
     changed: bool = False
@@ -284,8 +251,9 @@ def _decision_text(done: ConflictDecision) -> Iterator[str | Note]:
         yield from _file_text(file, done.dry_run)
     words = ("would be", "would stay") if done.dry_run else ("is now", "stays")
     for one in done.decided:
-        held = zip((name or "the item as a whole" for name in one.fields), one.held, strict=True)
-        told = ", ".join(f"{clean(name)} {words[done.kept != 'lost']} {value}" for name, value in dict(held).items())
+        take = done.kept == "lost"
+        held = {pair.field or "the item as a whole": _held(pair, take) for pair in reversed(one.settled)}
+        told = ", ".join(f"{clean(name)} {words[not take]} {value}" for name, value in reversed(held.items()))
         outcome = f"{'would be ' if done.dry_run else ''}removed" if one.removed else told
         yield f"{styled(one.id or one.path, bold=True)}: {outcome}"
     if done.ids:
@@ -393,7 +361,7 @@ def _decide(
     decided, left = [], {}
     for name in dict.fromkeys(names):
         try:
-            decided.append(DecidedItem.of(resolver.decide(name, ruling, source=SOURCE, dry_run=dry_run), ruling.take))
+            decided.append(resolver.decide(name, ruling, source=SOURCE, dry_run=dry_run))
         except MemfsError as error:
             if len(names) == 1:
                 raise
