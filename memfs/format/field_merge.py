@@ -465,8 +465,8 @@ class _Lines:
 def _text3(base: Any, ours: Any, theirs: Any) -> Any:
     if not (isinstance(ours, str) and isinstance(theirs, str)):
         return _ABSENT
-    begun = base if isinstance(base, str) else ""
-    return _Lines(*(text.split("\n") if text else [] for text in (begun, ours, theirs)))
+    sides = [text.split("\n") if text and isinstance(text, str) else [] for text in (base, ours, theirs)]
+    return _Lines(sides[0], sides[1], sides[2])
 
 
 def _sequence(base: Any, ours: Any, theirs: Any) -> Any:
