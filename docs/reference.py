@@ -23,7 +23,7 @@ from typing import Any
 
 import click
 
-from memfs.doors.cli.app import EVERYDAY, FAMILIES, GROUPS, HIDDEN, MORE, cli
+from memfs.doors.cli.app import EVERYDAY, GROUPS, HIDDEN, MORE, cli
 from memfs.doors.cli.output import ATTRIBUTES, keys
 
 _VERBS, _NOTES = "<!-- verbs -->\n", "<!-- notes -->\n"
@@ -38,7 +38,7 @@ Schema = dict[str, Any]
 
 # -- JSON schemas -------------------------------------------------------------------------------------------------
 def result_of(command: click.Command) -> type | None:
-    """The dataclass whose fields are the JSON of a verb; None of a verb that prints by itself."""
+    """The dataclass whose fields are the JSON of a verb, or of its values; None of a verb that prints by itself."""
     function = inspect.unwrap(command.callback) if command.callback else None
     if function is None or getattr(command, "text", None) is None:
         return None
@@ -47,6 +47,15 @@ def result_of(command: click.Command) -> type | None:
     if len(parts) != 1:
         raise TypeError(f"{command.name} has to return one dataclass, or None: {found}")
     return typing.cast(type, parts[0])
+
+
+def schema_of(command: click.Command) -> Schema:
+    """The JSON schema of what a command prints, but for a revision that is asked for and the options it repeats."""
+    kind, key = result_of(command), getattr(command, "key", "")
+    if not key:
+        return schema(kind)
+    rows = {"type": "array", "items": schema(kind)}
+    return {"type": "object", "properties": {key: rows}, "required": [key], "additionalProperties": False}
 
 
 def schema(kind: Any) -> Schema:
@@ -154,20 +163,20 @@ def _properties(kind: type) -> dict[str, str]:
 def json_page(present: str) -> str:
     """The page of what verbs print with ``--json``, with the introduction of the present one."""
     parts = [present.partition(_VERBS)[0], _VERBS]
-    parts += [f"\n## {name}\n\n{_described(result)}\n" for name, result in results()]
+    parts += [f"\n## {name}\n\n{_described(result, command)}\n" for name, result, command in results()]
     values = sorted(_model_values(), key=lambda kind: kind.__name__)
     parts += [f"\n## {kind.__name__}\n\n{_described(kind)}\n" for kind in values]
     return "".join(parts)
 
 
-def results() -> Iterator[tuple[str, type]]:
-    """How each verb that returns a result is called, its actions too, and the class of that."""
+def results() -> Iterator[tuple[str, type, click.Command]]:
+    """How each verb that returns a result is called, its actions too, and the class of the result, or of one of it."""
     for _, rows in families():
         for called, command in rows:
             inner = getattr(command, "commands", {})
             for name, one in ((called, command), *((f"{called} {action}", inner[action]) for action in inner)):
                 if (result := result_of(one)) is not None:
-                    yield name, result
+                    yield name, result, one
 
 
 def page(present: str) -> str:
@@ -197,7 +206,7 @@ def families() -> Iterator[tuple[str, list[tuple[str, click.Command]]]]:
         yield title, [(verb.name, _command(context, verb.name)) for verb in verbs]
     for name in GROUPS:
         inner = click.Context(_command(context, name), context, name)
-        yield f"memfs {name}", [(f"{name} {verb.name}", _command(inner, verb.name)) for verb in FAMILIES[name].verbs]
+        yield f"memfs {name}", [(f"{name} {verb.name}", _command(inner, verb.name)) for verb in GROUPS[name].verbs]
     yield "Called by other programs", [(verb.name, _command(context, verb.name)) for verb in HIDDEN]
 
 
@@ -245,10 +254,24 @@ def _option_row(option: click.Parameter, context: click.Context) -> str:
     return f"| `{_cell(names)}` | {_cell(_RANGE.sub('', text))} |"
 
 
-def _described(kind: type) -> str:
-    """What a value holds in JSON, as a sentence and a table."""
+def _described(kind: type, command: click.Command | None = None) -> str:
+    """What a value holds in JSON, or what a command prints, as a sentence and a table."""
     sentence = (inspect.getdoc(kind) or "").partition("\n\n")[0].replace("\n", " ")
     rows = list(_rows(kind, ""))
+    if command is not None and (key := getattr(command, "key", "")):
+        name = f"[{kind.__name__}](#{kind.__name__.lower()})" if kind.__name__ in ATTRIBUTES else "object"
+        rows = [f"| `{key}` | array of {name} | {_cell(sentence)} |"]
+        rows += _rows(kind, f"{key}[].") if kind.__name__ not in ATTRIBUTES else ()
+        sentence = _prose(command.help or "").partition("\n\n")[0]
+    for option in getattr(command, "echo", ()):
+        rows.append(f"| `{option}` | boolean | whether `--{option.replace('_', '-')}` was given. |")
+    if (
+        command is not None
+        and any(one.name == "as_of" for one in command.params)
+        and command.name not in ("blame", "log")
+    ):
+        rows += ["| `as_of?` | object | the revision it is of. |", "| `as_of.commit` | string | its id. |"]
+        rows.append("| `as_of.time` | string | when it was committed. |")
     return "\n".join([sentence, "", "| key | type | meaning |", "|---|---|---|", *rows])
 
 
@@ -305,8 +328,9 @@ def _model_values() -> set[type]:
                     found.add(inner)
                 look(inner)
 
-    for _, result in results():
+    for _, result, _ in results():
         look(result)
+        found |= {result} if result.__name__ in ATTRIBUTES else set()
     return found
 
 

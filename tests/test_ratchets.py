@@ -164,10 +164,10 @@ def test_few_modules_are_small() -> None:
 
 def verb_homes() -> Mapping[str, str]:
     """The module of each verb, by the words that call it."""
-    from memfs.doors.cli.app import FAMILIES, VERBS
+    from memfs.doors.cli.app import GROUPS, VERBS
 
     found = {name: f"memfs.doors.cli.{module_name(verb)}" for name, verb in VERBS.items()}
-    for group, family in FAMILIES.items():
+    for group, family in GROUPS.items():
         for verb in family.verbs:
             found[f"{group} {verb.name}"] = f"memfs.doors.cli.{group}.{module_name(verb)}"
     return found

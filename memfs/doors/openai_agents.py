@@ -12,20 +12,18 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from memfs.doors.extra import missing
 from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, SchemaInvalid
-from memfs.facades.open_workspaces import Facade
+from memfs.facades.open_workspaces import SignedFacade
 from memfs.format.plain import hidden, plain
 from memfs.intake.episode_item import clean_text
 from memfs.model import MemoryItem, Query
 from memfs.model.ids import slug
 from memfs.model.item import Origin, Trust
 from memfs.model.query import MOST, Candidate
-from memfs.store.access_log import served_to
-from memfs.store.authorship import signed_by
 from memfs.workspace import Workspace
 
 try:
@@ -42,6 +40,7 @@ _KIND = "conversation"
 _MOST_SHOWN = 20_000
 _MOST_IN_ONE = 400_000  # characters of JSON in one file, which may have 1 MiB
 _TRIES = 100
+_TAKEN_OUT = "taken out of the session"
 
 
 class MemfsSession:
@@ -86,9 +85,9 @@ class MemfsSession:
         self.session_id = session_id
         given = dict(session_settings) if isinstance(session_settings, Mapping) else session_settings
         self.session_settings = SessionSettings(**given) if isinstance(given, dict) else given or SessionSettings()
-        self._facade = Facade(path, workspace=workspace)
-        self._agent = agent or SOURCE
-        self._allow_secret = allow_secret
+        origin = Origin(agent=agent or SOURCE, session=shown_name(session_id))
+        self._talk = _Talk(path, origin=origin, source=SOURCE, allow_secret=allow_secret, workspace=workspace)
+        self._talk.name = session_id
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """The conversation, oldest item first.
@@ -100,7 +99,7 @@ class MemfsSession:
             ContentError, StorageIO: the conversation cannot be read at present.
         """
         asked = self.session_settings.limit if limit is None and self.session_settings is not None else limit
-        return await _finished(lambda: self._talk().latest(asked))
+        return await _finished(lambda: self._talk.latest(asked))
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Add items to the end of the conversation, all or none of them.
@@ -111,7 +110,7 @@ class MemfsSession:
             TypeError, ValueError: one cannot be written as JSON.
         """
         if items:
-            await _finished(lambda: self._talk().add(items))
+            await _finished(lambda: self._talk.add(items))
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Take the latest item out of the conversation; None where it is empty. History keeps it.
@@ -119,7 +118,7 @@ class MemfsSession:
         Raises:
             StorageIO: nothing was taken out.
         """
-        return await _finished(lambda: self._talk().pop())
+        return await _finished(self._talk.pop)
 
     async def clear_session(self) -> None:
         """Take out all items; history keeps them.
@@ -127,14 +126,11 @@ class MemfsSession:
         Raises:
             StorageIO: nothing was taken out.
         """
-        await _finished(lambda: self._talk().clear())
+        await _finished(self._talk.clear)
 
     def close(self) -> None:
         """End the session, which commits what waits for that, and the use of the workspace. May be repeated."""
-        self._facade.finish()
-
-    def _talk(self) -> _Talk:
-        return _Talk(self._facade.workspace, self.session_id, self._agent, self._allow_secret)
+        self._talk.finish()
 
 
 async def _finished(function: Callable[[], Result]) -> Result:
@@ -148,14 +144,15 @@ async def _finished(function: Callable[[], Result]) -> Result:
 
 
 # -- the conversation --------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class _Talk:
+def shown_name(name: str) -> str:
+    """The name of a session as a file can hold it, on one line; the ids tell apart what looks the same."""
+    return " ".join(clean_text(name, 200).split()) or "session"
+
+
+class _Talk(SignedFacade):
     """The items of one conversation in one workspace, by number."""
 
-    workspace: Workspace
-    name: str
-    agent: str
-    allow_secret: str
+    name = ""
 
     def latest(self, limit: int | None) -> list[TResponseInputItem]:
         """The latest items, oldest first; what a person made unreadable is left out."""
@@ -168,7 +165,7 @@ class _Talk:
                 found.append(item)
             if limit is not None and len(found) == limit:
                 break
-        self._served([file for files, _ in reversed(found) for file in files])
+        self._served([file.id for files, _ in reversed(found) for file in files])
         return [item for _, item in reversed(found)]
 
     def add(self, items: Sequence[Any]) -> None:
@@ -178,7 +175,8 @@ class _Talk:
         for _ in range(_TRIES):
             number = max([number, *self._numbers()]) + 1
             try:
-                self._write(drafts, number)
+                items = [item for at, draft in enumerate(drafts) for item in self._items(draft, number + at)]
+                self._write([(item, "") for item in items], f"Add {len(drafts)} items to the session {self._shown}")
             except (Conflict, IdExists):
                 continue
             return
@@ -190,10 +188,10 @@ class _Talk:
             found = next(filter(None, map(self._read, sorted(self._numbers(), reverse=True))), None)
             if found is None:
                 return None
-            self._served(found[0])
+            self._served([file.id for file in found[0]])
+            gone = [(file.id, file.sha256) for file in found[0]]
             try:
-                with signed_by(self._signature):
-                    self._remove(found[0])
+                self._write(gone, f"Take the last item out of the session {self._shown}", reason=_TAKEN_OUT)
             except (Conflict, ItemNotFound):  # another took it
                 continue
             return found[1]
@@ -206,26 +204,13 @@ class _Talk:
             if not ids:
                 return
             try:
-                clearing = self.workspace.store.batch(f"Clear the session {self._shown}", source=SOURCE)
-                with signed_by(self._signature), clearing as batch:
-                    for found in ids:
-                        batch.delete(found)
+                self._write([(one, None) for one in ids], f"Clear the session {self._shown}", reason=_TAKEN_OUT)
             except (Conflict, ItemNotFound):
                 continue
         if any(True for _ in self._candidates()):
             raise Conflict("others keep adding to this conversation", hint="try again")
 
     # -- one item ------------------------------------------------------------------------------------------------
-    def _write(self, drafts: Sequence[_Draft], number: int) -> None:
-        items = [item for at, draft in enumerate(drafts) for item in self._items(draft, number + at)]
-        store = self.workspace.store
-        if len(items) == 1:
-            store.put(items[0], expected="", source=SOURCE, allow_secret=self.allow_secret)
-            return
-        with store.batch(f"Add {len(drafts)} items to the session {self._shown}", source=SOURCE) as batch:
-            for item in items:
-                batch.put(item, expected="", allow_secret=self.allow_secret)
-
     def _items(self, draft: _Draft, number: int) -> Iterator[MemoryItem]:
         """The files of one item: one, unless it is too large."""
         for part, data in enumerate(draft.bodies()):
@@ -235,7 +220,7 @@ class _Talk:
                 id=self._id(number, part),
                 title=draft.title,
                 trust=Trust.TOOL.value if draft.role == "tool" else Trust.AGENT.value,
-                origin=Origin(role=draft.role, agent=self.agent, session=self._shown, sequence=number, tool=draft.tool),
+                origin=replace(self._origin, role=draft.role, sequence=number, tool=draft.tool),
                 data=data,
             )
 
@@ -252,26 +237,6 @@ class _Talk:
             return files, json.loads("".join(str(file.data["json"]) for file in files))
         except (ContentError, KeyError, TypeError, ValueError):
             return None
-
-    def _served(self, files: Sequence[MemoryItem]) -> None:
-        """Note which memories the conversation was put together from for its agent."""
-        paths, clock = {file.id: file.path for file in files}, self.workspace.parts.clock
-        with served_to(SOURCE, self.agent, self._shown):
-            self.workspace.usage.served.note("read", paths, clock(), paths=paths)
-
-    @property
-    def _signature(self) -> Origin:
-        """In whose name items are taken out."""
-        return Origin(agent=self.agent, session=self._shown)
-
-    def _remove(self, files: Sequence[MemoryItem]) -> None:
-        store = self.workspace.store
-        if len(files) == 1:
-            store.delete(files[0].id, expected=files[0].sha256, reason="taken out of the session", source=SOURCE)
-            return
-        with store.batch(f"Take the last item out of the session {self._shown}", source=SOURCE) as batch:
-            for file in files:
-                batch.delete(file.id, expected=file.sha256)
 
     # -- which there are -----------------------------------------------------------------------------------------
     def _candidates(self) -> list[Candidate]:
@@ -295,8 +260,7 @@ class _Talk:
 
     @property
     def _shown(self) -> str:
-        """The name as a file can hold it, on one line; the ids tell apart what looks the same."""
-        return " ".join(clean_text(self.name, 200).split()) or "session"
+        return self._origin.session
 
     def _id(self, number: int, part: int = 0) -> str:
         return f"{self._stem}{number:06d}" + (f".{part}" if part else "")

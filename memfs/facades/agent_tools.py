@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from memfs.admin.recover import RECOVERED, Recoverable
+from memfs.admin.recover import RECOVERED
 from memfs.admin.usage_by_area import numbers
 from memfs.errors import (
     Conflict,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from memfs.model.review import StoreResult
     from memfs.store.reader import Reader
     from memfs.team.asof import Past
-    from memfs.workspace import ForgetResult, Workspace
+    from memfs.workspace import ForgetResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +70,8 @@ UNBOUNDED = 8000
 _UNSEEN = frozenset({"tags", "expires"})
 """What an agent may change without taking from an item that somebody vouches for it."""
 _TRIES = 5
+_COMMITTING = frozenset({"interval", "each", "batch"})
+_VERSIONS = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +82,17 @@ class ItemPage:
     cursor: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoredItem:
+    """The item as it is again; from where: a revision, ``recovered``, ``pruned``; and whether anything changed."""
+
+    item: MemoryItem
+    origin: str
+    changed: bool = True
+
+
 class AgentMemory(Facade):
-    """The memory of one workspace as an agent's tools see it. Threads may share it."""
+    """The memory of one workspace, and its history, as an agent's tools see it. Threads may share it."""
 
     # -- finding ----------------------------------------------------------------------------------------------------
     def search(self, query: str, limit: int, within: Query | None = None, *, agent: str = "") -> DeliveryResult:
@@ -110,7 +121,7 @@ class AgentMemory(Facade):
             found = self.workspace.sources.mounts.find(reference)
         else:
             found = self.workspace.store.find(check_id(reference))
-        self._read([found.id])
+        self._handed([found.id])
         return found
 
     def page(self, within: Query, size: int, cursor: str = "", past: Past | None = None) -> ItemPage:
@@ -131,10 +142,10 @@ class AgentMemory(Facade):
         loaded = [store.load(one) for one in chosen]
         every = CONVENTION in within.types
         items = tuple(one.item for one in loaded if one is not None and (every or not withheld(one.item)))
-        self._read([item.id for item in items])
+        self._handed([item.id for item in items])
         return ItemPage(items=items, cursor=_cursor(chosen[-1]) if len(rows) > size else "")
 
-    def _read(self, ids: Sequence[str]) -> None:
+    def _handed(self, ids: Sequence[str]) -> None:
         """Note that an agent was given items it named, or found in a list."""
         self.workspace.usage.served.note("read", ids, self.workspace.parts.clock())
 
@@ -271,6 +282,163 @@ class AgentMemory(Facade):
             "problems": problems,
         }
 
+    # -- history ----------------------------------------------------------------------------------------------------
+    def at(self, reference: str, revision: str) -> MemoryItem:
+        """The item of an id as it was at a revision or date; of one that is gone, too.
+
+        Raises:
+            IdInvalid, HistoryUnavailable, ContentError.
+            BranchQuarantined: nobody is to be given what that revision has.
+        """
+        self._settle()
+        path, data = self.workspace.history.found_at(self._readable(revision), self._named(reference))
+        return self.workspace.parts.codec.read(data, path, utc_now())
+
+    def past_at(self, revision: str) -> Past:
+        """The memory at a revision or date.
+
+        Raises:
+            HistoryUnavailable.
+            BranchQuarantined: nobody is to be given what that revision has.
+        """
+        self._settle()
+        return self.workspace.teams.past.at(revision)
+
+    def search_at(self, query: str, limit: int, within: Query | None, revision: str) -> tuple[Recall, Past]:
+        """What was remembered about a question at a revision or date, and of when that is.
+
+        Args:
+            within: whose filters restrict the items; None where nothing does.
+
+        Raises:
+            SettingInvalid: ``memory.on_demand`` is false.
+            QueryInvalid: the question or a filter cannot be understood.
+            HistoryUnavailable, BranchQuarantined: as ``past_at``.
+        """
+        memory = self.workspace.settings.memory
+        if not memory.on_demand:
+            raise SettingInvalid("agents may not ask", field="memory.on_demand", hint="set it to true")
+        past = self.past_at(revision)
+        asked = replace(within or Query(), text=query, limit=limit, max_tokens=memory.recall_tokens or UNBOUNDED)
+        return past.recall.search(asked, leave_out=withheld), past
+
+    def log(self, reference: str | None, limit: int, since: datetime | None = None) -> Sequence[Revision]:
+        """The commits that changed the memory or one item, newest first.
+
+        Raises:
+            IdInvalid, ItemNotFound: no item ever had that id.
+        """
+        self._settle()
+        target = None if reference is None else self._named(reference)
+        return self.workspace.history.log(target, limit=limit, since=since)
+
+    def diff(self, reference: str | None, older: str, newer: str | None = None) -> tuple[str, str]:
+        """What changed from a revision to another, or to the files as they are; and the older revision.
+
+        Args:
+            older: "" means the version before the last change: of the item, or of the memory.
+
+        Raises:
+            IdInvalid, ItemNotFound, HistoryUnavailable.
+            BranchQuarantined: nobody is to be given what one of them has.
+        """
+        self._settle()
+        target = None if reference is None else self._named(reference)
+        start = older or self._before(target)
+        for revision in filter(None, (start, newer)):
+            self._readable(revision)
+        return self.workspace.history.diff(start, newer, target), start
+
+    # -- taking away and bringing back --------------------------------------------------------------------------------
+    def delete(self, item_id: str, reason: str, caller: Caller, expected: str | None = None) -> ForgetResult:
+        """Take an item out of the files and out of recall; history holds it.
+
+        Raises:
+            ItemNotFound, Conflict, StorageIO: nothing was changed.
+        """
+        self.require_own(item_id)
+        with signed_by(caller.origin):
+            gone = self.workspace.forget(item_id, reason, expected=expected, source=caller.source)
+        self._settle()
+        return gone
+
+    def restore(self, item_id: str, revision: str, caller: Caller) -> RestoredItem:
+        """Bring an item back: as it was at a revision, what was displaced before a commit, or else its version before.
+
+        Args:
+            revision: a commit or date, ``recovered``, or "" for whatever it said before: of an item that is gone its
+                last version, of another the one that differs from what it says.
+
+        Raises:
+            IdInvalid, ItemNotFound, HistoryUnavailable: there is no such version.
+            Conflict: the file holds an edit that no commit holds.
+        """
+        with signed_by(caller.origin):
+            return self._restored(self._named(item_id), revision, caller)
+
+    def _restored(self, name: str, revision: str, caller: Caller) -> RestoredItem:
+        displaced = [row for row in self.workspace.recovered.list() if stem_of(row.path) == name]
+        gone = not (revision or self.workspace.store.locate(name))
+        if revision == RECOVERED or (gone and displaced):
+            self.workspace.recovered.restore(displaced[0].name if displaced else name)
+            return RestoredItem(item=self.exactly(name), origin=RECOVERED)
+        if gone:
+            with suppress(ItemNotFound):
+                return RestoredItem(item=self.workspace.pruner.pruned.bring_back(name), origin="pruned")
+        self._settle()
+        chosen = self.workspace.repository.resolve(revision) if revision else self._version_before(name)
+        self.workspace.history.found_at(chosen, name)  # what is not there is not brought back by taking away
+        done = self.workspace.history.restore(chosen, name, source=caller.source)
+        return RestoredItem(item=self.exactly(name), origin=chosen[:12], changed=bool(done.restored))
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+    def _settle(self) -> None:
+        """Commit what waits, where the policy lets memfs do so: history is asked for all that was written."""
+        if self.workspace.settings.history.commit in _COMMITTING:
+            self.workspace.store.flush(adopt=False)
+
+    def _readable(self, revision: str) -> str:
+        """The commit that a revision names, where an agent may be given what it has."""
+        repository = self.workspace.repository
+        commit = repository.resolve(revision)
+        require_clean(repository, commit)
+        return commit
+
+    def _named(self, reference: str) -> str:
+        """The id that is meant, by its beginning too; what is gone or unreadable is meant by its whole id."""
+        checked, store = check_id(reference), self.workspace.store
+        with suppress(ContentError):
+            if (found := store.get(checked)) is not None:
+                return found.id
+        begun = beginning(checked, store.index_sync.ids())
+        return begun[0] if len(begun) == 1 else checked
+
+    def _before(self, target: str | None) -> str:
+        """A revision from before the last change of an item, or of the memory."""
+        if target is not None:
+            with suppress(HistoryUnavailable):
+                return self._version_before(target)
+        commits = self.workspace.history.log(target, limit=1)
+        head = self.workspace.repository.head().commit
+        if head and not commits:  # all of it waits for its first commit
+            return head
+        parents = self.workspace.repository.commit_object(commits[0].commit).parents if commits else ()
+        if not parents:
+            raise HistoryUnavailable("there is nothing before the first commit", hint="memory_get shows what is there")
+        return parents[0]
+
+    def _version_before(self, item_id: str) -> str:
+        """The newest commit in which the item says something else than it does now."""
+        history, path = self.workspace.history, self.workspace.store.locate(item_id)
+        now: bytes | None = None
+        with suppress(FileNotFoundError):
+            now = self.workspace.parts.seen.read(path, ITEM_LIMIT).data if path else None
+        for revision in history.log(item_id, limit=_VERSIONS):
+            with suppress(MemfsError):  # it is not there in this one
+                if history.found_at(revision.commit, item_id)[1] != now:
+                    return revision.commit
+        raise HistoryUnavailable(f"{item_id!r} has no earlier version", hint="memory_history shows what there is")
+
 
 # -- changes --------------------------------------------------------------------------------------------------------
 def _changed(before: MemoryItem, changes: Mapping[str, Any], caller: Caller) -> MemoryItem:
@@ -306,199 +474,3 @@ def _read_cursor(cursor: str) -> tuple[datetime, str]:
         raise QueryInvalid(
             f"no page gave the cursor {ascii(cursor)[:60]}", field="cursor", hint="begin without one"
         ) from error
-
-
-"""Names, in place of a revision, what was displaced before any commit held it."""
-_COMMITTING = frozenset({"interval", "each", "batch"})
-_VERSIONS = 50
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestoredItem:
-    """The item as it is again; from where: a revision, ``recovered``, ``pruned``; and whether anything changed."""
-
-    item: MemoryItem
-    origin: str
-    changed: bool = True
-
-
-class AgentPast:
-    """The history of one workspace as an agent's tools see it. Threads may share it."""
-
-    def __init__(self, memory: AgentMemory) -> None:
-        self._memory = memory
-
-    @property
-    def _workspace(self) -> Workspace:
-        return self._memory.workspace
-
-    # -- reading ----------------------------------------------------------------------------------------------------
-    def at(self, reference: str, revision: str) -> MemoryItem:
-        """The item of an id as it was at a revision or date; of one that is gone, too.
-
-        Raises:
-            IdInvalid, HistoryUnavailable, ContentError.
-            BranchQuarantined: nobody is to be given what that revision has.
-        """
-        self._settle()
-        return self._read(self._named(reference), self._readable(revision))
-
-    def past(self, revision: str) -> Past:
-        """The memory at a revision or date.
-
-        Raises:
-            HistoryUnavailable.
-            BranchQuarantined: nobody is to be given what that revision has.
-        """
-        self._settle()
-        return self._workspace.teams.past.at(revision)
-
-    def search(self, query: str, limit: int, within: Query | None, revision: str) -> tuple[Recall, Past]:
-        """What was remembered about a question at a revision or date, and of when that is.
-
-        Args:
-            within: whose filters restrict the items; None where nothing does.
-
-        Raises:
-            SettingInvalid: ``memory.on_demand`` is false.
-            QueryInvalid: the question or a filter cannot be understood.
-            HistoryUnavailable, BranchQuarantined: as ``past``.
-        """
-        memory = self._workspace.settings.memory
-        if not memory.on_demand:
-            raise SettingInvalid("agents may not ask", field="memory.on_demand", hint="set it to true")
-        past = self.past(revision)
-        asked = replace(within or Query(), text=query, limit=limit, max_tokens=memory.recall_tokens or UNBOUNDED)
-        return past.recall.search(asked, leave_out=withheld), past
-
-    def log(self, reference: str | None, limit: int, since: datetime | None = None) -> Sequence[Revision]:
-        """The commits that changed the memory or one item, newest first.
-
-        Raises:
-            IdInvalid, ItemNotFound: no item ever had that id.
-        """
-        self._settle()
-        return self._workspace.history.log(self._target(reference), limit=limit, since=since)
-
-    def diff(self, reference: str | None, older: str, newer: str | None = None) -> tuple[str, str]:
-        """What changed from a revision to another, or to the files as they are; and the older revision.
-
-        Args:
-            older: "" means the version before the last change: of the item, or of the memory.
-
-        Raises:
-            IdInvalid, ItemNotFound, HistoryUnavailable.
-            BranchQuarantined: nobody is to be given what one of them has.
-        """
-        self._settle()
-        target = self._target(reference)
-        start = older or self._before(target)
-        for revision in filter(None, (start, newer)):
-            self._readable(revision)
-        return self._workspace.history.diff(start, newer, target), start
-
-    # -- taking away and bringing back --------------------------------------------------------------------------------
-    def delete(self, item_id: str, reason: str, caller: Caller, expected: str | None = None) -> ForgetResult:
-        """Take an item out of the files and out of recall; history holds it.
-
-        Raises:
-            ItemNotFound, Conflict, StorageIO: nothing was changed.
-        """
-        self._memory.require_own(item_id)
-        with signed_by(caller.origin):
-            gone = self._workspace.forget(item_id, reason, expected=expected, source=caller.source)
-        self._settle()
-        return gone
-
-    def restore(self, item_id: str, revision: str, caller: Caller) -> RestoredItem:
-        """Bring an item back: as it was at a revision, what was displaced before a commit, or else its version before.
-
-        Args:
-            revision: a commit or date, ``recovered``, or "" for whatever it said before: of an item that is gone its
-                last version, of another the one that differs from what it says.
-
-        Raises:
-            IdInvalid, ItemNotFound, HistoryUnavailable: there is no such version.
-            Conflict: the file holds an edit that no commit holds.
-        """
-        with signed_by(caller.origin):
-            return self._restored(self._named(item_id), revision, caller)
-
-    def _restored(self, name: str, revision: str, caller: Caller) -> RestoredItem:
-        displaced = self._displaced(name)
-        if revision == RECOVERED or (not revision and not self._there(name) and displaced):
-            self._workspace.recovered.restore(displaced[0].name if displaced else name)
-            return RestoredItem(item=self._memory.exactly(name), origin=RECOVERED)
-        if not revision and not self._there(name):
-            with suppress(ItemNotFound):
-                return RestoredItem(item=self._workspace.pruner.pruned.bring_back(name), origin="pruned")
-        self._settle()
-        chosen = self._workspace.repository.resolve(revision) if revision else self._version_before(name)
-        self._workspace.history.found_at(chosen, name)  # what is not there is not brought back by taking away
-        done = self._workspace.history.restore(chosen, name, source=caller.source)
-        return RestoredItem(item=self._memory.exactly(name), origin=chosen[:12], changed=bool(done.restored))
-
-    # -- inside -------------------------------------------------------------------------------------------------------
-    def _settle(self) -> None:
-        """Commit what waits, where the policy lets memfs do so: history is asked for all that was written."""
-        workspace = self._workspace
-        if workspace.settings.history.commit in _COMMITTING:
-            workspace.store.flush(adopt=False)
-
-    def _readable(self, revision: str) -> str:
-        """The commit that a revision names, where an agent may be given what it has."""
-        repository = self._workspace.repository
-        commit = repository.resolve(revision)
-        require_clean(repository, commit)
-        return commit
-
-    def _named(self, reference: str) -> str:
-        """The id that is meant, by its beginning too; what is gone or unreadable is meant by its whole id."""
-        checked, store = check_id(reference), self._workspace.store
-        with suppress(ContentError):
-            if (found := store.get(checked)) is not None:
-                return found.id
-        begun = beginning(checked, store.index_sync.ids())
-        return begun[0] if len(begun) == 1 else checked
-
-    def _target(self, reference: str | None) -> str | None:
-        return None if reference is None else self._named(reference)
-
-    def _there(self, item_id: str) -> bool:
-        return bool(self._workspace.store.locate(item_id))
-
-    def _displaced(self, item_id: str) -> list[Recoverable]:
-        return [row for row in self._workspace.recovered.list() if stem_of(row.path) == item_id]
-
-    def _bytes(self, path: str) -> bytes | None:
-        try:
-            return self._workspace.parts.seen.read(path, ITEM_LIMIT).data if path else None
-        except FileNotFoundError:
-            return None
-
-    def _read(self, item_id: str, commit: str) -> MemoryItem:
-        path, data = self._workspace.history.found_at(commit, item_id)
-        return self._workspace.parts.codec.read(data, path, utc_now())
-
-    def _before(self, target: str | None) -> str:
-        """A revision from before the last change of an item, or of the memory."""
-        if target is not None:
-            with suppress(HistoryUnavailable):
-                return self._version_before(target)
-        commits = self._workspace.history.log(target, limit=1)
-        head = self._workspace.repository.head().commit
-        if head and not commits:  # all of it waits for its first commit
-            return head
-        parents = self._workspace.repository.commit_object(commits[0].commit).parents if commits else ()
-        if not parents:
-            raise HistoryUnavailable("there is nothing before the first commit", hint="memory_get shows what is there")
-        return parents[0]
-
-    def _version_before(self, item_id: str) -> str:
-        """The newest commit in which the item says something else than it does now."""
-        history, now = self._workspace.history, self._bytes(self._workspace.store.locate(item_id))
-        for revision in history.log(item_id, limit=_VERSIONS):
-            with suppress(MemfsError):  # it is not there in this one
-                if history.found_at(revision.commit, item_id)[1] != now:
-                    return revision.commit
-        raise HistoryUnavailable(f"{item_id!r} has no earlier version", hint="memory_history shows what there is")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -17,17 +16,15 @@ from math import isfinite
 from typing import Any
 
 from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, ItemTooLarge, LockTimeout, StorageIO
-from memfs.facades.open_workspaces import Facade
-from memfs.model import MemoryItem, Origin, Query, Trust
+from memfs.facades.open_workspaces import SignedFacade
+from memfs.model import MemoryItem, Query, Trust
 from memfs.model.ids import slug, suffix_of
 from memfs.model.query import MOST
 from memfs.recall.conflict_notes import unresolved_note
 from memfs.recall.rerank import relevances
 from memfs.search.analyzer import terms
-from memfs.store.access_log import not_handed_out, served_to
-from memfs.store.authorship import signed_by
+from memfs.store.access_log import not_handed_out
 from memfs.store.extracts import Extracts
-from memfs.workspace import Workspace
 
 ENTRY = "entry"
 """The kind of an item that is an entry."""
@@ -199,32 +196,8 @@ class EntryHit:
     score: float | None = None
 
 
-class Entries(Facade):
+class Entries(SignedFacade):
     """The entries of one workspace. Threads and processes may share them."""
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        origin: Origin | None = None,
-        source: str = "entries",
-        allow_secret: str = "",
-        workspace: Workspace | None = None,
-    ) -> None:
-        """Choose the workspace, as every facade does.
-
-        Args:
-            origin: who writes, for the items' origin and the commits.
-            source: which door it is, for the commits.
-            allow_secret: why what looks like a secret may stay; recorded in the items that need it.
-
-        Raises:
-            WorkspaceNotFound: see ``path``.
-        """
-        super().__init__(path, workspace=workspace)
-        self._origin = origin or Origin()
-        self._source = source
-        self._allow_secret = allow_secret
 
     # -- reading --------------------------------------------------------------------------------------------------
     def get(self, namespace: Namespace, key: str) -> Entry | None:
@@ -237,14 +210,8 @@ class Entries(Facade):
         entry = None if item is None else entry_of(item)
         if entry is None or entry.is_over(self._now()):
             return None
-        self._served("read", [entry])
+        self._served([entry.id])
         return entry
-
-    def _served(self, way: str, entries: Iterable[Entry], question: str = "") -> None:
-        """Note which entries were handed out."""
-        with served_to(self._source, self._origin.agent, self._origin.session):
-            ids = [entry.id for entry in entries]
-            self.workspace.usage.served.note(way, ids, self.workspace.parts.clock(), question=question)
 
     def below(self, prefix: Namespace = ()) -> list[Entry]:
         """The entries in a namespace and below it, those of one namespace together, in the order they were made."""
@@ -280,7 +247,7 @@ class Entries(Facade):
                 if (entry.namespace, entry.key) not in found and fits(entry):
                     found[entry.namespace, entry.key] = EntryHit(entry)
         chosen = list(found.values())[offset : offset + limit]
-        self._served("recall", [answer.entry for answer in chosen], text)
+        self._served([answer.entry.id for answer in chosen], "recall", text)
         return chosen
 
     def _asked(self, prefix: Namespace, fits: Callable[[Entry], bool], text: str, count: int) -> list[EntryHit]:
@@ -322,7 +289,7 @@ class Entries(Facade):
         last = list({(change.namespace, change.key): change for change in changes}.values())
         for _ in range(_TRIES):
             try:
-                self._write([self._planned(change, place) for place, change in enumerate(last)])
+                self._store([self._planned(change, place) for place, change in enumerate(last)])
                 return
             except (Conflict, IdExists, ItemNotFound):
                 continue  # another process was quicker: what it wrote is replaced, knowingly
@@ -342,7 +309,7 @@ class Entries(Facade):
             if item is not None:
                 due.append((item.replace(expires=later(now, entry.ttl * (1 + _SLACK))), item.sha256))
         try:
-            self._write(due)
+            self._store(due)
         except (Conflict, IdExists, ItemNotFound):
             return
         except (StorageIO, LockTimeout) as error:
@@ -357,7 +324,7 @@ class Entries(Facade):
         now = self._now()
         over = [entry.id for entry in self._every() if entry is not None and entry.is_over(now)]
         try:
-            self._write([(one, None) for one in over], message=f"Remove {len(over)} entries whose time has passed")
+            self._store([(one, None) for one in over], message=f"Remove {len(over)} entries whose time has passed")
         except (Conflict, ItemNotFound):
             return 0  # somebody else is at it
         return len(over)
@@ -369,9 +336,6 @@ class Entries(Facade):
 
     def _every(self) -> list[Entry | None]:
         return self._extracts.every(self.workspace.kinds.get(ENTRY))
-
-    def _now(self) -> Any:
-        return self.workspace.parts.clock()
 
     def _planned(self, change: EntryChange, place: int) -> tuple[MemoryItem | str, str | None]:
         """The item to store with the digest of what it replaces, or the id to remove."""
@@ -398,23 +362,9 @@ class Entries(Facade):
         )
         return item_of(fresh, existing).replace(origin=self._origin, trust=Trust.AGENT.value), expected
 
-    def _write(self, planned: Sequence[tuple[MemoryItem | str, str | None]], message: str = "") -> None:
-        store = self.workspace.store
+    def _store(self, planned: Sequence[tuple[MemoryItem | str, str | None]], message: str = "") -> None:
         present = [one for one in planned if not isinstance(one[0], str) or self._is_there(one[0])]
-        with signed_by(self._origin):
-            if len(present) == 1:
-                item, expected = present[0]
-                if isinstance(item, str):
-                    store.delete(item, source=self._source)
-                else:
-                    store.put(item, expected, source=self._source, allow_secret=self._allow_secret)
-            elif present:
-                with store.batch(message or f"Store {len(present)} entries", source=self._source) as batch:
-                    for item, expected in present:
-                        if isinstance(item, str):
-                            batch.delete(item)
-                        else:
-                            batch.put(item, expected, allow_secret=self._allow_secret)
+        self._write(present, message or f"Store {len(present)} entries")
 
     def _is_there(self, item_id: str) -> bool:
         """Whether a file holds the id, written by whatever process."""

@@ -13,8 +13,9 @@ import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -24,8 +25,11 @@ from memfs.config import checked_values
 from memfs.errors import MemfsError, StorageIO, WorkspaceClosed, WorkspaceNotFound
 from memfs.fs import io
 from memfs.fs.workspace_location import find_workspace, named_workspace, user_folder
+from memfs.model import MemoryItem, Origin
 from memfs.model.memory_config import MemoryConfig
 from memfs.search.cache_folders import index_folder
+from memfs.store.access_log import served_to
+from memfs.store.authorship import signed_by
 from memfs.workspace import Workspace, open_workspace
 
 _PASSING: Mapping[str, Any] = {"index.engine": "memory", "history.commit": "manual", "watch.enabled": False}
@@ -310,3 +314,62 @@ class Facade:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class SignedFacade(Facade):
+    """A facade that writes in somebody's name, and notes what it hands out to them."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        origin: Origin | None = None,
+        source: str = "",
+        allow_secret: str = "",
+        workspace: Workspace | None = None,
+    ) -> None:
+        """Choose the workspace, as every facade does.
+
+        Args:
+            origin: who writes, for the items' origin and the commits.
+            source: which door it is, for the commits.
+            allow_secret: why what looks like a secret may stay; recorded in the items that need it.
+
+        Raises:
+            WorkspaceNotFound: see ``path``.
+        """
+        super().__init__(path, workspace=workspace)
+        self._origin, self._source, self._allow_secret = origin or Origin(), source, allow_secret
+
+    def _now(self) -> datetime:
+        return self.workspace.parts.clock()
+
+    def _served(self, ids: Iterable[str], way: str = "read", question: str = "") -> None:
+        """Note which items were handed out."""
+        with served_to(self._source, self._origin.agent, self._origin.session):
+            self.workspace.usage.served.note(way, ids, self._now(), question=question)
+
+    def _write(
+        self, changes: Sequence[tuple[MemoryItem | str, str | None]], message: str, *, one: str = "", reason: str = ""
+    ) -> None:
+        """Store items and remove ids, all or nothing; the digest beside each is that of what it replaces.
+
+        Args:
+            message: of the commit; ``one`` where there is one item, "" for the usual one.
+            reason: why one id is removed.
+        """
+        store = self.workspace.store
+        with signed_by(self._origin):
+            if len(changes) > 1:
+                with store.batch(message, source=self._source) as batch:
+                    for item, expected in changes:
+                        if isinstance(item, str):
+                            batch.delete(item, expected)
+                        else:
+                            batch.put(item, expected, allow_secret=self._allow_secret)
+                return
+            for item, expected in changes:
+                if isinstance(item, str):
+                    store.delete(item, expected=expected, reason=reason, source=self._source)
+                else:
+                    store.put(item, expected, message=one, source=self._source, allow_secret=self._allow_secret)

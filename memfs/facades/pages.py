@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from memfs.errors import Conflict, IdExists, IdInvalid, ItemNotFound, PathEscape
-from memfs.facades.open_workspaces import Facade
+from memfs.facades.open_workspaces import SignedFacade
 from memfs.format.secrets import reason_in
 from memfs.model import MemoryItem, Origin, Trust
 from memfs.model.ids import slug, suffix_of
 from memfs.recall.conflict_notes import unresolved_note
-from memfs.store.access_log import served_to
 from memfs.store.authorship import signed_by
 from memfs.store.extracts import Extracts
 from memfs.workspace import Workspace
@@ -86,7 +85,7 @@ class Page:
     id: str
 
 
-class Pages(Facade):
+class Pages(SignedFacade):
     """The pages of one workspace, or those below a folder of it. Threads and processes may share them.
 
     Every path is taken in any spelling (``a//b``, ``a/./b``); one that leads above the root is refused. Pages that
@@ -113,10 +112,8 @@ class Pages(Facade):
             WorkspaceNotFound: see ``path``.
             PathEscape, IdInvalid: ``folder`` is no path.
         """
-        super().__init__(path, workspace=workspace)
+        super().__init__(path, origin=origin, source=source, workspace=workspace)
         self._folder = clean(folder)
-        self._origin = origin or Origin()
-        self._source = source
 
     # -- reading --------------------------------------------------------------------------------------------------
     def read(self, path: str) -> str | None:
@@ -129,9 +126,7 @@ class Pages(Facade):
         item = self._find(self._whole(path))
         if item is None:
             return None
-        origin, now = self._origin, self.workspace.parts.clock()
-        with served_to(self._source, origin.agent, origin.session):
-            self.workspace.usage.served.note("read", [item.id], now)
+        self._served([item.id])
         return item.content
 
     def undecided(self, path: str) -> str:
@@ -178,7 +173,7 @@ class Pages(Facade):
         draft = self._signed(MemoryItem(text, PAGE, title=whole))
         for turn in range(_TURNS):
             try:
-                self._put(draft.replace(id=page_id(whole, turn)), "", f"Write {whole}")
+                self._write([(draft.replace(id=page_id(whole, turn)), "")], "", one=f"Write {whole}")
                 return
             except IdExists:
                 if self._find(whole) is not None:
@@ -204,7 +199,7 @@ class Pages(Facade):
                 raise _missing(path)
             changed = self._signed(item.replace(content=edit(item.content), title=whole))
             try:
-                self._put(changed, item.sha256, f"Change {whole}")
+                self._write([(changed, item.sha256)], "", one=f"Change {whole}")
                 return
             except Conflict:
                 continue
@@ -228,7 +223,7 @@ class Pages(Facade):
         found = [item.id] if item is not None else [page.id for page in self.below(path)]
         if not found:
             raise _missing(path)
-        self._remove(found, f"Remove {whole}")
+        self._write([(one, None) for one in found], f"Remove {whole}")
         return len(found)
 
     def clear(self) -> int:
@@ -238,7 +233,9 @@ class Pages(Facade):
             Conflict, StorageIO: nothing was removed.
         """
         found = [page.id for page in self.below()]
-        self._remove(found, f"Remove all pages{' below ' + self._folder if self._folder else ''}")
+        self._write(
+            [(one, None) for one in found], f"Remove all pages{' below ' + self._folder if self._folder else ''}"
+        )
         return len(found)
 
     def rename(self, old: str, new: str) -> None:
@@ -308,20 +305,6 @@ class Pages(Facade):
 
     def _signed(self, item: MemoryItem) -> MemoryItem:
         return item.replace(origin=self._origin, trust=Trust.AGENT.value)
-
-    def _put(self, item: MemoryItem, expected: str, message: str) -> None:
-        with signed_by(self._origin):
-            self.workspace.store.put(item, expected, message=message, source=self._source)
-
-    def _remove(self, ids: Sequence[str], message: str) -> None:
-        store = self.workspace.store
-        with signed_by(self._origin):
-            if len(ids) == 1:
-                store.delete(ids[0], source=self._source)
-                return
-            with store.batch(message, source=self._source) as batch:
-                for one in ids:
-                    batch.delete(one)
 
     def _moves(self, source: str, target: str) -> list[tuple[MemoryItem, str]]:
         """What lies at or below a path, each with the path it is to have."""

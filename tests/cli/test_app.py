@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from memfs.doors.cli.app import EVERYDAY, FAMILIES, GUESSES, MORE, VERBS, cli
+from memfs.doors.cli.app import EVERYDAY, GROUPS, GUESSES, MORE, VERBS, cli
 from memfs.doors.cli.command import Actions
 
 from .conftest import Memfs
@@ -65,7 +65,7 @@ def test_every_verb_explains_itself(bare: Memfs, name: str) -> None:
 def places() -> set[str]:
     """How each verb is called, without options."""
     return {f"memfs {name}" for name in VERBS} | {
-        f"memfs {group} {verb.name}" for group, family in FAMILIES.items() for verb in family.verbs
+        f"memfs {group} {verb.name}" for group, family in GROUPS.items() for verb in family.verbs
     }
 
 
@@ -79,7 +79,7 @@ def test_the_short_help_fits_a_screen(bare: Memfs) -> None:
     assert max(map(len, lines)) <= 80
     assert [verb.name for verb in EVERYDAY if f"  {verb.name} " not in shown.out or verb.summary not in shown.out] == []
     assert all(verb.name in shown.out for verb in MORE)
-    assert all(f"memfs {name} " in shown.out for name, family in FAMILIES.items() if family.verbs)
+    assert all(f"memfs {name} " in shown.out for name, family in GROUPS.items() if family.verbs)
 
 
 def test_help_of_a_verb_is_its_own_help(bare: Memfs) -> None:

@@ -153,7 +153,7 @@ def test_migrate_keeps_what_else_the_configuration_says(root: Path, memfs: Memfs
     file.write_text('{"format_version": 1, "agents": {"Scout": {"role": "looks"}}}\n')
     git(root, "commit", "-qam", "Ours")
     before = git(root, "rev-parse", "HEAD")
-    assert "commit these files with git, or 'memfs commit'" in memfs("admin", "migrate").out
+    assert "commit these files with git, or 'memfs commit'" in memfs("admin", "migrate").err
     assert json.loads(file.read_text()) == {"agents": {"Scout": {"role": "looks"}}}
     assert git(root, "rev-parse", "HEAD") == before
     git(root, "commit", "-qam", "Migrate")

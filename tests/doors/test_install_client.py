@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from memfs.doors.claude_code import installer
 from memfs.doors.claude_code.settings_file import InstallScope
+from memfs.doors.clients import install
 from memfs.workspace import open_workspace
 
 PROGRAM = os.environ.get("CLAUDE_CODE_PROGRAM", "")
@@ -117,7 +117,7 @@ def test_what_one_session_said_the_next_one_is_told(
     if way == "plugin":
         more = ("--plugin-dir", str(SHIPPED))
     else:
-        installer.install(InstallScope(way), project)
+        install(InstallScope(way), project)
     prompt = ("-p", "We need to rotate the staging keys later.", "--allowedTools", "Bash")
     assert SAID in claude(project, own_world, address, *more, *prompt)
     asked.clear()

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from memfs.doors import mcp_clients
 from memfs.doors.claude_code import installer
-from memfs.doors.claude_code.installer import install, uninstall
-from memfs.doors.claude_code.settings_file import FileResult, InstallScope, settings_file
+from memfs.doors.claude_code.settings_file import FileResult, InstallScope
+from memfs.doors.clients import CLIENTS, install, uninstall
 from memfs.errors import Conflict, ContentError, MemfsError, NotRegularFile, PathEscape, StorageReadOnly
 from memfs.fs import atomic_replace, io
 from memfs.testing.faults import Fault, Stopped, injected
@@ -45,11 +44,11 @@ def tree(folder: Path) -> dict[str, bytes | None]:
 # -- which file -----------------------------------------------------------------------------------------------------
 def test_each_scope_has_its_file(project: Path, own_world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """C6: the project's, one's own in the project, and one's own everywhere, where CLAUDE_CONFIG_DIR says."""
-    assert settings_file(InstallScope.PROJECT, project).path == project / ".claude/settings.json"
-    assert settings_file(InstallScope.LOCAL, project).path == project / ".claude/settings.local.json"
-    assert settings_file(InstallScope.USER, project).path == own_world / ".claude/settings.json"
+    assert CLIENTS["claude-code"].file(InstallScope.PROJECT, project).path == project / ".claude/settings.json"
+    assert CLIENTS["claude-code"].file(InstallScope.LOCAL, project).path == project / ".claude/settings.local.json"
+    assert CLIENTS["claude-code"].file(InstallScope.USER, project).path == own_world / ".claude/settings.json"
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", "~/claude")
-    assert settings_file(InstallScope.USER, project).path == own_world / "claude/settings.json"
+    assert CLIENTS["claude-code"].file(InstallScope.USER, project).path == own_world / "claude/settings.json"
 
 
 def test_the_project_is_the_nearest_with_memory_or_repository(tmp_path: Path) -> None:
@@ -82,7 +81,7 @@ def test_without_its_script_memfs_is_called_by_module(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize("scope", list(InstallScope))
 def test_every_byte_and_mode_is_as_it_was(project: Path, own_world: Path, scope: InstallScope, data: bytes) -> None:
     """C6: BOM, line ends, last line and rights stay; the second install and uninstall find nothing to do."""
-    file = settings_file(scope, project).path
+    file = CLIENTS["claude-code"].file(scope, project).path
     file.parent.mkdir(exist_ok=True)
     file.write_bytes(data)
     file.chmod(0o640)
@@ -315,39 +314,39 @@ def test_two_at_once_put_it_in_once(tmp_path: Path) -> None:
 
 
 # -- programs that take the server alone ----------------------------------------------------------------------------
-@pytest.mark.parametrize("name", sorted(mcp_clients.CLIENTS))
+@pytest.mark.parametrize("name", sorted(name for name, client in CLIENTS.items() if not client.hooks))
 @pytest.mark.parametrize("scope", [InstallScope.PROJECT, InstallScope.USER])
 def test_other_programs_get_the_server_and_lose_it(
     tmp_path: Path, own_world: Path, name: str, scope: InstallScope
 ) -> None:
     """B5: in each file that a program has, the server comes and goes and every other byte stays."""
-    client = mcp_clients.CLIENTS[name]
+    client = CLIENTS[name]
     (tmp_path / "P").mkdir()
     (own_world / ".config").mkdir()
     (own_world / "Library/Application Support").mkdir(parents=True)
     below = client.project if scope is InstallScope.PROJECT else client.user
     if not below:
         with pytest.raises(MemfsError):
-            mcp_clients.install(name, scope, tmp_path / "P")
+            install(scope, tmp_path / "P", name)
         return
     file = (tmp_path / "P" if scope is InstallScope.PROJECT else own_world) / below
-    assert mcp_clients.install(name, scope, tmp_path / "P").done is FileResult.CREATED
+    assert install(scope, tmp_path / "P", name).files[0].done is FileResult.CREATED
     entry = json.loads(file.read_text())[client.key]["memfs"]
     assert {key: value for key, value in entry.items() if key != "command"} == {**client.more, "args": ["mcp"]}
-    assert mcp_clients.uninstall(name, scope, tmp_path / "P").done is FileResult.DELETED
+    assert uninstall(scope, tmp_path / "P", name).files[0].done is FileResult.DELETED
     theirs = b'{"theme": "dark"}'
     file.parent.mkdir(exist_ok=True)
     file.write_bytes(theirs)
-    assert mcp_clients.install(name, scope, tmp_path / "P", workspace=tmp_path).done is FileResult.CHANGED
+    assert install(scope, tmp_path / "P", name, workspace=tmp_path).files[0].done is FileResult.CHANGED
     named = ["-C", str(tmp_path)] if scope is InstallScope.USER else []
     assert json.loads(file.read_text())[client.key]["memfs"]["args"] == [*named, "mcp"]
-    assert mcp_clients.uninstall(name, scope, tmp_path / "P").done is FileResult.CHANGED
+    assert uninstall(scope, tmp_path / "P", name).files[0].done is FileResult.CHANGED
     assert file.read_bytes() == theirs
 
 
 def test_a_program_that_is_not_there_is_told(tmp_path: Path, own_world: Path) -> None:
     """B5: no row of folders is made for a program that nobody uses."""
     with pytest.raises(MemfsError) as refused:
-        mcp_clients.install("claude-desktop", None, tmp_path)
+        install(None, tmp_path, "claude-desktop")
     assert "start the program once" in (refused.value.hint or "")
     assert tree(own_world) == {".gitconfig": (own_world / ".gitconfig").read_bytes()}

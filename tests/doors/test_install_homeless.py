@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from memfs.doors.claude_code.hook import Hook
-from memfs.doors.claude_code.installer import install
 from memfs.doors.claude_code.settings_file import InstallScope
+from memfs.doors.clients import install
 from memfs.errors import StorageIO
 
 

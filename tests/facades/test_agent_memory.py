@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from memfs.errors import Conflict, HistoryUnavailable, IdInvalid, ItemNotFound, QueryInvalid, SettingInvalid
-from memfs.facades.agent_tools import AgentMemory, AgentPast, Caller
+from memfs.facades.agent_tools import AgentMemory, Caller
 from memfs.model import MemoryItem, Query
 from memfs.workspace import Workspace
 
@@ -80,7 +80,7 @@ def test_what_was_displaced_by_hand_is_brought_back(opened: Opened) -> None:
     stored = workspace.store.put(MemoryItem("The port is 8080", id="port"))
     (workspace.root / stored.path).unlink()
     workspace.store.refresh()
-    back = AgentPast(memory).restore("port", "", CODER)
+    back = memory.restore("port", "", CODER)
     assert (back.origin, back.item.content) == ("recovered", "The port is 8080")
 
 
@@ -91,7 +91,7 @@ def test_what_is_deleted_while_git_is_busy_comes_back_afterwards(opened: Opened)
     merging = workspace.root / ".git/MERGE_HEAD"
     merging.write_text(f"{workspace.repository.head().commit}\n")
     memory = AgentMemory(workspace=workspace)
-    past = AgentPast(memory)
+    past = memory
     workspace.store.put(MemoryItem("The port is 8080", id="port"))
     gone = past.delete("port", "", CODER)
     assert (gone.revision, "merge" in gone.waits) == ("", True)
@@ -111,7 +111,7 @@ def test_what_was_pruned_is_brought_back(opened: Opened) -> None:
     plan.append(workspace.store.plan_restore("ContextMemory/archive/pruned/semantic/port.yaml", data))
     workspace.store.flush()
     workspace.store.carry_out([one for one in plan if one], "Prune")
-    back = AgentPast(memory).restore("port", "", CODER)
+    back = memory.restore("port", "", CODER)
     assert (back.origin, back.item.content) == ("pruned", "The port is 8080")
 
 
@@ -120,7 +120,7 @@ def test_what_there_never_was_is_named(opened: Opened) -> None:
     workspace = opened(history__commit="each")
     workspace.store.put(MemoryItem("The port is 8080", id="port"))
     memory = AgentMemory(workspace=workspace)
-    past = AgentPast(memory)
+    past = memory
     with pytest.raises(IdInvalid):
         memory.get("../port")
     with pytest.raises(ItemNotFound, match="prt") as missing:
@@ -161,6 +161,6 @@ def test_a_difference_is_that_of_the_items_own_last_change(opened: Opened) -> No
         workspace.store.put(MemoryItem(text, id="port"))
     workspace.store.put(MemoryItem("Something else", id="other"))
     workspace.store.put(MemoryItem("Something else again", id="other"))
-    patch, _ = AgentPast(memory).diff("port", "")
+    patch, _ = memory.diff("port", "")
     assert "8080" in patch
     assert "Something" not in patch

@@ -16,7 +16,7 @@ from kit.patience import UNHURRIED
 from memfs import MemoryCoordinator
 from memfs.doors.cli.app import run
 from memfs.errors import BranchQuarantined, BranchRefused, CorruptRecord
-from memfs.facades.agent_tools import AgentMemory, AgentPast, Caller
+from memfs.facades.agent_tools import AgentMemory, Caller
 from memfs.model import MemoryItem, Origin
 from memfs.model.episode import StateSnapshot
 from memfs.team.undo import RevertSelection
@@ -198,7 +198,7 @@ def test_no_revision_of_it_is_brought_elsewhere(here: Workspace, poisoned: Works
     poisoned.store.put(item("Deploys happen at night", "night"))
     poisoned.store.flush()
     later = here.repository.resolve("memfs/bad")
-    past = AgentPast(AgentMemory(workspace=here))
+    past = AgentMemory(workspace=here)
     for ask in (
         lambda: here.history.restore("memfs/bad"),
         lambda: here.history.restore(tip, "poison", dry_run=True),

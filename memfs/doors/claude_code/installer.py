@@ -1,7 +1,6 @@
-"""Install memfs's hooks, and its server if asked to, in the files of Claude Code, and uninstall them.
+"""memfs's hooks and its server in the text of a program's settings: put in, found, and taken out again.
 
-Every file is looked at before the first is written. Entries of others, comments and formatting stay as they are, and
-uninstalling leaves every other byte as it was before.
+Entries of others, comments and formatting stay as they are.
 """
 
 from __future__ import annotations
@@ -9,14 +8,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from memfs.doors.claude_code import settings_file
-from memfs.doors.claude_code.settings_file import Change, InstallScope, SettingsChange, SettingsFile
-from memfs.errors import Conflict, ContentError, MemfsError, WorkspaceNotFound
+from memfs.doors.claude_code.settings_file import InstallScope
+from memfs.errors import Conflict, ContentError, WorkspaceNotFound
 from memfs.format import json_text, plain
 from memfs.fs.own_branch import code_of
 from memfs.fs.workspace_location import MEMORY_FOLDER
@@ -339,20 +337,6 @@ class Program:
         return (self.command, *self.arguments)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstallResult:
-    """What became of the files, and what a person should know.
-
-    Attributes:
-        elsewhere: other settings that hold memfs's hooks as well.
-        switched_off: whether these settings switch all hooks off.
-    """
-
-    files: tuple[SettingsChange, ...]
-    elsewhere: tuple[Path, ...] = field(default=())
-    switched_off: bool = False
-
-
 def project_folder(start: str | os.PathLike[str] | None = None) -> Path:
     """The folder that is a project to Claude Code: the nearest with a workspace or repository, else the folder itself.
 
@@ -381,64 +365,3 @@ def program(scope: InstallScope) -> Program:
     if os.access(script, os.X_OK) and script.isprintable():
         return Program(command=script)
     return Program(command=sys.executable, arguments=("-P", "-m", COMMAND))
-
-
-def install(
-    scope: InstallScope, project: Path, *, server: bool = False, into_repository: bool = False, dry: bool = False
-) -> InstallResult:
-    """Put the hooks in, or bring them up to date; with ``server`` the MCP server of the project, too.
-
-    What is there stays as it is, to the byte; installing twice changes nothing.
-
-    Args:
-        server: for the project only: a person's own servers stand in a file that Claude Code keeps writing.
-        into_repository: keep what sessions report in the repository's memory, instead of each person's private one.
-        dry: look, but write nothing.
-
-    Raises:
-        ContentError: a file is no JSON, with line and remedy.
-        Conflict: a server of that name is somebody else's, or somebody keeps saving a file.
-        PathEscape, StorageReadOnly, StorageIO: a file is not to be written. The first file is written only when all
-            can be.
-    """
-    called = program(scope)
-    options = (f"{INTO}{REPOSITORY}",) if into_repository else ()
-    groups = handler_groups(called.command, called.arguments, options)
-    plan: list[tuple[SettingsFile, Change]] = []
-    settings = settings_file.settings_file(scope, project)
-    plan.append((settings, lambda text: with_hooks(text, groups)))
-    if server:
-        wanted = server_entry(called.command, called.arguments)
-        plan.append((settings_file.servers_file(project), lambda text: with_server(text, wanted)))
-    files = settings_file.carry_out(plan, dry)
-    after = (files[0].after or b"{}").decode("utf-8-sig")
-    return InstallResult(
-        files=files,
-        elsewhere=tuple(_elsewhere(settings, project)),
-        switched_off=json_text.load(after, None).get("disableAllHooks") is True,
-    )
-
-
-def uninstall(scope: InstallScope, project: Path, *, dry: bool = False) -> InstallResult:
-    """Take the hooks out, and the server of the project: every other byte is as it was before they came.
-
-    Raises:
-        what ``install`` raises, besides that a server of somebody else's simply stays.
-    """
-    settings = settings_file.settings_file(scope, project)
-    plan: list[tuple[SettingsFile, Change]] = [(settings, without_hooks)]
-    if scope is InstallScope.PROJECT:
-        plan.append((settings_file.servers_file(project), without_server))
-    return InstallResult(files=settings_file.carry_out(plan, dry), elsewhere=tuple(_elsewhere(settings, project)))
-
-
-def _elsewhere(settings: SettingsFile, project: Path) -> Iterator[Path]:
-    """Other settings that Claude Code reads here and that hold memfs's hooks."""
-    for scope in InstallScope:
-        with suppress(MemfsError):  # what is wrong with another file is no matter of this one
-            other = settings_file.settings_file(scope, project)
-            if os.path.realpath(other.path) == os.path.realpath(settings.path):
-                continue
-            text = other.read()
-            if text and handlers_in(text):
-                yield other.path

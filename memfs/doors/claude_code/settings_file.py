@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -221,29 +221,10 @@ def _remove_if_empty(folder: Path) -> None:
         io.rmdir(folder)
 
 
-# -- which file ---------------------------------------------------------------------------------------------------
-def settings_file(scope: InstallScope, project: Path, environ: Mapping[str, str] | None = None) -> SettingsFile:
-    """The settings of a scope: the project's, which its team shares; a person's own there; a person's own everywhere.
-
-    Args:
-        project: its folder.
-        environ: the environment; ``CLAUDE_CONFIG_DIR`` names the folder of a person's own.
-    """
-    if scope is InstallScope.USER:
-        return SettingsFile(path=user_folder(environ) / "settings.json")
-    name = "settings.json" if scope is InstallScope.PROJECT else "settings.local.json"
-    return SettingsFile(path=project / _FOLDER / name, within=project)
-
-
-def user_folder(environ: Mapping[str, str] | None = None) -> Path:
+def user_folder() -> Path:
     """The folder in which Claude Code keeps what is a person's own."""
-    named = (os.environ if environ is None else environ).get("CLAUDE_CONFIG_DIR", "")
+    named = os.environ.get("CLAUDE_CONFIG_DIR", "")
     return Path(named).expanduser() if named else home() / _FOLDER
-
-
-def servers_file(project: Path) -> SettingsFile:
-    """The file in which a project names its servers."""
-    return SettingsFile(path=project / ".mcp.json", within=project)
 
 
 JsonPath = tuple[str | int, ...]

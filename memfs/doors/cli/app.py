@@ -33,7 +33,7 @@ class Family(NamedTuple):
     """A group of verbs that are called by its name and theirs, such as ``memfs admin gc``."""
 
     summary: str
-    verbs: tuple[Verb, ...] = ()
+    verbs: tuple[Verb, ...]
 
 
 EVERYDAY: tuple[Verb, ...] = (
@@ -75,7 +75,7 @@ HIDDEN: tuple[Verb, ...] = (
 )
 """What users' files call by this name, for good."""
 
-FAMILIES: dict[str, Family] = {
+GROUPS: Mapping[str, Family] = {
     "agent": Family(
         "Connect agents and give them their memory.",
         (
@@ -141,10 +141,9 @@ FAMILIES: dict[str, Family] = {
         ),
     ),
 }
-"""The groups; one without verbs is not there."""
+"""The groups."""
 
 VERBS: dict[str, Verb] = {verb.name: verb for verb in (*EVERYDAY, *MORE, *HIDDEN)}
-GROUPS: dict[str, Family] = {name: family for name, family in FAMILIES.items() if family.verbs}
 
 GUESSES: Mapping[str, str] = {
     **dict.fromkeys(("get", "cat", "view", "read"), "show"),
@@ -283,14 +282,17 @@ def _bounds(error: click.UsageError) -> click.UsageError:
 def group(name: str, family: Family) -> click.Command:
     """The command ``memfs NAME``, whose verbs lie in the folder NAME."""
 
-    @click.pass_context
-    def page(ctx: click.Context) -> None:
-        if ctx.invoked_subcommand is None:
-            print_text(ctx.get_help())
-
-    made = Verbs(name, callback=page, help=family.summary, invoke_without_command=True)
+    made = Verbs(name, callback=_page, help=family.summary, invoke_without_command=True)
     made.verbs, made.groups = {verb.name: verb for verb in family.verbs}, {}
     return made
+
+
+@click.pass_context
+def _page(ctx: click.Context) -> None:
+    """Print the help where no verb is named."""
+    ctx.ensure_object(Invocation)
+    if ctx.invoked_subcommand is None:
+        print_text(ctx.get_help())
 
 
 def _columns(rows: Sequence[tuple[str, str]], width: int = 0) -> Iterator[str]:
@@ -334,12 +336,9 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
 @click.option(
     "--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Print the version."
 )
-@click.pass_context
-def cli(ctx: click.Context) -> None:
+def cli() -> None:
     """Memory for AI agents that lives as plain files in git."""
-    ctx.ensure_object(Invocation)
-    if ctx.invoked_subcommand is None:
-        print_text(ctx.get_help())
+    _page()
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -36,24 +36,22 @@ class CheckReport:
         problems: what is wrong now, by path; with the severity ``unknown`` what could not be checked.
         repairs: what ``--fix`` did, would do, or cannot do.
         dry_run: whether nothing was repaired.
-        strict: whether warnings count as problems.
         error: why nothing could be checked.
     """
 
     problems: tuple[Problem, ...]
     repairs: tuple[Repair, ...] = field(default=(), metadata=OMIT)
     dry_run: bool = field(default=False, metadata=OMIT)
-    strict: bool = field(default=False, metadata=TEXT_ONLY)
     error: MemfsError | None = field(default=None, metadata=TEXT_ONLY)
 
-    @property
-    def exit_code(self) -> int:
-        """0: nothing is wrong, 1: something is, 2: it could not be checked."""
-        found = {problem.severity for problem in self.problems}
-        left = any(not one.done for one in self.repairs)
-        if ERROR in found or left or (self.strict and WARNING in found):
-            return 1
-        return _COULD_NOT_TELL if UNKNOWN in found else 0
+
+def _code(found: CheckReport, strict: bool) -> int:
+    """0: nothing is wrong, 1: something is, 2: it could not be checked."""
+    severities = {problem.severity for problem in found.problems}
+    left = any(not one.done for one in found.repairs)
+    if ERROR in severities or left or (strict and WARNING in severities):
+        return 1
+    return _COULD_NOT_TELL if UNKNOWN in severities else 0
 
 
 def _text(found: CheckReport) -> Iterator[Any]:
@@ -73,6 +71,7 @@ def _text(found: CheckReport) -> Iterator[Any]:
 @verb(
     "check",
     text=_text,
+    exit_code=_code,
     example="memfs check\nmemfs check --integrity\nmemfs check --fix --dry-run\nmemfs check --fix\n"
     "memfs check --fix ContextMemory/memories/semantic/2026-03/x.yaml\n"
     "memfs check --json || echo 'look at your memory'",
@@ -82,7 +81,7 @@ def _text(found: CheckReport) -> Iterator[Any]:
 @click.option("-n", "--dry-run", is_flag=True, help="With --fix: only say what would be repaired.")
 @click.option("--integrity", is_flag=True, help="Read every byte: files, journal, index and git's objects.")
 @click.option("--strict", is_flag=True, help="Count warnings as problems.")
-def check(items: tuple[str, ...], fix: bool, dry_run: bool, integrity: bool, strict: bool) -> CheckReport:
+def check(items: tuple[str, ...], fix: bool, dry_run: bool, integrity: bool, **_: bool) -> CheckReport:
     """Look for problems, of these items alone or of the whole workspace: invalid files, damage, a stale index.
 
     --fix brings back what the disk damaged, from git, the journal or the files, after copying the damaged bytes aside
@@ -105,7 +104,7 @@ def check(items: tuple[str, ...], fix: bool, dry_run: bool, integrity: bool, str
     except MemfsError as error:
         return CheckReport((Problem.of(error, severity=UNKNOWN),), error=error)
     chosen = tuple(problem for problem in problems if not paths or problem.path in paths)
-    return CheckReport(chosen, tuple(repairs), dry_run, strict)
+    return CheckReport(chosen, tuple(repairs), dry_run)
 
 
 def _repaired(workspace: Workspace, paths: list[str], dry_run: bool, integrity: bool) -> list[Repair]:

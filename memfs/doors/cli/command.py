@@ -6,30 +6,34 @@ Every verb takes ``-C``, ``--set`` and ``--json`` in the same way, and has examp
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import augment_usage_errors
 
+from memfs.doors.cli.output import clean, note, render, time_text
 from memfs.errors import MemfsError
 
 if TYPE_CHECKING:
     from memfs.model import Problem
+    from memfs.team.asof import Past
     from memfs.workspace import Workspace
 
 _RECENT = 500
+_REMARKS = "memfs.remarks"
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Invocation:
-    """What the global options say; one for each run of the command."""
+    """What the global options say, and which revision is asked; one for each run of the command."""
 
     def __init__(self, json: bool = False) -> None:
         self.workspace: str | None = None
         self.settings: dict[str, str] = {}
         self.json = json
+        self.past: Past | None = None
 
 
 class Unclear(click.UsageError):
@@ -50,9 +54,12 @@ class Number(click.FloatRange):
 
 
 class VerbCommand(click.Command):
-    """A command whose help ends with examples, and which prints what its function returns; and of which revision."""
+    """A command whose help ends with examples, and which prints what its function returns, and what it remarked."""
 
-    text: Callable[[Any], Iterable[Any]] | None = None
+    text: Callable[..., Iterable[Any]] | None = None
+    key = ""
+    echo: tuple[str, ...] = ()
+    exit_code: Callable[..., int] | None = None
     in_workspace = False
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -61,20 +68,25 @@ class VerbCommand(click.Command):
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the function, print its result, and return the exit code of that."""
-        if self.in_workspace and self.callback is not None:
-            with opened() as workspace:
-                result = ctx.invoke(self.callback, workspace, **ctx.params)
-        else:
-            result = super().invoke(ctx)
-        if self.text is None or result is None:
-            return result
-        from memfs.doors.cli.output import render
-
-        revision = getattr(result, "as_of", None)
-        remarks = revision.remarks() if revision is not None else ()
-        render(result, (*self.text(result), *remarks), json=wants_json())
-        return getattr(result, "exit_code", 0)
+        """Run the function, print its result, then what was remarked, and return the exit code of the result."""
+        assert self.callback is not None  # a verb is made of a function
+        try:
+            with opened() if self.in_workspace else nullcontext() as workspace:
+                first = () if workspace is None else (workspace,)
+                result = ctx.invoke(self.callback, *first, **ctx.params)
+            if self.text is None or result is None:
+                return result
+            more = {name: ctx.params[name] for name in self.echo}
+            if (past := invocation().past) is not None:
+                more["as_of"] = {"commit": past.commit, "time": past.time}
+                for text in (f"as of {time_text(past.time)}, commit {past.commit[:10]}", *past.notes):
+                    remark(text)
+            shown = _told(self.text, result, ctx.params)
+            render({self.key: result} if self.key else result, shown, json=wants_json(), more=more)
+            return int(_told(self.exit_code, result, ctx.params)) if self.exit_code is not None else 0
+        finally:
+            for text, hint in ctx.meta.get(_REMARKS, ()):
+                note(text, hint)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  click's own
         """Write the examples as they stand."""
@@ -82,6 +94,12 @@ class VerbCommand(click.Command):
             with formatter.section("Example" if self.epilog.count("\n") == 0 else "Examples"):
                 for line in self.epilog.splitlines():
                     formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+
+
+def _told(function: Callable[..., Any], result: Any, given: Mapping[str, Any]) -> Any:
+    """What a function makes of a result, and of those options that it takes besides."""
+    names = function.__code__.co_varnames[1 : function.__code__.co_argcount]
+    return function(result, **{name: given[name] for name in names})
 
 
 class Actions(click.Group):
@@ -141,11 +159,20 @@ def wants_json() -> bool:
     return invocation().json
 
 
+def remark(text: str, hint: str = "") -> None:
+    """Let the command say something on standard error at its end; nothing where there is no text."""
+    if text:
+        click.get_current_context().meta.setdefault(_REMARKS, []).append((text, hint))
+
+
 def verb(
     name: str,
     *,
     example: str,
-    text: Callable[[Any], Iterable[Any]] | None = None,
+    text: Callable[..., Iterable[Any]] | None = None,
+    exit_code: Callable[..., int] | None = None,
+    key: str = "",
+    echo: tuple[str, ...] = (),
     json: bool = True,
     offers: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[[Callable[..., Any]], click.Command]:
@@ -155,17 +182,20 @@ def verb(
     anything is printed; others open what they need themselves.
 
     With ``text`` the function returns a dataclass, which is printed here: its fields with ``--json``, else what
-    ``text`` makes of it (see ``output.render``); its ``exit_code``, where it has one, is that of the command. Without
-    ``text`` the function prints by itself, and takes ``--json`` as ``as_json``.
+    ``text`` makes of it (see ``output.render``) and of the options that it takes besides. Without ``text`` the function
+    prints by itself, and takes ``--json`` as ``as_json``.
 
     Args:
+        exit_code: makes the exit code of the command likewise: a number, or whether something is amiss.
+        key: the key of JSON that has the result, where that is a tuple of values.
+        echo: the options whose values JSON has beside the fields of the result.
         json: whether the verb has ``--json``.
         offers: the types to choose from, which its help explains in a line each.
     """
 
     def decorate(function: Callable[..., Any]) -> click.Command:
         command = click.command(name, cls=VerbCommand, epilog=example)(function)
-        command.text = text
+        command.text, command.key, command.echo, command.exit_code = text, key, echo, exit_code
         command.in_workspace = function.__code__.co_varnames[:1] == ("workspace",)
         if offers:
             rows = [f"  {name:<12} {use}" for name, use in offers.items()]
@@ -231,14 +261,11 @@ def _hint_private(error: MemfsError, folder: str) -> None:
 
 
 def _tell_problem(problem: Problem) -> None:
-    from memfs.doors.cli.output import clean, note
-
     note(f"{clean(problem.path or '')}: {clean(problem.message)}; {clean(problem.hint)}")
 
 
 def _tell_threshold(facts: Mapping[str, Any]) -> None:
     from memfs.admin.quota import sentence
-    from memfs.doors.cli.output import note
 
     note(sentence(facts))
 

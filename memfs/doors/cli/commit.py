@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memfs.doors.cli.command import verb
+from memfs.doors.cli.command import remark, verb
 from memfs.doors.cli.options import allow_in, allow_secret_option
-from memfs.doors.cli.output import TEXT_ONLY, Note, clean, count, merge, problems_note, styled
+from memfs.doors.cli.output import clean, count, merge, problems_note, styled
 
 if TYPE_CHECKING:
     from memfs.store.values import FlushResult
@@ -24,20 +24,13 @@ class MemoryCommit:
     Attributes:
         done: the commits, what was adopted and what waits; these fields stand beside the others.
         skipped: files left alone, as something else is staged for them, they are invalid or hold a secret.
-        remarks: what there is to say beside it.
     """
 
     done: FlushResult = field(metadata=merge("commits adopted waiting reason"))
     skipped: tuple[str, ...]
-    remarks: tuple[Note, ...] = field(metadata=TEXT_ONLY)
-
-    @property
-    def exit_code(self) -> int:
-        """1 where something waits."""
-        return int(bool(self.done.reason))
 
 
-def _text(report: MemoryCommit) -> Iterator[str | Note]:
+def _text(report: MemoryCommit) -> Iterator[str]:
     done = report.done
     for name in done.commits:
         yield f"Committed {styled(name[:12], fg='yellow')}"
@@ -45,10 +38,14 @@ def _text(report: MemoryCommit) -> Iterator[str | Note]:
         yield f"  {clean(path)} {styled('(edited by hand)', dim=True)}"
     if not done.commits:
         yield "Nothing was committed" if report.skipped or done.reason else "Nothing to commit"
-    yield from report.remarks
 
 
-@verb("commit", text=_text, example='memfs commit\nmemfs commit -m "Decisions of the March meeting"')
+@verb(
+    "commit",
+    text=_text,
+    exit_code=lambda report: bool(report.done.reason),
+    example='memfs commit\nmemfs commit -m "Decisions of the March meeting"',
+)
 @click.option("-m", "--message", default="", help="The commit's message, instead of one made from what changed.")
 @click.option("--include-staged", is_flag=True, help="Also files for which something else is staged in git.")
 @allow_secret_option
@@ -64,17 +61,16 @@ def commit(workspace: Workspace, message: str, include_staged: bool, allow_secre
     if allow_secret:
         allow_in(workspace, workspace.checker.leaking_edits(), allow_secret)
     done = workspace.store.flush(adopt=True, include_staged=include_staged, message=message, asked=True)
-    hooks = workspace.repository.skipped_hooks() if done.commits else ()
     invalid = [path for path in workspace.checker.invalid_edits() if path not in done.skipped]
     leaking = workspace.checker.leaking_edits()
-    problems = workspace.store.problems()
-    staged = "is left alone: something else is staged for it (--include-staged takes it too)"
-    remarks = [Note(f"{path} {staged}") for path in done.skipped]
+    for path in done.skipped:
+        remark(f"{path} is left alone: something else is staged for it (--include-staged takes it too)")
     for path in invalid:
         why = "holds what looks like a secret (--allow-secret REASON lets it stay)" if path in leaking else "is invalid"
-        remarks.append(Note(f"{path} is left alone: it {why}, see 'memfs check'"))
+        remark(f"{path} is left alone: it {why}, see 'memfs check'")
     if done.reason:
-        remarks.append(Note(f"{count(done.waiting, 'change')} still to commit: {done.reason}"))
-    if hooks:
-        remarks.append(Note(f"the hooks of this repository did not run: {', '.join(hooks)}"))
-    return MemoryCommit(done, (*done.skipped, *invalid), (*remarks, *problems_note(len(problems))))
+        remark(f"{count(done.waiting, 'change')} still to commit: {done.reason}")
+    if done.commits and (hooks := workspace.repository.skipped_hooks()):
+        remark(f"the hooks of this repository did not run: {', '.join(hooks)}")
+    remark(problems_note(len(workspace.store.problems())))
+    return MemoryCommit(done, (*done.skipped, *invalid))

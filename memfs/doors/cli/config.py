@@ -12,9 +12,9 @@ import click
 from memfs import trust
 from memfs.config import changed, is_of_the_process, own_file
 from memfs.config_names import SETTINGS_FILE
-from memfs.doors.cli.command import Unclear, complete_settings, opened, verb, wants_json
+from memfs.doors.cli.command import Unclear, complete_settings, opened, remark, verb, wants_json
 from memfs.doors.cli.options import land
-from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, Note, Table, clean, count, note
+from memfs.doors.cli.output import MERGE, OMIT, Table, clean, count, note
 from memfs.errors import MemfsError, SettingInvalid
 from memfs.settings import SPECS, from_text, spec_of, toml
 
@@ -60,24 +60,20 @@ class Configuration:
         settings: all of them by name.
         setting: the one that was named; its fields stand beside.
         file: the file in which it was changed.
-        all: whether defaults are shown, too.
     """
 
     settings: Mapping[str, SettingValue] = field(default_factory=dict, metadata=OMIT)
     setting: NamedSetting | None = field(default=None, metadata=MERGE)
     file: str = field(default="", metadata=OMIT)
-    all: bool = field(default=False, metadata=TEXT_ONLY)
 
 
-def _text(found: Configuration) -> Iterator[Any]:
+def _text(found: Configuration, all_: bool) -> Iterator[Any]:
     if (one := found.setting) is not None:
         shown = one.value if isinstance(one.value, str) else toml(one.value)
         yield f"{one.key} = {toml(one.value)}  ({clean(one.origin)})" if found.file else shown
         return
-    rows = {key: row for key, row in found.settings.items() if found.all or row.origin != "default"}
+    rows = {key: row for key, row in found.settings.items() if all_ or row.origin != "default"}
     yield Table([(key, toml(row.value), row.origin) for key, row in rows.items()])
-    if len(rows) < len(found.settings):
-        yield Note(f"{len(found.settings) - len(rows)} settings have their default; 'memfs config --list' shows all")
 
 
 @verb(
@@ -107,7 +103,10 @@ def config(key: str | None, value: str | None, all_: bool, user: bool, unset: bo
             settings, root = workspace.settings, workspace.root
         note_ignored(root)
         rows = {name: SettingValue(settings.get(name), origin) for name, origin in settings.origins.items()}
-        return Configuration(rows, all=all_ or wants_json())
+        usual = sum(row.origin == "default" for row in rows.values())
+        if usual and not (all_ or wants_json()):
+            remark(f"{usual} settings have their default; 'memfs config --list' shows all")
+        return Configuration(rows)
     if unset or value is not None:
         written = None if value is None else from_text(value, spec_of(key))
         return _change_own(key, written) if user else _change(key, written)

@@ -12,7 +12,7 @@ import click
 
 from memfs import private
 from memfs.doors.cli.command import invocation, verb
-from memfs.doors.cli.output import TEXT_ONLY, Note, clean, count, listed, merge, styled
+from memfs.doors.cli.output import Note, clean, count, listed, merge, styled
 from memfs.doors.cli.private import counts
 from memfs.doors.cli.team.agents_md import block_of
 from memfs.fs.own_branch import code_trees
@@ -49,13 +49,11 @@ class Deinitialization:
 
     Attributes:
         plan: what goes, and what stands in the way; its fields stand beside the others.
-        dry_run: whether nothing was done.
         commit: the commit that removed the files; null where there is none.
         clients: settings of agents' programs out of which memfs is taken.
         private: your private memory of the repository; null where there is none.
         backups: backups, which stay.
         installed_for_all: commands that take out what you installed for all projects.
-        forced: whether it is done all the same.
     """
 
     plan: DeinitPlan = field(
@@ -64,23 +62,16 @@ class Deinitialization:
             "processes leaves refused"
         )
     )
-    dry_run: bool
     commit: str | None
     clients: tuple[str, ...]
     private: PrivateFate | None
     backups: tuple[str, ...]
     installed_for_all: tuple[str, ...]
-    forced: bool = field(default=False, metadata=TEXT_ONLY)
-
-    @property
-    def exit_code(self) -> int:
-        """1: a dry run says that it would be refused."""
-        return int(self.dry_run and bool(self.plan.refused) and not self.forced)
 
 
-def _text(done: Deinitialization) -> Iterator[str | Note]:
+def _text(done: Deinitialization, dry_run: bool) -> Iterator[str | Note]:
     root, own = styled(str(done.plan.root), fg="green", bold=True), done.private
-    yield f"{'Would take' if done.dry_run else 'Took'} memfs out of {root}"
+    yield f"{'Would take' if dry_run else 'Took'} memfs out of {root}"
     if done.plan.files:
         yield f"  {count(len(done.plan.files), 'file')}{' in one commit' if done.plan.commits else ''}"
     yield from listed("the block in", done.plan.blocks)
@@ -88,7 +79,8 @@ def _text(done: Deinitialization) -> Iterator[str | Note]:
     yield from _parts(done)
     if own is not None and own.goes:
         yield f"  {own}"
-    yield from _done_text(done)
+    if not dry_run:
+        yield from _done_text(done)
     yield "What stays:"
     for line in (*done.plan.leaves, *(f"the backup {path}" for path in done.backups)):
         yield f"  {clean(line)}"
@@ -97,7 +89,7 @@ def _text(done: Deinitialization) -> Iterator[str | Note]:
         yield f"  {own}{clean(used)}"
     for command in done.installed_for_all:
         yield f"  what you installed for all your projects ({command})"
-    if done.dry_run and done.plan.refused:
+    if dry_run and done.plan.refused:
         yield Note(f"it would be refused now: {clean(done.plan.refused)}")
 
 
@@ -120,8 +112,6 @@ def _parts(done: Deinitialization) -> Iterator[str]:
 
 def _done_text(done: Deinitialization) -> Iterator[str | Note]:
     """What a deinit that is no dry run left to do, and what is lost."""
-    if done.dry_run:
-        return
     if done.commit:
         yield f"  committed as {styled(done.commit[:12], fg='yellow')}"
     elif done.plan.files:
@@ -132,7 +122,13 @@ def _done_text(done: Deinitialization) -> Iterator[str | Note]:
         yield Note(f"lost: {clean(loss)}")
 
 
-@verb("deinit", text=_text, example="memfs deinit --dry-run\nmemfs deinit\nmemfs deinit --purge")
+@verb(
+    "deinit",
+    text=_text,
+    exit_code=lambda done, dry_run, force: dry_run and bool(done.plan.refused) and not force,
+    echo=("dry_run",),
+    example="memfs deinit --dry-run\nmemfs deinit\nmemfs deinit --purge",
+)
 @click.option("--purge", is_flag=True, help="Remove the files, too: ContextMemory/, memfs.toml, blocks in AGENTS.md.")
 @click.option("--private", "with_private", is_flag=True, help="Remove your private memory of the repository, too.")
 @click.option("--dry-run", is_flag=True, help="Only say what would go, what would stay, and what stands in the way.")
@@ -165,13 +161,11 @@ def deinit(purge: bool, with_private: bool, dry_run: bool, force: bool) -> Deini
         take_out(root, keep_key=own is not None and not own.goes, purge=purge)
     return Deinitialization(
         plan=planned if edited is None else replace(planned, blocks=tuple(edited)),
-        dry_run=dry_run,
         commit=commit,
         clients=tuple(str(one.path) for one in clients),
         private=own,
         backups=tuple(backups),
         installed_for_all=tuple(_installed_for_all(planned.root)),
-        forced=force,
     )
 
 
@@ -230,16 +224,12 @@ def _installed_for_all(root: Path) -> list[str]:
 
 def _taken_out(scope: InstallScope, top: Path, *, dry: bool) -> list[tuple[str, SettingsChange]]:
     """The files that change, each with its program; one that nobody can read holds nothing of ours."""
-    from memfs.doors import mcp_clients
-    from memfs.doors.claude_code import installer
-    from memfs.doors.claude_code.settings_file import FileResult, InstallScope
+    from memfs.doors.claude_code.settings_file import FileResult
+    from memfs.doors.clients import CLIENTS, uninstall
     from memfs.errors import MemfsError
 
     found: list[tuple[str, SettingsChange]] = []
-    with suppress(MemfsError):
-        found += (("claude-code", one) for one in installer.uninstall(scope, top, dry=dry).files)
-    for name, client in mcp_clients.CLIENTS.items() if scope is not InstallScope.LOCAL else ():
-        if client.project if scope is InstallScope.PROJECT else client.user:
-            with suppress(MemfsError):
-                found.append((name, mcp_clients.uninstall(name, scope, top, dry=dry)))
+    for name in (name for name, client in CLIENTS.items() if client.below(scope)):
+        with suppress(MemfsError):
+            found += ((name, one) for one in uninstall(scope, top, name, dry=dry).files)
     return [(name, one) for name, one in found if one.done is not FileResult.SAME]

@@ -118,29 +118,30 @@ def _expiry(written: str) -> datetime | None:
 
 
 def text_of(words: tuple[str, ...]) -> str | None:
-    """The text that the words of a command line are, or that standard input holds; None where there are no words.
+    """As ``spoken``; None where there are no words.
 
     Raises:
         Unclear: it is blank, or there are words beside '-'.
     """
-    if not words:
-        return None
-    if words[0] == "-" and len(words) > 1:
-        raise Unclear("'-' reads the text from standard input", "leave out the other words")
-    content = standard_input().rstrip("\r\n") if words == ("-",) else " ".join(words)
-    if not content.strip():
+    content = spoken(words)
+    if words and not content.strip():
         raise Unclear("the text is blank", "give one, or '-' to read standard input")
-    return content
+    return content if words else None
 
 
-def standard_input() -> str:
-    """All of standard input.
+def spoken(words: tuple[str, ...]) -> str:
+    """The text that the words of a command line are; '-' reads standard input.
 
     Raises:
-        StorageIO: it is closed or cannot be read.
+        Unclear: there are words beside '-'.
+        StorageIO: standard input is closed or cannot be read.
         ItemSyntaxError: it is not UTF-8.
     """
-    return decoded(read_input(), "standard input")
+    if words[:1] != ("-",):
+        return " ".join(words)
+    if len(words) > 1:
+        raise Unclear("'-' reads the text from standard input", "leave out the other words")
+    return decoded(read_input(), "standard input").rstrip("\r\n")
 
 
 def decoded(data: bytes, name: str) -> str:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from memfs.admin.format import EDITOR_FOLDER
+from memfs.doors.cli.command import remark, wants_json
 from memfs.doors.cli.options import AT_ONCE, allow_in
-from memfs.doors.cli.output import Note, write_error
+from memfs.doors.cli.output import error_notes, write_error
 from memfs.doors.cli.streams import is_interactive
 from memfs.errors import ContentError, IdExists, MemfsError, NotRegularFile, StorageIO, StorageUnavailable
 from memfs.format.secrets import refuse_file, refuse_text
@@ -65,15 +66,16 @@ class EditedFile:
         """The errors, for programs."""
         return tuple(FileFault(one.path, one.line, one.code, one.field, one.message, one.hint) for one in self.errors)
 
-    def remarks(self) -> Iterator[Any]:
-        """The errors, for people, and where the text is."""
+    def tell(self) -> None:
+        """Remark the errors, for people, and where the text is."""
         if self.overtaken:
-            yield Note(f"{self.path} was written by somebody else while you edited it, and what you saved stands")
-            yield Note(f"'memfs log {self.id}' and 'memfs restore --displaced' have what it was")
-        if self.errors and not is_interactive():  # there they were named before the question
-            yield from self.errors
+            remark(f"{self.path} was written by somebody else while you edited it, and what you saved stands")
+            remark(f"'memfs log {self.id}' and 'memfs restore --displaced' have what it was")
+        if not (is_interactive() or wants_json()):  # there they were named before the question
+            for text, hint in (row for error in self.errors for row in error_notes(error)):
+                remark(text, hint)
         if self.errors:
-            yield Note(f"your text is kept in {self.path}; correct it there or with 'memfs update {self.id} --edit'")
+            remark(f"your text is kept in {self.path}; correct it there or with 'memfs update {self.id} --edit'")
 
 
 def edit_new(workspace: Workspace, kind: Kind, title: str | None, item_id: str | None, allow_secret: str) -> EditedFile:

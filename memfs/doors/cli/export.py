@@ -34,11 +34,6 @@ class ExportReport:
     file: Path | None
     done: ExportResult = field(metadata=merge("documents=total counts bytes missing"))
 
-    @property
-    def exit_code(self) -> int:
-        """1 where something is missing."""
-        return int(bool(self.done.missing))
-
 
 def export_text(done: ExportReport) -> Iterator[Any]:
     """What an export says of itself."""
@@ -55,6 +50,11 @@ def counted(counts: Mapping[str, int]) -> str:
         return count(counts.get(_MEMORY, 0), "memory", "memories")
     parts = ", ".join(f"{number:,} {kind}" for kind, number in counts.items())
     return f"{count(sum(counts.values()), 'document')} ({parts})"
+
+
+def incomplete(done: ExportReport) -> bool:
+    """Whether something is missing."""
+    return bool(done.done.missing)
 
 
 export_options = options(
@@ -78,6 +78,7 @@ def _text(done: ExportReport) -> Iterator[Any]:
 @verb(
     "export",
     text=_text,
+    exit_code=incomplete,
     example="memfs export memories.jsonl\nmemfs export --since 7d | jq .document.title\n"
     "memfs -C old export | memfs -C new import -",
 )

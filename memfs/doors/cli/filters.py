@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import click
 
-from memfs.doors.cli.command import Unclear, complete_tags, complete_types, options
-from memfs.doors.cli.output import TEXT_ONLY, Note, progress, time_text
+from memfs.doors.cli.command import Unclear, complete_tags, complete_types, invocation, options
+from memfs.doors.cli.output import progress
 from memfs.model import Layer, Phase, Query
 from memfs.model.query import moment
 
@@ -101,49 +99,31 @@ as_of = click.option(
 """Give a verb the option that names a revision; the verb gets ``as_of``, None where it is not given."""
 
 
-def past_at(workspace: Workspace, revision: str, *, quarantined: bool = False) -> Past:
-    """The memory at a revision; a terminal is shown how far its first reading is.
+@overload
+def past_at(workspace: Workspace, revision: str, *, quarantined: bool = False) -> Past: ...
+@overload
+def past_at(workspace: Workspace, revision: str | None) -> Past | None: ...
+def past_at(workspace: Workspace, revision: str | None, *, quarantined: bool = False) -> Past | None:
+    """The memory at a revision, of which the answer is then; None where none is named.
+
+    A terminal is shown how far its first reading is.
 
     Args:
         quarantined: also of a quarantined branch.
     """
+    if revision is None:
+        return None
     with progress("Reading the past") as step:
         past = workspace.teams.past.at(revision, progress=step, quarantined=quarantined)
         _ = past.items.index
+    invocation().past = past
     return past
 
 
-def state_at(workspace: Workspace, revision: str | None) -> tuple[States, Past | None]:
+def state_at(workspace: Workspace, revision: str | None) -> States:
     """What to ask for the state of a multi-agent system, at present or at a revision.
 
     Payloads of archives and large values, which no commit holds, are read where they lie now.
     """
-    if revision is None:
-        return workspace.states, None
     past = past_at(workspace, revision)
-    return workspace.states.at(past.files), past
-
-
-@dataclass(frozen=True, slots=True)
-class AsOf:
-    """The revision that an answer is of.
-
-    Attributes:
-        commit: its id.
-        time: when it was committed.
-        lacks: sentences on what an answer of it may lack.
-    """
-
-    commit: str
-    time: datetime
-    lacks: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
-
-    def remarks(self) -> Iterator[Note]:
-        """What an answer is of, and what it may lack."""
-        yield Note(f"as of {time_text(self.time)}, commit {self.commit[:10]}")
-        yield from map(Note, self.lacks)
-
-
-def revision_of(past: Past | None) -> AsOf | None:
-    """What an answer is of; None for one of the present."""
-    return None if past is None else AsOf(past.commit, past.time, tuple(past.notes))
+    return workspace.states if past is None else workspace.states.at(past.files)

@@ -42,16 +42,14 @@ class Removal:
     Attributes:
         forgotten: the items.
         revision: the last commit that holds them; null where git could not take them.
-        dry_run: whether nothing was removed.
     """
 
     forgotten: tuple[ForgottenItem, ...]
     revision: str | None
-    dry_run: bool
 
 
-def _text(done: Removal) -> Iterator[str]:
-    word = "Would forget" if done.dry_run else "Forgot"
+def _text(done: Removal, dry_run: bool) -> Iterator[str]:
+    word = "Would forget" if dry_run else "Forgot"
     for item in done.forgotten:
         yield f"{word} {styled(item.id, fg='yellow', bold=True)}  {clean(item.path)}"
         if item.undo:
@@ -60,7 +58,12 @@ def _text(done: Removal) -> Iterator[str]:
                 yield f"  to erase it from history, too: memfs admin erase {clean(item.id)}"
 
 
-@verb("forget", text=_text, example='memfs forget old-decision-4k8m2p --reason "we moved to another database"')
+@verb(
+    "forget",
+    text=_text,
+    echo=("dry_run",),
+    example='memfs forget old-decision-4k8m2p --reason "we moved to another database"',
+)
 @click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=complete_ids)
 @click.option("--reason", default="", help="Why, for the history.")
 @click.option("--agent", default="", metavar="NAME", help="The agent that removes them.")
@@ -76,7 +79,7 @@ def forget(workspace: Workspace, ids: tuple[str, ...], reason: str, agent: str, 
             land(workspace)
         note_waiting(waits)
     rows = tuple(ForgottenItem(item.id, item.path, _undo(item, revision)) for item in items)
-    return Removal(rows, revision or None, dry_run)
+    return Removal(rows, revision or None)
 
 
 def _undo(item: MemoryItem, revision: str) -> str | None:

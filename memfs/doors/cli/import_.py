@@ -44,7 +44,6 @@ class ImportReport:
     Attributes:
         file: what was read.
         source: what wrote it: `memfs`, or the name of another memory.
-        dry_run: whether nothing was stored.
         stored: how many memories and documents were stored, those of an export that were replaced included.
         counts: how many by type.
         updated: how many of them, or besides them where another memory is the source, were here with other content.
@@ -60,7 +59,6 @@ class ImportReport:
 
     file: str
     source: str
-    dry_run: bool
     stored: int
     counts: Mapping[str, int]
     updated: int = 0
@@ -73,21 +71,21 @@ class ImportReport:
     others: tuple[ImportReport, ...] = field(default=(), metadata=TEXT_ONLY)
     error: MemfsError | None = field(default=None, metadata=TEXT_ONLY)
 
-    @property
-    def exit_code(self) -> int:
-        """1 where something was refused."""
-        return int(bool(self.refused or self.error) or any(one.exit_code for one in self.others))
+
+def _failed(report: ImportReport) -> bool:
+    """Whether something was refused."""
+    return bool(report.refused or report.error) or any(map(_failed, report.others))
 
 
-def _text(report: ImportReport) -> Iterator[Any]:
+def _text(report: ImportReport, dry_run: bool) -> Iterator[Any]:
     for one in (report, *report.others):
-        yield from _export_text(one) if one.source == _EXPORT else _store_text(one)
+        yield from _export_text(one, dry_run) if one.source == _EXPORT else _store_text(one, dry_run)
     if report.error:
         yield report.error
 
 
-def _did(report: ImportReport) -> str:
-    return styled("Would import" if report.dry_run else "Imported", fg="green")
+def _did(dry_run: bool) -> str:
+    return styled("Would import" if dry_run else "Imported", fg="green")
 
 
 def _tail(parts: Mapping[str, int]) -> str:
@@ -95,14 +93,14 @@ def _tail(parts: Mapping[str, int]) -> str:
     return f"; {also}" if also else ""
 
 
-def _export_text(report: ImportReport) -> Iterator[str]:
+def _export_text(report: ImportReport, dry_run: bool) -> Iterator[str]:
     also = {
         "of them replaced": report.updated,
         "were there already": report.same,
         "computed from the rest": report.derived,
         "left out": len(report.refused),
     }
-    yield f"{_did(report)} {counted(report.counts)} from {clean(report.file)}{_tail(also)}"
+    yield f"{_did(dry_run)} {counted(report.counts)} from {clean(report.file)}{_tail(also)}"
 
 
 _ALSO = {
@@ -114,14 +112,14 @@ _ALSO = {
 }
 
 
-def _store_text(report: ImportReport) -> Iterator[Any]:
+def _store_text(report: ImportReport, dry_run: bool) -> Iterator[Any]:
     by = {name: [one for one in report.memories if one.became == name] for name in ("stored", "updated", *_ALSO)}
-    if report.dry_run:
+    if dry_run:
         yield from _preview(by["stored"] + by["updated"])
     kinds = ", ".join(f"{number:,} {kind}" for kind, number in sorted(report.counts.items()))
     what = count(report.stored, "memory", "memories") + (f" ({kinds})" if kinds else "")
     also = {words: report.same if name == "same" else len(by[name]) for name, words in _ALSO.items()}
-    yield f"{_did(report)} {what} from {report.source}, {clean(report.file)}{_tail(also)}"
+    yield f"{_did(dry_run)} {what} from {report.source}, {clean(report.file)}{_tail(also)}"
     yield from _named("says what is here", ((one.arrival.where, one.reason) for one in by["repeated"]))
     against = [one for one in by["stored"] if one.contradicts]
     yield from _named(
@@ -164,6 +162,8 @@ def _named(word: str, rows: Iterable[tuple[str, str]]) -> Iterator[Note]:
 @verb(
     "import",
     text=_text,
+    exit_code=_failed,
+    echo=("dry_run",),
     example="memfs import memories.jsonl\nmemfs -C old export | memfs -C new import -\nmemfs import notes/ --dry-run\n"
     "memfs import *.md\nmemfs import --from claude-code\nmemfs import CLAUDE.md\n"
     "memfs import memory.jsonl --from mcp-memory",
@@ -265,7 +265,6 @@ def _from_store(workspace: Workspace, store: str, files: Sequence[str], given: M
     return ImportReport(
         file=name,
         source=store,
-        dry_run=given["dry_run"],
         stored=became["stored"],
         counts=dict(Counter(fate.arrival.item.type for fate in fates if fate.became == "stored")),
         updated=became["updated"],
@@ -318,7 +317,6 @@ def _from_export(workspace: Workspace, file: str, given: Mapping[str, Any]) -> I
     return ImportReport(
         name,
         _EXPORT,
-        given["dry_run"],
         done.total,
         done.counts,
         updated=done.replaced,

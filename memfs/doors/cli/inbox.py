@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Actions, Unclear, opened, verb, wants_json
-from memfs.doors.cli.filters import AsOf, as_of, pair, past_at, revision_of
+from memfs.doors.cli.command import Actions, Unclear, opened, remark, verb, wants_json
+from memfs.doors.cli.filters import as_of, pair, past_at
 from memfs.doors.cli.options import SOURCE, CommitReport, land, waiting_text
 from memfs.doors.cli.output import (
     MERGE,
@@ -92,34 +92,25 @@ class InboxList:
         count: how many there are.
         to_share: private memories that could be shared.
         to_share_count: how many there are.
-        refused: whether these were refused.
-        written: how many patterns were stored at once, as the settings want it.
-        troubles: what could not be read or learned, and why.
     """
 
     suggestions: tuple[Suggestion, ...]
     count: int
     to_share: tuple[MemoryItem, ...]
     to_share_count: int
-    refused: bool = field(default=False, metadata=TEXT_ONLY)
-    written: int = field(default=0, metadata=TEXT_ONLY)
-    troubles: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
 
 
-def _list_text(found: InboxList) -> Iterator[str | Note]:
-    yield from map(Note, found.troubles)
+def _list_text(found: InboxList, refused: bool) -> Iterator[str | Note]:
     for one in found.suggestions:
         whose = "  from private" if of_mount(one.id) else ""
         yield f"{styled(one.source.value, dim=True)}  {styled(one_line(gist(one.item), 100), bold=True)}"
         yield f"  {clean(one.id)}{styled(whose, dim=True)}"
         yield f"  {_evidence(one)}"
     left = found.count - len(found.suggestions)
-    were = (" was refused" if found.count == 1 else " were refused") if found.refused else ""
+    were = (" was refused" if found.count == 1 else " were refused") if refused else ""
     yield Note(count(found.count, "suggestion") + were + (f"; {left:,} more with --limit" if left else ""))
-    if found.suggestions and not found.refused:
+    if found.suggestions and not refused:
         yield Note("'memfs inbox accept ID' makes a memory of one, 'memfs inbox refuse ID' never suggests it again")
-    if found.written:
-        yield Note(f"{count(found.written, 'pattern')} written, as learning.patterns says")
     if found.to_share:
         yield from waiting_text(found.to_share, found.to_share_count)
 
@@ -138,19 +129,13 @@ def _evidence(one: Suggestion) -> str:
 @click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=20, help="List at most so many; 20.")
 def list_(workspace: Workspace, refused: bool, limit: int) -> InboxList:
     """List what is suggested, with its evidence; 'memfs inbox' alone means this."""
-    troubles: list[str] = []
-    written = _learn(workspace, troubles)
-    beside, to_share = _beside(workspace, refused, troubles)
-    every = [(one, "") for one in _told(workspace, refused)] + [(one, NAME) for one in beside]
-    shown = tuple(_shown(*one) for one in every[:limit])
-    return InboxList(
-        shown, len(every), tuple(to_share[:limit]), len(to_share), refused, written, tuple(map(clean, troubles))
-    )
-
-
-def _shown(one: Suggestion, mount: str) -> Suggestion:
-    """A suggestion under the id by which it is decided about here."""
-    return replace(one, item=one.item.replace(id=_mounted(one.id, mount))) if mount else one
+    _learn(workspace)
+    beside, to_share = _beside(workspace, refused)
+    every = [
+        *_told(workspace, refused),
+        *(replace(one, item=one.item.replace(id=f"{NAME}:{one.id}")) for one in beside),
+    ]
+    return InboxList(tuple(every[:limit]), len(every), tuple(to_share[:limit]), len(to_share))
 
 
 def _told(workspace: Workspace, refused: bool) -> list[Suggestion]:
@@ -159,7 +144,7 @@ def _told(workspace: Workspace, refused: bool) -> list[Suggestion]:
     return [one for one in box.all() if one.decision is SuggestionDecision.REFUSED] if refused else box.waiting()
 
 
-def _beside(workspace: Workspace, refused: bool, troubles: list[str]) -> tuple[list[Suggestion], list[MemoryItem]]:
+def _beside(workspace: Workspace, refused: bool) -> tuple[list[Suggestion], list[MemoryItem]]:
     """What waits in private memory, and what could be shared; what keeps it from being read hides nothing else."""
     from memfs.learning.share import waiting
     from memfs.workspace import open_workspace
@@ -171,20 +156,18 @@ def _beside(workspace: Workspace, refused: bool, troubles: list[str]) -> tuple[l
         with open_workspace(folder, watch=False, one_shot=True) as private:
             return _told(private, refused), [] if refused else waiting(private.store)
     except MemfsError as error:
-        troubles.append(f"private memory was not read: {error}")
+        remark(f"private memory was not read: {error}")
         return [], []
 
 
-def _learn(workspace: Workspace, troubles: list[str]) -> int:
+def _learn(workspace: Workspace) -> None:
     """Learn from what is new; what keeps that from being done hides nothing that waits."""
     try:
-        learned = workspace.learner.run()
-        if learned.written:
+        if written := workspace.learner.run().written:
             land(workspace)
+            remark(f"{count(len(written), 'pattern')} written, as learning.patterns says")
     except MemfsError as error:
-        troubles.append(f"nothing was learned: {error}")
-        return 0
-    return len(learned.written)
+        remark(f"nothing was learned: {error}")
 
 
 # -- accept -------------------------------------------------------------------------------------------------------
@@ -345,51 +328,24 @@ class PatternRow:
         return cls(item, **known)
 
 
-@dataclass(frozen=True, slots=True)
-class PatternList:
-    """Patterns, the most frequent first, or those that fit, the best first.
-
-    Attributes:
-        patterns: as many as were asked for.
-        as_of: the revision they are of.
-        more: how many more there are.
-    """
-
-    patterns: tuple[PatternRow, ...]
-    as_of: AsOf | None = field(default=None, metadata=OMIT)
-    more: int = field(default=0, metadata=TEXT_ONLY)
-
-
-def _patterns_text(found: PatternList) -> Iterator[Table | Note]:
-    yield Table(
-        [
-            (
-                f"{one.occurrences:>5,} x",
-                f"{one.confidence:.2f}",
-                one.pattern_type,
-                one_line(one.item.content),
-                one.item.id,
-            )
-            for one in found.patterns
-        ],
-        dim=(0, 1),
-    )
-    further = f"; {found.more:,} more with --limit" if found.more else ""
-    if not found.patterns and not found.as_of:
-        further = "; 'memfs inbox' looks for them"
-    yield Note(count(len(found.patterns), "pattern") + further)
+def _patterns_text(found: tuple[PatternRow, ...]) -> Iterator[Table]:
+    rows = [(f"{one.occurrences:>5,} x", f"{one.confidence:.2f}", one.pattern_type, one.item) for one in found]
+    yield Table([(*figures, one_line(item.content), item.id) for *figures, item in rows], dim=(0, 1))
 
 
 @verb(
     "patterns",
     text=_patterns_text,
+    key="patterns",
     example='memfs inbox patterns\nmemfs inbox patterns "create a login for the auditor" --context project=shop',
 )
 @click.argument("text", nargs=-1, metavar="[TEXT]...")
 @click.option("--context", multiple=True, metavar="KEY=VALUE", help="A circumstance of the moment; may be repeated.")
 @click.option("-n", "--limit", type=click.IntRange(1, MOST), help="At most so many: 100 of all, 5 of the fitting ones.")
 @as_of
-def patterns(text: tuple[str, ...], context: tuple[str, ...], limit: int | None, as_of: str | None) -> PatternList:
+def patterns(
+    text: tuple[str, ...], context: tuple[str, ...], limit: int | None, as_of: str | None
+) -> tuple[PatternRow, ...]:
     """Show what several memories have in common, the most frequent first: the patterns that were accepted.
 
     With TEXT or --context those that fit what is at hand are shown, the best first.
@@ -403,11 +359,16 @@ def patterns(text: tuple[str, ...], context: tuple[str, ...], limit: int | None,
         workspace.repository.require_readable()
         if text or context:
             hits = workspace.patterns.suggest(" ".join(text), circumstances, limit or _SUGGESTED)
-            return PatternList(tuple(PatternRow.of(hit.item, hit) for hit in hits))
-        past = past_at(workspace, as_of) if as_of is not None else None
-        every = workspace.patterns.all() if past is None else patterns_in(past.store.select)
-        shown = every[: limit or (MOST if wants_json() else _SHOWN)]
-        return PatternList(tuple(map(PatternRow.of, shown)), revision_of(past), len(every) - len(shown))
+            rows, more, past = tuple(PatternRow.of(hit.item, hit) for hit in hits), 0, None
+        else:
+            past = past_at(workspace, as_of)
+            every = workspace.patterns.all() if past is None else patterns_in(past.store.select)
+            rows = tuple(map(PatternRow.of, every[: limit or (MOST if wants_json() else _SHOWN)]))
+            more = len(every) - len(rows)
+        further = f"; {more:,} more with --limit" if more else ""
+        further = further if rows or past else "; 'memfs inbox' looks for them"
+        remark(count(len(rows), "pattern") + further)
+        return rows
 
 
 inbox = Actions(

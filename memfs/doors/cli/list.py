@@ -8,23 +8,37 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import verb, wants_json
-from memfs.doors.cli.filters import AsOf, as_of, filters, past_at, query, revision_of
-from memfs.doors.cli.options import ListedItem, note_served
-from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Table, count, partial_note, problems_note
-from memfs.errors import MemfsError
+from memfs.doors.cli.command import remark, verb, wants_json
+from memfs.doors.cli.filters import as_of, filters, past_at, query
+from memfs.doors.cli.options import note_served
+from memfs.doors.cli.output import MERGE, OMIT, Table, count, day, one_line, partial_note, problems_note
 from memfs.model.query import MOST
+from memfs.recall.conflict_notes import unresolved_note
 from memfs.usage import NEVER
 
 if TYPE_CHECKING:
-    from memfs.model import Query
+    from memfs.model import MemoryItem, Query
     from memfs.store.reader import Reader
     from memfs.team.asof import Past
+    from memfs.usage import Use
     from memfs.workspace import Workspace
 
 
 _SHOWN = 100
 """How many items a person sees who names no limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedItem:
+    """An item in a list.
+
+    Attributes:
+        item: all of it; its fields stand beside the others.
+        usage: how it was used; not of a revision.
+    """
+
+    item: MemoryItem = field(metadata=MERGE)
+    usage: Use | None = field(default=None, metadata=OMIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,38 +48,20 @@ class ItemList:
     Attributes:
         items: each as ``show`` has it.
         partial: whether something may be missing: a file cannot be read as it is now.
-        as_of: the revision they are of.
-        found: how many there are; more than are shown where the limit is lower.
-        archived: whether these are pruned items.
-        missing: the files that hold none at present.
-        problems: how many files need a look.
-        errors: what is wrong with pruned items that cannot be read.
     """
 
     items: tuple[ListedItem, ...]
     partial: bool = False
-    as_of: AsOf | None = field(default=None, metadata=OMIT)
-    found: int = field(default=0, metadata=TEXT_ONLY)
-    archived: bool = field(default=False, metadata=TEXT_ONLY)
-    missing: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
-    problems: int = field(default=0, metadata=TEXT_ONLY)
-    errors: tuple[MemfsError, ...] = field(default=(), metadata=TEXT_ONLY)
 
 
-def _text(listed: ItemList) -> Iterator[Any]:
-    yield from listed.errors
-    yield Table([item.row() for item in listed.items], dim=(1, 2))
-    if listed.archived:
-        yield Note(f"{count(listed.found, 'pruned item')}; 'memfs restore ID' brings one back")
-    elif listed.found > len(listed.items) + len(listed.missing):
-        more = "+" if listed.found == MOST else ""
-        yield Note(f"the newest {len(listed.items):,} of {listed.found:,}{more} items; --limit shows more")
-    else:
-        yield Note(count(len(listed.items), "item"))
-    if listed.missing:
-        yield partial_note(listed.missing)
-    if listed.problems:
-        yield from problems_note(listed.problems)
+def _text(listed: ItemList) -> Iterator[Table]:
+    yield Table([_row(one.item) for one in listed.items], dim=(1, 2))
+
+
+def _row(item: MemoryItem) -> tuple[str, ...]:
+    """Its row in a table: id, type, day, and what it says."""
+    left, title = unresolved_note(item), item.title or one_line(item.content[:500], 100)
+    return item.id, item.type, day(item), f"({left}) {title}" if left else title
 
 
 @verb(
@@ -82,37 +78,42 @@ def list_(workspace: Workspace, limit: int | None, pruned: bool, as_of: str | No
     """List items, newest first."""
     most = limit or (MOST if wants_json() else _SHOWN)
     workspace.repository.require_readable()
-    past = past_at(workspace, as_of) if as_of is not None else None
+    past = past_at(workspace, as_of)
     if pruned:
         return _pruned(workspace, past, most)
-    listed = _listed(workspace, past, query(workspace, "", MOST, past=past, **chosen), most, wants_json())
+    listed = _listed(workspace, past, query(workspace, "", MOST, past=past, **chosen), most)
     if past is None:
         note_served(workspace, [one.item for one in listed.items])
     return listed
 
 
-def _listed(workspace: Workspace, past: Past | None, asked: Query, most: int, used: bool) -> ItemList:
+def _listed(workspace: Workspace, past: Past | None, asked: Query, most: int) -> ItemList:
     store: Reader = workspace.store if past is None else past.store
     found = store.candidates(asked)
     loaded = [(candidate.path, store.load(candidate)) for candidate in found[:most]]
     missing = [path for path, item in loaded if item is None]
     store.refresh(missing)
-    problems, unread = store.problems(), store.unread(asked)
+    problems, missing = store.problems(), [*store.unread(asked)] or missing
     items = [one.item for _, one in loaded if one is not None]
-    uses = workspace.usage.of(item.id for item in items) if used and past is None else None
-    return ItemList(
-        tuple(ListedItem(item, None if uses is None else uses.get(item.id, NEVER)) for item in items),
-        partial=bool(unread or missing),
-        as_of=revision_of(past) if past else None,
-        found=len(found),
-        missing=tuple(unread or missing),
-        problems=len(problems),
-    )
+    if len(found) > len(items) + len(missing):
+        more = "+" if len(found) == MOST else ""
+        remark(f"the newest {len(items):,} of {len(found):,}{more} items; --limit shows more")
+    else:
+        remark(count(len(items), "item"))
+    remark(partial_note(missing) if missing else "")
+    remark(problems_note(len(problems)))
+    uses = workspace.usage.of(item.id for item in items) if wants_json() and past is None else None
+    rows = tuple(ListedItem(item, None if uses is None else uses.get(item.id, NEVER)) for item in items)
+    return ItemList(rows, bool(missing))
 
 
 def _pruned(workspace: Workspace, past: Past | None, most: int) -> ItemList:
-    from memfs.doors.cli.admin.prune import archived
+    from memfs.admin.prune import PrunedItems
 
-    found, errors = archived(workspace, past)
-    items = tuple(ListedItem(item) for item in found[:most])
-    return ItemList(items, as_of=revision_of(past), found=len(found), archived=True, errors=tuple(errors))
+    pruned = workspace.pruner.pruned if past is None else PrunedItems(workspace.store, workspace.parts, past.files)
+    for problem in pruned.problems():
+        place = f"{problem.path}:{problem.line}" if problem.line else problem.path
+        remark(f"{place}: {problem.message}", problem.hint)
+    found = list(pruned.list())
+    remark(f"{count(len(found), 'pruned item')}; 'memfs restore ID' brings one back")
+    return ItemList(tuple(map(ListedItem, found[:most])))

@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from memfs.config_names import SETTINGS_FILE
-from memfs.doors.cli.command import Unclear, wants_json
-from memfs.doors.cli.output import MERGE, OMIT, Note, clean, count, day, note, one_line, render, styled
+from memfs.doors.cli.command import Unclear, remark, wants_json
+from memfs.doors.cli.output import Note, clean, count, day, one_line, render, styled
 from memfs.doors.cli.streams import is_interactive
 from memfs.errors import ContentError, EraseRefused, ItemNotFound, PathEscape
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from memfs.model import MemoryItem
-    from memfs.usage import Use
     from memfs.workspace import Workspace
 
 
@@ -78,16 +77,14 @@ def confirm_rewrite(question: str, plan: Iterable[Any]) -> None:
     click.confirm(question, abort=True, err=True)
 
 
-def likely_notes(item: MemoryItem) -> Iterator[Note]:
-    """That a stored text may hold a key nobody has a rule for."""
+def remark_likely(item: MemoryItem) -> None:
+    """Remark that a stored text may hold a key nobody has a rule for."""
     from memfs.format.secrets import find_likely, reason_in
 
     found = [] if reason_in(item.metadata) else find_likely(f"{item.title}\n{item.content}")
     if found:
-        yield Note(
-            f"line {max(found[0].line - 1, 1)} holds a long word without any order; if it is a key, take it out:"
-        )
-        yield Note(f"memfs forget {item.id}")
+        remark(f"line {max(found[0].line - 1, 1)} holds a long word without any order; if it is a key, take it out:")
+        remark(f"memfs forget {item.id}")
 
 
 def reference(workspace: Workspace, written: str) -> str:
@@ -226,32 +223,10 @@ def land(workspace: Workspace, item: MemoryItem | None = None) -> CommitReport:
 
 def note_waiting(reason: str) -> None:
     """Let the command say at its end why the commit of what it wrote waits; nothing where there is no reason."""
-    if reason:
-        click.get_current_context().call_on_close(lambda: note(f"stored; its commit waits: {reason}"))
+    remark(f"stored; its commit waits: {reason}" if reason else "")
 
 
 # -- items --------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class ListedItem:
-    """An item in a list.
-
-    Attributes:
-        item: all of it; its fields stand beside the others.
-        usage: how it was used; not of a revision.
-    """
-
-    item: MemoryItem = field(metadata=MERGE)
-    usage: Use | None = field(default=None, metadata=OMIT)
-
-    def row(self) -> tuple[str, ...]:
-        """Its row in a table: id, type, day, and what it says."""
-        from memfs.recall.conflict_notes import unresolved_note
-
-        item = self.item
-        left, title = unresolved_note(item), item.title or one_line(item.content[:500], 100)
-        return item.id, item.type, day(item), f"({left}) {title}" if left else title
-
-
 def note_served(workspace: Workspace, items: Iterable[MemoryItem]) -> None:
     """Note that items were handed out: the reader of what is printed may be an agent."""
     paths = {item.id: item.path for item in items}

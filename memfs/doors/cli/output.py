@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from operator import attrgetter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -69,9 +70,15 @@ def note(text: str, hint: str | None = None) -> None:
 
 def write_error(error: MemfsError) -> None:
     """Print an error with its place, and its hint on a line of its own; and what else is wrong there, likewise."""
+    for text, hint in error_notes(error):
+        note(text, hint)
+
+
+def error_notes(error: MemfsError) -> Iterator[tuple[str, str]]:
+    """The remarks that say an error, each with its hint."""
     for one in (error, *error.also):
         place = ":".join(str(part) for part in (one.path, one.line, one.column) if part is not None)
-        note(f"{place}: {one.sentence}" if place else one.sentence, one.hint)
+        yield f"{place}: {one.sentence}" if place else one.sentence, one.hint or ""
 
 
 def width() -> int:
@@ -337,14 +344,15 @@ def listed(label: str, rows: Iterable[str], shown: int = 10) -> Iterator[str]:
         yield f"{before}and {len(found) - shown:,} more"
 
 
-def render(result: Any, shown: Iterable[Any], *, json: bool) -> None:
+def render(result: Any, shown: Iterable[Any], *, json: bool, more: Mapping[str, Any] = MappingProxyType({})) -> None:
     """Print a result: with ``json`` its fields as one document, else what it looks like; remarks in both cases.
 
     Args:
+        more: what else the document holds.
         shown: lines as text, ``Table``, ``Block``, ``Document``, ``Note``, and problems and errors of memfs.
     """
     if json:
-        print_json(as_json(result))
+        print_json({**as_json(result), **as_json(more)})
     for part in shown:
         if isinstance(part, Note):
             note(part.text, part.hint)
@@ -364,17 +372,16 @@ def render(result: Any, shown: Iterable[Any], *, json: bool) -> None:
             print_problem(part)
 
 
-def problems_note(number: int) -> Iterator[Note]:
-    """How many files need a look; nothing where none does."""
-    if number:
-        yield Note(f"{count(number, 'problem')} in the workspace; 'memfs check' names them")
+def problems_note(number: int) -> str:
+    """How many files need a look; "" where none does."""
+    return f"{count(number, 'problem')} in the workspace; 'memfs check' names them" if number else ""
 
 
-def partial_note(unread: Sequence[str]) -> Note:
+def partial_note(unread: Sequence[str]) -> str:
     """That something may be missing from an answer, and why."""
     files = ", ".join(unread[:3]) + (" and others" if len(unread) > 3 else "")
     reason = f"{count(len(unread), 'file')} cannot be read as it is now: {files}" if unread else "it kept changing"
-    return Note(f"something may be missing: {reason}")
+    return f"something may be missing: {reason}"
 
 
 # -- progress -----------------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,8 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs import private as private_memories
-from memfs.doors.cli.command import Unclear
-from memfs.doors.cli.output import Note, clean, count, note
+from memfs.doors.cli.command import Unclear, remark
+from memfs.doors.cli.output import clean, count, note
 from memfs.doors.cli.streams import is_interactive
 
 if TYPE_CHECKING:
@@ -56,15 +55,13 @@ class PrivateMemory:
         working = f" and {self.working:,} of sessions under way" if self.working else ""
         return f"{count(self.items, 'memory', 'memories')}{working}, {self.folder}"
 
-    def remarks(self) -> Iterator[Note]:
-        """What it holds, and what can be done with it."""
-        yield Note(f"{self.held()}; readable by you alone, outside the repository")
-        yield Note(f"to list it: memfs -C {shlex.quote(str(self.folder))} list")
-        yield Note("'memfs share' lists what could be shared")
+    def tell(self) -> None:
+        """Remark what it holds, and what can be done with it."""
+        remark(f"{self.held()}; readable by you alone, outside the repository")
+        remark(f"to list it: memfs -C {shlex.quote(str(self.folder))} list")
+        remark("'memfs share' lists what could be shared")
         for one in self.clones[:1]:
-            yield Note(
-                f"{one.home} is a clone of the same origin; 'memfs init --join-private' uses its memory here, too"
-            )
+            remark(f"{one.home} is a clone of the same origin; 'memfs init --join-private' uses its memory here, too")
 
 
 def private_memory(project: private_memories.Project, folder: Path | None) -> PrivateMemory:

@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs import trust
-from memfs.doors.cli.command import Number, complete_strategies, opened, options, verb, wants_json
-from memfs.doors.cli.filters import AsOf, as_of, filters, pair, past_at, query, revision_of
+from memfs.doors.cli.command import Number, complete_strategies, opened, options, remark, verb, wants_json
+from memfs.doors.cli.filters import as_of, filters, pair, past_at, query
 from memfs.doors.cli.output import (
     OMIT,
-    TEXT_ONLY,
     Block,
-    Note,
     clean,
     count,
     day,
@@ -120,10 +118,6 @@ class FoundItems:
         answer: all of it; of which these fields stand beside the others.
         hint: what may find more.
         fenced: the hits as quoted data, where that was asked for.
-        as_of: the revision that was asked.
-        left_out: mounts that were not asked, and why.
-        unread: files that could not be read.
-        problems: how many files need a look.
     """
 
     query: str
@@ -131,38 +125,16 @@ class FoundItems:
     answer: Recall = field(metadata=merge("partial more tokens duplicates cut absent semantic fresh"))
     hint: str = ""
     fenced: str | None = field(default=None, metadata=OMIT)
-    as_of: AsOf | None = field(default=None, metadata=OMIT)
-    left_out: tuple[Problem, ...] = field(default=(), metadata=TEXT_ONLY)
-    unread: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
-    problems: int = field(default=0, metadata=TEXT_ONLY)
 
 
 def _text(found: FoundItems) -> Iterator[Any]:
     if found.fenced is not None and found.hits:
         yield Block(found.fenced)
-    else:
-        yield from _hits_text(found)
-    yield from _limits(found)
-    if found.hint:
-        yield Note(found.hint)
-    for problem in found.left_out:
-        yield Note(clean(problem.message) + (f"; {clean(problem.hint)}" if problem.hint else ""))
-    if found.answer.partial and (found.unread or not (found.answer.cut or found.left_out)):
-        yield partial_note(found.unread)
-    if found.problems:
-        yield from problems_note(found.problems)
-
-
-def _hits_text(found: FoundItems) -> Iterator[str | Note]:
-    asked = bool(found.query.strip())
+        return
     for number, hit in enumerate(found.hits):
         if number:
             yield ""
         yield from _hit_text(hit)
-    if found.hits and not asked:
-        yield Note("nothing was asked, so these are the newest")
-    if found.answer.more:
-        yield Note(f"the {'best' if asked else 'newest'} {count(len(found.hits), 'hit')}; --limit shows more")
 
 
 def _hit_text(hit: FoundItem) -> Iterator[str]:
@@ -201,18 +173,22 @@ def _first_lines(item: MemoryItem) -> list[str]:
     return lines
 
 
-def _limits(found: FoundItems) -> Iterator[Note]:
+def _limits(answer: Recall) -> Iterator[str]:
     """Why nothing was found, or what was left out."""
-    if not found.hits and not found.answer.cut:
-        yield Note(_why_nothing(found.query))
-    if found.answer.duplicates:
-        yield Note(f"left out what repeats a hit: {', '.join(found.answer.duplicates)}; --no-dedupe shows it")
-    if found.answer.query.max_tokens is not None and found.hits:
-        yield Note(f"about {found.answer.tokens:,} of {found.answer.query.max_tokens:,} tokens")
-    if found.answer.cut:
-        yield Note(found.answer.cut)
-    for reason in dict.fromkeys(found.answer.absent.values()):
-        yield Note(f"a reviewer gave no answer: {reason}")
+    asked = bool(answer.query.text.strip())
+    if answer.hits and not asked:
+        yield "nothing was asked, so these are the newest"
+    if answer.more:
+        yield f"the {'best' if asked else 'newest'} {count(len(answer.hits), 'hit')}; --limit shows more"
+    if not answer.hits and not answer.cut:
+        yield _why_nothing(answer.query.text)
+    if answer.duplicates:
+        yield f"left out what repeats a hit: {', '.join(answer.duplicates)}; --no-dedupe shows it"
+    if answer.query.max_tokens is not None and answer.hits:
+        yield f"about {answer.tokens:,} of {answer.query.max_tokens:,} tokens"
+    yield answer.cut
+    for reason in dict.fromkeys(answer.absent.values()):
+        yield f"a reviewer gave no answer: {reason}"
 
 
 def _why_nothing(text: str) -> str:
@@ -265,7 +241,7 @@ def recall(
     if diff is not None:
         _refuse_beside_diff({"--as-of": as_of, "--fenced": fenced, "--explain": explain})
     with opened() as workspace:
-        past = past_at(workspace, as_of) if as_of is not None else None
+        past = past_at(workspace, as_of)
         asked = _query(workspace, " ".join(question), limit, chosen, past)
         if diff is not None:
             from memfs.doors.cli.answer_diff import compared, compared_text  # rarely asked for
@@ -277,18 +253,20 @@ def recall(
         mounted = past is None and not own and bool(workspace.settings.mounts)  # else they need not be imported
         recall = past.recall if past else workspace.sources.mounts.recall if mounted else workspace.recaller
         answer = recall.search(asked, prove=wants_json(), fenced=fenced, leave_out=withheld if fenced else None)
-        hint, store = "" if answer.hits else _narrow(chosen), past.store if past else workspace.store
-        return FoundItems(
-            query=answer.query.text,
-            hits=tuple(_found(answer, explain)),
-            answer=answer,
-            hint=hint or (_hint(workspace) if past is None and _missed(answer) else ""),
-            fenced=fence(answer.hits) if fenced else None,
-            as_of=revision_of(past),
-            left_out=() if past or own else tuple(_left_out(workspace)),
-            unread=(*store.unread(asked), *(_unread_in_mounts(workspace, asked) if mounted and not asked.path else ())),
-            problems=len(store.problems()),
-        )
+        store = past.store if past else workspace.store
+        hint = "" if answer.hits else _narrow(chosen)
+        hint = hint or (_hint(workspace) if past is None and _missed(answer) else "")
+        unread = (*store.unread(asked), *(_unread_in_mounts(workspace, asked) if mounted and not asked.path else ()))
+        left_out = [] if past or own else _left_out(workspace)
+        for text in (*_limits(answer), hint):
+            remark(text)
+        for problem in left_out:
+            remark(problem.message + (f"; {problem.hint}" if problem.hint else ""))
+        if answer.partial and (unread or not (answer.cut or left_out)):
+            remark(partial_note(unread))
+        remark(problems_note(len(store.problems())))
+        quoted = fence(answer.hits) if fenced else None
+        return FoundItems(answer.query.text, tuple(_found(answer, explain)), answer, hint, quoted)
 
 
 def _found(answer: Recall, explain: bool) -> Iterator[FoundItem]:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Unclear, complete_tags, complete_types, invocation, opened, verb
+from memfs.doors.cli.command import Unclear, complete_tags, complete_types, invocation, opened, remark, verb
 from memfs.doors.cli.draft import draft, text_of, weighing
 from memfs.doors.cli.filters import PHASE
-from memfs.doors.cli.options import SOURCE, CommitReport, allow_secret_option, land, likely_notes
-from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, Note, clean, merge, one_line, styled, width
+from memfs.doors.cli.options import SOURCE, CommitReport, allow_secret_option, land, remark_likely
+from memfs.doors.cli.output import MERGE, OMIT, clean, merge, one_line, styled, width
 from memfs.errors import IdExists
 from memfs.format.text_guard import findings
 from memfs.model.kinds import OFFERED
@@ -50,13 +50,11 @@ class ReviewedText:
         result: why it is stored, or not.
         score: 0 to 1, of all reviewers.
         reviewers: what each of them thinks.
-        sentences: the reason in words.
     """
 
     result: StoreResult = field(metadata=merge("reason merged_into near contradicts"))
     score: float
     reviewers: tuple[ReviewerVerdict, ...]
-    sentences: tuple[str, ...] = field(metadata=TEXT_ONLY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +68,6 @@ class StoredText:
         review: with --review, what was said of it.
         problems: with --edit, what is wrong with the file.
         landed: how safe it is.
-        remarks: what there is to say beside it.
     """
 
     id: str | None = field(default=None, metadata=OMIT)
@@ -79,15 +76,9 @@ class StoredText:
     review: ReviewedText | None = field(default=None, metadata=MERGE)
     problems: tuple[FileFault, ...] = field(default=(), metadata=OMIT)
     landed: CommitReport | None = field(default=None, metadata=MERGE)
-    remarks: tuple[Any, ...] = field(default=(), metadata=TEXT_ONLY)
-
-    @property
-    def exit_code(self) -> int:
-        """1 where something was refused, or is wrong."""
-        return int(bool(self.problems or (self.review is not None and not self.stored)))
 
 
-def _text(done: StoredText) -> Iterator[Any]:
+def _text(done: StoredText) -> Iterator[str]:
     if done.item is not None:
         word = "Merged into" if done.review is not None and done.review.result.merged_into else "Remembered"
         yield f"{word} {styled(done.item.id, fg='green', bold=True)}"
@@ -95,19 +86,19 @@ def _text(done: StoredText) -> Iterator[Any]:
     elif not done.problems:
         yield styled("Not stored", fg="yellow", bold=True)
     if done.review is not None:
-        yield from (f"  {one_line(sentence, width() - 2)}" for sentence in done.review.sentences)
+        yield from (f"  {one_line(sentence, width() - 2)}" for sentence in _sentences(done.review.result))
         for what, ids in (
             ("contradicts", done.review.result.contradicts),
             ("says nearly the same as", done.review.result.near),
         ):
             for name in ids:
                 yield f"  {styled(what, fg='yellow')} {clean(name)}; see 'memfs show {clean(name)}'"
-    yield from done.remarks
 
 
 @verb(
     "remember",
     text=_text,
+    exit_code=lambda done: bool(done.problems or (done.review is not None and not done.stored)),
     example='memfs remember "We chose PostgreSQL for transactions" --type semantic --tag database\n'
     "git log -1 --format=%B | memfs remember - --type task_history --agent coder --session s42\n"
     'memfs remember "The freeze lasts until March" --importance 5 --expires 30d\n'
@@ -176,8 +167,9 @@ def remember(
             error.hint = f"choose another, or change that item with 'memfs update {given['id']}'"
             raise
         landed = land(workspace, item)
-    advice = _advice(given["tags"], item, allow_invisible)
-    return StoredText(id=item.id, item=item, stored=True, landed=landed, remarks=(*advice, *likely_notes(item)))
+    _advise(given["tags"], item, allow_invisible)
+    remark_likely(item)
+    return StoredText(id=item.id, item=item, stored=True, landed=landed)
 
 
 def _edit(allow_secret: str, **given: Any) -> StoredText:
@@ -190,22 +182,20 @@ def _edit(allow_secret: str, **given: Any) -> StoredText:
         done = edit_new(workspace, workspace.kinds.get(kind or "semantic"), title, id_, allow_secret)
         item = workspace.store.get(done.id) if done.changed and not done.errors else None
         landed = land(workspace, item) if item is not None else None
-    left = () if done.changed else (Note("the template was left as it was"),)
-    notes = (*left, *done.remarks())
-    return StoredText(
-        id=done.id, item=item, stored=item is not None, problems=done.faults(), landed=landed, remarks=notes
-    )
+    remark("" if done.changed else "the template was left as it was")
+    done.tell()
+    return StoredText(id=done.id, item=item, stored=item is not None, problems=done.faults(), landed=landed)
 
 
-def _advice(tags: Sequence[str], item: MemoryItem, allow_invisible: bool) -> Iterator[Note]:
-    """What the person may not expect of what was stored."""
+def _advise(tags: Sequence[str], item: MemoryItem, allow_invisible: bool) -> None:
+    """Remark what the person may not expect of what was stored."""
     for tag in tags:
         if "," in tag:
             words = " ".join(f"--tag {part.strip()}" for part in tag.split(",") if part.strip())
-            yield Note(f"{tag!r} is one tag; several are written {words}")
+            remark(f"{tag!r} is one tag; several are written {words}")
     if allow_invisible and any(found.refused for text in (item.title, item.content) for found in findings(text)):
-        yield Note("it is read only where such characters are allowed: with --set security.allow_invisible=true,")
-        yield Note("or with MEMFS_SECURITY_ALLOW_INVISIBLE=true in the environment; elsewhere 'memfs check' reports it")
+        remark("it is read only where such characters are allowed: with --set security.allow_invisible=true,")
+        remark("or with MEMFS_SECURITY_ALLOW_INVISIBLE=true in the environment; elsewhere 'memfs check' reports it")
 
 
 def _reviewed(workspace: Workspace, fresh: MemoryItem, allow_secret: str) -> StoredText:
@@ -213,8 +203,7 @@ def _reviewed(workspace: Workspace, fresh: MemoryItem, allow_secret: str) -> Sto
     result = workspace.intake.store(fresh, source=SOURCE, allow_secret=allow_secret)
     item = workspace.store.get(result.memory_id) if result.memory_id else None
     landed = land(workspace, item) if item is not None else None
-    verdicts, sentences = tuple(_verdicts(result.review)), tuple(_sentences(result))
-    told = ReviewedText(result, round(result.consensus_score, 3), verdicts, sentences)
+    told = ReviewedText(result, round(result.consensus_score, 3), tuple(_verdicts(result.review)))
     return StoredText(id=result.memory_id, item=item, stored=result.stored, review=told, landed=landed)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Unclear, complete_ids, opened, verb
+from memfs.doors.cli.command import Unclear, complete_ids, opened, remark, verb
 from memfs.doors.cli.options import land, named
-from memfs.doors.cli.output import TEXT_ONLY, Note, Table, clean, count, styled
+from memfs.doors.cli.output import Table, clean, count, styled
 
 if TYPE_CHECKING:
     from memfs.admin.recover import Recoverable
@@ -24,34 +24,29 @@ class Restoration:
         restored: files that are as they were.
         removed: files that were not there then.
         commit: the commit that does it; null where there is none.
-        dry_run: whether nothing was changed.
         recoverable: what could be brought back, where that was asked; newest first.
-        note: what there is to say beside it.
     """
 
     restored: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     commit: str | None = None
-    dry_run: bool = False
     recoverable: tuple[Recoverable, ...] = ()
-    note: str = field(default="", metadata=TEXT_ONLY)
 
 
-def _text(done: Restoration) -> Iterator[Any]:
+def _text(done: Restoration, dry_run: bool) -> Iterator[Any]:
     for path in done.restored:
-        yield f"{'Would restore' if done.dry_run else 'Restored'} {clean(path)}"
+        yield f"{'Would restore' if dry_run else 'Restored'} {clean(path)}"
     for path in done.removed:
-        yield f"{'Would remove' if done.dry_run else 'Removed'} {clean(path)}"
+        yield f"{'Would remove' if dry_run else 'Removed'} {clean(path)}"
     if done.commit:
         yield f"Committed {styled(done.commit[:12], fg='yellow')}"
     yield Table([(row.name, f"{row.time:%Y-%m-%d %H:%M}", row.path) for row in done.recoverable], dim=(1,))
-    if done.note:
-        yield Note(done.note)
 
 
 @verb(
     "restore",
     text=_text,
+    echo=("dry_run",),
     example="memfs restore use-postgresql-for-transactions-7h2k9q --from HEAD~1\n"
     "memfs restore --from 2026-03-01 --dry-run\nmemfs restore --displaced",
 )
@@ -82,7 +77,8 @@ def restore(target: str | None, revision: str | None, displaced: bool, dry_run: 
     with opened() as workspace:
         if revision is None and target is None:
             rows = tuple(workspace.recovered.list())
-            return Restoration(recoverable=rows, note=count(len(rows), "displaced content"))
+            remark(count(len(rows), "displaced content"))
+            return Restoration(recoverable=rows)
         if revision is None:
             name, pruned = str(target), workspace.pruner.pruned
             if not displaced and pruned.find(name) is None:
@@ -92,9 +88,8 @@ def restore(target: str | None, revision: str | None, displaced: bool, dry_run: 
             return Restoration((path,))
         done = workspace.history.restore(revision, named(workspace, target), message=message, dry_run=dry_run)
         waits = workspace.store.by_hand and not dry_run
-    note = ""
     if not (done.restored or done.removed):
-        note = f"nothing differs from {revision}"
+        remark(f"nothing differs from {revision}")
     elif waits:
-        note = "commit these files with git, or 'memfs commit'"
-    return Restoration(done.restored, done.removed, done.commit, dry_run, note=note)
+        remark("commit these files with git, or 'memfs commit'")
+    return Restoration(done.restored, done.removed, done.commit)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memfs.doors.cli.command import Unclear, invocation, verb, wants_json
-from memfs.doors.cli.output import MERGE, TEXT_ONLY, Block, Note, count, note, print_command, print_text
+from memfs.doors.cli.command import Unclear, invocation, remark, verb, wants_json
+from memfs.doors.cli.output import MERGE, Block, count, note, print_command, print_text
 
 if TYPE_CHECKING:
     from memfs.errors import WorkspaceNotFound
@@ -31,32 +31,23 @@ class ReviewedChange:
         failed: whether something stands against it.
         summary: that in a sentence.
         report: all of it; its fields stand beside the others.
-        strict: whether warnings fail, too.
-        remarks: what there is to say beside it.
     """
 
     failed: bool
     summary: str
     report: Report = field(metadata=MERGE)
-    strict: bool = field(metadata=TEXT_ONLY)
-    remarks: tuple[Note, ...] = field(default=(), metadata=TEXT_ONLY)
-
-    @property
-    def exit_code(self) -> int:
-        """1 where errors were found, or warnings that are to fail."""
-        return int(self.report.failed(strict=self.strict))
 
 
-def _text(reviewed: ReviewedChange) -> Iterator[Block | Note]:
+def _text(reviewed: ReviewedChange) -> Iterator[Block]:
     from memfs.team.review_text import markdown
 
     yield Block(markdown(reviewed.report).rstrip("\n"))
-    yield from reviewed.remarks
 
 
 @verb(
     "review",
     text=_text,
+    exit_code=lambda reviewed, strict: reviewed.report.failed(strict=strict),
     example=(
         "memfs review main..HEAD\nmemfs review origin/tune\nmemfs review --staged --strict\n"
         "memfs review origin/main..HEAD --format github\n"
@@ -93,19 +84,18 @@ def review(revisions: str | None, staged: bool, form: str, strict: bool, templat
     from memfs.team.review_text import commands, markdown, summary
 
     report, waiting = _reviewed(revisions or "", staged)
-    told = f"{count(waiting, 'uncommitted change')} {'is' if waiting == 1 else 'are'} not part of it"
-    remarks = (Note(told, "'memfs commit' commits what waits"),) if waiting else ()
     if staged and report.empty and form == "markdown" and not wants_json():
         return None  # a hook runs with every commit
+    if waiting:
+        told = f"{count(waiting, 'uncommitted change')} {'is' if waiting == 1 else 'are'} not part of it"
+        remark(told, "'memfs commit' commits what waits")
     if form == "github" and not wants_json():
         for line in commands(report):
             print_command(line)
-        for remark in remarks:
-            note(*remark)
         if page := os.environ.get(_SUMMARY):
             _append(Path(page), markdown(report))
         raise click.exceptions.Exit(int(report.failed(strict=strict)))
-    return ReviewedChange(report.failed(), summary(report), report, strict, remarks)
+    return ReviewedChange(report.failed(), summary(report), report)
 
 
 def _reviewed(revisions: str, staged: bool) -> tuple[Report, int]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memfs.doors.cli.command import Unclear, invocation, opened, verb
+from memfs.doors.cli.command import Unclear, invocation, opened, remark, verb
 from memfs.doors.cli.options import land, waiting_text
 from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, clean, note, styled
 from memfs.doors.cli.streams import is_interactive
@@ -36,43 +36,36 @@ class ShareReport:
 
     Attributes:
         items: each copied item; without an ID those that could be copied, as `show` has them.
-        dry_run: whether nothing was written.
         to: the workspace they were copied into.
         folder: the private memory, where that is listed.
         count: how many there are in it that could be shared.
         kept_private: ids of those that are to stay private.
-        by_hand: whether the copies are to be committed by hand.
         paths: the file of each copy, by its id.
     """
 
     items: tuple[ShareResult | MemoryItem, ...]
-    dry_run: bool = False
     to: Path | None = field(default=None, metadata=OMIT)
     folder: Path | None = field(default=None, metadata=OMIT)
     count: int | None = field(default=None, metadata=OMIT)
     kept_private: tuple[str, ...] = field(default=(), metadata=OMIT)
-    by_hand: bool = field(default=False, metadata=TEXT_ONLY)
     paths: Mapping[str, str] = field(default_factory=dict, metadata=TEXT_ONLY)
 
-    @property
-    def exit_code(self) -> int:
-        """1 where something was refused, or left as somebody edited it."""
-        return int(
-            any(not isinstance(one, MemoryItem) and one.fate.became in ("refused", "kept") for one in self.items)
-        )
+
+def _code(done: ShareReport) -> bool:
+    """1 where something was refused, or left as somebody edited it."""
+    copies = (one for one in done.items if not isinstance(one, MemoryItem))
+    return any(one.fate.became in ("refused", "kept") for one in copies)
 
 
-def _text(done: ShareReport) -> Iterator[str | Note]:
+def _text(done: ShareReport, dry_run: bool) -> Iterator[str | Note]:
     for kept in done.kept_private:
         yield f"{styled('Stays private', fg='green')} {clean(kept)}"
     if done.count is not None:
         yield from waiting_text([one for one in done.items if isinstance(one, MemoryItem)], done.count)
         return
-    copies = [one for one in done.items if not isinstance(one, MemoryItem)]
-    for one in copies:
-        yield from _copy_text(one, done.paths.get(one.fate.id, ""), done.dry_run)
-    if done.by_hand and any(one.fate.became == "stored" for one in copies):
-        yield Note("review the file, then add and commit it with git: until then nobody else has it")
+    for one in done.items:
+        if not isinstance(one, MemoryItem):
+            yield from _copy_text(one, done.paths.get(one.fate.id, ""), dry_run)
 
 
 def _copy_text(one: ShareResult, path: str, dry_run: bool) -> Iterator[str | Note]:
@@ -93,6 +86,8 @@ def _copy_text(one: ShareResult, path: str, dry_run: bool) -> Iterator[str | Not
 @verb(
     "share",
     text=_text,
+    exit_code=_code,
+    echo=("dry_run",),
     example="memfs share\nmemfs share always-use-pnpm-in-this-repository-never-npm-0b9494f8\n"
     "memfs share always-use-pnpm --to ../team-memory --dry-run\nmemfs share always-use-pnpm --keep-private",
 )
@@ -147,13 +142,10 @@ def share(
             done = sharing.run(items, replace=replace, allow_secret=allow_secret, dry_run=dry_run)
             if not dry_run:
                 land(workspace)
-            return ShareReport(
-                tuple(done),
-                dry_run,
-                to=workspace.root,
-                by_hand=workspace.settings.history.commit == "manual",
-                paths={one.fate.id: workspace.store.locate(one.fate.id) for one in done if one.fate.id},
-            )
+            if workspace.settings.history.commit == "manual" and any(one.fate.became == "stored" for one in done):
+                remark("review the file, then add and commit it with git: until then nobody else has it")
+            paths = {one.fate.id: workspace.store.locate(one.fate.id) for one in done if one.fate.id}
+            return ShareReport(tuple(done), to=workspace.root, paths=paths)
 
 
 @contextmanager

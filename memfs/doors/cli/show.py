@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Unclear, complete_ids, verb, wants_json
-from memfs.doors.cli.filters import AsOf, as_of, revision_of
+from memfs.doors.cli.command import Unclear, complete_ids, invocation, verb, wants_json
+from memfs.doors.cli.filters import as_of
 from memfs.doors.cli.options import note_served, reference
 from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, Block, Note, facts, readable, styled, time_text
 from memfs.errors import ContentError, HistoryUnavailable, IndexUnavailable, ItemNotFound, MemfsError, StorageIO
@@ -33,7 +33,6 @@ class ShownItem:
         item: all of it; its fields stand beside the others.
         usage: how it was used; not of a revision.
         contradicts: ids of the items of which only one can hold beside it.
-        as_of: the revision it is of.
         stale: whether its file is invalid at present, and this is its last good version.
         problem: what is wrong with the file then.
         file: the bytes of the file, where they were asked for.
@@ -43,7 +42,6 @@ class ShownItem:
     item: MemoryItem = field(metadata=MERGE)
     usage: Use | None = field(default=None, metadata=OMIT)
     contradicts: tuple[str, ...] = field(default=(), metadata=OMIT)
-    as_of: AsOf | None = field(default=None, metadata=OMIT)
     stale: bool = field(default=False, metadata=OMIT)
     problem: str = field(default="", metadata=OMIT)
     file: bytes | None = field(default=None, metadata=TEXT_ONLY)
@@ -124,7 +122,6 @@ def show(workspace: Workspace, id: str, as_of: str | None, raw: bool) -> ShownIt
         item,
         usage=workspace.usage.of([item.id]).get(item.id, NEVER) if past is None and wants_json() else None,
         contradicts=() if past or raw or mounted else _against(workspace, item),
-        as_of=revision_of(past) if past else None,
         stale=wrong is not None,
         problem=wrong.sentence if wrong else "",
         file=data if raw else None,
@@ -150,7 +147,7 @@ def _item_of_mount(workspace: Workspace, reference: str, revision: str) -> tuple
 
 def _item_at(workspace: Workspace, named: str, revision: str) -> tuple[Past, MemoryItem, bytes]:
     """An item and its file at a revision."""
-    past = workspace.teams.past.at(revision, quarantined=True)  # a person may look at everything
+    past = invocation().past = workspace.teams.past.at(revision, quarantined=True)  # a person may look at everything
     try:
         path, data = workspace.history.found_at(revision, named)
     except HistoryUnavailable:

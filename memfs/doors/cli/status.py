@@ -18,13 +18,12 @@ from memfs.admin.store_builder import has_states
 from memfs.admin.store_builder import problems as branch_problems
 from memfs.admin.usage_by_area import tally
 from memfs.doors.cli.agent.hook import hook_problems, waiting_sessions
-from memfs.doors.cli.command import Unclear, invocation, opened, verb, wants_json
-from memfs.doors.cli.filters import AsOf, as_of, past_at, revision_of
+from memfs.doors.cli.command import Unclear, invocation, opened, remark, verb, wants_json
+from memfs.doors.cli.filters import as_of, past_at
 from memfs.doors.cli.output import (
     MERGE,
     OMIT,
     TEXT_ONLY,
-    Note,
     Table,
     clean,
     count,
@@ -411,7 +410,6 @@ class StorageUse:
         iterations: what each iteration adds.
         bytes_per_iteration: the mean of that.
         growth_of_an_iteration: by how much each iteration is larger than the one before.
-        uncounted: why uses were not counted.
     """
 
     usage: Mapping[str, int]
@@ -421,7 +419,6 @@ class StorageUse:
     iterations: tuple[IterationUse, ...]
     bytes_per_iteration: int
     growth_of_an_iteration: int
-    uncounted: str = field(default="", metadata=TEXT_ONLY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -435,8 +432,6 @@ class WorkspaceStatus:
         weights: what everything weighs; its fields stand beside. Not of a revision.
         private: your private memory of this project; null where there is none.
         problems: what is wrong; 'memfs check' looks for more.
-        as_of: the revision that was asked for.
-        only_private: whether only private memory was asked for.
     """
 
     items: int = 0
@@ -445,15 +440,12 @@ class WorkspaceStatus:
     weights: StorageUse | None = field(default=None, metadata=MERGE)
     private: PrivateMemory | None = None
     problems: tuple[Problem, ...] = ()
-    as_of: AsOf | None = field(default=None, metadata=OMIT)
-    only_private: bool = field(default=False, metadata=TEXT_ONLY)
 
 
-def _text(found: WorkspaceStatus) -> Iterator[Any]:
-    if found.only_private:
+def _text(found: WorkspaceStatus, mine: bool, as_of: str | None) -> Iterator[Any]:
+    if mine:
         assert found.private is not None  # else there is no result
         yield str(found.private.folder)
-        yield from found.private.remarks()
         return
     if found.now is not None:
         for name, value in found.now.rows.items():
@@ -464,9 +456,8 @@ def _text(found: WorkspaceStatus) -> Iterator[Any]:
         yield from _counted(found.counts.tally)
     if found.weights is not None:
         yield from _weighed(found.weights)
-    if found.as_of is None:
+    if as_of is None:
         yield from found.problems
-    yield from problems_note(len(found.problems))
 
 
 def _waiting(now: PresentState) -> Iterator[str]:
@@ -489,8 +480,6 @@ def _weighed(found: StorageUse) -> Iterator[Any]:
     if found.free is not None:
         yield f"  {size(found.free)} free"
     yield f"{count(found.usage['uses'], 'use')} of {count(found.usage['items'], 'item')}"
-    if found.uncounted:
-        yield Note(found.uncounted)
     if not found.iterations:
         return
     yield styled("Iterations", bold=True)
@@ -538,6 +527,7 @@ def status(all_: bool, storage: bool, mine: bool, as_of: str | None) -> Workspac
             counts = _counts(tally(workspace.store, workspace.parts))
             weights = _weights(workspace)
         problems += filter(None, [workspace.quota.problem])
+        remark(problems_note(len(problems)))
         return WorkspaceStatus(
             items=workspace.store.count(),
             now=now,
@@ -561,7 +551,8 @@ def _private() -> WorkspaceStatus:
         if found.clones:
             hint += f"; 'memfs init --join-private' uses that of {found.clones[0].home}"
         raise Unclear("there is no private memory of this project yet", hint)
-    return WorkspaceStatus(items=found.items, private=found, only_private=True)
+    found.tell()
+    return WorkspaceStatus(items=found.items, private=found)
 
 
 def _past(revision: str) -> WorkspaceStatus:
@@ -572,7 +563,8 @@ def _past(revision: str) -> WorkspaceStatus:
         past = past_at(workspace, revision, quarantined=True)
         found, problems = past_tally(past), tuple(past.store.problems())
         counts = _counts(found, past=True)
-        return WorkspaceStatus(items=found.items, counts=counts, problems=problems, as_of=revision_of(past))
+        remark(problems_note(len(problems)))
+        return WorkspaceStatus(items=found.items, counts=counts, problems=problems)
 
 
 def _now(workspace: Workspace, mine: PrivateMemory | None, all_: bool) -> PresentState:
@@ -635,6 +627,7 @@ def _counts(found: MemoryTally, *, past: bool = False) -> ItemCounts:
 def _weights(workspace: Workspace) -> StorageUse:
     from memfs.state.retention import growth_of
 
+    remark(workspace.usage.problem)
     measured = workspace.quota.measure(history=True)
     limits, uses = workspace.quota.limits().bytes, workspace.usage.all()
     growth = growth_of(workspace.parts, workspace.states.archives)
@@ -646,5 +639,4 @@ def _weights(workspace: Workspace) -> StorageUse:
         iterations=growth.iterations,
         bytes_per_iteration=round(growth.mean),
         growth_of_an_iteration=round(growth.slope),
-        uncounted=workspace.usage.problem,
     )

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memfs.doors.cli.command import verb, wants_json
-from memfs.doors.cli.output import TEXT_ONLY, Note, clean, count, listed, merge, note, one_line, readable, styled
+from memfs.doors.cli.command import remark, verb, wants_json
+from memfs.doors.cli.output import clean, count, listed, merge, note, one_line, readable, styled
 from memfs.doors.cli.streams import is_interactive
 from memfs.fs.own_branch import BRANCH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from memfs.model import Problem
     from memfs.team.history_merge import FileClash, MergeResult
     from memfs.team.sync import SyncOutcome
     from memfs.workspace import Workspace
@@ -35,10 +34,6 @@ class SyncReport:
         merged: whether a merge was needed.
         changed: the files that are different here.
         conflicts: what both sides changed differently.
-        dry_run: whether nothing was merged and pushed.
-        would_push: whether a dry run asks about pushing, too.
-        duplicates: items of which there are two now.
-        remarks: what becomes of edits by hand.
     """
 
     outcome: SyncOutcome = field(
@@ -47,40 +42,24 @@ class SyncReport:
     merged: bool
     changed: tuple[str, ...]
     conflicts: tuple[FileClash, ...]
-    dry_run: bool
-    would_push: bool = field(metadata=TEXT_ONLY)
-    duplicates: tuple[Problem, ...] = field(metadata=TEXT_ONLY)
-    remarks: tuple[Note, ...] = field(metadata=TEXT_ONLY)
-
-    @property
-    def exit_code(self) -> int:
-        """1 where the merge waits."""
-        return int(bool(self.outcome.waiting))
 
 
-def _text(report: SyncReport) -> Iterator[str | Note]:
+def _text(report: SyncReport, dry_run: bool, no_push: bool) -> Iterator[str]:
     done = report.outcome
     where = f"{clean(done.remote)}/{clean(done.branch)}"
     if done.uncommitted:
         yield f"Would first commit {count(done.uncommitted, 'write')} that wait" + "s" * (done.uncommitted == 1)
     if done.joined is not None:
-        yield from _joined_text(done.joined, where, report.dry_run)
+        yield from _joined_text(done.joined, where, dry_run)
     if done.rescued:
         yield f"What {where} had before is kept as {clean(done.rescued)}"
     if done.pushed:
         yield f"Pushed {count(done.ahead, 'commit')} to {where}: {styled(done.commit[:12], fg='yellow')}"
-    elif report.would_push and (done.ahead or done.uncommitted):
+    elif dry_run and not no_push and (done.ahead or done.uncommitted):
         yield f"Would push to {where}: {_to_be_pushed(done)}"
     elif done.joined is None:
         stay = f"Nothing to take from {where}, and {count(done.ahead, 'commit')} it lacks stay here"
         yield stay if done.ahead else f"In step with {where}"
-    yield from report.remarks
-    if done.waiting:
-        yield Note(f"the merge waits for its commit: {done.waiting}")
-    if done.pushed and not done.fetched:
-        yield Note(f"others join by {_way_in(done)}")
-    for problem in report.duplicates:
-        yield Note(f"{clean(problem.path)}: {clean(problem.message)}; {clean(problem.hint)}")
 
 
 def _way_in(done: SyncOutcome) -> str:
@@ -112,14 +91,15 @@ def _joined_text(joined: MergeResult, where: str, dry_run: bool) -> Iterator[str
         yield "memfs team conflicts lists them and decides."
 
 
-def _edit_remarks(edits: Sequence[str], invalid: Sequence[str], fate: str, hint: str) -> Iterator[Note]:
-    """Names the edits by hand that no commit has: those that could be committed, and those that cannot."""
+def _remark_edits(edits: Sequence[str], invalid: Sequence[str], fate: str, hint: str) -> None:
+    """Name the edits by hand that no commit has: those that could be committed, and those that cannot."""
     ready = [path for path in edits if path not in invalid]
     if ready:
-        yield Note(f"{count(len(ready), 'edit')} by hand {fate}: {_first(ready)}", hint)
+        remark(f"{count(len(ready), 'edit')} by hand {fate}: {_first(ready)}", hint)
     if invalid:
-        told = f"{count(len(invalid), 'edit')} by hand cannot be committed: {_first(invalid)}"
-        yield Note(told, "'memfs check' says why")
+        remark(
+            f"{count(len(invalid), 'edit')} by hand cannot be committed: {_first(invalid)}", "'memfs check' says why"
+        )
 
 
 def _first(paths: Sequence[str]) -> str:
@@ -148,7 +128,11 @@ def _ask(edits: Sequence[str], asked: bool) -> bool | None:
 
 
 @verb(
-    "sync", text=_text, example="memfs sync\nmemfs sync origin --dry-run\nmemfs sync backup --branch team-memory --json"
+    "sync",
+    text=_text,
+    exit_code=lambda report: bool(report.outcome.waiting),
+    echo=("dry_run",),
+    example="memfs sync\nmemfs sync origin --dry-run\nmemfs sync backup --branch team-memory --json",
 )
 @click.argument("remote", required=False, metavar="[REMOTE]")
 @click.option("--branch", metavar="B", default="", help="The branch there, if not the one that this branch follows.")
@@ -176,16 +160,18 @@ def sync(
     edits = publish or (_ask(found, is_interactive() and not wants_json()) if found else None)
     done = syncer.sync(remote or "", branch=branch, push=push, rejoin=rejoin, dry_run=dry_run, edits=edits)
     invalid = workspace.checker.invalid_edits() if done.edits else []
-    fate = _fate(push, dry_run, yes, workspace.parts.policy.adopts)
-    duplicates = tuple(one for one in workspace.store.problems() if one.code == "DuplicateId")
+    _remark_edits(done.edits, invalid, *_fate(push, dry_run, yes, workspace.parts.policy.adopts))
+    if done.waiting:
+        remark(f"the merge waits for its commit: {done.waiting}")
+    if done.pushed and not done.fetched:
+        remark(f"others join by {_way_in(done)}")
+    for problem in workspace.store.problems():
+        if problem.code == "DuplicateId":
+            remark(f"{problem.path}: {problem.message}; {problem.hint}")
     joined = done.joined
     return SyncReport(
         outcome=done,
         merged=joined is not None and not joined.forward,
         changed=joined.changed if joined else (),
         conflicts=joined.conflicts if joined else (),
-        dry_run=dry_run,
-        would_push=dry_run and push,
-        duplicates=duplicates,
-        remarks=tuple(_edit_remarks(done.edits, invalid, *fate)),
     )

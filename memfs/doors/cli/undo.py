@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
 
 from memfs.doors.cli.command import Unclear, opened, verb
 from memfs.doors.cli.filters import when
-from memfs.doors.cli.output import MERGE, Note, clean, count, one_line, readable, styled
+from memfs.doors.cli.output import Note, clean, count, one_line, readable, styled
 from memfs.errors import HistoryUnavailable
 
 if TYPE_CHECKING:
@@ -28,26 +27,8 @@ _PLANNED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class UndoReport:
-    """What was taken back, or would be.
-
-    Attributes:
-        done: what became of it; its fields stand beside the others.
-        dry_run: whether nothing was changed.
-    """
-
-    done: Undone = field(metadata=MERGE)
-    dry_run: bool
-
-    @property
-    def exit_code(self) -> int:
-        """1 where nothing could be taken back."""
-        return int(not self.done.files)
-
-
-def _text(report: UndoReport) -> Iterator[str | Note]:
-    done, words = report.done, _PLANNED if report.dry_run else _DONE
+def _text(done: Undone, dry_run: bool) -> Iterator[str | Note]:
+    words = _PLANNED if dry_run else _DONE
     for step in done.steps[:_STEPS_SHOWN]:
         commit = styled(step.commit[:_SHORT], fg="yellow")
         moment = styled(f"{step.time:%Y-%m-%d %H:%M}", dim=True)
@@ -70,7 +51,7 @@ def _text(report: UndoReport) -> Iterator[str | Note]:
     if done.commit:
         yield Note(f"committed as {done.commit[:12]}; 'memfs undo --commit {done.commit[:12]}' takes it back")
     elif done.waiting:
-        yield Note(done.waiting if report.dry_run else f"the commit waits: {done.waiting}")
+        yield Note(done.waiting if dry_run else f"the commit waits: {done.waiting}")
 
 
 def _taken_back(done: Undone) -> str:
@@ -91,6 +72,8 @@ def _clash(one: UntouchedField) -> str:
 @verb(
     "undo",
     text=_text,
+    exit_code=lambda done: not done.files,
+    echo=("dry_run",),
     example="memfs undo --session 4f1c --dry-run\nmemfs undo --session 4f1c\nmemfs undo --agent scout --since 2d\n"
     "memfs undo --commit c92f02c1",
 )
@@ -103,7 +86,7 @@ def _clash(one: UntouchedField) -> str:
 @click.option("--by", default="", metavar="NAME", help="The agent in whose name it is done; otherwise a person's.")
 def undo(
     session: str, agent: str, commits: tuple[str, ...], since: str | None, dry_run: bool, message: str, by: str
-) -> UndoReport:
+) -> Undone:
     """Take back what a session, an agent or a commit wrote, as one new commit, and nothing else.
 
     What others wrote into the same items later stays; where that leaves something standing, it is named. An undo is
@@ -128,4 +111,4 @@ def undo(
         elif done.already:
             hint = f"{_taken_back(done)}; 'memfs undo --commit REV' of the commit that did so brings it back"
         raise HistoryUnavailable("nothing to undo", hint=hint)
-    return UndoReport(done, dry_run)
+    return done

@@ -10,8 +10,16 @@ import click
 
 from memfs.doors.cli.command import Unclear, complete_ids, complete_types, opened, verb
 from memfs.doors.cli.draft import draft, text_of, weighing
-from memfs.doors.cli.options import SOURCE, CommitReport, allow_secret_option, item_named, land, likely_notes, reference
-from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, clean, styled
+from memfs.doors.cli.options import (
+    SOURCE,
+    CommitReport,
+    allow_secret_option,
+    item_named,
+    land,
+    reference,
+    remark_likely,
+)
+from memfs.doors.cli.output import MERGE, OMIT, clean, styled
 from memfs.errors import ContentError, ItemNotFound
 from memfs.model.item import Link
 from memfs.store.authorship import signed_by
@@ -34,7 +42,6 @@ class UpdatedItem:
         changed: whether it is another than before.
         problems: with --edit, what is wrong with the file.
         landed: how safe it is.
-        remarks: what there is to say beside it.
     """
 
     id: str
@@ -43,23 +50,17 @@ class UpdatedItem:
     changed: bool
     problems: tuple[FileFault, ...] = field(default=(), metadata=OMIT)
     landed: CommitReport = field(metadata=MERGE)
-    remarks: tuple[Any, ...] = field(metadata=TEXT_ONLY)
-
-    @property
-    def exit_code(self) -> int:
-        """1 where the file is invalid now."""
-        return int(bool(self.problems))
 
 
-def _text(done: UpdatedItem) -> Iterator[Any]:
+def _text(done: UpdatedItem) -> Iterator[str]:
     yield f"{'Updated' if done.changed else 'Unchanged'} {styled(done.id, fg='green', bold=True)}"
     yield f"  {clean(done.path)}"
-    yield from done.remarks
 
 
 @verb(
     "update",
     text=_text,
+    exit_code=lambda done: bool(done.problems),
     example='memfs update deploy-day "We deploy on Tuesdays" --tag +ops --tag -draft\n'
     "memfs update use-postgresql --importance 5 --pin --expires 2027-01-01\n"
     "memfs update use-postgresql --link supersedes=use-mysql\nmemfs update use-postgresql --edit",
@@ -108,6 +109,7 @@ def _edit(workspace: Workspace, name: str, allow_secret: str) -> UpdatedItem:
     from memfs.doors.cli.editor import edit_file  # most changes name their fields
 
     done = edit_file(workspace, name, _path_of(workspace, name), allow_secret)
+    done.tell()
     item = workspace.store.read(done.path) if not done.errors else None
     return UpdatedItem(
         id=item.id if item else name,
@@ -116,7 +118,6 @@ def _edit(workspace: Workspace, name: str, allow_secret: str) -> UpdatedItem:
         changed=done.changed,
         problems=done.faults(),
         landed=land(workspace, item),
-        remarks=tuple(done.remarks()),
     )
 
 
@@ -141,13 +142,14 @@ def _update(
         changes["links"] = _links(workspace, before, links)
     with signed_by(wanted.origin):  # not the author of what is changed
         item = workspace.update(before.id, expected=before.sha256, source=SOURCE, allow_secret=allow_secret, **changes)
+    if content:
+        remark_likely(item)
     return UpdatedItem(
         id=item.id,
         path=item.path,
         sha256=item.sha256,
         changed=(item.sha256, item.path) != (before.sha256, before.path),
         landed=land(workspace, item),
-        remarks=tuple(likely_notes(item)) if content else (),
     )
 
 

@@ -14,11 +14,9 @@ from typing import Any
 
 from memfs.context import agents_md
 from memfs.doors.importers.markdown import Passage, front_matter, passages, rows, texts_of
-from memfs.doors.importers.source_files import SourceContent, SourcePage, decoded, named, page, pages
+from memfs.doors.importers.source_files import SourceContent, SourcePage, decoded, named
 from memfs.errors import ContentError, MemfsError
 from memfs.fs.workspace_location import home
-from memfs.model import MemoryItem
-from memfs.model.item import Origin, Trust
 from memfs.model.kinds import ITEM_LIMIT
 
 NAME = "agents-md"
@@ -55,12 +53,8 @@ def read(path: Path) -> SourceContent:
     Raises:
         StorageIO, ContentError: it cannot be read.
     """
-    taken = SourceContent()
-    if path.is_dir():
-        found = list(pages(path, is_file_name, taken))
-        folder = path
-    else:
-        found, folder = [page(path)], path.parent
+    taken = SourceContent(NAME)
+    found, folder = taken.pages(path, is_file_name), path if path.is_dir() else path.parent
     seen = {one.name for one in found}
     for one in found:
         _take(one, folder, taken, seen, 0)
@@ -112,20 +106,18 @@ def _take_passage(one: SourcePage, passage: Passage, scope: tuple[str, ...], own
         return
     kind = "prospective" if task else kind_of(passage, own)
     text = task[2] if task else passage.text
-    data: dict[str, Any] = {"scope": list(scope)} if kind == "convention" and scope else {}
-    item = MemoryItem(
+    title, section = passage.heading if passage.sort != "item" else "", " / ".join(passage.headings)
+    taken.take(
         text,
         kind,
-        title=passage.heading if passage.sort != "item" else "",
+        title=title,
         status={"convention": "proposed", "prospective": "pending"}.get(kind, ""),
-        origin=Origin(tool=NAME),
-        trust=Trust.HUMAN.value,
-        data=data,
+        data={"scope": list(scope)} if kind == "convention" and scope else {},
+        where=where,
+        key=f"{section}\n{scope}\n{passage.text}",
+        name=title or _MARKUP.sub("", text),
+        facts={"file": one.name, "line": passage.line, "section": section},
     )
-    section = " / ".join(passage.headings)
-    facts = {"file": one.name, "line": passage.line, "section": section}
-    key = f"{section}\n{scope}\n{passage.text}"
-    taken.take(item, where, key, item.title or _MARKUP.sub("", text), facts)
 
 
 def kind_of(passage: Passage, own: bool = False) -> str:

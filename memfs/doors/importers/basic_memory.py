@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from memfs.doors.importers.markdown import front_matter, link_names, passages, texts_of
-from memfs.doors.importers.source_files import SourceContent, SourcePage, line_of, moment, page, pages, tags_of
-from memfs.model import MemoryItem
-from memfs.model.item import Origin, Trust
+from memfs.doors.importers.source_files import SourceContent, SourcePage, line_of, moment, tags_of
 
 NAME = "basic-memory"
 _OWN = frozenset({"title", "type", "permalink", "tags", "created", "modified", "created_at", "updated_at"})
@@ -43,8 +41,8 @@ def read(path: Path) -> SourceContent:
     Raises:
         StorageIO, ContentError: it cannot be read.
     """
-    taken = SourceContent()
-    found = [page(path)] if path.is_file() else list(pages(path, lambda name: name.endswith(".md"), taken))
+    taken = SourceContent(NAME)
+    found = taken.pages(path)
     keys = link_names(found, "permalink", "title")
     for one in found:
         if one.text.strip():
@@ -63,19 +61,20 @@ def _take(one: SourcePage, keys: dict[str, str], taken: SourceContent) -> None:
     began = moment(line_of(fields.get("created")) or line_of(fields.get("created_at")))
     tags = [*texts_of(fields.get("tags")), *(tag for observation in said for tag in observation.get("tags", ()))]
     data = {"permalink": permalink, "note_type": sort, "observations": said, "relations": relations}
-    item = MemoryItem(
+    taken.take(
         body.strip("\n"),
         "note",
         title=title[:300],
         tags=tags_of(tags),
         timestamp=written or began or one.changed,
-        origin=Origin(tool=NAME),
-        trust=Trust.HUMAN.value,
         metadata={name: value for name, value in fields.items() if name not in _OWN and line_of(value)},
         data={name: value for name, value in data.items() if value},
+        where=f"{one.name}:{line}",
+        key=one.name,
+        name=one.stem,
+        facts={"file": one.name, "id": permalink, "created": line_of(fields.get("created"))},
+        links=_links(one, relations, keys, taken),
     )
-    facts = {"file": one.name, "id": permalink, "created": line_of(fields.get("created"))}
-    taken.take(item, f"{one.name}:{line}", one.name, one.stem, facts, _links(one, relations, keys, taken))
 
 
 def _links(

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from memfs.doors.importers.markdown import front_matter, link_names, passages
-from memfs.doors.importers.source_files import SourceContent, SourcePage, line_of, moment, page, pages, tags_of
+from memfs.doors.importers.source_files import SourceContent, SourcePage, line_of, moment, tags_of
 from memfs.errors import ContentError
 from memfs.fs.workspace_location import home
-from memfs.model import MemoryItem
-from memfs.model.item import Origin, Trust
+from memfs.model import Origin, Trust
 
 NAME = "claude-code"
 INDEX = "MEMORY.md"
@@ -89,8 +88,8 @@ def read(path: Path) -> SourceContent:
     Raises:
         StorageIO, ContentError: it cannot be read.
     """
-    taken = SourceContent()
-    found = [page(path)] if path.is_file() else list(pages(path, lambda name: name.endswith(".md"), taken))
+    taken = SourceContent(NAME, Trust.AGENT)
+    found = taken.pages(path)
     folder = path.parent if path.is_file() else path
     keys = link_names(found, "name")
     taken.is_missing = partial(_is_missing, folder)
@@ -110,19 +109,21 @@ def _take(one: SourcePage, keys: dict[str, str], folder: Path, taken: SourceCont
         taken.skip(one.name, "it is empty")
         return
     name, sort, written = line_of(fields.get("name")), _sort(fields), _written(fields)
-    facts = {"file": _place(folder, one.name), "name": name, "type": sort, "modified": written}
-    item = MemoryItem(
+    heading = next((passage.headings[0] for passage in passages(body) if passage.headings), "")
+    aims = dict.fromkeys(keys[aim] for aim in _aims(body) if keys.get(aim, one.name) != one.name)
+    taken.take(
         body.strip(),
         KINDS.get(sort, _OTHER),
-        title=(description or name or _heading(body) or one.stem)[:_LONGEST_TITLE],
+        title=(description or name or heading or one.stem)[:_LONGEST_TITLE],
         tags=tags_of(sort),
         timestamp=moment(written) or one.changed,
         origin=_origin(folder, fields),
-        trust=Trust.AGENT.value,
+        where=f"{one.name}:{line}",
+        key=_place(folder, one.name),
+        name=one.stem,
+        facts={"file": _place(folder, one.name), "name": name, "type": sort, "modified": written},
+        links=((_place(folder, aim), "relates") for aim in aims),
     )
-    aims = dict.fromkeys(keys[aim] for aim in _aims(body) if keys.get(aim, one.name) != one.name)
-    links = ((_place(folder, aim), "relates") for aim in aims)
-    taken.take(item, f"{one.name}:{line}", _place(folder, one.name), one.stem, facts, links)
 
 
 def _take_index(one: SourcePage, names: set[str], folder: Path, taken: SourceContent) -> None:
@@ -135,17 +136,18 @@ def _take_index(one: SourcePage, names: set[str], folder: Path, taken: SourceCon
             if pointer[1].removeprefix("./") not in names:
                 taken.skip(where, f"points to {pointer[1]}, which is not there")
             continue
-        key = f"{_label(folder)}/{one.name}#{'/'.join(passage.headings)}\n{passage.text}"
-        item = MemoryItem(
+        title, file = passage.heading if passage.sort != "item" else "", _place(folder, one.name)
+        taken.take(
             passage.text,
             "procedural" if passage.sort == "steps" else _OTHER,
-            title=passage.heading if passage.sort != "item" else "",
+            title=title,
             timestamp=one.changed,
             origin=_origin(folder, {}),
-            trust=Trust.AGENT.value,
+            where=where,
+            key=f"{file}#{'/'.join(passage.headings)}\n{passage.text}",
+            name=title or passage.text,
+            facts={"file": file, "line": passage.line, "section": " / ".join(passage.headings)},
         )
-        facts = {"file": _place(folder, one.name), "line": passage.line, "section": " / ".join(passage.headings)}
-        taken.take(item, where, key, item.title or passage.text, facts)
 
 
 def _inner(fields: dict[str, Any]) -> dict[str, Any]:
@@ -167,15 +169,11 @@ def _written(fields: dict[str, Any]) -> str:
 def _origin(folder: Path, fields: dict[str, Any]) -> Origin:
     session = line_of(_inner(fields).get("originSessionId")) or line_of(fields.get("originSessionId"))
     agent = folder.name if folder.parent.name.startswith("agent-memory") else _AGENT
-    return Origin(agent=agent, session=session[:200], tool=NAME)
+    return Origin(agent=agent, session=session[:200])
 
 
 def _aims(body: str) -> Iterable[str]:
     return dict.fromkeys(name.strip().casefold().removesuffix(".md") for name in _LINK.findall(body))
-
-
-def _heading(body: str) -> str:
-    return next((passage.headings[0] for passage in passages(body) if passage.headings), "")
 
 
 def _label(folder: Path) -> str:

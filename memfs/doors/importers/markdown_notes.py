@@ -15,8 +15,7 @@ from memfs.doors.importers.markdown import first_heading, front_matter, texts_of
 from memfs.doors.importers.source_files import SourceContent, SourcePage, line_of, moment, page, pages, tags_of
 from memfs.errors import MemfsError
 from memfs.fs.workspace_location import home
-from memfs.model import KindTable, MemoryItem
-from memfs.model.item import Origin, Trust
+from memfs.model import KindTable
 
 NAME = "markdown"
 SUFFIXES = (".md", ".markdown")
@@ -37,7 +36,7 @@ def read(paths: Iterable[Path], root: Path, kinds: KindTable) -> SourceContent:
     Raises:
         StorageIO: a folder cannot be listed. ContentError: it holds too many files.
     """
-    taken = SourceContent()
+    taken = SourceContent(NAME)
     folders = []
     for path in paths:
         if path.is_dir():
@@ -56,7 +55,7 @@ def _found(path: Path, root: Path, taken: SourceContent) -> Iterator[tuple[str, 
         try:
             yield _place(path, root), page(path)
         except MemfsError as error:
-            taken.refuse(f"{path}:{error.line}" if error.line else str(path), error.message)
+            taken.skip(f"{path}:{error.line}" if error.line else str(path), error.message, refused=True)
         return
     top = _place(path, root)
     for one in pages(path, lambda name: name.endswith(SUFFIXES), taken):
@@ -84,18 +83,19 @@ def _take(name: str, one: SourcePage, kinds: KindTable, taken: SourceContent) ->
     heading, rest = first_heading(body)
     stated = line_of(fields.pop("title", ""))
     own = _own(fields, kinds)
-    item = MemoryItem(
+    taken.take(
         (body if stated else rest).strip("\n"),
         own.pop("type", _TYPE),
         title=(stated or heading or one.stem)[:_LONGEST_TITLE],
         tags=tags_of(texts_of(fields.pop("tags", ()))),
         timestamp=own.pop("timestamp", None) or one.changed,
         expires=own.pop(_ENDS, None),
-        origin=Origin(tool=NAME),
-        trust=Trust.HUMAN.value,
         metadata={key: value for key, value in fields.items() if value not in (None, "", [], {})},
+        where=f"{name}:{line}",
+        key=name,
+        name=one.stem,
+        facts={"file": name},
     )
-    taken.take(item, f"{name}:{line}", name, one.stem, {"file": name})
 
 
 def _own(fields: dict[str, Any], kinds: KindTable) -> dict[str, Any]:

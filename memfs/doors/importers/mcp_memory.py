@@ -6,12 +6,12 @@ The file holds one JSON object a line, of type ``entity`` or ``relation``; or wh
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 from memfs.doors.importers.source_files import SourceContent, line_of, name_of, records, tags_of
 from memfs.errors import MemfsError
-from memfs.model import MemoryItem
-from memfs.model.item import Origin, Trust
+from memfs.model import Trust
 
 NAME = "mcp-memory"
 _SORTS = ("entity", "relation")
@@ -26,86 +26,66 @@ def is_record(value: Any) -> bool:
     return value.get("type") in _SORTS and ("name" in value or "relationType" in value)
 
 
-class _Graph:
-    """What was read: entities by name, in order, and the relations that begin at each."""
-
-    def __init__(self) -> None:
-        self.sorts: dict[str, str] = {}
-        self.said: dict[str, list[str]] = defaultdict(list)
-        self.lines: dict[str, int] = {}
-        self.relations: dict[str, dict[tuple[str, str], int]] = defaultdict(dict)
-
-    def take_entity(self, value: dict[str, Any], line: int) -> bool:
-        """Take an entity; what is said of one name twice is said of one entity."""
-        name = name_of(value.get("name"))
-        said = value.get("observations", [])
-        if not name or not isinstance(said, list):
-            return False
-        self.sorts.setdefault(name, line_of(value.get("entityType")))
-        self.lines.setdefault(name, line)
-        texts = (one.get("content") if isinstance(one, dict) else one for one in said)
-        self.said[name] = list(dict.fromkeys([*self.said[name], *(text for text in map(_text, texts) if text)]))
-        return True
-
-    def take_relation(self, value: dict[str, Any], line: int) -> bool:
-        """Take a relation between two names."""
-        begin, end, sort = (name_of(value.get(key)) for key in ("from", "to", "relationType"))
-        if begin and end and sort:
-            self.relations[begin].setdefault((sort, end), line)
-        return bool(begin and end and sort)
-
-
 def read(text: str, name: str) -> SourceContent:
     """The memories of a graph: one for each entity, linked as its relations say.
+
+    What is said of one name twice is said of one entity.
 
     Raises:
         ItemSyntaxError: it is no JSON at all.
     """
-    taken, graph = SourceContent(), _Graph()
-    for line, value in records(text, name):
-        _take(value, line, name, graph, taken)
-    for entity, sort in graph.sorts.items():
-        _take_entity(graph, entity, sort, name, taken)
-    for begin, relations in graph.relations.items():
-        for (sort, end), line in relations.items():
-            missing = next((one for one in (begin, end) if one not in graph.sorts), "")
-            if missing:
-                taken.skip(f"{name}:{line}", f"the relation {begin} {sort} {end} has no entity {missing}")
+    taken = SourceContent(NAME, Trust.AGENT)
+    entities: dict[str, tuple[str, int]] = {}
+    said: dict[str, dict[str, None]] = defaultdict(dict)
+    relations: dict[str, dict[tuple[str, str], int]] = defaultdict(dict)
+    for line, value in ((line, row) for line, found in records(text, name) for row in _rows(found)):
+        where = f"{name}:{line}"
+        if isinstance(value, MemfsError):
+            taken.skip(where, value.message)
+            continue
+        sort = value.get("type") if isinstance(value, dict) else ""
+        if sort not in _SORTS:
+            taken.skip(where, "neither an entity nor a relation")
+            continue
+        entity, observations = name_of(value.get("name")), value.get("observations", [])
+        begin, end, kind = (name_of(value.get(key)) for key in ("from", "to", "relationType"))
+        if sort == "entity" and entity and isinstance(observations, list):
+            entities.setdefault(entity, (line_of(value.get("entityType")), line))
+            said[entity] |= dict.fromkeys(filter(None, map(_text, observations)))
+        elif sort == "relation" and begin and end and kind:
+            relations[begin].setdefault((kind, end), line)
+        else:
+            taken.skip(where, f"this {sort} lacks what the format asks for")
+    for entity, (sort, line) in entities.items():
+        told = [*said[entity], *(f"{kind}: {end}" for kind, end in relations.get(entity, ()))]
+        taken.take(
+            "\n".join(f"- {one}" for one in told),
+            "knowledge",
+            title=entity,
+            tags=tags_of(sort),
+            where=f"{name}:{line}",
+            key=entity,
+            name=entity,
+            facts={"file": name, "line": line, "id": entity},
+            links=((end, kind[:100]) for kind, end in relations.get(entity, ())),
+        )
+    for begin, kind, end, line in ((a, *b, line) for a, found in relations.items() for b, line in found.items()):
+        if missing := next((one for one in (begin, end) if one not in entities), ""):
+            taken.skip(f"{name}:{line}", f"the relation {begin} {kind} {end} has no entity {missing}")
     return taken
 
 
-def _take(value: Any, line: int, name: str, graph: _Graph, taken: SourceContent) -> None:
-    if isinstance(value, MemfsError):
-        taken.skip(f"{name}:{line}", value.message)
-    elif isinstance(value, dict) and isinstance(value.get("entities"), list):
-        relations = value.get("relations")
-        for sort, rows in (("entity", value["entities"]), ("relation", relations)):
-            for row in rows if isinstance(rows, list) else []:
-                _take({**row, "type": sort} if isinstance(row, dict) else row, line, name, graph, taken)
-    elif isinstance(value, dict) and value.get("type") in _SORTS:
-        take = graph.take_entity if value["type"] == "entity" else graph.take_relation
-        if not take(value, line):
-            taken.skip(f"{name}:{line}", f"this {value['type']} lacks what the format asks for")
-    else:
-        taken.skip(f"{name}:{line}", "neither an entity nor a relation")
-
-
-def _take_entity(graph: _Graph, entity: str, sort: str, name: str, taken: SourceContent) -> None:
-    relations = list(graph.relations.get(entity, {}))
-    told = [f"- {text}" for text in graph.said[entity]]
-    told += [f"- {relation}: {end}" for relation, end in relations]
-    item = MemoryItem(
-        "\n".join(told),
-        "knowledge",
-        title=entity,
-        tags=tags_of(sort),
-        origin=Origin(tool=NAME),
-        trust=Trust.AGENT.value,
-    )
-    line = graph.lines[entity]
-    links = ((end, relation[:100]) for relation, end in relations)
-    taken.take(item, f"{name}:{line}", entity, entity, {"file": name, "line": line, "id": entity}, links)
+def _rows(value: Any) -> Iterator[Any]:
+    """The entities and relations that a value is, or holds."""
+    if not isinstance(value, dict) or not isinstance(value.get("entities"), list):
+        yield value
+        return
+    for sort, rows in (("entity", value["entities"]), ("relation", value.get("relations"))):
+        for row in rows if isinstance(rows, list) else []:
+            yield {**row, "type": sort} if isinstance(row, dict) else row
 
 
 def _text(value: Any) -> str:
-    return value.strip() if isinstance(value, str) else line_of(value)
+    """What an observation says, which some versions write as an object."""
+    said = value.get("content") if isinstance(value, dict) else value
+    return said.strip() if isinstance(said, str) else line_of(said)

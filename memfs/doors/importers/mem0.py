@@ -11,8 +11,7 @@ from typing import Any
 
 from memfs.doors.importers.source_files import SourceContent, line_of, moment, name_of, records, tags_of
 from memfs.errors import MemfsError
-from memfs.model import MemoryItem
-from memfs.model.item import Origin, Trust
+from memfs.model import Origin, Trust
 
 NAME = "mem0"
 _LISTS = ("results", "memories")
@@ -45,7 +44,7 @@ def read(text: str, name: str) -> SourceContent:
     Raises:
         ItemSyntaxError: it is no JSON at all.
     """
-    taken = SourceContent()
+    taken = SourceContent(NAME, Trust.AGENT)
     seen: set[str] = set()
     for line, value in records(text, name):
         for number, row in enumerate(_rows(value), 1):
@@ -105,18 +104,19 @@ def _take(row: dict[str, Any], where: str, name: str, seen: set[str], taken: Sou
     inner = row.get("metadata")
     metadata = dict(inner) if isinstance(inner, dict) else {}
     facts = {key: line_of(row.get(key)) for key in ("id", "hash", "created_at", "updated_at", "app_id")}
-    item = MemoryItem(
+    taken.take(
         said,
         _kind(row, metadata),
         tags=tags_of(row.get("categories") or []),
         timestamp=moment(row.get("updated_at")) or moment(row.get("created_at")),
         expires=moment(row.get("expiration_date")),
         origin=_origin(row),
-        trust=Trust.AGENT.value,
         metadata=metadata,
+        where=where,
+        key=key,
+        name=f"{NAME} {own[:8]}" if own else said,  # of what has an id, the words may change
+        facts={"file": name, **facts},
     )
-    called = f"{NAME} {own[:8]}" if own else said  # of what has an id, the words may change
-    taken.take(item, where, key, called, {"file": name, **facts})
 
 
 def _kind(row: dict[str, Any], metadata: dict[str, Any]) -> str:
@@ -132,4 +132,4 @@ def _origin(row: dict[str, Any]) -> Origin:
     session = next((name_of(row.get(key)) for key in _SESSIONS if row.get(key)), "")
     speaker = name_of(row.get("actor_id")) or name_of(row.get("user_id"))
     agent, role = name_of(row.get("agent_id")) or name_of(row.get("app")), name_of(row.get("role"))
-    return Origin(speaker=speaker, agent=agent, role=role, session=session, tool=NAME)
+    return Origin(speaker=speaker, agent=agent, role=role, session=session)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 from memfs.errors import ContentError, ItemSyntaxError, MemfsError, StorageIO
 from memfs.fs import io
 from memfs.intake.import_service import Arrival
-from memfs.model import MemoryItem
+from memfs.model import MemoryItem, Origin, Trust
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.time import parse_time
 
@@ -42,46 +42,6 @@ class SkippedSource:
     refused: bool = False
 
 
-@dataclass(slots=True)
-class SourceContent:
-    """What a source holds: the memories found in it, and what was passed over.
-
-    Attributes:
-        whole: files, as the memories' facts name them, that were read from beginning to end.
-        is_missing: whether a file that was there once is no longer.
-    """
-
-    arrivals: list[Arrival] = field(default_factory=list)
-    skipped: list[SkippedSource] = field(default_factory=list)
-    whole: set[str] = field(default_factory=set)
-    is_missing: Callable[[str], bool] = lambda _: False
-
-    def covers(self, file: str) -> bool:
-        """Whether all that a file holds is among the memories: what is not, is there no longer."""
-        return file in self.whole or self.is_missing(file)
-
-    def take(
-        self,
-        item: MemoryItem,
-        where: str,
-        key: str,
-        name: str,
-        facts: Mapping[str, Any],
-        links: Iterable[tuple[str, str]] = (),
-    ) -> None:
-        """Take a memory in, with those of its facts that say something."""
-        told = {fact: value for fact, value in facts.items() if value}
-        self.arrivals.append(Arrival(key=key, name=name, item=item, where=where, links=tuple(links), facts=told))
-
-    def skip(self, where: str, reason: str) -> None:
-        """Note that something is not taken in."""
-        self.skipped.append(SkippedSource(where, reason))
-
-    def refuse(self, where: str, reason: str) -> None:
-        """Note that something cannot be taken in that a person named."""
-        self.skipped.append(SkippedSource(where, reason, refused=True))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourcePage:
     """A text file of a source: its name below what was named, "/" separated, its text, and when it was changed."""
@@ -95,6 +55,56 @@ class SourcePage:
     def stem(self) -> str:
         """The file's name without folder and ending."""
         return self.path.stem
+
+
+@dataclass(slots=True)
+class SourceContent:
+    """What a source holds: the memories found in it, and what was passed over.
+
+    Attributes:
+        tool: the name of its format.
+        trust: that of what it holds.
+        whole: files, as the memories' facts name them, that were read from beginning to end.
+        is_missing: whether a file that was there once is no longer.
+    """
+
+    tool: str = ""
+    trust: Trust = Trust.HUMAN
+    arrivals: list[Arrival] = field(default_factory=list)
+    skipped: list[SkippedSource] = field(default_factory=list)
+    whole: set[str] = field(default_factory=set)
+    is_missing: Callable[[str], bool] = lambda _: False
+
+    def covers(self, file: str) -> bool:
+        """Whether all that a file holds is among the memories: what is not, is there no longer."""
+        return file in self.whole or self.is_missing(file)
+
+    def take(
+        self,
+        content: str,
+        kind: str,
+        *,
+        where: str,
+        key: str,
+        name: str,
+        facts: Mapping[str, Any],
+        links: Iterable[tuple[str, str]] = (),
+        origin: Origin = Origin(),  # noqa: B008  a frozen value
+        **fields: Any,
+    ) -> None:
+        """Take a memory in, with those of its facts that say something; ``fields`` are further ones of the item."""
+        told = {fact: value for fact, value in facts.items() if value}
+        signed = replace(origin, tool=self.tool)
+        item = MemoryItem(content, kind, origin=signed, trust=self.trust.value, **fields)
+        self.arrivals.append(Arrival(key=key, name=name, item=item, where=where, links=tuple(links), facts=told))
+
+    def pages(self, path: Path, wanted: Callable[[str], bool] = lambda name: name.endswith(".md")) -> list[SourcePage]:
+        """The file that a person named, or what is wanted of a folder, see ``pages``."""
+        return list(pages(path, wanted, self)) if path.is_dir() else [page(path)]
+
+    def skip(self, where: str, reason: str, *, refused: bool = False) -> None:
+        """Note that something is not taken in."""
+        self.skipped.append(SkippedSource(where, reason, refused))
 
 
 def named(path: Path, limit: int = LARGEST) -> bytes:

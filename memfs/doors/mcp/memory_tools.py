@@ -30,7 +30,7 @@ _TO_DO = "Not done yet:"
 
 
 # -- finding --------------------------------------------------------------------------------------------------------
-def search(desk: Desk, caller: Caller, given: Given) -> ToolResult:
+def memory_search(desk: Desk, caller: Caller, given: Given) -> ToolResult:
     """``memory_search``."""
     if revision := given.get("as_of", ""):
         return _searched_at(desk, given, revision)
@@ -43,7 +43,7 @@ def search(desk: Desk, caller: Caller, given: Given) -> ToolResult:
 def _searched_at(desk: Desk, given: Given, revision: str) -> ToolResult:
     from memfs.recall.fence import fence
 
-    found, past = desk.past.search(given["query"], given["limit"], filters(given), revision)
+    found, past = desk.memory.search_at(given["query"], given["limit"], filters(given), revision)
     text = fence(found.hits)
     notes = [f"As of commit {past.commit[:12]}, {format_time(past.time)}.", *past.notes]
     ids = [hit.item.id for hit in found.hits]
@@ -62,10 +62,10 @@ def filters(given: Given) -> Query | None:
     return Query(types=types, tags=tags, since=since, until=until) if types or tags or since or until else None
 
 
-def get(desk: Desk, _: Caller, given: Given) -> ToolResult:
+def memory_get(desk: Desk, _: Caller, given: Given) -> ToolResult:
     """``memory_get``."""
     revision, offset = given.get("revision", ""), given.get("offset", 0)
-    item = desk.past.at(given["id"], revision) if revision else desk.memory.get(given["id"])
+    item = desk.memory.at(given["id"], revision) if revision else desk.memory.get(given["id"])
     data = item_data(item, offset) | ({"revision": revision} if revision else {})
     return ToolResult(fenced_item(item, offset), data)
 
@@ -81,13 +81,13 @@ def fenced_item(item: MemoryItem, offset: int = 0) -> str:
     return f"{text}\n\nsha256: {item.sha256}" if item.sha256 else text
 
 
-def listed(desk: Desk, _: Caller, given: Given) -> ToolResult:
+def memory_list(desk: Desk, _: Caller, given: Given) -> ToolResult:
     """``memory_list``."""
     for name in given.get("types", ()):
         desk.memory.workspace.kinds.get(name)
     within = filters(given)
     revision = given.get("as_of", "")
-    past = desk.past.past(revision) if revision else None
+    past = desk.memory.past_at(revision) if revision else None
     page = desk.memory.page(within or Query(), given["limit"], given.get("cursor", ""), past)
     rows = [brief(item) for item in page.items]
     text = quoted(map(_row, rows)) or ("No memory passes these filters." if within else "Nothing is remembered yet.")
@@ -106,9 +106,9 @@ def _row(row: Mapping[str, Any]) -> str:
 
 
 # -- history --------------------------------------------------------------------------------------------------------
-def history(desk: Desk, _: Caller, given: Given) -> ToolResult:
+def memory_history(desk: Desk, _: Caller, given: Given) -> ToolResult:
     """``memory_history``."""
-    revisions = desk.past.log(given.get("id"), given["limit"], moment("since", given.get("since")))
+    revisions = desk.memory.log(given.get("id"), given["limit"], moment("since", given.get("since")))
     rows = [_revision(one) for one in revisions]
     waiting = desk.memory.workspace.store.pending().count
     lines = (f"{row['revision']} {row['time']} {row['author']}: {row['subject']}" for row in rows)
@@ -131,9 +131,9 @@ def _revision(one: Revision) -> dict[str, Any]:
     }
 
 
-def diff(desk: Desk, _: Caller, given: Given) -> ToolResult:
+def memory_diff(desk: Desk, _: Caller, given: Given) -> ToolResult:
     """``memory_diff``."""
-    patch, start = desk.past.diff(given.get("id"), given.get("older", ""), given.get("newer"))
+    patch, start = desk.memory.diff(given.get("id"), given.get("older", ""), given.get("newer"))
     cut = len(patch) > LONGEST
     text = quoted(patch[:LONGEST].removesuffix("\n").split("\n") if patch else ()) or "Nothing differs."
     if cut:
@@ -143,7 +143,7 @@ def diff(desk: Desk, _: Caller, given: Given) -> ToolResult:
 
 
 # -- what is delivered---------------------------------------------------------------------------------------------
-def context(desk: Desk, caller: Caller, given: Given) -> ToolResult:
+def memory_context(desk: Desk, caller: Caller, given: Given) -> ToolResult:
     """``memory_context``: the start of a task, unless files or a tool say that this is a step of one."""
     beginning = not (given.get("files") or given.get("tool"))
     parts: list[str] = []
@@ -190,7 +190,7 @@ def _notes(desk: Desk, told: DeliveryResult) -> list[str]:
 
 
 # -- standing -------------------------------------------------------------------------------------------------------
-def status(desk: Desk, caller: Caller, _: Given) -> ToolResult:
+def memory_status(desk: Desk, caller: Caller, _: Given) -> ToolResult:
     """``memory_status``."""
     found = desk.memory.standing()
     problems: Sequence[Problem] = found.pop("problems")
@@ -220,7 +220,7 @@ WORKING = "working"
 _FIELDS = {"content": "content", "title": "title", "type": "memory_type", "status": "status"}
 
 
-def store(desk: Desk, caller: Caller, given: Given) -> ToolResult:
+def memory_store(desk: Desk, caller: Caller, given: Given) -> ToolResult:
     """``memory_store``."""
     draft = MemoryItem(
         given["content"],
@@ -256,7 +256,7 @@ def _stored(data: dict[str, Any]) -> list[str]:
     return lines
 
 
-def update(desk: Desk, caller: Caller, given: Given) -> ToolResult:
+def memory_update(desk: Desk, caller: Caller, given: Given) -> ToolResult:
     """``memory_update``."""
     changes: dict[str, Any] = {field: given[name] for name, field in _FIELDS.items() if name in given}
     changes |= {name: given[name] for name in ("tags", "context") if name in given}
@@ -274,9 +274,9 @@ def update(desk: Desk, caller: Caller, given: Given) -> ToolResult:
     return ToolResult("\n".join(lines), data)
 
 
-def delete(desk: Desk, caller: Caller, given: Given) -> ToolResult:
+def memory_delete(desk: Desk, caller: Caller, given: Given) -> ToolResult:
     """``memory_delete``."""
-    gone = desk.past.delete(given["id"], given.get("reason", ""), caller, given.get("expected"))
+    gone = desk.memory.delete(given["id"], given.get("reason", ""), caller, given.get("expected"))
     revision, uncommitted = gone.revision[:12], gone.revision == RECOVERED
     by_hand = f"memfs restore {gone.item.id} --from {revision}" if revision else ""
     by_hand = f"memfs restore {gone.item.id} --displaced" if uncommitted else by_hand
@@ -288,15 +288,15 @@ def delete(desk: Desk, caller: Caller, given: Given) -> ToolResult:
     return ToolResult("\n".join(lines), {"id": gone.item.id, "revision": revision, "restore": way_back})
 
 
-def restore(desk: Desk, caller: Caller, given: Given) -> ToolResult:
+def memory_restore(desk: Desk, caller: Caller, given: Given) -> ToolResult:
     """``memory_restore``."""
-    back = desk.past.restore(given["id"], given.get("revision", ""), caller)
+    back = desk.memory.restore(given["id"], given.get("revision", ""), caller)
     said = f"Restored {back.item.id} from {back.origin}." if back.changed else f"{back.item.id} says so already."
     data = {"id": back.item.id, "from": back.origin, "changed": back.changed, "sha256": back.item.sha256}
     return ToolResult(said, data)
 
 
-def feedback(desk: Desk, caller: Caller, given: Given) -> ToolResult:
+def memory_feedback(desk: Desk, caller: Caller, given: Given) -> ToolResult:
     """``memory_feedback``."""
     item = desk.memory.feedback(given["id"], given["helpful"], given.get("reason", ""), caller)
     said = "more" if given["helpful"] else "less"

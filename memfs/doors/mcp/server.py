@@ -12,7 +12,6 @@ import os
 import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mcp.server.context import ServerRequestContext
@@ -79,7 +78,6 @@ _NAME = 80
 _Context = ServerRequestContext[Any, Any]
 
 
-@dataclass(frozen=True, slots=True)
 class MemoryServer:
     """A server that waits for a transport.
 
@@ -88,8 +86,18 @@ class MemoryServer:
             pair of streams, ``protocol.streamable_http_app(...)`` for HTTP.
     """
 
-    protocol: Server[Any]
-    _desk: Desk = field(repr=False)
+    def __init__(self, desk: Desk, tools: ToolSet, agent: str, session: str) -> None:
+        self._desk, self._tools, self._agent = desk, tools, agent
+        self._session = session
+        self._own = session or f"{SOURCE}-{secrets.token_hex(4)}"
+        self.protocol: Server[Any] = Server(
+            "memfs",
+            title="memfs",
+            version=__version__,
+            instructions=" ".join([_ABOUT, *(said for name, said in _ADVICE.items() if name in tools.names)]),
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+        )
 
     async def ended(self, connection: str) -> None:
         """Take note that a client ended its connection, named as the protocol's header does: its session is over."""
@@ -99,6 +107,43 @@ class MemoryServer:
     def close(self) -> None:
         """Finish what was begun, commit what waits and close the workspace, if it was opened. May be repeated."""
         self._desk.close()
+
+    def _caller(self, ctx: _Context) -> Caller:
+        """Who calls: the client's name, and a name for its connection that tells nothing of what protects it."""
+        client = ctx.session.client_params
+        told = self._agent or (client.client_info.name if client is not None else "")
+        named = shown(" ".join(told.split()))[:_NAME] or SOURCE  # nameless, it would pass for a person
+        if self._session or ctx.request is None:  # one process for one client
+            return Caller(agent=named, session=self._own, source=SOURCE)
+        connection = ctx.request.headers.get("mcp-session-id", "")
+        return Caller(agent=named, session=_session_of(connection) if connection else "", source=SOURCE)
+
+    async def _list_tools(self, _: _Context, __: PaginatedRequestParams | None) -> ListToolsResult:
+        """The tools that are offered: without those that ask, where agents may not ask."""
+        try:
+            may_ask = await self._desk.aside(_may_ask, self._desk)
+        except MemfsError:  # each call will say what is wrong with the workspace
+            may_ask = True
+        rows = {name: TOOLS[name] for name in self._tools.names}
+        return ListToolsResult(tools=[row.tool(name) for name, row in rows.items() if may_ask or not row.asks])
+
+    async def _call_tool(self, ctx: _Context, params: CallToolRequestParams) -> CallToolResult:
+        """What a tool answers.
+
+        Raises:
+            MCPError: there is no such tool.
+        """
+        name, names, desk = params.name, self._tools.names, self._desk
+        if name not in names:
+            hint = nearest(name, names) or f"the tools are {', '.join(names)}"
+            raise MCPError(code=INVALID_PARAMS, message=f"there is no tool {ascii(name)[:80]}: {hint}")
+        try:
+            return await desk.aside(_called, desk, self._caller(ctx), name, params.arguments or {})
+        except MemfsError as error:
+            return _failed(error_text(error, desk.root))
+        except Exception:  # a fault of ours: the client keeps its connection, and learns no more than that
+            log.exception("the tool %s failed", name)
+            return _failed(_FAULT)
 
 
 def build_server(
@@ -120,63 +165,7 @@ def build_server(
         session: under which session they are stored; "" means one made for each connection.
     """
     chosen = tools or ToolSet()
-    desk = Desk(path, opener, read_only=chosen.read_only)
-    handlers = _Handlers(desk, chosen, agent, session)
-    server: Server[Any] = Server(
-        "memfs",
-        title="memfs",
-        version=__version__,
-        instructions=" ".join([_ABOUT, *(said for name, said in _ADVICE.items() if name in chosen.names)]),
-        on_list_tools=handlers.list_tools,
-        on_call_tool=handlers.call_tool,
-    )
-    return MemoryServer(server, desk)
-
-
-class _Handlers:
-    """What each request of a client is answered with."""
-
-    def __init__(self, desk: Desk, tools: ToolSet, agent: str, session: str) -> None:
-        self._desk, self._tools, self._agent = desk, tools, agent
-        self._session = session
-        self._own = session or f"{SOURCE}-{secrets.token_hex(4)}"
-
-    def _caller(self, ctx: _Context) -> Caller:
-        """Who calls: the client's name, and a name for its connection that tells nothing of what protects it."""
-        client = ctx.session.client_params
-        told = self._agent or (client.client_info.name if client is not None else "")
-        named = shown(" ".join(told.split()))[:_NAME] or SOURCE  # nameless, it would pass for a person
-        if self._session or ctx.request is None:  # one process for one client
-            return Caller(agent=named, session=self._own, source=SOURCE)
-        connection = ctx.request.headers.get("mcp-session-id", "")
-        return Caller(agent=named, session=_session_of(connection) if connection else "", source=SOURCE)
-
-    async def list_tools(self, _: _Context, __: PaginatedRequestParams | None) -> ListToolsResult:
-        """The tools that are offered: without those that ask, where agents may not ask."""
-        try:
-            may_ask = await self._desk.aside(_may_ask, self._desk)
-        except MemfsError:  # each call will say what is wrong with the workspace
-            may_ask = True
-        rows = {name: TOOLS[name] for name in self._tools.names}
-        return ListToolsResult(tools=[row.tool(name) for name, row in rows.items() if may_ask or not row.asks])
-
-    async def call_tool(self, ctx: _Context, params: CallToolRequestParams) -> CallToolResult:
-        """What a tool answers.
-
-        Raises:
-            MCPError: there is no such tool.
-        """
-        name, names, desk = params.name, self._tools.names, self._desk
-        if name not in names:
-            hint = nearest(name, names) or f"the tools are {', '.join(names)}"
-            raise MCPError(code=INVALID_PARAMS, message=f"there is no tool {ascii(name)[:80]}: {hint}")
-        try:
-            return await desk.aside(_called, desk, self._caller(ctx), name, params.arguments or {})
-        except MemfsError as error:
-            return _failed(error_text(error, desk.root))
-        except Exception:  # a fault of ours: the client keeps its connection, and learns no more than that
-            log.exception("the tool %s failed", name)
-            return _failed(_FAULT)
+    return MemoryServer(Desk(path, opener, read_only=chosen.read_only), chosen, agent, session)
 
 
 def _session_of(connection: str) -> str:

@@ -18,7 +18,7 @@ from memfs.errors import MemfsError, WorkspaceNotFound
 from memfs.store.access_log import served_to
 
 if TYPE_CHECKING:
-    from memfs.facades.agent_tools import AgentMemory, AgentPast
+    from memfs.facades.agent_tools import AgentMemory
     from memfs.facades.context_memory import ContextMemory
     from memfs.workspace import Workspace
 
@@ -82,17 +82,6 @@ class Desk:
         workspace = self.memory.workspace
         with self._guard:
             return self._states.setdefault(session, ContextMemory(workspace=workspace))
-
-    @property
-    def past(self) -> AgentPast:
-        """The memory's history.
-
-        Raises:
-            MemfsError: as ``memory``.
-        """
-        from memfs.facades.agent_tools import AgentPast
-
-        return AgentPast(self.memory)
 
     @property
     def root(self) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from memfs.doors.mcp.answer import ToolResult, quoted
 from memfs.doors.mcp.memory_tools import Given
@@ -17,26 +17,19 @@ from memfs.store.authorship import signed_by
 
 if TYPE_CHECKING:
     from memfs.facades.agent_tools import Caller
-    from memfs.facades.context_memory import ContextMemory
     from memfs.model.state_documents import Acknowledgement
 
 LARGEST = 60_000
 """How many characters of the state an answer holds."""
 _NAMED = ("agents", "components", "hypotheses", "iterations", "metrics")
-_CALLS: Mapping[str, Callable[[ContextMemory], Callable[[Mapping[str, Any]], Acknowledgement]]] = {
-    "agent_output": lambda states: states.store_agent_output,
-    "state_update": lambda states: states.store_state_update,
-    "meta_review": lambda states: states.store_meta_review,
-    "hypothesis": lambda states: states.store_hypothesis,
-    "tournament_result": lambda states: states.store_tournament_result,
-}
+_KINDS = ("agent_output", "state_update", "meta_review", "hypothesis", "tournament_result")
 
 
-def store(desk: Desk, caller: Caller, given: Given) -> ToolResult:
+def state_store(desk: Desk, caller: Caller, given: Given) -> ToolResult:
     """``state_store``."""
     kind = given["kind"]
-    if kind not in _CALLS:
-        hint = nearest(kind, _CALLS) or f"use one of {', '.join(_CALLS)}"
+    if kind not in _KINDS:
+        hint = nearest(kind, _KINDS) or f"use one of {', '.join(_KINDS)}"
         raise QueryInvalid(f"there is no kind {ascii(kind)[:60]}", field="kind", hint=hint)
     document = given["document"]
     if kind == "agent_output":
@@ -46,7 +39,7 @@ def store(desk: Desk, caller: Caller, given: Given) -> ToolResult:
         raise QueryInvalid("only a hypothesis has one", field="base", hint="leave it out")
     states = desk.states(caller.session)
     with signed_by(caller.origin):
-        ack = states.store_hypothesis(document, base=base) if base is not None else _CALLS[kind](states)(document)
+        ack: Acknowledgement = getattr(states, f"store_{kind}")(document, **({} if base is None else {"base": base}))
     names = ("path", "sha256", "continuation_token", "checkpoint_id", "checkpoint_problem", "conflicts")
     data = {name: plain(value) for name in names if (value := getattr(ack, name))}
     lines = [f"Stored {ack.path}."]
@@ -61,7 +54,7 @@ def store(desk: Desk, caller: Caller, given: Given) -> ToolResult:
     return ToolResult("\n".join(lines), data)
 
 
-def get(desk: Desk, caller: Caller, given: Given) -> ToolResult:
+def state_get(desk: Desk, caller: Caller, given: Given) -> ToolResult:
     """``state_get``."""
     named = {name: given[name] for name in _NAMED if given.get(name)}
     if "iterations" in named:
@@ -80,7 +73,7 @@ def get(desk: Desk, caller: Caller, given: Given) -> ToolResult:
     return ToolResult(quoted(text.split("\n")), data)
 
 
-def save(desk: Desk, caller: Caller, given: Given) -> ToolResult:
+def state_save(desk: Desk, caller: Caller, given: Given) -> ToolResult:
     """``state_save``."""
     agent = given.get("agent") or caller.agent
     with signed_by(caller.origin):
@@ -88,14 +81,14 @@ def save(desk: Desk, caller: Caller, given: Given) -> ToolResult:
     return ToolResult(f"Kept under {token}: state_resume gives it back.", {"token": token})
 
 
-def resume(desk: Desk, caller: Caller, given: Given) -> ToolResult:
+def state_resume(desk: Desk, caller: Caller, given: Given) -> ToolResult:
     """``state_resume``."""
     state = plain(desk.states(caller.session).resume(given["token"]))
     text = json.dumps(state, indent=1, ensure_ascii=False)
     return ToolResult(quoted(text.split("\n")), {"token": given["token"], "state": state})
 
 
-def feedback(desk: Desk, caller: Caller, given: Given) -> ToolResult:
+def state_feedback(desk: Desk, caller: Caller, given: Given) -> ToolResult:
     """``state_feedback``."""
     agent = given.get("agent") or caller.agent
     states = desk.states(caller.session)

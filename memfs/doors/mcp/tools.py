@@ -103,34 +103,12 @@ class ToolRow:
         )
 
 
-_ANSWERS: Mapping[str, Callable[[Desk, Caller, Mapping[str, Any]], ToolResult]] = {
-    "memory_store": memory_tools.store,
-    "memory_search": memory_tools.search,
-    "memory_get": memory_tools.get,
-    "memory_list": memory_tools.listed,
-    "memory_update": memory_tools.update,
-    "memory_delete": memory_tools.delete,
-    "memory_history": memory_tools.history,
-    "memory_diff": memory_tools.diff,
-    "memory_restore": memory_tools.restore,
-    "memory_feedback": memory_tools.feedback,
-    "memory_context": memory_tools.context,
-    "memory_status": memory_tools.status,
-    "state_store": state_tools.store,
-    "state_get": state_tools.get,
-    "state_save": state_tools.save,
-    "state_resume": state_tools.resume,
-    "state_feedback": state_tools.feedback,
-    "search": search,
-    "fetch": fetch,
-}
-
-
 def _rows() -> Iterator[tuple[str, ToolRow]]:
-    written = tomllib.loads(Path(__file__).with_name("tools.toml").read_text(encoding="utf-8"))
-    for name, run in _ANSWERS.items():
-        arguments = [Argument(**one) for one in written[name].pop("arguments", ())]
-        yield name, ToolRow(arguments=arguments, run=run, **written[name])
+    """Each tool as it is written, with the function of its name."""
+    functions = vars(memory_tools) | vars(state_tools) | {"search": search, "fetch": fetch}
+    for name, row in tomllib.loads(Path(__file__).with_name("tools.toml").read_text(encoding="utf-8")).items():
+        arguments = [Argument(**one) for one in row.pop("arguments", ())]
+        yield name, ToolRow(arguments=arguments, run=functions[name], **row)
 
 
 TOOLS: Mapping[str, ToolRow] = dict(_rows())

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.doors.cli.command import Actions, Number, verb
-from memfs.doors.cli.filters import AsOf, as_of, revision_of, state_at
-from memfs.doors.cli.output import MERGE, OMIT, Note, clean, count, size, styled
+from memfs.doors.cli.filters import as_of, state_at
+from memfs.doors.cli.output import MERGE, Note, clean, count, size, styled
 from memfs.state.archives import ArchiveResult, ArchiveVerdict, Period, UnpackResult, iterations_text
 
 if TYPE_CHECKING:
@@ -23,34 +23,27 @@ class ArchiveReport:
     """What was archived and deleted, or would be.
 
     Attributes:
-        dry_run: whether nothing was done.
         archived: what went into archives; its fields stand beside the others.
         deleted: the archives that were deleted.
     """
 
-    dry_run: bool
     archived: ArchiveResult = field(metadata=MERGE)
     deleted: tuple[str, ...]
 
-    @property
-    def exit_code(self) -> int:
-        """1 where something stays in the tree that was to go."""
-        return int(bool(self.archived.reason or self.archived.left))
 
-
-def _run_text(report: ArchiveReport) -> Iterator[str | Note]:
+def _run_text(report: ArchiveReport, dry_run: bool) -> Iterator[str | Note]:
     done = report.archived
     if not done.iterations and not report.deleted:
         yield "Nothing is due"
     elif done.iterations:
         what = f"{iterations_text(done.iterations)}: {count(done.documents, 'document')}, {size(done.bytes)}"
-        if report.dry_run:
+        if dry_run:
             yield f"would archive {what}"
         else:
             packed = f"now {size(done.packed)} ({_smaller(done)}), verified"
             yield f"{styled('Archived', fg='green')} {what} {packed}; {count(done.removed, 'file')} left the tree"
     for name in report.deleted:
-        yield f"{'would delete' if report.dry_run else 'Deleted'} the archive {clean(name)}"
+        yield f"{'would delete' if dry_run else 'Deleted'} the archive {clean(name)}"
     for path, reason in done.left.items():
         yield Note(f"{clean(path)} stays in the tree: {clean(reason)}")
     if done.reason:
@@ -64,6 +57,8 @@ def _smaller(one: ArchiveResult | Period) -> str:
 @verb(
     "run",
     text=_run_text,
+    exit_code=lambda report: bool(report.archived.reason or report.archived.left),
+    echo=("dry_run",),
     example="memfs admin archive run --dry-run\nmemfs admin archive run --older-than 7\n"
     "memfs admin archive run --iteration 3",
 )
@@ -86,62 +81,34 @@ def run(workspace: Workspace, dry_run: bool, days: float | None, chosen: tuple[i
     Exit code 1: something stays in the tree that was to go.
     """
     done = workspace.states.retention.run(dry_run, active_days=days, iterations=chosen)
-    return ArchiveReport(dry_run, done.archived, done.deleted)
+    return ArchiveReport(done.archived, done.deleted)
 
 
 # -- list ---------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class ArchiveList:
-    """The archives there are.
-
-    Attributes:
-        archives: each with its iterations and sizes, oldest first.
-        as_of: the revision they are of.
-    """
-
-    archives: tuple[Period, ...]
-    as_of: AsOf | None = field(default=None, metadata=OMIT)
-
-
-def _list_text(listed: ArchiveList) -> Iterator[Any]:
-    for one in listed.archives:
+def _list_text(listed: tuple[Period, ...], as_of: str | None) -> Iterator[Any]:
+    for one in listed:
         where = "" if one.present else "  (payload not here: read from history)"
         back = f"  back in the tree: {iterations_text(one.unpacked)}" if one.unpacked else ""
         packed = f"{size(one.bytes)} in {size(one.packed)} ({_smaller(one)})"
         what = f"{iterations_text(one.iterations)}: {count(one.documents, 'document')}, {packed}"
         yield f"{one.name:<10} {what}{where}{back}"
-    if not listed.archives:
-        yield "No archives at that time" if listed.as_of else "No archives yet"
+    if not listed:
+        yield "No archives at that time" if as_of else "No archives yet"
 
 
-@verb("list", text=_list_text, example="memfs admin archive list\nmemfs admin archive list --as-of HEAD~3")
+@verb(
+    "list", text=_list_text, key="archives", example="memfs admin archive list\nmemfs admin archive list --as-of HEAD~3"
+)
 @as_of
-def list_(workspace: Workspace, as_of: str | None) -> ArchiveList:
+def list_(workspace: Workspace, as_of: str | None) -> tuple[Period, ...]:
     """List the archives with their iterations and sizes."""
-    states, past = state_at(workspace, as_of)
-    return ArchiveList(tuple(states.archives.periods()), revision_of(past))
+    return tuple(state_at(workspace, as_of).archives.periods())
 
 
 # -- verify -------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class ArchiveProof:
-    """Whether archives are whole.
-
-    Attributes:
-        archives: each of them.
-    """
-
-    archives: tuple[ArchiveVerdict, ...]
-
-    @property
-    def exit_code(self) -> int:
-        """1 where one is damaged."""
-        return int(not all(one.sound for one in self.archives))
-
-
-def _verify_text(proof: ArchiveProof) -> Iterator[str]:
-    yield from map(_verdict_text, proof.archives)
-    if not proof.archives:
+def _verify_text(proof: tuple[ArchiveVerdict, ...]) -> Iterator[str]:
+    yield from map(_verdict_text, proof)
+    if not proof:
         yield "No archives yet"
 
 
@@ -156,40 +123,35 @@ def _verdict_text(one: ArchiveVerdict) -> str:
     return f"{styled('Damaged', fg='red')}  {one.name}: {wrong or 'its payload is not here'}; {lost}"
 
 
-@verb("verify", text=_verify_text, example="memfs admin archive verify")
-def verify(workspace: Workspace) -> ArchiveProof:
+@verb(
+    "verify",
+    text=_verify_text,
+    key="archives",
+    exit_code=lambda proof: not all(one.sound for one in proof),
+    example="memfs admin archive verify",
+)
+def verify(workspace: Workspace) -> tuple[ArchiveVerdict, ...]:
     """Read every byte of the archives; a document that only history still has is no loss.
 
     Exit code 1: one is damaged.
     """
-    return ArchiveProof(tuple(workspace.states.archives.verify()))
+    return tuple(workspace.states.archives.verify())
 
 
 # -- unpack -------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class ArchiveReturn:
-    """The iterations that were brought back.
-
-    Attributes:
-        unpacked: each with its documents and bytes, and the files in the tree that were newer and stay.
-    """
-
-    unpacked: tuple[UnpackResult, ...]
-
-
-def _unpack_text(done: ArchiveReturn) -> Iterator[str | Note]:
-    for one in done.unpacked:
+def _unpack_text(done: tuple[UnpackResult, ...]) -> Iterator[str | Note]:
+    for one in done:
         what = f"{count(one.documents, 'file')}, {size(one.bytes)}"
         yield f"{styled('Unpacked', fg='green')} iteration {one.iteration}: {what}"
         if one.kept:
             yield Note(f"{count(len(one.kept), 'file')} in the tree already, and newer: left as they are")
 
 
-@verb("unpack", text=_unpack_text, example="memfs admin archive unpack 3")
+@verb("unpack", text=_unpack_text, key="unpacked", example="memfs admin archive unpack 3")
 @click.argument("numbers", nargs=-1, required=True, type=click.IntRange(min=0), metavar="N...")
-def unpack(workspace: Workspace, numbers: tuple[int, ...]) -> ArchiveReturn:
+def unpack(workspace: Workspace, numbers: tuple[int, ...]) -> tuple[UnpackResult, ...]:
     """Bring iterations back into the tree, as a commit; what is in the tree already is newer and stays."""
-    return ArchiveReturn(tuple(workspace.states.archiver.unpack(number) for number in numbers))
+    return tuple(workspace.states.archiver.unpack(number) for number in numbers)
 
 
 archive = Actions(

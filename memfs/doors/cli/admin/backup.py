@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Actions, Unclear, verb
-from memfs.doors.cli.output import TEXT_ONLY, Note, Table, clean, count, merge, problems_note, size, styled
+from memfs.doors.cli.command import Actions, Unclear, remark, verb
+from memfs.doors.cli.output import Note, Table, clean, count, merge, problems_note, size, styled
 from memfs.git.log import OWN_PATHS
 from memfs.model import Problem
 
 if TYPE_CHECKING:
     from memfs.admin.backup import BackupResult
     from memfs.admin.backup_file import BackupManifest
-    from memfs.admin.restore import RestoreResult
     from memfs.workspace import Workspace
 
 _FILE = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
@@ -58,24 +57,8 @@ class NewBackup:
         return cls(made, len(told.files), told.refs.get(told.head) or told.refs.get("HEAD"))
 
 
-@dataclass(frozen=True, slots=True)
-class BackupReport:
-    """The backups that were written.
-
-    Attributes:
-        backups: one for each folder.
-    """
-
-    backups: tuple[NewBackup, ...]
-
-    @property
-    def exit_code(self) -> int:
-        """1 where one lacks what could not be read."""
-        return int(not all(one.made.whole for one in self.backups))
-
-
-def _create_text(report: BackupReport) -> Iterator[str | Note]:
-    for one in report.backups:
+def _create_text(report: tuple[NewBackup, ...]) -> Iterator[str | Note]:
+    for one in report:
         made, told = one.made, one.made.manifest
         waiting = f", {count(told.waiting, 'waiting write')}" if told.waiting else ""
         what = f"{count(one.files, 'file')}{' and the history' if told.refs else ''}{waiting}"
@@ -90,10 +73,14 @@ def _create_text(report: BackupReport) -> Iterator[str | Note]:
 
 
 @verb(
-    "create", text=_create_text, example="memfs admin backup create\nmemfs admin backup create --to /mnt/disk/backups"
+    "create",
+    text=_create_text,
+    key="backups",
+    exit_code=lambda report: not all(one.made.whole for one in report),
+    example="memfs admin backup create\nmemfs admin backup create --to /mnt/disk/backups",
 )
 @_TO
-def create(workspace: Workspace, to: Path | None) -> BackupReport:
+def create(workspace: Workspace, to: Path | None) -> tuple[NewBackup, ...]:
     """Write one verified file with all files, the whole history and what waits for its commit.
 
     It goes to the folders of backup.targets, or to a folder of your own, and backup.copies of them are kept in each.
@@ -101,7 +88,7 @@ def create(workspace: Workspace, to: Path | None) -> BackupReport:
 
     Exit code 1: refused, or the backup lacks what could not be read; then no older one was removed for it.
     """
-    return BackupReport(tuple(map(NewBackup.of, workspace.backups.make(to))))
+    return tuple(map(NewBackup.of, workspace.backups.make(to)))
 
 
 # -- list ---------------------------------------------------------------------------------------------------------
@@ -118,28 +105,17 @@ class BackupEntry:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class BackupList:
-    """The backups of a workspace.
-
-    Attributes:
-        backups: each of them.
-    """
-
-    backups: tuple[BackupEntry, ...]
-
-
-def _list_text(listed: BackupList) -> Iterator[str | Table]:
-    yield Table([(size(one.bytes), str(one.path)) for one in listed.backups])
-    if not listed.backups:
+def _list_text(listed: tuple[BackupEntry, ...]) -> Iterator[str | Table]:
+    yield Table([(size(one.bytes), str(one.path)) for one in listed])
+    if not listed:
         yield "No backups of this workspace yet"
 
 
-@verb("list", text=_list_text, example="memfs admin backup list")
+@verb("list", text=_list_text, key="backups", example="memfs admin backup list")
 @_TO
-def list_(workspace: Workspace, to: Path | None) -> BackupList:
+def list_(workspace: Workspace, to: Path | None) -> tuple[BackupEntry, ...]:
     """List the backups of this workspace."""
-    return BackupList(tuple(BackupEntry(path, path.stat().st_size) for path in workspace.backups.kept(to)))
+    return tuple(BackupEntry(path, path.stat().st_size) for path in workspace.backups.kept(to))
 
 
 # -- verify -------------------------------------------------------------------------------------------------------
@@ -186,8 +162,6 @@ class RestoreReport:
         items: how many items it has.
         created: when the backup was made.
         problems: what is wrong with its files.
-        left_out: what the backup was made without.
-        checkout: the arguments by which git checks out what else the repository holds.
     """
 
     workspace: Path
@@ -195,27 +169,20 @@ class RestoreReport:
     items: int
     created: str
     problems: tuple[Problem, ...]
-    left_out: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
-    checkout: str = field(default="", metadata=TEXT_ONLY)
-
-    @property
-    def exit_code(self) -> int:
-        """1 where something is wrong with its files."""
-        return int(any(problem.severity == "error" for problem in self.problems))
 
 
 def _restore_text(done: RestoreReport) -> Iterator[Any]:
     where = f"{clean(str(done.workspace))}, as of {done.created}"
     yield f"{styled('Restored', fg='green')} {count(done.items, 'item')} in {where}"
     yield from done.problems
-    for row in done.left_out:
-        yield Note(f"the backup was made without {clean(row)}")
-    if done.checkout:
-        yield Note(f"the repository's other files: git checkout HEAD -- {done.checkout}")
-    yield from problems_note(len(done.problems))
 
 
-@verb("restore", text=_restore_text, example="memfs admin backup restore backup.tar notes")
+@verb(
+    "restore",
+    text=_restore_text,
+    exit_code=lambda done: any(problem.severity == "error" for problem in done.problems),
+    example="memfs admin backup restore backup.tar notes",
+)
 @_FILE
 @click.argument("folder", type=click.Path(file_okay=False))
 @click.option("--without-history", "bare", is_flag=True, help="Take the files alone, where git refuses the history.")
@@ -235,16 +202,14 @@ def restore(file: Path, folder: str, bare: bool) -> RestoreReport:
     made = build(file, Path(folder), history=not bare)
     with open_workspace(made.root, watch=False) as workspace:
         items, problems = workspace.store.count(), tuple(workspace.checker.check())
-    facts = (made.root, made.files, items, made.manifest.created, problems)
-    return RestoreReport(*facts, tuple(made.manifest.left_out), _checkout(made))
-
-
-def _checkout(made: RestoreResult) -> str:
-    """What leaves out the workspace's own files; nothing where the repository holds no others."""
-    if not made.others:
-        return ""
-    prefix = f"{made.manifest.prefix}/" if made.manifest.prefix else ""
-    return " ".join(["':(top)'", *(f"':(top,exclude){prefix}{name}'" for name in OWN_PATHS)])
+    for row in made.manifest.left_out:
+        remark(f"the backup was made without {clean(row)}")
+    if made.others:  # what git checks out leaves out the workspace's own files
+        prefix = f"{made.manifest.prefix}/" if made.manifest.prefix else ""
+        own = " ".join(f"':(top,exclude){prefix}{name}'" for name in OWN_PATHS)
+        remark(f"the repository's other files: git checkout HEAD -- ':(top)' {own}")
+    remark(problems_note(len(problems)))
+    return RestoreReport(made.root, made.files, items, made.manifest.created, problems)
 
 
 backup = Actions(

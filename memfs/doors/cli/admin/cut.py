@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
@@ -11,31 +10,13 @@ import click
 from memfs.admin.cut import CutPlan
 from memfs.doors.cli.command import Unclear, opened, verb
 from memfs.doors.cli.options import confirm_rewrite
-from memfs.doors.cli.output import MERGE, Note, clean, count, listed, time_text
+from memfs.doors.cli.output import Note, clean, count, listed, time_text
 from memfs.errors import EraseRefused
 from memfs.model.time import parse_when, utc_now
 
 
-@dataclass(frozen=True, slots=True)
-class CutReport:
-    """What was cut off, or would be.
-
-    Attributes:
-        plan: the cut; its fields stand beside the others.
-        dry_run: whether nothing was cut.
-    """
-
-    plan: CutPlan = field(metadata=MERGE)
-    dry_run: bool
-
-    @property
-    def exit_code(self) -> int:
-        """1 where it would be refused now."""
-        return int(bool(self.plan.refused))
-
-
-def _text(cut: CutReport) -> Iterator[str | Note]:
-    plan, done = cut.plan, cut.plan.export is not None
+def _text(plan: CutPlan) -> Iterator[str | Note]:
+    done = plan.export is not None
     if not plan.commit or plan.time is None:
         yield f"Nothing to cut: no history before {time_text(plan.before)} can go"
     else:
@@ -56,13 +37,15 @@ def _text(cut: CutReport) -> Iterator[str | Note]:
 @verb(
     "cut",
     text=_text,
+    exit_code=lambda plan: bool(plan.refused),
+    echo=("dry_run",),
     example="memfs admin cut 2025-01-01 --dry-run\nmemfs admin cut '2 years ago' --export ~/memory-until-2024.bundle",
 )
 @click.argument("before", metavar="DATE")
 @click.option("--export", type=click.Path(path_type=Path), metavar="FILE", help="Where what is cut goes: a git bundle.")
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would be cut.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-def cut(before: str, export: Path | None, dry_run: bool, yes: bool) -> CutReport:
+def cut(before: str, export: Path | None, dry_run: bool, yes: bool) -> CutPlan:
     """Cut off the history before DATE, after writing it to a file: what stands at the cut becomes the first commit.
 
     No memory is lost by it; older versions, and what had been forgotten by then, are afterwards in the file alone,
@@ -77,13 +60,13 @@ def cut(before: str, export: Path | None, dry_run: bool, yes: bool) -> CutReport
         raise Unclear(f"{before!r} is no date", "write 2025-01-01, or an age such as '2 years ago'") from None
     with opened() as workspace:
         if dry_run or not yes:
-            plan = CutReport(workspace.cutter.plan(moment), dry_run)
-            if dry_run or not plan.plan.commit:
+            plan = workspace.cutter.plan(moment)
+            if dry_run or not plan.commit:
                 return plan
-            if not plan.plan.refused:
+            if not plan.refused:
                 confirm_rewrite("Cut it?", _text(plan))
         if export is None:
             raise EraseRefused(
                 "what is cut has to be kept somewhere", hint="add --export FILE, outside of the workspace"
             )
-        return CutReport(workspace.cutter.cut(moment, export.absolute()), dry_run=False)
+        return workspace.cutter.cut(moment, export.absolute())

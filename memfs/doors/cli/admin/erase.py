@@ -28,19 +28,17 @@ class Erasure:
         id: what was named.
         plan: what goes and what stays; its fields stand beside the others.
         done: what was done, with the proof; its fields stand beside the others, not with ``--dry-run``.
-        dry_run: whether nothing was erased.
     """
 
     id: str
     plan: ErasePlan = field(metadata=merge(_PLAN))
     done: EraseResult | None = field(metadata=merge("unsigned purged head backups_left proof"))
-    dry_run: bool
 
-    @property
-    def exit_code(self) -> int:
-        """1 where a trace is left, or where it would be refused now."""
-        done = self.done
-        return int(bool(self.plan.refused if done is None else done.proof.hits or done.backups_left))
+
+def _code(erasure: Erasure) -> bool:
+    """1 where a trace is left, or where it would be refused now."""
+    done = erasure.done
+    return bool(erasure.plan.refused if done is None else done.proof.hits or done.backups_left)
 
 
 def _text(erasure: Erasure) -> Iterator[str | Note]:
@@ -90,6 +88,8 @@ def _done_text(done: EraseResult) -> Iterator[str | Note]:
 @verb(
     "erase",
     text=_text,
+    exit_code=_code,
+    echo=("dry_run",),
     example="memfs admin erase old-password-4k8m2p --dry-run\nmemfs admin erase old-password-4k8m2p --yes\n"
     "memfs admin erase ContextMemory/memories/knowledge/2026-03/note.yaml --rewrite-shared-history",
 )
@@ -111,12 +111,12 @@ def erase(workspace: Workspace, id: str, dry_run: bool, yes: bool, rewrite_share
         named = reference(workspace, id)
         if dry_run or not yes:
             plan = workspace.eraser.plan(named, is_path(named))
-            planned = Erasure(plan.reference, plan, None, dry_run)
+            planned = Erasure(plan.reference, plan, None)
             if dry_run:
                 return planned
             confirm_rewrite("Erase it?", _text(planned))
         done = workspace.eraser.erase(named, is_path(named), rewrite_shared=rewrite_shared_history)
-    return Erasure(done.plan.reference, done.plan, done, dry_run=False)
+    return Erasure(done.plan.reference, done.plan, done)
 
 
 def _ended_before(workspace: Workspace, id: str) -> EraseResult | None:

@@ -41,26 +41,19 @@ class GcReport:
     """What was done, or could be.
 
     Attributes:
-        dry_run: whether nothing was done.
         steps: what made room: a sentence, the bytes, and why it failed.
         bytes: how much room that is; with ``--dry-run`` at most.
         care: what was done beside that, not with ``--dry-run``; its fields stand beside the others.
     """
 
-    dry_run: bool
     steps: tuple[CleanupStep, ...]
     bytes: int
     care: CareReport | None = field(default=None, metadata=MERGE)
 
-    @property
-    def exit_code(self) -> int:
-        """1 where a step failed."""
-        return int(any(step.error for step in self.steps))
 
-
-def _text(report: GcReport) -> Iterator[str]:
+def _text(report: GcReport, dry_run: bool) -> Iterator[str]:
     for step in report.steps:
-        freed = f"up to {size(step.bytes)}" if report.dry_run else size(step.bytes)
+        freed = f"up to {size(step.bytes)}" if dry_run else size(step.bytes)
         yield f"{freed:>16}  {clean(step.what)}" + (f": {clean(step.error)}" if step.error else "")
     if not report.steps:
         yield "Nothing to clean up"
@@ -74,7 +67,13 @@ def _text(report: GcReport) -> Iterator[str]:
         yield "Made the backup that was due"
 
 
-@verb("gc", text=_text, example="memfs admin gc --dry-run\nmemfs admin gc")
+@verb(
+    "gc",
+    text=_text,
+    exit_code=lambda report: any(step.error for step in report.steps),
+    echo=("dry_run",),
+    example="memfs admin gc --dry-run\nmemfs admin gc",
+)
 @click.option("-n", "--dry-run", is_flag=True, help="Say what could be done and what it could free, and do nothing.")
 def gc(workspace: Workspace, dry_run: bool) -> GcReport:
     """Make room without losing anything: leftovers, contents kept twice, loose history, surplus backups.
@@ -87,10 +86,10 @@ def gc(workspace: Workspace, dry_run: bool) -> GcReport:
     """
     if dry_run:
         planned = tuple(workspace.cleaner.plan())
-        return GcReport(dry_run, planned, sum(step.bytes for step in planned))
+        return GcReport(planned, sum(step.bytes for step in planned))
     steps = list(workspace.cleaner.clean())
     care = _care(workspace, steps)
-    return GcReport(dry_run, tuple(steps), sum(step.bytes for step in steps), care)
+    return GcReport(tuple(steps), sum(step.bytes for step in steps), care)
 
 
 def _care(workspace: Workspace, steps: list[CleanupStep]) -> CareReport:

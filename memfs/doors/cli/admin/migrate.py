@@ -3,51 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
 
 from memfs.admin.format import MigrationResult
-from memfs.doors.cli.command import verb
+from memfs.doors.cli.command import remark, verb
 from memfs.doors.cli.options import AT_ONCE, land
-from memfs.doors.cli.output import MERGE, TEXT_ONLY, clean
+from memfs.doors.cli.output import clean
 
 if TYPE_CHECKING:
     from memfs.workspace import Workspace
 
 
-@dataclass(frozen=True, slots=True)
-class FormatChange:
-    """The version of a workspace's format, before and after.
-
-    Attributes:
-        done: both versions and the files that changed; its fields stand beside the others.
-        dry_run: whether nothing was written.
-        manual: whether the person commits what changed.
-    """
-
-    done: MigrationResult = field(metadata=MERGE)
-    dry_run: bool
-    manual: bool = field(default=False, metadata=TEXT_ONLY)
-
-
-def _text(change: FormatChange) -> Iterator[str]:
-    done = change.done
+def _text(done: MigrationResult, dry_run: bool) -> Iterator[str]:
     if not done.changed:
         yield f"Nothing to do: the workspace is of format {done.after}"
         return
     before = "which names none" if done.before is None else f"which was of format {done.before}"
-    yield f"{'Would bring' if change.dry_run else 'Brought'} the workspace, {before}, to format {done.after}"
+    yield f"{'Would bring' if dry_run else 'Brought'} the workspace, {before}, to format {done.after}"
     for path in done.paths:
         yield f"  {clean(path)}"
-    if change.manual and not change.dry_run:
-        yield "  commit these files with git, or 'memfs commit'"
 
 
-@verb("migrate", text=_text, example="memfs admin migrate --dry-run")
+@verb("migrate", text=_text, echo=("dry_run",), example="memfs admin migrate --dry-run")
 @click.option("-n", "--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
-def migrate(workspace: Workspace, dry_run: bool) -> FormatChange:
+def migrate(workspace: Workspace, dry_run: bool) -> MigrationResult:
     """Bring the files to the version of the format that this memfs writes, as one commit.
 
     Where history.commit is manual the changed files are left for you to commit. A workspace of an older version is
@@ -58,4 +39,6 @@ def migrate(workspace: Workspace, dry_run: bool) -> FormatChange:
     done = formats.migrate(workspace.store, workspace.parts, dry_run)
     if done.changed and not dry_run:
         land(workspace)
-    return FormatChange(done, dry_run, workspace.settings.history.commit not in AT_ONCE)
+        if workspace.settings.history.commit not in AT_ONCE:
+            remark("commit these files with git, or 'memfs commit'")
+    return done

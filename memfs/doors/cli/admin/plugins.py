@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from memfs.context.source_status import SourceCheck, SourceRow
@@ -17,19 +16,8 @@ if TYPE_CHECKING:
     from memfs.workspace import Workspace
 
 
-@dataclass(frozen=True, slots=True)
-class SourceList:
-    """The sources there are.
-
-    Attributes:
-        sources: those built in, those installed, and those named in the settings.
-    """
-
-    sources: tuple[SourceRow, ...]
-
-
-def _list_text(listed: SourceList) -> Iterator[Table]:
-    yield Table([(row.name, row.layer or "?", _state(row), row.where) for row in listed.sources], dim=(3,))
+def _list_text(listed: tuple[SourceRow, ...]) -> Iterator[Table]:
+    yield Table([(row.name, row.layer or "?", _state(row), row.where) for row in listed], dim=(3,))
 
 
 def _state(row: SourceRow) -> str:
@@ -39,47 +27,37 @@ def _state(row: SourceRow) -> str:
     return f"{wrong}{row.setting}, {row.origin}"
 
 
-@verb("list", text=_list_text, example="memfs admin plugins list\nmemfs admin plugins list --json")
-def list_(workspace: Workspace) -> SourceList:
+@verb("list", text=_list_text, key="sources", example="memfs admin plugins list\nmemfs admin plugins list --json")
+def list_(workspace: Workspace) -> tuple[SourceRow, ...]:
     """List the sources: built in, installed, and named in the settings. None of others is imported for that."""
     from memfs.context import source_status
 
     found = source_status.listed(workspace.root, workspace.settings)
     note_ignored(workspace.root)
-    return SourceList(tuple(found))
+    return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class SourceReport:
-    """How the enabled sources did.
-
-    Attributes:
-        sources: each of them.
-    """
-
-    sources: tuple[SourceCheck, ...]
-
-    @property
-    def exit_code(self) -> int:
-        """1 where one does not work."""
-        return int(not all(one.works for one in self.sources))
-
-
-def _check_text(report: SourceReport) -> Iterator[str | Note]:
-    for one in report.sources:
+def _check_text(report: tuple[SourceCheck, ...]) -> Iterator[str | Note]:
+    for one in report:
         mark = styled("broken", fg="red") if one.failure else styled("works", fg="green")
         said = f"said {count(one.letters, 'letter')}" if one.letters else "had nothing to say"
         told = clean(one.failure) if one.failure else f"{said} in {one.seconds * 1000:.0f} ms"
         yield f"{mark}  {styled(clean(one.name), bold=True)} ({one.layer}, {clean(one.where)}): {told}"
         if one.hint:
             yield f"    {clean(one.hint)}"
-    if broken := sum(not one.works for one in report.sources):
+    if broken := sum(not one.works for one in report):
         verb = "does" if broken == 1 else "do"
-        yield Note(f"{count(broken, 'source')} of {len(report.sources)} {verb} not work")
+        yield Note(f"{count(broken, 'source')} of {len(report)} {verb} not work")
 
 
-@verb("check", text=_check_text, example="memfs admin plugins check")
-def check(workspace: Workspace) -> SourceReport:
+@verb(
+    "check",
+    text=_check_text,
+    key="sources",
+    exit_code=lambda report: not all(one.works for one in report),
+    example="memfs admin plugins check",
+)
+def check(workspace: Workspace) -> tuple[SourceCheck, ...]:
     """Load each source that is enabled, ask it once, and say what is wrong with it.
 
     Exit code 1: one of them does not work.
@@ -89,7 +67,7 @@ def check(workspace: Workspace) -> SourceReport:
     with redirect_stdout(sys.stderr):  # what a source prints is no part of the report
         found = source_status.examined(workspace.sources.plugins)
     note_ignored(workspace.root)
-    return SourceReport(tuple(found))
+    return tuple(found)
 
 
 plugins = Actions("plugins", list_, check, help="Show the sources that give agents their context, and test them.")

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from memfs.admin.store_builder import has_states
-from memfs.doors.cli.command import verb
-from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, count, problems_note, progress
+from memfs.doors.cli.command import remark, verb
+from memfs.doors.cli.output import OMIT, count, problems_note, progress
 
 if TYPE_CHECKING:
     from memfs.workspace import Workspace
@@ -24,21 +24,18 @@ class IndexReport:
         engine: the search engine that keeps the index.
         seconds: how long it took.
         state_documents: how many documents of a multi-agent system; left out where there are none.
-        problems: how many files need a look.
     """
 
     items: int
     engine: str
     seconds: float
     state_documents: int | None = field(default=None, metadata=OMIT)
-    problems: int = field(default=0, metadata=TEXT_ONLY)
 
 
-def _text(done: IndexReport) -> Iterator[str | Note]:
+def _text(done: IndexReport) -> Iterator[str]:
     states = done.state_documents
     also = f" and {count(states, 'state document')}" if states is not None else ""
     yield f"Indexed {count(done.items, 'item')} with {done.engine}{also} in {done.seconds:.1f} s"
-    yield from problems_note(done.problems)
 
 
 @verb("reindex", text=_text, example="memfs admin reindex")
@@ -48,6 +45,5 @@ def reindex(workspace: Workspace) -> IndexReport:
     with progress("Indexing") as step:
         items = workspace.store.reindex(progress=step)
     states = workspace.states.reading.reindex() if has_states(workspace.parts.seen) else None
-    engine = workspace.settings.index.engine
-    problems = len(workspace.store.problems())
-    return IndexReport(items, engine, round(time.monotonic() - began, 3), states, problems)
+    remark(problems_note(len(workspace.store.problems())))
+    return IndexReport(items, workspace.settings.index.engine, round(time.monotonic() - began, 3), states)

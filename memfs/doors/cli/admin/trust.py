@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import click
 
 from memfs import trust as workspace_trust
 from memfs.doors.cli.command import Unclear, invocation, verb, wants_json
-from memfs.doors.cli.output import TEXT_ONLY, clean, print_raw, styled
+from memfs.doors.cli.output import TEXT_ONLY, clean, render, styled
 from memfs.doors.cli.streams import somebody_types
 from memfs.errors import MemfsError, WorkspaceNotFound
 from memfs.fs.workspace_location import find_workspace
@@ -29,9 +29,7 @@ class TrustReport:
         changed: whether this command recorded something.
         enables: the settings that ask for trust: file, line, dotted key and value.
         other_owners: numbers of the users who own a part of the repository.
-        elsewhere: the other working tree whose git folder it uses.
-        said: what was done, or how things stand.
-        wants: whether what it would enable is yet to be told.
+        said: what it would enable, and what was done, or how things stand.
     """
 
     workspace: Path
@@ -40,15 +38,11 @@ class TrustReport:
     changed: bool
     enables: tuple[PluginTrust, ...]
     other_owners: tuple[int, ...]
-    elsewhere: Path | None = field(default=None, metadata=TEXT_ONLY)
-    said: str = field(default="", metadata=TEXT_ONLY)
-    wants: bool = field(default=True, metadata=TEXT_ONLY)
+    said: tuple[str, ...] = field(metadata=TEXT_ONLY)
 
 
-def _text(report: TrustReport) -> Iterator[str]:
-    if report.wants:
-        yield from _wants(report.enables, report.other_owners, report.elsewhere)
-    yield report.said
+def _text(report: TrustReport) -> Iterable[str]:
+    return report.said
 
 
 def _wants(enables: tuple[PluginTrust, ...], owners: tuple[int, ...], elsewhere: Path | None) -> Iterator[str]:
@@ -84,23 +78,21 @@ def trust(path: str | None, show: bool, revoke: bool, yes: bool) -> TrustReport:
     standing, layout = workspace_trust.standing(root), discover(root)
     owners = tuple(sorted(layout.foreign_owners)) if layout is not None else ()
     elsewhere = layout.elsewhere if layout is not None else None
-    changed, said, asked = False, "", False
+    changed, wants = False, list(_wants(standing.wants, owners, elsewhere))
     if revoke:
         changed = workspace_trust.revoke(root)
         standing = workspace_trust.standing(root)
-        said = f"{clean(str(root))} {'is no longer trusted' if changed else 'was not trusted'}"
+        said = (f"{clean(str(root))} {'is no longer trusted' if changed else 'was not trusted'}",)
     elif show or not (yes or standing.wants or owners or elsewhere):
-        said = "trusted" if standing.trusted else f"not trusted: {clean(standing.reason)}"
+        said = (*wants, "trusted" if standing.trusted else f"not trusted: {clean(standing.reason)}")
     else:
+        if not (yes or wants_json()):
+            render(None, wants, json=False)
         if not yes:
-            asked = not wants_json()
-            for line in _wants(standing.wants, owners, elsewhere) if asked else ():
-                print_raw(line)
             _ask(root)
         standing, changed = workspace_trust.grant(root, standing.wants), True
-        said = f"{styled('Trusted', fg='green')} {clean(str(root))}"
-    state = (standing.root, standing.trusted, standing.reason or None, changed, standing.wants, owners)
-    return TrustReport(*state, elsewhere=elsewhere, said=said, wants=not (revoke or asked))
+        said = (*(wants if yes else ()), f"{styled('Trusted', fg='green')} {clean(str(root))}")
+    return TrustReport(standing.root, standing.trusted, standing.reason or None, changed, standing.wants, owners, said)
 
 
 def _root(path: str | None) -> Path:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Actions, Unclear, verb
-from memfs.doors.cli.filters import AsOf, as_of, past_at, revision_of
+from memfs.doors.cli.command import Actions, Unclear, remark, verb
+from memfs.doors.cli.filters import as_of, past_at
 from memfs.doors.cli.options import SOURCE, land
-from memfs.doors.cli.output import OMIT, TEXT_ONLY, Block, Note, Table, clean, count, readable
+from memfs.doors.cli.output import Block, Table, clean, count, readable
 from memfs.errors import ContentError, ItemNotFound
 from memfs.model.kinds import nearest
 from memfs.store.context import DEFAULT, Contexts
@@ -37,27 +37,17 @@ class ContextValues:
     Attributes:
         name: of the context.
         values: all its keys, or the one that was asked for.
-        as_of: the revision it is of.
-        key: the one that was asked for.
-        known: the contexts there are, where this is none.
     """
 
     name: str
     values: Mapping[str, Any]
-    as_of: AsOf | None = field(default=None, metadata=OMIT)
-    key: str | None = field(default=None, metadata=TEXT_ONLY)
-    known: tuple[str, ...] | None = field(default=None, metadata=TEXT_ONLY)
 
 
-def _values_text(found: ContextValues) -> Iterator[Any]:
-    if found.key is not None:
-        yield Block(readable(found.values[found.key]))
+def _values_text(found: ContextValues, key: str | None) -> Iterator[Any]:
+    if key is not None:
+        yield Block(readable(found.values[key]))
     else:
-        yield Table([(key, readable(value)) for key, value in found.values.items()])
-    if found.known is not None:
-        others = f"there is {clean(', '.join(found.known))}"
-        begin = others if found.known else "'memfs agent context set KEY=VALUE' begins one"
-        yield Note(f"there is no context {clean(found.name)} yet; {begin}")
+        yield Table([(name, readable(value)) for name, value in found.values.items()])
 
 
 @verb("get", text=_values_text, example="memfs agent context get branch")
@@ -66,14 +56,16 @@ def _values_text(found: ContextValues) -> Iterator[Any]:
 @as_of
 def get(workspace: Workspace, key: str | None, name: str, as_of: str | None) -> ContextValues:
     """Show all keys, or the value of one."""
-    past = past_at(workspace, as_of) if as_of is not None else None
+    past = past_at(workspace, as_of)
     contexts = _of(workspace, past)
-    values, known = contexts.read(name), tuple(contexts.names())
+    values, others = contexts.read(name), contexts.names()
     if key is not None and key not in values:
         hint = nearest(key, values) or f"memfs agent context set {key}=VALUE"
         raise ItemNotFound(f"the context {name!r} has no key {key!r}", hint=hint)
-    chosen = values if key is None else {key: values[key]}
-    return ContextValues(name, chosen, revision_of(past), key, None if name in known else known)
+    if name not in others:
+        begin = f"there is {', '.join(others)}" if others else "'memfs agent context set KEY=VALUE' begins one"
+        remark(f"there is no context {name} yet; {begin}")
+    return ContextValues(name, values if key is None else {key: values[key]})
 
 
 # -- set, unset ---------------------------------------------------------------------------------------------------
@@ -90,7 +82,7 @@ class ContextChange:
     values: Mapping[str, Any]
 
 
-def _change_text(done: ContextChange) -> Iterator[str | Note]:
+def _change_text(done: ContextChange) -> Iterator[str]:
     yield f"The context {clean(done.name)} has {count(len(done.values), 'key')}"
 
 
@@ -154,43 +146,25 @@ class ContextSize:
     keys: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class ContextList:
-    """The contexts there are.
-
-    Attributes:
-        contexts: by name.
-        as_of: the revision they are of.
-        wrong: what is wrong with those that cannot be read.
-    """
-
-    contexts: tuple[ContextSize, ...]
-    as_of: AsOf | None = field(default=None, metadata=OMIT)
-    wrong: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
-
-
-def _list_text(found: ContextList) -> Iterator[Table | Note]:
-    for error in found.wrong:
-        yield Note(f"{error}; 'memfs check' says more")
-    rows = [(one.name, "invalid" if one.keys is None else count(one.keys, "key")) for one in found.contexts]
+def _list_text(found: tuple[ContextSize, ...]) -> Iterator[Table]:
+    rows = [(one.name, "invalid" if one.keys is None else count(one.keys, "key")) for one in found]
     yield Table(rows, dim=(1,))
 
 
-@verb("list", text=_list_text, example="memfs agent context list")
+@verb("list", text=_list_text, key="contexts", example="memfs agent context list")
 @as_of
-def list_(workspace: Workspace, as_of: str | None) -> ContextList:
+def list_(workspace: Workspace, as_of: str | None) -> tuple[ContextSize, ...]:
     """Name the contexts there are."""
     rows: list[ContextSize] = []
-    wrong: list[str] = []
-    past = past_at(workspace, as_of) if as_of is not None else None
+    past = past_at(workspace, as_of)
     contexts = _of(workspace, past)
     for name in contexts.names():
         try:
             rows.append(ContextSize(name, len(contexts.read(name))))
         except ContentError as error:
-            wrong.append(str(error))
+            remark(f"{error}; 'memfs check' says more")
             rows.append(ContextSize(name, None))
-    return ContextList(tuple(rows), revision_of(past), tuple(wrong))
+    return tuple(rows)
 
 
 context = Actions(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memfs.doors.cli.agent.inject import spoken
 from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.draft import spoken
 from memfs.doors.cli.filters import pair
 from memfs.doors.cli.options import SOURCE, CommitReport, allow_secret_option, land
 from memfs.doors.cli.output import MERGE, Note, clean, count, merge, one_line, styled

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memfs.doors.cli.agent.inject import situation, spoken, state_of
-from memfs.doors.cli.command import Actions, opened, verb
-from memfs.doors.cli.filters import AsOf, as_of, past_at, revision_of
+from memfs.doors.cli.agent.inject import situation, state_of
+from memfs.doors.cli.command import Actions, opened, remark, verb
+from memfs.doors.cli.draft import spoken
+from memfs.doors.cli.filters import as_of, past_at
 from memfs.doors.cli.options import SOURCE, CommitReport, land
-from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, Note, Table, clean, count, merge, one_line, styled
+from memfs.doors.cli.output import MERGE, Note, Table, clean, count, merge, one_line, styled
 from memfs.model.ids import of_mount
 from memfs.model.suggestion import Keep
 
@@ -33,7 +34,6 @@ class RecordedEpisode:
     Attributes:
         episode: of which these fields stand beside the others.
         landed: how safe it is.
-        remarks: what to know about it.
     """
 
     episode: Episode = field(
@@ -43,11 +43,9 @@ class RecordedEpisode:
         )
     )
     landed: CommitReport = field(metadata=MERGE)
-    remarks: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
 
 
-def _recorded_text(done: RecordedEpisode) -> Iterator[str | Note]:
-    yield from map(Note, done.remarks)
+def _recorded_text(done: RecordedEpisode) -> Iterator[str]:
     yield f"Recorded {styled(done.episode.id, fg='green', bold=True)}  {done.episode.outcome.value}"
 
 
@@ -96,11 +94,12 @@ def record(
         trust = "agent" if named["agent"] else "human"
         stored = workspace.sources.episodes.record(made, trust=trust, source=SOURCE)
         landed = land(workspace, workspace.store.get(stored.id))
-        unknown = [one for one in warned if not of_mount(one) and workspace.store.get(one) is None]
-    said = [f"--warned {one}: no memory is called so; kept as it was given" for one in unknown]
+        for one in warned:
+            if not of_mount(one) and workspace.store.get(one) is None:
+                remark(f"--warned {one}: no memory is called so; kept as it was given")
     if _REDACTED in stored.error_message and _REDACTED not in error:
-        said.append("what looks like a secret in the error was blacked out")
-    return RecordedEpisode(stored, landed, tuple(said))
+        remark("what looks like a secret in the error was blacked out")
+    return RecordedEpisode(stored, landed)
 
 
 # -- list ---------------------------------------------------------------------------------------------------------
@@ -111,12 +110,10 @@ class EpisodeList:
     Attributes:
         episodes: as many as were asked for.
         count: how many there are.
-        as_of: the revision they are of.
     """
 
     episodes: tuple[TriggerRow, ...]
     count: int
-    as_of: AsOf | None = field(default=None, metadata=OMIT)
 
 
 def _list_text(found: EpisodeList) -> Iterator[Table | Note]:
@@ -139,7 +136,7 @@ def list_(
     workspace: Workspace, files: tuple[str, ...], limit: int, as_of: str | None, **wanted: str | None
 ) -> EpisodeList:
     """List what was recorded, the newest first."""
-    past = past_at(workspace, as_of) if as_of is not None else None
+    past = past_at(workspace, as_of)
     every = workspace.sources.triggers.rows("episode")[::-1] if past is None else past.episodes()
     rows = [
         row
@@ -147,7 +144,7 @@ def list_(
         if all(not value or getattr(row, name) == value for name, value in wanted.items())
         and (not files or set(files) & set(row.files))
     ]
-    return EpisodeList(tuple(rows[:limit]), len(rows), revision_of(past))
+    return EpisodeList(tuple(rows[:limit]), len(rows))
 
 
 # -- analyze ------------------------------------------------------------------------------------------------------

@@ -6,15 +6,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import opened, options, verb
-from memfs.doors.cli.draft import standard_input
+from memfs.doors.cli.command import Unclear, opened, options, remark, verb
+from memfs.doors.cli.draft import spoken
 from memfs.doors.cli.options import land
-from memfs.doors.cli.output import TEXT_ONLY, Block, Note, count, merge
+from memfs.doors.cli.output import Block, count, merge
+from memfs.doors.cli.streams import read_named
+from memfs.errors import StorageIO
 
 if TYPE_CHECKING:
     from memfs.context.deliver import DeliveryResult
@@ -44,32 +45,33 @@ class DeliveredMemory:
     Attributes:
         given: the text, its parts, and what is not in it.
         problems: what keeps sources from having their say.
-        nothing: what to say where nothing is told.
     """
 
     given: DeliveryResult = field(metadata=merge("text texts ids repeated left_out"))
     problems: tuple[Problem, ...]
-    nothing: str = field(metadata=TEXT_ONLY)
-
-    @classmethod
-    def of(cls, workspace: Workspace, given: DeliveryResult, nothing: str) -> DeliveredMemory:
-        """What was put together, with what sources lack: trust, something to run, success."""
-        problems = tuple(dict.fromkeys((*workspace.sources.plugins.problems(), *given.problems)))
-        return cls(given, problems, nothing)
 
 
-def delivered_text(delivered: DeliveredMemory) -> Iterator[Block | Note]:
-    """The text, and what it lacks."""
-    given = delivered.given
-    if given.texts:
-        yield Block(given.text)
+def delivered(workspace: Workspace, given: DeliveryResult, nothing: str) -> DeliveredMemory:
+    """What was put together, with what sources lack: trust, something to run, success; all that it lacks is remarked.
+
+    Args:
+        nothing: what to say where nothing is told.
+    """
+    problems = tuple(dict.fromkeys((*workspace.sources.plugins.problems(), *given.problems)))
     if given.left_out:
-        yield Note(f"{count(given.left_out, 'entry', 'entries')} had no room; --max-tokens gives more")
-    for problem in delivered.problems:
-        yield Note(f"{problem.message}; {problem.hint}")
+        remark(f"{count(given.left_out, 'entry', 'entries')} had no room; --max-tokens gives more")
+    for problem in problems:
+        remark(f"{problem.message}; {problem.hint}")
     if not given.texts and not given.left_out:
         told = f"what is remembered is told already: {', '.join(given.repeated)}"
-        yield Note(told if given.repeated else delivered.nothing)
+        remark(told if given.repeated else nothing)
+    return DeliveredMemory(given, problems)
+
+
+def delivered_text(delivered: DeliveredMemory) -> Iterator[Block]:
+    """The text."""
+    if delivered.given.texts:
+        yield Block(delivered.given.text)
 
 
 def state_of(text: str, files: tuple[str, ...], tool: str = "", **named: Any) -> StateSnapshot:
@@ -79,30 +81,18 @@ def state_of(text: str, files: tuple[str, ...], tool: str = "", **named: Any) ->
     return StateSnapshot.create(files, text, tool=tool, **named)
 
 
-def spoken(words: tuple[str, ...]) -> str:
-    """What was written on the command line; '-' reads standard input."""
-    if words[:1] != ("-",):
-        return " ".join(words)
-    if len(words) > 1:
-        raise click.UsageError("'-' reads the text from standard input: leave out the other words")
-    return standard_input().rstrip("\r\n")
-
-
 def read_prompt(path: str | None) -> str:
-    """The prompt in a file; '-' is standard input."""
-    if path is None:
-        return ""
-    if path == "-":
-        return standard_input()
+    """The prompt in a file; '-' is standard input.
+
+    Raises:
+        Unclear: it cannot be read, or no model reads as much.
+    """
     try:
-        with Path(path).open("rb") as file:
-            data = file.read(_LARGEST_PROMPT + 1)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise click.BadParameter(f"{path}: {reason}", param_hint="--prompt-file") from error
+        data = b"" if path is None else read_named(path, _LARGEST_PROMPT + 1)
+    except StorageIO as error:
+        raise Unclear(f"--prompt-file {path}: {error.message}") from error
     if len(data) > _LARGEST_PROMPT:
-        reason = f"more than {_LARGEST_PROMPT >> 20} MiB, which no model reads"
-        raise click.BadParameter(f"{path}: {reason}", param_hint="--prompt-file")
+        raise Unclear(f"--prompt-file {path}: more than {_LARGEST_PROMPT >> 20} MiB, which no model reads")
     return data.decode("utf-8", "replace").replace("\r\n", "\n")
 
 
@@ -130,5 +120,4 @@ def inject(
         given = workspace.sources.delivery.automatic(state, prompt=told, max_tokens=max_tokens)
         if named["agent"]:
             land(workspace)  # that it was given feedback is recorded
-        nothing = "nothing is remembered that belongs into every prompt"
-        return DeliveredMemory.of(workspace, given, nothing)
+        return delivered(workspace, given, "nothing is remembered that belongs into every prompt")

@@ -6,24 +6,28 @@ import difflib
 import os
 import shlex
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from memfs.doors.cli.command import invocation, options, verb, wants_json
-from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, clean, merge, styled
+from memfs import private
+from memfs.doors import clients
+from memfs.doors.claude_code.installer import program, project_folder
+from memfs.doors.claude_code.settings_file import InstallScope, SettingsChange, user_folder
+from memfs.doors.cli.command import invocation, options, remark, verb, wants_json
+from memfs.doors.cli.output import OMIT, clean, merge, styled
+from memfs.doors.cli.private import ask_to_join
+from memfs.doors.clients import CLIENTS, Client, InstallResult
+from memfs.errors import WorkspaceNotFound
+from memfs.fs.workspace_location import find_workspace
 from memfs.model.kinds import nearest
 
-if TYPE_CHECKING:
-    from memfs.doors.claude_code.installer import InstallResult
-    from memfs.doors.claude_code.settings_file import InstallScope, SettingsChange
-
-
-_PROGRAMS = ("claude-code", "claude-desktop", "cursor", "gemini-cli", "vscode")
+_PROGRAMS = tuple(CLIENTS)
 _MEANT = {"claude": "claude-code", "code": "vscode", "gemini": "gemini-cli"}
 _BY_HAND = {
     "codex": "Codex takes the server by its own command: codex mcp add memfs -- memfs mcp",
@@ -53,15 +57,11 @@ class Installation:
 
     Attributes:
         program: its name.
-        dry_run: whether nothing was changed.
         files: the settings files.
-        remarks: what to know about it.
     """
 
     program: str
-    dry_run: bool
     files: tuple[InstalledFile, ...]
-    remarks: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,21 +81,20 @@ class InstallTarget:
     folder: str | None
 
     @property
-    def hooks(self) -> bool:
-        """Whether the program has hooks."""
-        return self.program == _PROGRAMS[0]
+    def client(self) -> Client:
+        """The program."""
+        return CLIENTS[self.program]
 
     @property
     def project(self) -> Path:
         """The folder of the project."""
-        from memfs.doors.claude_code.installer import project_folder
-
         return project_folder(self.folder)
 
-    def done(self, files: Sequence[SettingsChange], remarks: Sequence[str] = ()) -> Installation:
-        """What became of these files."""
-        rows = (InstalledFile(one, _diff(one) if self.dry else "") for one in files)
-        return Installation(self.program, self.dry, tuple(rows), tuple(remarks))
+    def done(self, files: Sequence[SettingsChange], remarks: Iterable[str] = ()) -> Installation:
+        """What became of these files, with what is to be known about it."""
+        for text in remarks:
+            remark(text)
+        return Installation(self.program, tuple(InstalledFile(one, _diff(one) if self.dry else "") for one in files))
 
 
 class _Program(click.Choice[str]):
@@ -115,13 +114,11 @@ def at_program(function: Callable[..., Installation]) -> Callable[..., Installat
     """Give a verb the options that name a program's settings, as an ``InstallTarget``."""
 
     @wraps(function)
-    def called(program: str, scope: str | None, dry: bool, **more: Any) -> Any:
-        from memfs.doors.claude_code.settings_file import InstallScope
-
+    def called(program: str, scope: str | None, dry_run: bool, **more: Any) -> Any:
         chosen = None if scope is None else InstallScope(scope)
-        target = InstallTarget(program, chosen, dry, invocation().workspace)
+        target = InstallTarget(program, chosen, dry_run, invocation().workspace)
         hooks_only = more.get("server") or more.get("into", "private") != "private"
-        if not target.hooks and (scope == "local" or hooks_only):
+        if not target.client.hooks and (scope == "local" or hooks_only):
             raise click.UsageError(f"{program} takes --project, --user and --dry-run alone")
         return function(target, **more)
 
@@ -130,25 +127,25 @@ def at_program(function: Callable[..., Installation]) -> Callable[..., Installat
         click.option("--project", "scope", flag_value="project", help="The project's settings (the default)."),
         click.option("--local", "scope", flag_value="local", help="Your own settings in this project."),
         click.option("--user", "scope", flag_value="user", help="Your own settings, for all your projects."),
-        click.option("--dry-run", "dry", is_flag=True, help="Show what would change, and change nothing."),
+        click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing."),
     )(called)
 
 
-def changes(done: Installation) -> Iterator[str | Note]:
-    """The files, with their diffs, and the remarks."""
+def changes(done: Installation, dry_run: bool) -> Iterator[str]:
+    """The files, with their diffs."""
     there = [one for one in done.files if (one.change.before, one.change.after) != (None, None)]
     for one in there:
         yield from (styled(line.rstrip("\r"), fg=_COLOURS.get(line[:1])) for line in one.diff.split("\n")[:-1])
-        word = (_WOULD if done.dry_run else _TOLD)[one.change.done.value]
+        word = (_WOULD if dry_run else _TOLD)[one.change.done.value]
         yield f"{styled(word, fg='green')} {clean(shown(one.change.path))}"
     if not there:
         yield f"Nothing to do: memfs is not in {clean(shown(done.files[0].change.path))}"
-    yield from map(Note, done.remarks)
 
 
 @verb(
     "install",
     text=changes,
+    echo=("dry_run",),
     example="memfs agent install claude-code --dry-run\nmemfs agent install claude-code\n"
     "memfs agent install claude-code --user\nmemfs agent install claude-code --mcp\n"
     "memfs agent install cursor",
@@ -175,57 +172,39 @@ def install(target: InstallTarget, into: str, server: bool) -> Installation:
     workspace is needed, and memfs commits none of these files. 'memfs status --private' shows what is kept,
     'memfs agent uninstall PROGRAM' turns it off.
     """
-    if not target.hooks:
-        return _with_server(target)
-    from memfs.doors.claude_code import installer
-    from memfs.doors.claude_code.settings_file import InstallScope
-
-    scope = target.scope or InstallScope.PROJECT
+    client, project = target.client, target.project
+    scope = target.scope or client.scope
     by_project = scope is InstallScope.PROJECT
-    outcome = installer.install(
-        scope, target.project, server=server and by_project, into_repository=into == "repository", dry=target.dry
+    outcome = clients.install(
+        target.scope,
+        project,
+        target.program,
+        server=server and by_project,
+        into_repository=into == "repository",
+        workspace=project if target.folder is not None else None,
+        dry=target.dry,
     )
-    said = (*_on_recording(target, scope, into), *(() if target.dry else _on_hooks(outcome, scope)))
+    if not client.hooks:
+        return target.done(outcome.files, (*_on_extra(), *(() if target.dry else _on_server(target, outcome))))
+    said = (*_on_recording(project, scope, into), *(() if target.dry else _on_hooks(outcome, scope)))
     if server and not by_project:
-        words = shlex.join((*installer.program(scope).words, "mcp"))
+        words = shlex.join((*program(scope).words, "mcp"))
         said += (f"for the server, run: claude mcp add --scope {scope.value} memfs -- {words}",)
     if not target.dry and not wants_json() and into != "repository" and scope is not InstallScope.USER:
-        from memfs import private
-        from memfs.doors.cli.private import ask_to_join
-
-        ask_to_join(private.project_at(target.project))
+        ask_to_join(private.project_at(project))
     return target.done(outcome.files, (*said, *(_on_extra() if server else ())))
 
 
-def _with_server(target: InstallTarget) -> Installation:
-    from memfs.doors import mcp_clients
-    from memfs.doors.claude_code.settings_file import InstallScope
-
-    served = target.project if target.folder is not None else None
-    changed = mcp_clients.install(target.program, target.scope, target.project, workspace=served, dry=target.dry)
-    said = [*_on_extra()]
-    if not target.dry:
-        if target.scope is not InstallScope.USER and mcp_clients.CLIENTS[target.program].project:
-            said += _on_workspace(target.project)
-        if changed.done.value != "same":
-            way_back = f"'memfs agent uninstall {target.program}' takes it out"
-            said.append(f"it works when {target.program} is started anew; {way_back}")
-    return target.done((changed,), said)
-
-
 # -- remarks ------------------------------------------------------------------------------------------------------
-def _on_recording(target: InstallTarget, scope: InstallScope, into: str) -> Iterator[str]:
+def _on_recording(project: Path, scope: InstallScope, into: str) -> Iterator[str]:
     """What will be recorded, where, and who can read it."""
-    from memfs import private
-    from memfs.doors.claude_code.settings_file import InstallScope
-
     yield "from the next session on, what you type and what the agent answers and does is recorded"
     if into == "repository":
-        place = f"ContextMemory/ of {shown(target.project)}"
+        place = f"ContextMemory/ of {shown(project)}"
         yield f"what that teaches goes into {place}: all who read it there can read it"
         yield "what quotes you stays on this machine: it is suggested in the inbox, and you decide with 'memfs inbox'"
         return
-    folder = private.find(private.project_at(target.project)) if scope is not InstallScope.USER else None
+    folder = private.find(private.project_at(project)) if scope is not InstallScope.USER else None
     yield f"it goes into your private memory: {clean(str(folder or private.projects_folder()))}"
     yield "nobody else can read that, and no repository gets any of it but what you copy with 'memfs share'"
     if scope is InstallScope.PROJECT:
@@ -234,8 +213,6 @@ def _on_recording(target: InstallTarget, scope: InstallScope, into: str) -> Iter
 
 def _on_hooks(outcome: InstallResult, scope: InstallScope) -> Iterator[str]:
     """What keeps hooks from working as they should, and where they are seen and taken out."""
-    from memfs.doors.claude_code.settings_file import InstallScope
-
     settings = shown(outcome.files[0].path)
     if scope is not InstallScope.USER and option_of(outcome.files[0].path) == "--user":
         yield f"{settings} holds for all your projects"
@@ -254,21 +231,20 @@ def _on_hooks(outcome: InstallResult, scope: InstallScope) -> Iterator[str]:
         yield f"'memfs status --private' shows where and what it keeps; {way_back}"
 
 
-def _on_workspace(folder: Path) -> Iterator[str]:
-    """Where memories go if the project has no place for them."""
-    from memfs.errors import WorkspaceNotFound
-    from memfs.fs.workspace_location import find_workspace
-
-    try:
-        find_workspace(folder)
-    except WorkspaceNotFound:
-        yield "there is no workspace here: your own is used until 'memfs init' makes one"
+def _on_server(target: InstallTarget, outcome: InstallResult) -> Iterator[str]:
+    """Where memories go if the project has no place for them, and how the server comes and goes."""
+    if target.scope is not InstallScope.USER and target.client.project:
+        try:
+            find_workspace(target.project)
+        except WorkspaceNotFound:
+            yield "there is no workspace here: your own is used until 'memfs init' makes one"
+    if outcome.files[0].done.value != "same":
+        way_back = f"'memfs agent uninstall {target.program}' takes it out"
+        yield f"it works when {target.program} is started anew; {way_back}"
 
 
 def _on_extra() -> Iterator[str]:
     """The package that the server needs, where it is not there."""
-    from importlib.util import find_spec
-
     if find_spec("mcp") is None:
         yield "the server needs a package: pip install 'gitmemfs[mcp]'"
 
@@ -278,8 +254,6 @@ def option_of(path: Path) -> str:
     """The option that means a settings file."""
     if path.name == "settings.local.json":
         return "--local"
-    from memfs.doors.claude_code.settings_file import user_folder
-
     return "--user" if path.parent == user_folder() else "--project"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memfs.doors import clients
 from memfs.doors.cli.agent.install import Installation, InstallTarget, at_program, changes, option_of
 from memfs.doors.cli.command import verb
 
@@ -9,6 +10,7 @@ from memfs.doors.cli.command import verb
 @verb(
     "uninstall",
     text=changes,
+    echo=("dry_run",),
     example="memfs agent uninstall claude-code --dry-run\nmemfs agent uninstall claude-code --user",
 )
 @at_program
@@ -17,16 +19,9 @@ def uninstall(target: InstallTarget) -> Installation:
 
     Every other byte is as it was before they came; a file that was made for them goes. What was remembered stays.
     """
-    if not target.hooks:
-        from memfs.doors import mcp_clients
-
-        return target.done((mcp_clients.uninstall(target.program, target.scope, target.project, dry=target.dry),))
-    from memfs.doors.claude_code import installer
-    from memfs.doors.claude_code.settings_file import InstallScope
-
-    outcome = installer.uninstall(target.scope or InstallScope.PROJECT, target.project, dry=target.dry)
+    outcome = clients.uninstall(target.scope, target.project, target.program, dry=target.dry)
     said = (
         f"{path} has hooks of memfs, too; 'memfs agent uninstall {target.program} {option_of(path)}' takes them out"
         for path in outcome.elsewhere
     )
-    return target.done(outcome.files, tuple(said))
+    return target.done(outcome.files, said)

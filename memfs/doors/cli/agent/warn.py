@@ -9,14 +9,15 @@ import click
 
 from memfs.doors.cli.agent.inject import (
     DeliveredMemory,
+    delivered,
     delivered_text,
     prompt,
     read_prompt,
     situation,
-    spoken,
     state_of,
 )
 from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.draft import spoken
 
 
 @verb(
@@ -49,4 +50,4 @@ def warn(
     with opened() as workspace, redirect_stdout(sys.stderr):  # what a source of others prints is no context
         told = read_prompt(prompt_file)
         given = workspace.sources.delivery.triggered(state, prompt=told, max_tokens=max_tokens)
-        return DeliveredMemory.of(workspace, given, "nothing is remembered of situations like this")
+        return delivered(workspace, given, "nothing is remembered of situations like this")

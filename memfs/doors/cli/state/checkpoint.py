@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.doors.cli.command import Actions, opened, verb
-from memfs.doors.cli.filters import AsOf, as_of, past_at, revision_of
-from memfs.doors.cli.output import MERGE, OMIT, Note, Table, clean, count, listed, readable, styled, time_text
+from memfs.doors.cli.filters import as_of, past_at
+from memfs.doors.cli.output import MERGE, Note, Table, clean, count, listed, readable, styled, time_text
 
 if TYPE_CHECKING:
     from memfs.model.state_documents import RecoveryState
@@ -56,22 +56,9 @@ def create(workspace: Workspace, reason: str) -> MadeCheckpoint:
 
 
 # -- list ---------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class CheckpointList:
-    """Checkpoints, newest first.
-
-    Attributes:
-        checkpoints: each as its manifest describes it.
-        as_of: the revision they are of.
-    """
-
-    checkpoints: tuple[Checkpoint, ...]
-    as_of: AsOf | None = field(default=None, metadata=OMIT)
-
-
-def _list_text(listed: CheckpointList) -> Iterator[Any]:
-    if not listed.checkpoints:
-        yield "There was no checkpoint" if listed.as_of else _NONE_YET
+def _list_text(listed: tuple[Checkpoint, ...], as_of: str | None) -> Iterator[Any]:
+    if not listed:
+        yield "There was no checkpoint" if as_of else _NONE_YET
     yield Table([
         (
             one.id,
@@ -80,54 +67,44 @@ def _list_text(listed: CheckpointList) -> Iterator[Any]:
             count(one.payload_bytes, "byte"),
             one.problem or one.reason,
         )
-        for one in listed.checkpoints
+        for one in listed
     ])  # fmt: skip
 
 
-@verb("list", text=_list_text, example="memfs state checkpoint list --as-of 2026-03-01")
+@verb("list", text=_list_text, key="checkpoints", example="memfs state checkpoint list --as-of 2026-03-01")
 @as_of
-def list_(workspace: Workspace, as_of: str | None) -> CheckpointList:
+def list_(workspace: Workspace, as_of: str | None) -> tuple[Checkpoint, ...]:
     """List the checkpoints there are, newest first."""
-    past = past_at(workspace, as_of) if as_of is not None else None
+    past = past_at(workspace, as_of)
     found = workspace.states.checkpoints.list(past.files if past else None)
-    return CheckpointList(tuple(found), revision_of(past))
+    return tuple(found)
 
 
 # -- verify -------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class CheckedCheckpoints:
-    """Whether checkpoints can be relied on.
-
-    Attributes:
-        checkpoints: a verdict on each.
-    """
-
-    checkpoints: tuple[CheckpointVerdict, ...]
-
-    @property
-    def exit_code(self) -> int:
-        """1 where one of them cannot."""
-        return int(not all(one.good for one in self.checkpoints))
-
-
-def _verdicts_text(checked: CheckedCheckpoints) -> Iterator[str]:
-    if not checked.checkpoints:
+def _verdicts_text(checked: tuple[CheckpointVerdict, ...]) -> Iterator[str]:
+    if not checked:
         yield _NONE_YET
-    for one in checked.checkpoints:
+    for one in checked:
         word = styled("good", fg="green") if one.good else styled("bad", fg="red")
         yield f"{word}  {one.id}  " + (
             f"{count(one.files, 'document')}, {one.bytes:,} bytes" if one.good else one.reason
         )
 
 
-@verb("verify", text=_verdicts_text, example="memfs state checkpoint verify")
+@verb(
+    "verify",
+    text=_verdicts_text,
+    key="checkpoints",
+    exit_code=lambda found: not all(one.good for one in found),
+    example="memfs state checkpoint verify",
+)
 @click.argument("checkpoint_id", metavar="[ID]", required=False)
-def verify(workspace: Workspace, checkpoint_id: str | None) -> CheckedCheckpoints:
+def verify(workspace: Workspace, checkpoint_id: str | None) -> tuple[CheckpointVerdict, ...]:
     """Read all checkpoints whole, or the one with this ID.
 
     Exit code 1: one of them cannot be used.
     """
-    return CheckedCheckpoints(tuple(workspace.states.checkpoints.verify(checkpoint_id)))
+    return tuple(workspace.states.checkpoints.verify(checkpoint_id))
 
 
 # -- prune --------------------------------------------------------------------------------------------------------

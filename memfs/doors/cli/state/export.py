@@ -7,12 +7,13 @@ from typing import Any
 import click
 
 from memfs.doors.cli.command import Unclear, verb
-from memfs.doors.cli.export import ExportReport, export_options, export_text, exported
+from memfs.doors.cli.export import ExportReport, export_options, export_text, exported, incomplete
 
 
 @verb(
     "export",
     text=export_text,
+    exit_code=incomplete,
     example="memfs state export state.jsonl\n"
     'memfs state export outputs.csv --type agent_output --agent "Evolution Agent" --iteration 3-7\n'
     "memfs state export --type hypothesis --since 7d | jq .document.rating",

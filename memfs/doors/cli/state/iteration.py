@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from memfs.doors.cli.command import Actions, verb
-from memfs.doors.cli.filters import AsOf, as_of, revision_of, state_at
+from memfs.doors.cli.filters import as_of, state_at
 from memfs.doors.cli.options import land
-from memfs.doors.cli.output import OMIT, Note, Table, clean, count, time_text
+from memfs.doors.cli.output import Note, Table, clean, count, time_text
 from memfs.errors import IterationInvalid
 
 if TYPE_CHECKING:
@@ -30,19 +30,6 @@ class ShownIteration:
     """
 
     iteration: Iteration
-
-
-@dataclass(frozen=True, slots=True)
-class IterationList:
-    """All iterations, archived ones too.
-
-    Attributes:
-        iterations: in order, without statistics.
-        as_of: the revision they are of.
-    """
-
-    iterations: tuple[Iteration, ...]
-    as_of: AsOf | None = field(default=None, metadata=OMIT)
 
 
 def _text(shown: ShownIteration) -> Iterator[Any]:
@@ -67,8 +54,7 @@ def _statistics_text(statistics: Mapping[str, Any]) -> Iterator[Any]:
     ])  # fmt: skip
 
 
-def _list_text(listed: IterationList) -> Iterator[Any]:
-    found = listed.iterations
+def _list_text(found: tuple[Iteration, ...]) -> Iterator[Any]:
     yield Table(
         [
             (f"{one.number:>5}", _status(one), time_text(one.opened) or "", count(sum(one.counts.values()), "document"))
@@ -114,12 +100,11 @@ def show(workspace: Workspace, number: int | None) -> ShownIteration:
     return ShownIteration(workspace.states.iterations.show(number))
 
 
-@verb("list", text=_list_text, example="memfs state iteration list --json")
+@verb("list", text=_list_text, key="iterations", example="memfs state iteration list --json")
 @as_of
-def list_(workspace: Workspace, as_of: str | None) -> IterationList:
+def list_(workspace: Workspace, as_of: str | None) -> tuple[Iteration, ...]:
     """List all iterations, archived ones too."""
-    states, past = state_at(workspace, as_of)
-    return IterationList(tuple(states.iterations.list()), revision_of(past))
+    return tuple(state_at(workspace, as_of).iterations.list())
 
 
 iteration = Actions(

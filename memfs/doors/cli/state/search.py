@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from memfs.doors.cli.command import verb
-from memfs.doors.cli.filters import AsOf, as_of, revision_of, state_at, when
-from memfs.doors.cli.output import OMIT, Note, clean, styled
+from memfs.doors.cli.filters import as_of, state_at, when
+from memfs.doors.cli.output import Note, clean, styled
 
 if TYPE_CHECKING:
     from memfs.state.search import StateHit
@@ -24,12 +24,10 @@ class FoundDocuments:
     Attributes:
         query: the words.
         hits: the documents.
-        as_of: the revision they are of.
     """
 
     query: str
     hits: tuple[StateHit, ...]
-    as_of: AsOf | None = field(default=None, metadata=OMIT)
 
 
 def _text(found: FoundDocuments) -> Iterator[Any]:
@@ -69,6 +67,6 @@ def search(
     text = " ".join(words)
     start, end = when(since, "since"), when(until, "until", end=True)
     workspace.repository.require_readable()
-    states, past = state_at(workspace, as_of)
+    states = state_at(workspace, as_of)
     found = search_states(states.reading, text, limit, agents=agents, iterations=iterations, start=start, end=end)
-    return FoundDocuments(text, tuple(found), revision_of(past))
+    return FoundDocuments(text, tuple(found))

@@ -4,34 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from memfs.doors.cli.command import Number, verb
-from memfs.doors.cli.filters import AsOf, as_of, revision_of, state_at, when
-from memfs.doors.cli.output import MERGE, OMIT, Document, as_json
+from memfs.doors.cli.filters import as_of, state_at, when
+from memfs.doors.cli.output import Document, as_json
 
 if TYPE_CHECKING:
     from memfs.model.state_documents import RetrievedState
     from memfs.workspace import Workspace
 
 
-@dataclass(frozen=True, slots=True)
-class ShownState:
-    """The state that was asked for.
-
-    Attributes:
-        state: all of it; its fields stand beside the others.
-        as_of: the revision it is of.
-    """
-
-    state: RetrievedState = field(metadata=MERGE)
-    as_of: AsOf | None = field(default=None, metadata=OMIT)
-
-
-def _text(shown: ShownState) -> Iterator[Document]:
+def _text(shown: RetrievedState) -> Iterator[Document]:
     yield Document(as_json(shown))
 
 
@@ -61,7 +47,7 @@ def show(
     whole: bool,
     as_of: str | None,
     **named: Any,
-) -> ShownState:
+) -> RetrievedState:
     """Print the present state of a multi-agent system, or what the options name, as JSON."""
     if whole and deadline is not None:
         raise click.UsageError("'--whole' has no deadline")
@@ -70,6 +56,5 @@ def show(
     start, end = when(since, "since"), when(until, "until", end=True)
     limit = math.inf if whole else deadline
     workspace.repository.require_readable()
-    states, past = state_at(workspace, as_of)
-    found = states.retrieval.retrieve(chosen, start=start, end=end, deadline=limit, **wanted)
-    return ShownState(found, revision_of(past))
+    states = state_at(workspace, as_of)
+    return states.retrieval.retrieve(chosen, start=start, end=end, deadline=limit, **wanted)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,7 +67,6 @@ class BlockReport:
         tokens: about how many tokens that has.
         left_out: ids of what is not in it, as no person stands behind it.
         name: the file, from the folder of the code.
-        checked: whether the exit code says how it compares.
     """
 
     file: Path
@@ -78,12 +77,6 @@ class BlockReport:
     tokens: int
     left_out: tuple[str, ...]
     name: str = field(metadata=TEXT_ONLY)
-    checked: bool = field(default=False, metadata=TEXT_ONLY)
-
-    @property
-    def exit_code(self) -> int:
-        """1 where that was asked, and the block is not current."""
-        return int(self.checked and self.standing.value != "current")
 
 
 def _report(
@@ -112,7 +105,7 @@ def _left_out_note(ids: tuple[str, ...]) -> Iterator[Note]:
 
 # -- check --------------------------------------------------------------------------------------------------------
 def _check_text(found: BlockReport) -> Iterator[str | Note]:
-    good = not found.exit_code
+    good = found.standing.value == "current"
     if good and not found.line:
         yield f"{styled(found.name, bold=True)} {styled('needs no block: nothing is agreed on yet', fg='green')}"
         return
@@ -123,12 +116,17 @@ def _check_text(found: BlockReport) -> Iterator[str | Note]:
         yield Note(f"'memfs team agents-md write{how}")
 
 
-@verb("check", text=_check_text, example="memfs team agents-md check")
+@verb(
+    "check",
+    text=_check_text,
+    exit_code=lambda found: found.standing.value != "current",
+    example="memfs team agents-md check",
+)
 @_file
 @_preferences
 def _check(workspace: Workspace, file: str | None, preferences: bool | None) -> BlockReport:
     """Say whether the block is what is agreed on. Exit code 1: it is not current."""
-    return replace(_report(block_of(workspace), file, preferences), checked=True)
+    return _report(block_of(workspace), file, preferences)
 
 
 # -- show ---------------------------------------------------------------------------------------------------------

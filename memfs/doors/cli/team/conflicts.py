@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.doors.cli.command import Actions, Unclear, complete_ids, opened, verb
-from memfs.doors.cli.filters import AsOf, as_of, past_at, revision_of
+from memfs.doors.cli.filters import as_of, past_at
 from memfs.doors.cli.options import SOURCE, land
 from memfs.doors.cli.output import (
-    OMIT,
     TEXT_ONLY,
     Note,
     clean,
@@ -85,14 +84,12 @@ class ConflictList:
         conflicts: memories that cannot both hold.
         left: what merges left; its fields stand beside the others.
         items: items that carry conflicts of a merge.
-        as_of: the revision it is of.
         scanned: whether everything was compared.
     """
 
     conflicts: tuple[Disagreement, ...]
     left: OpenConflicts = field(metadata=merge("waiting=count situation open documents spooled others"))
     items: tuple[MergedItem, ...] = ()
-    as_of: AsOf | None = field(default=None, metadata=OMIT)
     scanned: bool = field(default=True, metadata=TEXT_ONLY)
 
 
@@ -197,7 +194,7 @@ def _list(scan: bool, as_of: str | None) -> ConflictList:
         if as_of is not None:
             past = past_at(workspace, as_of)
             pairs = workspace.conflicts.list_in(past.store, past.now)
-            return ConflictList(tuple(pairs), OpenConflicts(), as_of=revision_of(past))
+            return ConflictList(tuple(pairs), OpenConflicts())
         pairs = workspace.conflicts.list(scan=scan)
         left, writers = workspace.teams.resolver.waiting(), workspace.teams.blame.writers
         items = (
@@ -240,11 +237,6 @@ class ConflictDecision:
     changed: bool = False
     notes: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
 
-    @property
-    def exit_code(self) -> int:
-        """1 where something was left."""
-        return int(bool(self.left) or any(one.undecided for one in self.files))
-
 
 def _decision_text(done: ConflictDecision) -> Iterator[str | Note]:
     for file in done.files:
@@ -282,6 +274,7 @@ def _file_text(one: MergeOutcome, dry_run: bool) -> Iterator[str]:
 @verb(
     "resolve",
     text=_decision_text,
+    exit_code=lambda done: bool(done.left) or any(one.undecided for one in done.files),
     example="memfs team conflicts resolve --all\nmemfs team conflicts resolve deploy-target --keep theirs\n"
     "memfs team conflicts resolve deploy-target --field content --keep lost\n"
     "memfs team conflicts resolve timeout-9s timeout-5s --keep timeout-9s --reason 'measured again'",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.doors.cli.command import Actions, Unclear, complete_ids, opened, verb
-from memfs.doors.cli.filters import AsOf, as_of, past_at, revision_of
+from memfs.doors.cli.filters import as_of, past_at
 from memfs.doors.cli.options import SOURCE, land
 from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Table, clean, count, one_line, styled
 from memfs.doors.cli.streams import read_named, write
@@ -42,38 +42,32 @@ def _row(one: Convention) -> tuple[str, ...]:
     return one.status or "no status", where, one.owner, one.id, told, one_line(str(one))
 
 
-@dataclass(frozen=True, slots=True)
-class ConventionList:
-    """What the team agreed on, or could.
-
-    Attributes:
-        conventions: the conventions.
-        as_of: the revision it is of.
-    """
-
-    conventions: tuple[Convention, ...]
-    as_of: AsOf | None = field(default=None, metadata=OMIT)
-
-
-def _list_text(found: ConventionList) -> Iterator[Table | Note]:
-    yield Table([_row(one) for one in found.conventions], dim=(1,))
-    number = len(found.conventions)
+def _list_text(found: tuple[Convention, ...]) -> Iterator[Table | Note]:
+    yield Table([_row(one) for one in found], dim=(1,))
+    number = len(found)
     yield Note(count(number, "convention") + ("" if number else "; memfs team convention propose 'TEXT' makes one"))
-    if any(one.status in ("", "proposed") for one in found.conventions):
+    if any(one.status in ("", "proposed") for one in found):
         yield Note("only those that are accepted hold; 'memfs team convention accept ID' decides")
 
 
-@verb("list", text=_list_text, example="memfs team convention\nmemfs team convention list --file src/api/login.py")
+@verb(
+    "list",
+    text=_list_text,
+    key="conventions",
+    example="memfs team convention\nmemfs team convention list --file src/api/login.py",
+)
 @_status
 @click.option("--file", "files", multiple=True, metavar="PATH", help="Those that hold for this file.")
 @as_of
-def _list(workspace: Workspace, statuses: tuple[str, ...], files: tuple[str, ...], as_of: str | None) -> ConventionList:
+def _list(
+    workspace: Workspace, statuses: tuple[str, ...], files: tuple[str, ...], as_of: str | None
+) -> tuple[Convention, ...]:
     """Show all of them, whatever their status."""
     workspace.repository.require_readable()
-    past = past_at(workspace, as_of) if as_of is not None else None
+    past = past_at(workspace, as_of)
     every = (workspace.sources.conventions if past is None else past.conventions).every()
     found = [one for one in every if (not statuses or one.status in statuses) and one.holds_for(files)]
-    return ConventionList(tuple(found), revision_of(past))
+    return tuple(found)
 
 
 # -- propose, accept, retire --------------------------------------------------------------------------------------
@@ -232,11 +226,6 @@ class ConventionIntake:
     conventions: tuple[ImportResult, ...]
     notes: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
 
-    @property
-    def exit_code(self) -> int:
-        """1 where something was refused."""
-        return int(any(one.became == "refused" for one in self.conventions))
-
 
 def _import_text(done: ConventionIntake) -> Iterator[str | Table | Note]:
     yield Table(
@@ -248,7 +237,12 @@ def _import_text(done: ConventionIntake) -> Iterator[str | Table | Note]:
     yield from map(Note, done.notes)
 
 
-@verb("import", text=_import_text, example="memfs team convention import ../platform/team-conventions.yaml --dry-run")
+@verb(
+    "import",
+    text=_import_text,
+    exit_code=lambda done: any(one.became == "refused" for one in done.conventions),
+    example="memfs team convention import ../platform/team-conventions.yaml --dry-run",
+)
 @click.argument("file", metavar="FILE")
 @click.option("--accepted", is_flag=True, help="What they accepted is accepted here, too.")
 @click.option("--replace", is_flag=True, help="Where both sides changed one, theirs replaces ours.")

@@ -37,11 +37,6 @@ class VerifiedRange:
     number: int = field(metadata=TEXT_ONLY)
     wrong: int = field(metadata=TEXT_ONLY)
 
-    @property
-    def exit_code(self) -> int:
-        """1 where not all are good."""
-        return int(not self.good)
-
 
 def _text(checked: VerifiedRange) -> Iterator[str | Note]:
     for one in checked.commits:
@@ -60,6 +55,7 @@ def _text(checked: VerifiedRange) -> Iterator[str | Note]:
 @verb(
     "verify",
     text=_text,
+    exit_code=lambda found: not found.good,
     example="memfs team verify origin/main..HEAD\nmemfs team verify --allowed-signers ~/team/allowed_signers",
 )
 @click.argument("range", required=False, default="HEAD", metavar="[RANGE]")
