@@ -21,10 +21,10 @@ from memfs.doors.claude_code.settings_file import (
     SettingsChange,
     SettingsFile,
     carry_out,
+    said,
     user_folder,
 )
 from memfs.errors import MemfsError
-from memfs.format import json_text
 from memfs.fs.workspace_location import home
 
 
@@ -190,8 +190,7 @@ def _carried_out(
     files = carry_out(plan, dry)
     if not client.hooks:
         return InstallResult(files=files)
-    after = (files[0].after or b"{}").decode("utf-8-sig")
-    off = json_text.load(after, None).get("disableAllHooks") is True
+    off = said((files[0].after or b"").decode("utf-8-sig")).get("disableAllHooks") is True
     return InstallResult(files=files, elsewhere=tuple(_elsewhere(client, scope, project)), switched_off=off)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import Any
 
 from memfs.errors import QueryInvalid
@@ -59,11 +60,8 @@ class MultiLayeredMemorySystem(Facade):
             QueryInvalid: there is no such layer or phase; the hint names the nearest.
         """
         store = self.workspace.store
-        phases = [one.value for one in Phase]
-        if phase and phase not in phases:
-            hint = nearest(str(phase), phases) or f"the phases are {', '.join(phases)}"
-            raise QueryInvalid(f"there is no phase {phase!r}", field="phase", hint=hint)
-        asked = Query(layers=frozenset({_layer(layer).value}), phases=frozenset({phase} if phase else ()))
+        chosen = _known("layer", str(layer).lower().replace("_", "-"), Layer)
+        asked = Query(layers={chosen}, phases={_known("phase", phase, Phase)} if phase else ())
         loaded = [store.load(candidate) for candidate in store.every(asked)]
         items = [found.item for found in loaded if found is not None]
         self._served(items)
@@ -83,13 +81,17 @@ class MultiLayeredMemorySystem(Facade):
         return self.workspace.kinds.get(item.memory_type).layer
 
 
-def _layer(layer: Layer | str) -> Layer:
-    name = str(layer).lower().replace("_", "-")
-    known = [one.value for one in Layer]
-    if name not in known:
-        hint = nearest(name, known) or f"the layers are {', '.join(known)}"
-        raise QueryInvalid(f"there is no layer {layer!r}", field="layer", hint=hint)
-    return Layer(name)
+def _known(field: str, name: str, known: type[StrEnum]) -> str:
+    """The name, if it is one of those.
+
+    Raises:
+        QueryInvalid: it is none; the hint names the nearest.
+    """
+    names = [one.value for one in known]
+    if name not in names:
+        hint = nearest(name, names) or f"the {field}s are {', '.join(names)}"
+        raise QueryInvalid(f"there is no {field} {name!r}", field=field, hint=hint)
+    return name
 
 
 class SimpleContextManager(Facade):

@@ -78,6 +78,7 @@ def trust(path: str | None, show: bool, revoke: bool, yes: bool) -> TrustReport:
     standing, layout = workspace_trust.standing(root), discover(root)
     owners = tuple(sorted(layout.foreign_owners)) if layout is not None else ()
     elsewhere = layout.elsewhere if layout is not None else None
+    said: tuple[str, ...]
     changed, wants = False, list(_wants(standing.wants, owners, elsewhere))
     if revoke:
         changed = workspace_trust.revoke(root)
