@@ -159,7 +159,7 @@ _Some = TypeVar("_Some", bound="Facade")
 
 
 # -- which workspace ----------------------------------------------------------------------------------------------
-def open_user_workspace(watch: bool | None = None) -> Workspace:
+def open_user_workspace(watch: bool | None = None, settings: dict[str, Any] | None = None) -> Workspace:
     """Open this user's own workspace, made where it is not there yet: private, with a repository of its own.
 
     Raises:
@@ -167,7 +167,7 @@ def open_user_workspace(watch: bool | None = None) -> Workspace:
     """
     folder = Path(os.path.realpath(user_folder()))
     io.make_private_folder(folder)
-    return open_workspace(folder, create=True, watch=watch, own_repository=True)
+    return open_workspace(folder, create=True, watch=watch, own_repository=True, settings=settings)
 
 
 def _root(path: str | os.PathLike[str] | None) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -47,11 +47,18 @@ def mcp(
     if given and not http:
         raise click.UsageError(f"--{given[0].replace('_', '-')} goes with --http")
     root, opener = _workspace(invocation())
-    server = _server(opener, agent, tools, read_only=read_only, connector=connector, state=state)
+    from memfs.doors.mcp import ToolSet, build_server
+
+    chosen = ToolSet.chosen((tools or "").split(","), read_only=read_only, connector=connector, state=state)
+    server = build_server(opener=opener, tools=chosen, agent=agent)
     if http:
         _over_http(server, root, **network)
-    else:
-        _over_stdio(server, root)
+        return
+    from memfs.doors.mcp.stdio import serve
+
+    if somebody_types():
+        note(f"serving {clean(root)}; a program that speaks MCP is expected to type here, Ctrl-C ends it")
+    serve(server)
 
 
 def _workspace(asked: Invocation) -> tuple[str, Callable[[], Workspace]]:
@@ -66,52 +73,19 @@ def _workspace(asked: Invocation) -> tuple[str, Callable[[], Workspace]]:
 
     settings: dict[str, Any] = dict(asked.settings)
     try:
-        root = find_workspace(asked.workspace)
+        root: Path | None = find_workspace(asked.workspace)
     except WorkspaceNotFound:
         if asked.workspace is not None or named_workspace():
             raise
-        found = private.find(private.project_at("."))
-        if found is None:
-            return "your own workspace", partial(_open_own, settings)
-        root = found
-    return str(root), partial(_open, root, settings)
+        root = private.find(private.project_at("."))
 
+    def opened() -> Workspace:
+        from memfs.facades.open_workspaces import open_user_workspace  # the client is answered before this is needed
+        from memfs.workspace import open_workspace
 
-def _open(root: str | os.PathLike[str], settings: dict[str, Any]) -> Workspace:
-    from memfs.workspace import open_workspace  # the client is answered before this is needed
+        return open_user_workspace(settings=settings) if root is None else open_workspace(root, settings=settings)
 
-    return open_workspace(root, settings=settings)
-
-
-def _open_own(settings: dict[str, Any]) -> Workspace:
-    from memfs.facades.open_workspaces import open_user_workspace
-    from memfs.fs.workspace_location import user_folder
-
-    if settings:
-        open_user_workspace(watch=False).close()
-        return _open(user_folder(), settings)
-    return open_user_workspace()
-
-
-def _server(opener: Callable[[], Workspace], agent: str, tools: str | None, **wanted: bool) -> MemoryServer:
-    """The server with the tools that were asked for.
-
-    Raises:
-        ExtraMissing: the protocol's package is not installed.
-        SettingInvalid: there is no such tool, or none is left.
-    """
-    from memfs.doors.mcp import ToolSet, build_server
-
-    chosen = ToolSet.chosen((tools or "").split(","), **wanted)
-    return build_server(opener=opener, tools=chosen, agent=agent)
-
-
-def _over_stdio(server: MemoryServer, root: str) -> None:
-    from memfs.doors.mcp.stdio import serve
-
-    if somebody_types():
-        note(f"serving {clean(root)}; a program that speaks MCP is expected to type here, Ctrl-C ends it")
-    serve(server)
+    return str(root or "your own workspace"), opened
 
 
 def _over_http(server: MemoryServer, root: str, host: str | None, port: int | None, token_file: str | None) -> None:
