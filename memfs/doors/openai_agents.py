@@ -86,8 +86,7 @@ class MemfsSession:
         given = dict(session_settings) if isinstance(session_settings, Mapping) else session_settings
         self.session_settings = SessionSettings(**given) if isinstance(given, dict) else given or SessionSettings()
         origin = Origin(agent=agent or SOURCE, session=shown_name(session_id))
-        self._talk = _Talk(path, origin=origin, source=SOURCE, allow_secret=allow_secret, workspace=workspace)
-        self._talk.name = session_id
+        self._talk = _Talk(session_id, path, origin=origin, allow_secret=allow_secret, workspace=workspace)
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """The conversation, oldest item first.
@@ -152,7 +151,9 @@ def shown_name(name: str) -> str:
 class _Talk(SignedFacade):
     """The items of one conversation in one workspace, by number."""
 
-    name = ""
+    def __init__(self, name: str, path: str | os.PathLike[str] | None, **chosen: Any) -> None:
+        super().__init__(path, source=SOURCE, **chosen)
+        self.name = name
 
     def latest(self, limit: int | None) -> list[TResponseInputItem]:
         """The latest items, oldest first; what a person made unreadable is left out."""
