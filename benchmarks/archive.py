@@ -24,7 +24,7 @@ from typing import Any
 from benchmarks.corpus import read
 from benchmarks.surroundings import hermetic
 from memfs.admin.archive_file import FRAME_BYTES
-from memfs.fs import zstd
+from memfs.fs.archive import compress
 from memfs.model.state_paths import hypothesis_path, output_path, system_state_path, tournament_path, update_path
 from memfs.model.time import format_time
 from memfs.workspace import Workspace, open_workspace
@@ -165,7 +165,7 @@ def measure(workspace: Workspace, iterations: int) -> None:
 def worst_case(sentences: list[str], level: int) -> None:
     """Text that repeats nothing, in frames as an archive has them."""
     raw = json.dumps(sentences, ensure_ascii=False).encode()[: 4 * FRAME_BYTES]
-    packed = sum(len(zstd.compress(raw[at : at + FRAME_BYTES], level)) for at in range(0, len(raw), FRAME_BYTES))
+    packed = sum(len(compress(raw[at : at + FRAME_BYTES], level)) for at in range(0, len(raw), FRAME_BYTES))
     print(f"{'English without repeats':<28}{100 - packed * 100 / len(raw):9.1f} %  smaller: the worst case")
 
 

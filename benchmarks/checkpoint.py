@@ -99,8 +99,8 @@ def kill_in_the_middle(root: Path, seconds: float) -> None:
     """Kill a process with kill -9 while it makes a checkpoint."""
     command = [sys.executable, "-m", "benchmarks.checkpoint", str(root), "--act", "create"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    building = root / CHECKPOINTS / ".building"
-    while process.poll() is None and not building.exists():
+    known = set(os.listdir(root / CHECKPOINTS))
+    while process.poll() is None and set(os.listdir(root / CHECKPOINTS)) == known:
         time.sleep(0.01)
     time.sleep(seconds)
     process.send_signal(signal.SIGKILL)

@@ -81,7 +81,7 @@ OWNERS = {
     "httpx": "memfs.endpoint",
     "jsonschema": "memfs.format.schema",
     "pyarrow": "memfs.state.export_formats",
-    "zstandard": "memfs.fs.zstd",
+    "zstandard": "memfs.fs.archive",
     "jsonschema_rs": "memfs.format.schema",
     "numpy": "memfs.search.vectors",
     "onnxruntime": "memfs.search.minilm",

@@ -10,19 +10,36 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import astuple, dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Annotated, Any
 
 from memfs.errors import ArchiveInvalid, CorruptRecord
-from memfs.fs import io, zstd
+from memfs.fs.archive import (
+    END,
+    Digest,
+    DigestStream,
+    Sha256,
+    Stream,
+    batches,
+    chunks_of,
+    compressed,
+    decoded,
+    decompressed,
+    digest_of,
+    file_chunks,
+    header,
+    tar_file,
+    verified,
+)
 from memfs.fs.lock import FileLock
-from memfs.fs.tar import END, TarWriter, header, padding
+from memfs.fs.tree import Tree, View
 from memfs.fs.workspace_location import is_own
-from memfs.model.item import object_id
 from memfs.model.state_paths import ARCHIVE, ITERATIONS, document_kind, iteration_of
-from memfs.model.time import format_time, parse_time
+from memfs.model.time import format_time
 
 if TYPE_CHECKING:
     from memfs.store.parts import Parts
@@ -31,8 +48,19 @@ if TYPE_CHECKING:
 FRAME_BYTES = 4 << 20
 """How much goes into one frame: more would be a little smaller, and slower to read one document of."""
 
-_CHUNK = 1 << 18
+_FRAME_FILES = 1 << 20
+_LARGEST_KEPT = 2 * FRAME_BYTES
 _HINT = "restore the archive's payload from a backup or another copy"
+MISSING = "bring the payload here from a backup or from where the archive was made, or fetch the whole history"
+
+FORMAT = 1
+INDEX_SUFFIX = ".index.json"
+PAYLOAD_SUFFIX = ".tar.zst"
+INDEX_LIMIT = 256 << 20
+
+_NAME = re.compile(r"[0-9]{4}-[0-9]{2}(?:_[0-9]{1,6})?")
+_BLOB = re.compile(r"(?:[0-9a-f]{40})?")
+_SEAL = b',\n  "sha256": "'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,208 +86,16 @@ class ArchiveMember:
 
     path: str
     bytes: int
-    sha256: str
-    blob: str
+    sha256: Sha256
+    blob: Annotated[str, _BLOB]
     frame: int
     offset: int
     facts: Mapping[str, Any] = field(default_factory=dict)
 
-
-# -- writing ------------------------------------------------------------------------------------------------------
-class Packer:
-    """Writes a payload, which is complete after ``finish``."""
-
-    def __init__(self, fd: int, path: str, level: int) -> None:
-        """``fd`` takes the bytes, ``path`` names it in errors; ``level`` is zstd's, 1 (quick) to 19 (small)."""
-        self._fd, self._path = fd, path
-        self._level = level
-        self._raw: list[bytes] = []
-        self._size = 0
-        self._digest = hashlib.sha256()
-        self.bytes = 0
-        self.frames: list[Frame] = []
-        self.members: list[ArchiveMember] = []
-
     @property
-    def sha256(self) -> str:
-        """Of the payload, once it is complete."""
-        return self._digest.hexdigest()
-
-    def add(self, path: str, data: bytes, facts: Mapping[str, Any] | None = None) -> None:
-        """Take in one document."""
-        head = header(path, len(data))
-        if self._size and self._size + len(head) + len(data) > FRAME_BYTES:
-            self._end_frame()
-        place = (len(self.frames), self._size + len(head))
-        self._take(head + data + padding(len(data)))
-        digest, blob = hashlib.sha256(data).hexdigest(), object_id("blob", data)
-        self._note(path, len(data), digest, blob, place, facts or {})
-
-    def stream(self, path: str, size: int, chunks: Iterable[bytes]) -> None:
-        """Take in a file of any size, in a frame of its own.
-
-        Raises:
-            ArchiveInvalid: it had another size; the payload is of no use then.
-        """
-        self._end_frame()
-        start, writer = self.bytes, zstd.open_writer(self._put, self._level)
-        tar = TarWriter(writer.write)
-        digest, whole = tar.add(path, chunks, size)
-        if not whole:
-            raise ArchiveInvalid("the file changed while it was archived", path=path, hint="try again")
-        writer.close()
-        frame = Frame(offset=start, packed=self.bytes - start, raw=tar.size)
-        self._note(path, size, digest, "", (len(self.frames), len(header(path, size))), {})
-        self.frames.append(frame)
-
-    def finish(self) -> None:
-        """Write what is left, and the end."""
-        self._take(END)
-        self._end_frame()
-
-    def _take(self, data: bytes) -> None:
-        self._raw.append(data)
-        self._size += len(data)
-
-    def _note(
-        self, path: str, size: int, digest: str, blob: str, place: tuple[int, int], facts: Mapping[str, Any]
-    ) -> None:
-        frame, offset = place
-        self.members.append(
-            ArchiveMember(path=path, bytes=size, sha256=digest, blob=blob, frame=frame, offset=offset, facts=facts)
-        )
-
-    def _end_frame(self) -> None:
-        if not self._size:
-            return
-        raw, self._raw, self._size = b"".join(self._raw), [], 0
-        start = self.bytes
-        self._put(zstd.compress(raw, self._level))
-        self.frames.append(Frame(offset=start, packed=self.bytes - start, raw=len(raw)))
-
-    def _put(self, data: bytes) -> None:
-        self._digest.update(data)
-        self.bytes += len(data)
-        io.write_all(self._fd, data, self._path)
-
-
-# -- reading ------------------------------------------------------------------------------------------------------
-class Payload:
-    """An open payload; reads single documents. May be used from several threads."""
-
-    def __init__(self, fd: int, frames: Sequence[Frame], path: str) -> None:
-        """``fd`` is read by position and stays the caller's; ``path`` names it in errors."""
-        self._fd = fd
-        self._frames = frames
-        self._path = path
-
-    def frame(self, number: int) -> Callable[[int], bytes]:
-        """What a frame decompresses to, as a function of how many bytes are wanted.
-
-        Raises:
-            ArchiveInvalid: there is no such frame.
-        """
-        if not 0 <= number < len(self._frames):
-            raise damaged(f"it has no frame {number}", self._path)
-        frame = self._frames[number]
-        position, end = frame.offset, frame.offset + frame.packed
-
-        def packed(size: int) -> bytes:
-            nonlocal position
-            with io.operation("read", self._path):
-                data = os.pread(self._fd, min(size, end - position), position) if position < end else b""
-            position += len(data)
-            return data
-
-        return zstd.reader(packed, frame.raw, self._path)
-
-    def chunks(self, member: ArchiveMember) -> Iterator[bytes]:
-        """The bytes of one document, whose checksum is known to be right once all of them were given.
-
-        Raises:
-            ArchiveInvalid: the payload is damaged, cut off, or holds something else there.
-        """
-        digest, left = hashlib.sha256(), member.bytes
-        try:
-            read = self.frame(member.frame)
-            _skip(read, member.offset)
-            while left and (data := read(min(left, _CHUNK))):
-                digest.update(data)
-                left -= len(data)
-                yield data
-        except CorruptRecord as error:
-            raise damaged(error.message, self._path) from None
-        if left or digest.hexdigest() != member.sha256:
-            raise damaged(f"{member.path} is not what was archived", self._path)
-
-
-def _skip(read: Callable[[int], bytes], size: int) -> None:
-    while size > 0 and (data := read(min(size, _CHUNK))):
-        size -= len(data)
-
-
-def verify(fd: int, frames: Sequence[Frame], members: Iterable[ArchiveMember], path: str) -> dict[str, str]:
-    """Read a payload from its beginning to its end; return what is wrong, by document ("" for the whole).
-
-    Every byte counts: what is between the documents has to be what ``Packer`` writes there.
-    """
-    wrong: dict[str, str] = {}
-    by_frame: dict[int, list[ArchiveMember]] = {}
-    for member in members:
-        by_frame.setdefault(member.frame, []).append(member)
-    payload = Payload(fd, frames, path)
-    position = 0
-    for number, frame in enumerate(frames):
-        if frame.offset != position:
-            wrong[""] = f"frame {number} is not where the index says"
-        position += frame.packed
-        inside = sorted(by_frame.pop(number, ()), key=lambda member: member.offset)
-        wrong |= _verify_frame(payload, number, inside, last=number == len(frames) - 1)
-    with io.operation("stat", path):
-        size = os.fstat(fd).st_size
-    if size != position:
-        wrong[""] = f"it has {size:,} bytes, written were {position:,}"
-    return wrong | {member.path: "the payload has no such frame" for rest in by_frame.values() for member in rest}
-
-
-def _verify_frame(payload: Payload, number: int, members: Sequence[ArchiveMember], last: bool) -> dict[str, str]:
-    try:
-        read = payload.frame(number)
-        for member in members:
-            head = header(member.path, member.bytes)
-            if read(len(head)) != head or not _same(read, member):
-                return {one.path: "damaged" for one in members}
-        if read(len(END)) != (END if last else b"") or read(1):
-            return {"": f"something follows the last document of frame {number}"}
-    except CorruptRecord as error:
-        return {member.path: error.message for member in members} or {"": error.message}
-    return {}
-
-
-def _same(read: Callable[[int], bytes], member: ArchiveMember) -> bool:
-    digest, left = hashlib.sha256(), member.bytes
-    while left and (data := read(min(left, _CHUNK))):
-        digest.update(data)
-        left -= len(data)
-    filler = padding(member.bytes)
-    return not left and digest.hexdigest() == member.sha256 and read(len(filler)) == filler
-
-
-def damaged(reason: str, path: str) -> ArchiveInvalid:
-    """The error for an archive that cannot give back what it should hold."""
-    return ArchiveInvalid(f"the archive is damaged: {reason}", path=path, hint=_HINT)
-
-
-FORMAT = 1
-INDEX_SUFFIX = ".index.json"
-PAYLOAD_SUFFIX = ".tar.zst"
-INDEX_LIMIT = 256 << 20
-
-_NAME = re.compile(r"[0-9]{4}-[0-9]{2}(?:_[0-9]{1,6})?")
-_SHA = re.compile(r"[0-9a-f]{64}")
-_BLOB = re.compile(r"(?:[0-9a-f]{40})?")
-_LARGEST = 1 << 50
-_SEAL = b',\n  "sha256": "'
+    def digest(self) -> Digest:
+        """Of the document."""
+        return self.bytes, self.sha256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,19 +110,167 @@ class ArchiveIndex:
         bytes, sha256: of the payload.
     """
 
-    name: str
+    name: Annotated[str, _NAME]
     created: datetime
     closed: Mapping[int, datetime]
     bytes: int
-    sha256: str
+    sha256: Sha256
     frames: tuple[Frame, ...]
     members: tuple[ArchiveMember, ...]
     unpacked: Mapping[int, datetime] = field(default_factory=dict)
 
     @property
+    def digest(self) -> Digest:
+        """Of the payload."""
+        return self.bytes, self.sha256
+
+    @property
     def raw(self) -> int:
         """What the documents weigh."""
         return sum(member.bytes for member in self.members)
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveInput:
+    """A file that is to be archived: its bytes in pieces, and what ``ArchiveMember`` says of it besides."""
+
+    path: str
+    size: int
+    chunks: Iterable[bytes]
+    blob: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+class ArchivePacker:
+    """Packs a payload; what the index says of it is complete once all of the payload was taken."""
+
+    def __init__(self, level: int) -> None:
+        """``level`` is zstd's, 1 (quick) to 19 (small)."""
+        self._level = level
+        self._raw = self._size = 0
+        self.frames: list[Frame] = []
+        self.members: list[ArchiveMember] = []
+
+    def payload(self, files: Iterable[ArchiveInput]) -> Iterator[bytes]:
+        """The payload's bytes, in pieces.
+
+        Raises:
+            ArchiveInvalid: a file had another size than it says; the payload is of no use then.
+        """
+        for some in batches(files, lambda one: one.size, FRAME_BYTES, _FRAME_FILES):
+            yield from self._frame(self._tar(some))
+        yield from self._frame([END])
+
+    def _frame(self, content: Iterable[bytes]) -> Iterator[bytes]:
+        self._raw, start = 0, self._size
+        for data in compressed(self._counted(content), self._level):
+            self._size += len(data)
+            yield data
+        self.frames.append(Frame(offset=start, packed=self._size - start, raw=self._raw))
+
+    def _counted(self, content: Iterable[bytes]) -> Iterator[bytes]:
+        for data in content:
+            self._raw += len(data)
+            yield data
+
+    def _tar(self, files: Iterable[ArchiveInput]) -> Iterator[bytes]:
+        for one in files:
+            offset, hashed = self._raw + len(header(one.path, one.size)), DigestStream(one.chunks)
+            yield from tar_file(one.path, hashed, one.size)
+            size, digest = hashed.digest
+            if size != one.size:
+                raise ArchiveInvalid("the file changed while it was archived", path=one.path, hint="try again")
+            member = ArchiveMember(
+                path=one.path, bytes=size, sha256=digest, blob=one.blob,
+                frame=len(self.frames), offset=offset, facts=one.facts,
+            )  # fmt: skip
+            self.members.append(member)
+
+
+class Archive:
+    """One archive: its index, and what it holds by path. Reads single documents; may be used from several threads."""
+
+    def __init__(self, tree: Tree, index: ArchiveIndex) -> None:
+        self.index = index
+        self.by_path = {member.path: member for member in index.members}
+        self._tree = tree
+        self._path = payload_path(index.name)
+        self._whole = lru_cache(1)(self._read_frame)  # documents of one iteration lie side by side
+
+    @property
+    def present(self) -> bool:
+        """Whether the payload is here."""
+        entry = self._tree.entry(self._path)
+        return entry is not None and entry.regular
+
+    def chunks(self, member: ArchiveMember) -> Iterator[bytes]:
+        """The bytes of one document; no error at their end says that they are right.
+
+        Raises:
+            ArchiveInvalid: the payload is not here, damaged, cut off, or holds something else there.
+        """
+        frame = self.index.frames[member.frame]
+        try:
+            if frame.raw <= _LARGEST_KEPT:
+                found: Iterable[bytes] = [self._whole(frame)[member.offset : member.offset + member.bytes]]
+            else:
+                stream = Stream(self._frame(frame))
+                for _ in stream.take(member.offset):
+                    pass
+                found = stream.take(member.bytes)
+            yield from verified(found, member.digest, member.path)
+        except FileNotFoundError:
+            raise ArchiveInvalid("the archive's payload is not here", path=self._path, hint=MISSING) from None
+        except CorruptRecord as error:
+            raise damaged(error.message, self._path) from None
+
+    def verify(self) -> dict[str, str]:
+        """Read the payload from its beginning to its end; return what is wrong, by document ("" for the whole).
+
+        Raises:
+            FileNotFoundError: it is not here.
+        """
+        self._whole.cache_clear()
+        found = digest_of(file_chunks(self._tree, self._path))
+        wrong = {member.path: reason for member in self.index.members if (reason := self._damage(member))}
+        if not wrong and found != self.index.digest:
+            wrong[""] = "the payload's bytes are not those that were written"
+        return wrong
+
+    def _damage(self, member: ArchiveMember) -> str:
+        try:
+            for _ in self.chunks(member):
+                pass
+        except ArchiveInvalid as error:
+            return error.message
+        return ""
+
+    def _read_frame(self, frame: Frame) -> bytes:
+        return b"".join(self._frame(frame))
+
+    def _frame(self, frame: Frame) -> Iterator[bytes]:
+        fd = self._tree.open_read(self._path)
+        try:
+            os.lseek(fd, min(frame.offset, os.fstat(fd).st_size), os.SEEK_SET)
+            yield from decompressed(chunks_of(fd, frame.packed, self._path), frame.raw, self._path)
+        finally:
+            os.close(fd)
+
+
+def damaged(reason: str, path: str) -> ArchiveInvalid:
+    """The error for an archive that cannot give back what it should hold."""
+    return ArchiveInvalid(f"the archive is damaged: {reason}", path=path, hint=_HINT)
+
+
+def indexes_in(files: View) -> Iterator[tuple[str, ArchiveIndex | ArchiveInvalid]]:
+    """The indexes of archives among some files by path, and of a damaged one what is wrong with it."""
+    for entry in sorted(files.scan(ARCHIVE)):
+        if entry.regular and entry.path.endswith(INDEX_SUFFIX):
+            with suppress(FileNotFoundError):
+                try:
+                    yield entry.path, decode(files.read(entry.path, INDEX_LIMIT).data, entry.path)
+                except ArchiveInvalid as error:
+                    yield entry.path, error
 
 
 def archive_lock(parts: Parts) -> FileLock:
@@ -319,34 +303,26 @@ def encode(index: ArchiveIndex) -> bytes:
         "unpacked": {str(number): format_time(moment) for number, moment in sorted(index.unpacked.items())},
         "payload": {"file": index.name + PAYLOAD_SUFFIX, "bytes": index.bytes, "sha256": index.sha256},
     }
-    frames = [[frame.offset, frame.packed, frame.raw] for frame in index.frames]
-    members = [
-        [one.path.removeprefix(f"{ITERATIONS}/"), one.bytes, one.sha256, one.blob, one.frame, one.offset, _facts(one)]
-        for one in index.members
-    ]
+    frames = [list(astuple(frame)) for frame in index.frames]
     text = json.dumps(head, ensure_ascii=False, indent=2)[:-2]
-    return _sealed(f'{text},\n  "frames": {_lines(frames)},\n  "documents": {_lines(members)}'.encode())
+    return _sealed(
+        f'{text},\n  "frames": {_lines(frames)},\n  "documents": {_lines(map(_row, index.members))}'.encode()
+    )
 
 
 def _sealed(body: bytes) -> bytes:
     return body + _SEAL + hashlib.sha256(body).hexdigest().encode() + b'"\n}\n'
 
 
-def _refuse_damaged(data: bytes) -> None:
-    body, seal, _ = data.rpartition(_SEAL)
-    if not seal or _sealed(body) != data:
-        raise ValueError("its bytes are not those that were written")
+def _row(one: ArchiveMember) -> list[Any]:
+    """A document's fields in order, its path shortened, its facts without what the path says already."""
+    facts = {key: value for key, value in one.facts.items() if key not in ("path", "kind", "iteration")}
+    return [one.path.removeprefix(f"{ITERATIONS}/"), one.bytes, one.sha256, one.blob, one.frame, one.offset, facts]
 
 
-def _facts(member: ArchiveMember) -> dict[str, Any]:
-    """The facts without what the path says already."""
-    return {key: value for key, value in member.facts.items() if key not in ("path", "kind", "iteration")}
-
-
-def _lines(rows: list[list[Any]]) -> str:
-    if not rows:
-        return "[]"
-    return "[\n" + ",\n".join("    " + json.dumps(row, ensure_ascii=False) for row in rows) + "\n  ]"
+def _lines(rows: Iterable[list[Any]]) -> str:
+    lines = ",\n".join("    " + json.dumps(row, ensure_ascii=False) for row in rows)
+    return f"[\n{lines}\n  ]" if lines else "[]"
 
 
 def decode(data: bytes, path: str) -> ArchiveIndex:
@@ -360,7 +336,9 @@ def decode(data: bytes, path: str) -> ArchiveIndex:
         if not isinstance(values, dict) or values.get("format") != FORMAT:
             raise ValueError(f"its format is not {FORMAT}")
         found = _index(values, path)
-        _refuse_damaged(data)
+        body, seal, _ = data.rpartition(_SEAL)
+        if not seal or _sealed(body) != data:
+            raise ValueError("its bytes are not those that were written")
         return found
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
@@ -369,54 +347,25 @@ def decode(data: bytes, path: str) -> ArchiveIndex:
 
 
 def _index(values: Mapping[str, Any], path: str) -> ArchiveIndex:
-    name = str(values["name"])
-    if not is_name(name) or path != index_path(name):
-        raise ValueError("its name is not the file's")
     payload = values["payload"]
-    frames = tuple(_frame(row) for row in values["frames"])
-    return ArchiveIndex(
-        name=name,
-        created=parse_time(values["created"]),
-        closed=_moments(values["iterations"]),
-        unpacked=_moments(values.get("unpacked", {})),
-        bytes=_size(payload["bytes"]),
-        sha256=_matching(_SHA, payload["sha256"]),
-        frames=frames,
-        members=tuple(_member(row, len(frames)) for row in values["documents"]),
-    )
+    index: ArchiveIndex = decoded(ArchiveIndex, {
+        "name": values["name"], "created": values["created"], "closed": values["iterations"],
+        "unpacked": values.get("unpacked", {}), "bytes": payload["bytes"], "sha256": payload["sha256"],
+        "frames": values["frames"], "members": [_whole(row) for row in values["documents"]],
+    })  # fmt: skip
+    if path != index_path(index.name):
+        raise ValueError("its name is not the file's")
+    for one in index.members:
+        if one.frame >= len(index.frames):
+            raise ValueError(f"what it says of {one.path!a} cannot be")
+    return index
 
 
-def _moments(values: Mapping[str, Any]) -> dict[int, datetime]:
-    return {_size(int(number)): parse_time(moment) for number, moment in values.items()}
-
-
-def _frame(row: Any) -> Frame:
-    offset, packed, raw = map(_size, row)
-    return Frame(offset=offset, packed=packed, raw=raw)
-
-
-def _member(row: Any, frames: int) -> ArchiveMember:
-    inside, size, sha, blob, frame, offset, facts = row
+def _whole(row: Any) -> list[Any]:
+    """A document's row with its whole path and all its facts."""
+    inside, *others, facts = row
     path = f"{ITERATIONS}/{inside}"
     if not is_own(path) or iteration_of(path) is None:
         raise ValueError(f"{inside!a} is no document of an iteration")
-    if _size(frame) >= frames or not isinstance(facts, dict):
-        raise ValueError(f"what it says of {inside!a} cannot be")
-    if facts:
-        facts = {**facts, "path": path, "kind": document_kind(path), "iteration": iteration_of(path)}
-    return ArchiveMember(
-        path=path, bytes=_size(size), sha256=_matching(_SHA, sha), blob=_matching(_BLOB, blob),
-        frame=frame, offset=_size(offset), facts=facts,
-    )  # fmt: skip
-
-
-def _size(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _LARGEST:
-        raise ValueError(f"{value!r} is no size")
-    return value
-
-
-def _matching(pattern: re.Pattern[str], value: Any) -> str:
-    if not isinstance(value, str) or not pattern.fullmatch(value):
-        raise ValueError(f"{value!r} is no checksum")
-    return value
+    said = {**facts, "path": path, "kind": document_kind(path), "iteration": iteration_of(path)}
+    return [path, *others, said if facts else {}]

@@ -13,23 +13,23 @@ import re
 import secrets
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from memfs.admin.backup_file import (
     FALLBACK,
     FILES,
+    GZIP,
     HISTORY,
     STATE,
     BackupManifest,
-    Digest,
     manifest_name,
+    opened,
     prove_history,
-    reading,
     verify,
 )
 from memfs.config_names import SETTINGS_FILE
@@ -44,14 +44,14 @@ from memfs.errors import (
     StorageIO,
 )
 from memfs.fs import io
+from memfs.fs.archive import END, Digest, TreePacker, chunks_of, decoded, digest_of, tar_file
 from memfs.fs.atomic_replace import is_temporary
 from memfs.fs.lock import FileLock
 from memfs.fs.scan import ScanEntry
-from memfs.fs.tar import TarWriter, TreePacker, chunks_of
 from memfs.fs.workspace_location import base_folder
 from memfs.git.bundle import RepositorySnapshot, snapshot, write_bundle
 from memfs.learning.inbox import FILE as INBOX
-from memfs.model.time import format_time, parse_time
+from memfs.model.time import format_time
 from memfs.settings import BackupSettings
 from memfs.store.parts import CONTENT, Fire, Parts
 from memfs.usage import FILE as USES
@@ -62,20 +62,6 @@ _KEPT_FOLDERS = ("recovered", "spool")
 _OURS = ".memfs-"
 """How what a backup has not finished yet is named, whichever workspace it is of."""
 _LEVEL = 6
-_GZIP = 31
-
-
-@dataclass(slots=True)
-class _Stage:
-    """What is gathered before the archive is put together."""
-
-    files: dict[str, Digest] = field(default_factory=dict)
-    outdated: tuple[int, ...] = ()
-    state: dict[str, bytes] = field(default_factory=dict)
-    left_out: dict[str, str] = field(default_factory=dict)
-    on_purpose: set[str] = field(default_factory=set)
-    unpacked: int = 0
-    waiting: int = 0
 
 
 def make(parts: Parts, target: Path, origin: str) -> BackupManifest:
@@ -96,9 +82,11 @@ def make(parts: Parts, target: Path, origin: str) -> BackupManifest:
         packed = stack.enter_context(_temporary(target, "files"))
         bundled = stack.enter_context(_temporary(target, "history"))
         whole = stack.enter_context(_temporary(target, "whole"))
-        stage, history = _gather(parts, packed)
-        history = _bundled(parts, stage, history, bundled, target)
-        manifest = _assemble(parts, stage, history, (packed, bundled, whole), origin)
+        packer = WorkspacePacker(parts)
+        with closing(packer.tar()) as files:
+            _write(packed, _gzipped(files))
+        history = _bundled(parts, packer, bundled, target)
+        manifest = _assemble(parts, packer, history, (packed, bundled, whole), origin)
         io.fsync(whole.fd, str(whole.path))
         if verify(whole.path) != manifest:
             raise BackupInvalid("the backup does not read back as it was written", path=str(target), hint="try again")
@@ -142,75 +130,80 @@ def _give_name(temporary: Path, target: Path) -> None:
 
 
 # -- gathering ----------------------------------------------------------------------------------------------------
-def _gather(parts: Parts, packed: _Open) -> tuple[_Stage, RepositorySnapshot]:
-    stage = _Stage()
-    compress = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
+class WorkspacePacker(TreePacker):
+    """Packs a workspace's files as they are at one moment; the rest of that moment is known once all of them are taken.
 
-    def put(data: bytes) -> None:
-        if data:  # what is compressed comes out later, in larger pieces
-            io.write_all(packed.fd, data, str(packed.path))
+    Attributes:
+        state: what the state folder holds that no other place has, by name below it.
+        on_purpose: which of what is left out does not belong in a backup.
+        waiting: how many writes waited for their commit.
+        history: where git was.
+    """
 
-    packer = TreePacker(parts.tree, lambda data: put(compress.compress(data)))
-    for entry in _entries(parts, stage):
-        packer.add(entry.path)
-    with parts.commit_lock.hold("backup", timeout=60), parts.lock.hold("backup"):
-        stage.left_out.clear()
-        stage.on_purpose.clear()
-        packer.left_out.clear()
-        packer.catch_up(_entries(parts, stage))
-        stage.state = _state(parts.repository.state)
-        _take_uses(parts.repository.state, stage)
-        stage.waiting = len(parts.journal.operations())
-        _take_fallback(parts, stage)
-        history = _snapshot(parts, stage)
-    packer.tar.end()
-    put(compress.flush())
-    stage.files, stage.outdated, stage.unpacked = packer.files, tuple(packer.outdated), packer.tar.size
-    stage.left_out |= packer.left_out
-    return stage, history
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts.tree)
+        self.state: dict[str, bytes] = {}
+        self.on_purpose: set[str] = set()
+        self.waiting = 0
+        self.history = RepositorySnapshot(head="", refs={})
+        self._parts = parts
 
+    def tar(self) -> Generator[bytes, None, None]:
+        """The files as a tar, in pieces. Writers wait while its last part is taken: it has to be closed in any case."""
+        parts = self._parts
+        for entry in self._entries():
+            yield from self.add(entry.path)
+        with parts.commit_lock.hold("backup", timeout=60), parts.lock.hold("backup"):
+            self.left_out.clear()
+            self.on_purpose.clear()
+            yield from self.catch_up(self._entries())
+            self.state = _state(parts.repository.state)
+            self.waiting = len(parts.journal.operations())
+            self._take_uses()
+            self._take_fallback()
+            try:
+                self.history = snapshot(parts.repository)
+            except HistoryError as error:  # when git is damaged the files are needed most: then they go without it
+                self.left_out[HISTORY] = error.message
+        yield from self.end()
 
-def _snapshot(parts: Parts, stage: _Stage) -> RepositorySnapshot:
-    """Where git is. A damaged git is when the files are needed most: then they go without it, and that is named."""
-    try:
-        return snapshot(parts.repository)
-    except HistoryError as error:
-        stage.left_out[HISTORY] = error.message
-        return RepositorySnapshot(head="", refs={})
+    def _entries(self) -> Iterator[ScanEntry]:
+        """The files that go into a backup, in order; what is no file is named."""
+        tree = self._parts.tree
+        found = [entry for entry in tree.scan(CONTENT, hidden=True) if not is_temporary(entry.path.rpartition("/")[2])]
+        settings = tree.entry(SETTINGS_FILE)
+        for entry in sorted([*found, settings] if settings else found):
+            if ".git" in entry.path.casefold().split("/"):
+                self.left_out[entry.path] = "part of another repository"
+                self.on_purpose.add(entry.path)
+            elif entry.regular:
+                yield entry
+            else:
+                self.left_out[entry.path] = entry.reason or "not a regular file"
+                if not entry.refused:
+                    self.on_purpose.add(entry.path)
 
+    def _take_uses(self) -> None:
+        """The counts of uses; where they are damaged the backup goes without, as only counts are lost."""
+        try:
+            counts = uses(self._parts.repository.state / USES)
+        except CorruptRecord as error:
+            self.left_out[USES] = error.message
+            self.on_purpose.add(USES)
+            return
+        if counts is not None:
+            self.state[USES] = counts
 
-def _bundled(parts: Parts, stage: _Stage, history: RepositorySnapshot, file: _Open, target: Path) -> RepositorySnapshot:
-    """The history, tried: git copies what it packed before as it is, and only taking it shows what is damaged."""
-    try:
-        write_bundle(parts.repository, history, file.fd, str(file.path))
-        if history.refs:
-            prove_history(_from_start(file), history, _beside(target, "proof"))
-    except HistoryError as error:
-        stage.left_out[HISTORY] = error.message
-        return replace(history, refs={})
-    return history
-
-
-def _entries(parts: Parts, stage: _Stage) -> Iterator[ScanEntry]:
-    """The files that go into a backup, in order; what is no file is named."""
-    found = [
-        entry for entry in parts.tree.scan(CONTENT, hidden=True) if not is_temporary(entry.path.rpartition("/")[2])
-    ]
-    settings = parts.tree.entry(SETTINGS_FILE)
-    for entry in sorted([*found, settings] if settings else found):
-        if ".git" in entry.path.casefold().split("/"):
-            stage.left_out[entry.path] = "part of another repository"
-            stage.on_purpose.add(entry.path)
-        elif entry.regular:
-            yield entry
-        else:
-            stage.left_out[entry.path] = entry.reason or "not a regular file"
-            if not entry.refused:
-                stage.on_purpose.add(entry.path)
+    def _take_fallback(self) -> None:
+        """Writes that lie in the secondary location belong to the workspace like those in its journal."""
+        secondary = self._parts.secondary
+        waiting = secondary.operations() if secondary is not None else []
+        if secondary is not None and waiting:
+            self.state[FALLBACK] = io.read_file(secondary.journal.path)
+            self.waiting += len(waiting)
 
 
 def _state(state: Path) -> dict[str, bytes]:
-    """What the state folder holds that no other place has, by name below it."""
     names = list(_KEPT_STATE)
     for folder in _KEPT_FOLDERS:
         with suppress(FileNotFoundError, NotADirectoryError):
@@ -228,35 +221,41 @@ def _is_kept(path: Path) -> bool:
     return path.is_file() and not path.name.endswith((".tmp", ".lock", ".second", ".queue"))
 
 
-def _take_uses(state: Path, stage: _Stage) -> None:
-    """The counts of uses; where they are damaged the backup goes without, as only counts are lost."""
+def _bundled(parts: Parts, packer: WorkspacePacker, file: _Open, target: Path) -> RepositorySnapshot:
+    """The history, tried: git copies what it packed before as it is, and only taking it shows what is damaged."""
+    history = packer.history
     try:
-        counts = uses(state / USES)
-    except CorruptRecord as error:
-        stage.left_out[USES] = error.message
-        stage.on_purpose.add(USES)
-        return
-    if counts is not None:
-        stage.state[USES] = counts
+        write_bundle(parts.repository, history, file.fd, str(file.path))
+        if history.refs:
+            prove_history(_from_start(file), history, _beside(target, "proof"))
+    except HistoryError as error:
+        packer.left_out[HISTORY] = error.message
+        return replace(history, refs={})
+    return history
 
 
-def _take_fallback(parts: Parts, stage: _Stage) -> None:
-    """Writes that lie in the secondary location belong to the workspace like those in its journal."""
-    waiting = parts.secondary.operations() if parts.secondary is not None else []
-    if parts.secondary is not None and waiting:
-        stage.state[FALLBACK] = io.read_file(parts.secondary.journal.path)
-        stage.waiting += len(waiting)
+def _gzipped(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    compress = zlib.compressobj(_LEVEL, zlib.DEFLATED, GZIP)
+    for data in chunks:
+        if done := compress.compress(data):
+            yield done
+    yield compress.flush()
+
+
+def _write(file: _Open, chunks: Iterable[bytes]) -> None:
+    for data in chunks:
+        io.write_all(file.fd, data, str(file.path))
 
 
 # -- putting together ---------------------------------------------------------------------------------------------
 def _assemble(
-    parts: Parts, stage: _Stage, history: RepositorySnapshot, files: tuple[_Open, _Open, _Open], origin: str
+    parts: Parts, packer: WorkspacePacker, history: RepositorySnapshot, files: tuple[_Open, _Open, _Open], origin: str
 ) -> BackupManifest:
     packed, bundled, whole = files
-    listed: dict[str, Digest] = {FILES: _digest(packed)}
+    listed: dict[str, Digest] = {FILES: digest_of(_from_start(packed))}
     if history.refs:
-        listed[HISTORY] = _digest(bundled)
-    for name, data in sorted(stage.state.items()):  # the manifest sorts its keys, and the parts come in its order
+        listed[HISTORY] = digest_of(_from_start(bundled))
+    for name, data in sorted(packer.state.items()):  # the manifest sorts its keys, and the parts come in its order
         listed[STATE + name] = (len(data), hashlib.sha256(data).hexdigest())
     manifest = BackupManifest(
         created=format_time(parts.clock()) or "",
@@ -267,33 +266,26 @@ def _assemble(
         refs=history.refs,
         shallow=history.shallow,
         parts=listed,
-        files=dict(sorted(stage.files.items())),
-        unpacked=stage.unpacked,
-        outdated=stage.outdated,
-        waiting=stage.waiting,
-        left_out=tuple(f"{path}: {reason}" for path, reason in sorted(stage.left_out.items())),
-        whole=stage.left_out.keys() <= stage.on_purpose,
+        files=dict(sorted(packer.files.items())),
+        unpacked=packer.size,
+        outdated=tuple(packer.outdated),
+        waiting=packer.waiting,
+        left_out=tuple(f"{path}: {reason}" for path, reason in sorted(packer.left_out.items())),
+        whole=packer.left_out.keys() <= packer.on_purpose,
     )
-    tar = TarWriter(lambda data: io.write_all(whole.fd, data, str(whole.path)))
     data = manifest.encode()
-    tar.add(manifest_name(data), [data], len(data))
+    sources: dict[str, Iterable[bytes]] = {FILES: _from_start(packed), HISTORY: _from_start(bundled)}
+    sources |= {STATE + name: [state] for name, state in packer.state.items()}
+    _write(whole, tar_file(manifest_name(data), [data], len(data)))
     for name, (size, _) in listed.items():
-        source = {FILES: packed, HISTORY: bundled}.get(name)
-        tar.add(name, [stage.state[name.removeprefix(STATE)]] if source is None else _from_start(source), size)
-    tar.end()
+        _write(whole, tar_file(name, sources[name], size))
+    _write(whole, [END])
     return manifest
 
 
 def _from_start(file: _Open) -> Iterator[bytes]:
     os.lseek(file.fd, 0, os.SEEK_SET)
-    return chunks_of(file.fd, os.fstat(file.fd).st_size, str(file.path))
-
-
-def _digest(file: _Open) -> Digest:
-    hashed = hashlib.sha256()
-    for data in _from_start(file):
-        hashed.update(data)
-    return os.fstat(file.fd).st_size, hashed.hexdigest()
+    yield from chunks_of(file.fd, os.fstat(file.fd).st_size, str(file.path))
 
 
 _RECORD = "backups.json"
@@ -325,6 +317,26 @@ class BackupResult:
     def whole(self) -> bool:
         """Whether nothing is missing that should be there; links and pipes are left out on purpose."""
         return self.manifest.whole
+
+
+@dataclass(frozen=True, slots=True)
+class _Last:
+    """The last backup: when it was made, where, and its size."""
+
+    at: datetime
+    path: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Record:
+    """What a workspace knows of its backups; ``home`` is the path and inode of its folder."""
+
+    origin: Annotated[str, re.compile("[0-9a-f]{8}")]
+    home: tuple[str, Any] | None = None
+    last: _Last | None = None
+    error: str = ""
+    places: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -378,11 +390,11 @@ class Backups:
             except MemfsError as error:
                 failed = failed or error
         if made:
-            facts = {"at": format_time(self._parts.clock()), "path": str(made[0].path), "bytes": made[0].bytes}
-            known = {*self._record().get("places", ()), *(str(one.path.parent) for one in made)}
+            last = _Last(self._parts.clock(), str(made[0].path), made[0].bytes)
+            known = {*self._record().places, *(str(one.path.parent) for one in made)}
             lacking = next((f"made without {one.manifest.left_out[0]}" for one in made if not one.whole), "")
-            self._note(last=facts, error=str(failed or lacking), places=sorted(known)[:_MOST_PLACES])
-            self._fire("backup_made", {"path": facts["path"], "bytes": facts["bytes"]})
+            self._note(last=last, error=str(failed or lacking), places=tuple(sorted(known)[:_MOST_PLACES]))
+            self._fire("backup_made", {"path": last.path, "bytes": last.bytes})
             if lacking and failed is None:
                 self._fire("backup_failed", {"error": lacking})
         else:
@@ -428,7 +440,7 @@ class Backups:
         """
         self._parts.require_open()
         # Who makes the first one chooses by what all are known, under the lock: until then none is ours.
-        pattern = re.compile(re.escape(self._stem()) + r"-\d{6,}-\d{8}T\d{6}Z\.tar") if self._record() else None
+        pattern = re.compile(re.escape(self._stem()) + r"-\d{6,}-\d{8}T\d{6}Z\.tar") if self._known() else None
         found = []
         for folder in [place] if place else self._all_places():
             with io.operation("list", folder):
@@ -437,7 +449,7 @@ class Backups:
         return sorted(found, key=lambda path: (int(path.name.split("-")[-2]), path))
 
     def _all_places(self) -> Sequence[Path]:
-        return list(dict.fromkeys([*self.places(), *map(Path, self._record().get("places", ()))]))
+        return list(dict.fromkeys([*self.places(), *map(Path, self._record().places)]))
 
     def renew(self, failed: Callable[[MemfsError], None]) -> tuple[int, list[Path]]:
         """Put a new backup in the place of all there are, those that killed processes left unfinished among them.
@@ -472,9 +484,9 @@ class Backups:
             left = [path for path in old if path.exists()]
             return len(old) - len(left), left
 
-    def surplus(self, place: Path | None = None) -> list[Path]:
+    def surplus(self) -> list[Path]:
         """Those beyond ``copies`` in each place, oldest first."""
-        return [path for folder in ([place] if place else self.places()) for path in self._surplus_in(folder)]
+        return [path for place in self.places() for path in self._surplus_in(place)]
 
     def _surplus_in(self, place: Path) -> list[Path]:
         """Those that lack something are counted for themselves: they never take the place of a whole one."""
@@ -500,14 +512,15 @@ class Backups:
     def state(self) -> BackupState:
         """How things stand now."""
         self._parts.require_open()
-        record = self._record()
-        last = record.get("last") or {}
-        moment = parse_time(last["at"]) if last else None
-        hours = self._settings.interval_hours
-        age = (self._parts.clock() - moment).total_seconds() if moment else None
-        due = hours > 0 and (age is None or not 0 <= age < hours * 3600)
+        record, hours = self._record(), self._settings.interval_hours
+        last = record.last
+        age = (self._parts.clock() - last.at).total_seconds() if last else None
         return BackupState(
-            last=moment, path=last.get("path", ""), interval_hours=hours, due=due, error=record.get("error", "")
+            last=last.at if last else None,
+            path=last.path if last else "",
+            interval_hours=hours,
+            due=hours > 0 and (age is None or not 0 <= age < hours * 3600),
+            error=record.error,
         )
 
     def keep_up(self) -> bool:
@@ -536,44 +549,38 @@ class Backups:
     def origin(self) -> str:
         """By which this workspace's backups are known among others: random, kept in its state."""
         self._parts.require_open()
-        known = self._record().get("origin")
-        if not known:
-            known = secrets.token_hex(4)
-            self._write({**self._record(), "origin": known, "home": self._home()})
-        return str(known)
+        record = self._record()
+        if self._known() is None:
+            self._store(record)
+        return record.origin
 
-    def _home(self) -> list[str | int]:
+    def _home(self) -> tuple[str, int]:
         root = self._parts.tree.root
         with io.operation("look at", root):
-            return [str(root), os.stat(root).st_ino]
+            return str(root), os.stat(root).st_ino
 
-    def _is_copied(self, record: Mapping[str, Any]) -> bool:
-        """Whether a record came along with a copy. One that was moved keeps its inode, one put back its path."""
-        path, inode = record.get("home") or self._home()
-        return path != self._home()[0] and inode != self._home()[1]
+    def _record(self) -> _Record:
+        """What is known, else a new record, by whose origin nothing is known yet."""
+        return self._known() or _Record(origin=secrets.token_hex(4))
 
-    def _record(self) -> dict[str, Any]:
+    def _known(self) -> _Record | None:
+        """The record; None where it is damaged or came along with a copy: a moved one keeps its inode."""
         try:
-            found = json.loads(io.read_file(self._parts.repository.state / _RECORD, _SMALL))
-            if not isinstance(found, dict) or not re.fullmatch(r"[0-9a-f]{8}", str(found.get("origin"))):
-                return {}
-            if found.get("last"):
-                parse_time(found["last"]["at"])
-            if not all(isinstance(place, str) for place in found.get("places", ())):
-                return {}
-            if self._is_copied(found):
-                return {}
-        except (FileNotFoundError, ValueError, KeyError, TypeError, MemfsError):
-            return {}
-        return found
+            data = io.read_file(self._parts.repository.state / _RECORD, _SMALL)
+            found: _Record = decoded(_Record, json.loads(data))
+            path, inode = self._home()
+        except (FileNotFoundError, ValueError, RecursionError, MemfsError):
+            return None
+        is_here = found.home is None or path == found.home[0] or inode == found.home[1]
+        return found if is_here else None
 
     def _note(self, **facts: Any) -> None:
-        record = {**self._record(), **facts, "home": self._home()}
         with suppress(StorageIO):  # a full disk does not undo a backup on another one
-            self._write({"origin": secrets.token_hex(4), **record})
+            self._store(replace(self._record(), **facts))
 
-    def _write(self, record: Mapping[str, Any]) -> None:
-        io.write_file(self._parts.repository.state / _RECORD, json.dumps(record).encode())
+    def _store(self, record: _Record) -> None:
+        data = json.dumps(asdict(replace(record, home=self._home())), default=format_time).encode()
+        io.write_file(self._parts.repository.state / _RECORD, data)
 
 
 def own_folder() -> Path:
@@ -583,7 +590,7 @@ def own_folder() -> Path:
 
 def _is_whole(path: Path) -> bool:
     try:
-        with reading(path) as (manifest, _):
+        with opened(path) as (manifest, _):
             return manifest.whole
     except MemfsError:
         return False

@@ -14,40 +14,33 @@ import re
 import stat
 import tempfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 from memfs.errors import BackupInvalid, CorruptRecord, FormatUnsupported, HistoryError, MemfsError, StorageIO
 from memfs.fs import io
-from memfs.fs.tar import Read, TarMember, check_name, members
+from memfs.fs.archive import Digest, TarMember, check_name, chunks_of, decoded, members, verified
 from memfs.git.bundle import RepositorySnapshot, read_bundle
 from memfs.git.repository import Repository
-
-_CHUNK = 1 << 18
-
-
-def _invalid(reason: str) -> BackupInvalid:
-    return BackupInvalid(f"this is no sound backup: {reason}", hint="use another backup")
-
 
 FILES = "files.tar.gz"
 HISTORY = "history.bundle"
 STATE = "state/"
 FALLBACK = "fallback"
 VERSION = 1
+GZIP = 31
 _FORMAT = "memfs-backup"
 _LONGEST_MANIFEST = 1 << 30
+_PIECE = 1 << 18
 _MANIFEST = re.compile(r"manifest-([0-9a-f]{64})\.json")
-_HEX = re.compile(r"[0-9a-f]{64}")
-_COMMIT = re.compile(r"[0-9a-f]{40}")
-_GZIP = 31
 _DEEP = 64
 
-Digest = tuple[int, str]
-"""Size and sha256 of a file or part."""
+Commit = Annotated[str, re.compile(r"[0-9a-f]{40}")]
+Contents = Iterator[tuple[str, Iterator[bytes]]]
+"""Names with the bytes, which are right if no error comes at their end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,14 +69,14 @@ class BackupManifest:
     origin: str
     prefix: str = ""
     head: str = ""
-    refs: Mapping[str, str] = field(default_factory=dict)
-    shallow: Sequence[str] = ()
+    refs: Mapping[str, Commit] = field(default_factory=dict)
+    shallow: tuple[Commit, ...] = ()
     parts: Mapping[str, Digest]
     files: Mapping[str, Digest]
     unpacked: int
-    outdated: Sequence[int] = ()
+    outdated: tuple[int, ...] = ()
     waiting: int = 0
-    left_out: Sequence[str] = ()
+    left_out: tuple[str, ...] = ()
     whole: bool = True
 
     def encode(self) -> bytes:
@@ -98,8 +91,8 @@ def manifest_name(data: bytes) -> str:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[tuple[BackupManifest, Iterator[TarMember]]]:
-    """A backup's manifest and the parts that follow; the caller checks each part with ``checked``.
+def opened(path: Path) -> Iterator[tuple[BackupManifest, Contents]]:
+    """A backup's manifest and its parts, each of them once and in the manifest's order.
 
     Raises:
         BackupInvalid: it is none, or damaged.
@@ -111,13 +104,15 @@ def reading(path: Path) -> Iterator[tuple[BackupManifest, Iterator[TarMember]]]:
     except (FileNotFoundError, MemfsError) as error:
         raise BackupInvalid("there is no backup to be read", path=str(path), hint="name the file") from error
     try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
             raise _invalid("it is no file")
-        archive = members(_from(fd, path))
+        archive = members(chunks_of(fd, found.st_size, str(path)))
         first = next(archive, None)
         if first is None:
             raise _invalid("it is empty")
-        yield _manifest(first), archive
+        manifest = _manifest(first)
+        yield manifest, _parts(manifest, archive)
     except BackupInvalid as error:
         raise error.located(str(path)) from error.__cause__
     except CorruptRecord as error:
@@ -126,59 +121,29 @@ def reading(path: Path) -> Iterator[tuple[BackupManifest, Iterator[TarMember]]]:
         os.close(fd)
 
 
-def verify(path: Path) -> BackupManifest:
-    """Read a whole backup: every part and every file in it is what the manifest says.
-
-    Raises:
-        BackupInvalid, FormatUnsupported, StorageIO: see ``reading``.
-    """
-    with reading(path) as (manifest, archive):
-        for member in parts_of(manifest, archive):
-            chunks = checked(member, manifest.parts[member.name])
-            if member.name == FILES:
-                for _ in files_of(manifest, chunks):
-                    pass
-            for _ in chunks:
-                pass
-    return manifest
-
-
-def parts_of(manifest: BackupManifest, archive: Iterator[TarMember]) -> Iterator[TarMember]:
-    """The parts, each of them once and in the manifest's order.
-
-    Raises:
-        BackupInvalid: another one comes, or one is missing.
-    """
-    for name, (size, _) in manifest.parts.items():
+def _parts(manifest: BackupManifest, archive: Iterator[TarMember]) -> Contents:
+    for name, digest in manifest.parts.items():
         member = next(archive, None)
-        if member is None or (member.name, member.size) != (name, size):
+        if member is None or (member.name, member.size) != (name, digest[0]):
             raise _invalid(f"the part {name!a} is missing")
-        yield member
+        yield from _checked(name, member, digest)
     if next(archive, None) is not None:
         raise _invalid("it holds more than its manifest names")
 
 
-def checked(member: TarMember, digest: Digest) -> Iterator[bytes]:
-    """A part's bytes; the last one comes only if all are right.
+def _checked(name: str, member: TarMember, digest: Digest) -> Contents:
+    chunks = verified(member.chunks(), digest, name)
+    yield name, chunks
+    for _ in chunks:
+        pass
+
+
+def files_of(manifest: BackupManifest, chunks: Iterable[bytes]) -> Contents:
+    """The workspace's files in a part, each once.
 
     Raises:
-        BackupInvalid: they are not.
-    """
-    size, expected = digest
-    seen, hashed = 0, hashlib.sha256()
-    for chunk in member.chunks():
-        seen += len(chunk)
-        hashed.update(chunk)
-        yield chunk
-    if (seen, hashed.hexdigest()) != (size, expected):
-        raise _invalid(f"{member.name!a} is damaged: sha256 {hashed.hexdigest()[:12]}, should be {expected[:12]}")
-
-
-def files_of(manifest: BackupManifest, chunks: Iterator[bytes]) -> Iterator[tuple[str, Iterator[bytes]]]:
-    """The workspace's files, each once: path and bytes, which are right if all of them come.
-
-    Raises:
-        BackupInvalid: a file is missing, damaged or unknown, or there are more bytes than the manifest says.
+        BackupInvalid: a file is missing or unknown, or there are more bytes than the manifest says.
+        CorruptRecord: a file is damaged.
     """
     awaited = dict(manifest.files)
     outdated = frozenset(manifest.outdated)
@@ -188,10 +153,7 @@ def files_of(manifest: BackupManifest, chunks: Iterator[bytes]) -> Iterator[tupl
         digest = awaited.pop(member.name, None)
         if digest is None:
             raise _invalid(f"the file {member.name!a} is not one of those it names")
-        data = checked(member, digest)
-        yield member.name, data
-        for _ in data:
-            pass
+        yield from _checked(member.name, member, digest)
     if awaited:
         raise _invalid(f"the file {next(iter(awaited))!a} is missing")
 
@@ -215,99 +177,49 @@ def _manifest(member: TarMember) -> BackupManifest:
             f"the backup is of format {version}, this memfs knows up to {VERSION}", hint="use a newer memfs"
         )
     try:
-        return _sound(BackupManifest(**facts))
-    except TypeError:
-        raise _invalid("its manifest is of another shape") from None
+        found: BackupManifest = decoded(BackupManifest, facts)
+    except ValueError as error:
+        raise _invalid(f"its manifest is of another shape: {error}") from None
+    _refuse_names(found)
+    return found
 
 
-def _sound(found: BackupManifest) -> BackupManifest:
-    """Refuse a manifest whose values are not what they should be: nothing in it was checked by anybody before."""
-    texts = (found.created, found.workspace, found.origin, found.prefix, found.head)
-    tables = (found.refs, found.parts, found.files)
-    right = (
-        all(isinstance(text, str) for text in texts)
-        and all(isinstance(table, dict) for table in tables)
-        and all(_is_commit(value) for value in (*found.refs.values(), *found.shallow))
-        and all(map(_is_digest, (*found.parts.values(), *found.files.values())))
-        and all(_is_number(number) for number in (*found.outdated, found.unpacked, found.waiting))
-        and all(isinstance(sentence, str) for sentence in found.left_out)
-        and isinstance(found.whole, bool)
-    )
-    if not right:
-        raise _invalid("its manifest is of another shape")
+def _refuse_names(found: BackupManifest) -> None:
+    """Refuse a manifest whose names are not what they should be: nobody checked any of them before."""
     for name in (*found.parts, *found.files, *([found.prefix] if found.prefix else ())):
         if ".git" in check_name(name).casefold().split("/"):
             raise _invalid(f"the name {name!a} leads into a repository")
-    _no_folder_is_a_file(found.files)
-    if not found.parts.keys() <= {FILES, HISTORY} | {name for name in found.parts if name.startswith(STATE)}:
+    for path in found.files:
+        folder = path.rpartition("/")[0]
+        while folder:
+            if folder in found.files or path.count("/") > _DEEP:
+                raise _invalid(f"the name {path!a} cannot be a file's")
+            folder = folder.rpartition("/")[0]
+    if any(name not in (FILES, HISTORY) and not name.startswith(STATE) for name in found.parts):
         raise _invalid("it names parts that no backup has")
     if FILES not in found.parts or bool(found.refs) != (HISTORY in found.parts):
         raise _invalid("a part is missing")
-    return replace(
-        found,
-        parts={name: (size, digest) for name, (size, digest) in found.parts.items()},
-        files={name: (size, digest) for name, (size, digest) in found.files.items()},
-        shallow=tuple(found.shallow),
-        outdated=tuple(found.outdated),
-        left_out=tuple(found.left_out),
-    )
 
 
-def _no_folder_is_a_file(files: Mapping[str, Digest]) -> None:
-    for path in files:
-        folder = path.rpartition("/")[0]
-        while folder:
-            if folder in files or path.count("/") > _DEEP:
-                raise _invalid(f"the name {path!a} cannot be a file's")
-            folder = folder.rpartition("/")[0]
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 60
-
-
-def _is_digest(value: Any) -> bool:
-    right = isinstance(value, list) and len(value) == 2 and _is_number(value[0]) and isinstance(value[1], str)
-    return right and _HEX.fullmatch(value[1]) is not None
-
-
-def _is_commit(value: Any) -> bool:
-    return isinstance(value, str) and _COMMIT.fullmatch(value) is not None
-
-
-def _from(fd: int, path: Path) -> Read:
-    def read(size: int) -> bytes:
-        with io.operation("read", path):
-            return os.read(fd, min(size, _CHUNK))
-
-    return read
-
-
-def _unpacked(chunks: Iterator[bytes], limit: int) -> Read:
-    """Read what was compressed; never more than ``limit`` bytes, and never more than a chunk at once in memory."""
-    packed = zlib.decompressobj(_GZIP)
-    room, kept = limit, b""
-
-    def read(size: int) -> bytes:
-        nonlocal room, kept
-        data = b""
-        while not data and not packed.eof:
-            fresh = kept or next(chunks, b"")
+def _unpacked(chunks: Iterable[bytes], limit: int) -> Iterator[bytes]:
+    """What was compressed; never more than ``limit`` bytes, and never more than a piece of them at once."""
+    packed, given = zlib.decompressobj(GZIP), 0
+    for fresh in chunks:
+        rest, data = fresh, b""
+        while rest or (len(data) == _PIECE and not packed.eof):
+            if packed.eof:
+                raise _invalid("something follows its files")
             try:
-                data = packed.decompress(fresh, min(size, room + 1))
+                data = packed.decompress(rest, _PIECE)
             except zlib.error:
                 raise _invalid("its files cannot be unpacked") from None
-            kept = packed.unconsumed_tail
-            if not (fresh or data or packed.eof):
-                raise _invalid("its files are cut short")
-        room -= len(data)
-        if room < 0:
-            raise _invalid("its files take more room than it says")
-        if packed.eof and (packed.unused_data or kept or next(chunks, b"")):
-            raise _invalid("something follows its files")
-        return data
-
-    return read
+            rest = packed.unconsumed_tail or packed.unused_data
+            given += len(data)
+            if given > limit:
+                raise _invalid("its files take more room than it says")
+            yield data
+    if not packed.eof:
+        raise _invalid("its files are cut short")
 
 
 def prove_history(chunks: Iterator[bytes], history: RepositorySnapshot, folder: Path) -> None:
@@ -329,31 +241,40 @@ def prove_history(chunks: Iterator[bytes], history: RepositorySnapshot, folder: 
             io.remove_all(folder)
 
 
+def verify(path: Path) -> BackupManifest:
+    """Read a whole backup: every part and every file in it is what the manifest says.
+
+    Raises:
+        BackupInvalid, FormatUnsupported, StorageIO: see ``opened``.
+    """
+    with opened(path) as (manifest, parts):
+        for name, chunks in parts:
+            for _ in files_of(manifest, chunks) if name == FILES else ():
+                pass
+    return manifest
+
+
 def prove(backup: Path) -> BackupManifest:
     """Read a whole backup, take its history on trial, and return its manifest.
 
     Raises:
-        BackupInvalid, FormatUnsupported, StorageIO: see ``memfs.admin.backup_file.reading``.
+        BackupInvalid, FormatUnsupported, StorageIO: see ``opened``.
     """
     manifest = verify(backup)
-    if not manifest.refs:
-        return manifest
-    with _scratch() as place, reading(backup) as (_, archive):
-        for part in parts_of(manifest, archive):
-            chunks = checked(part, manifest.parts[part.name])
-            if part.name == HISTORY:
-                try:
-                    prove_history(chunks, snapshot_of(manifest), Path(place) / "history")
-                except HistoryError as error:
-                    raise untakable(error) from error
-            for _data in chunks:
-                pass
+    if manifest.refs:
+        with _scratch() as place, opened(backup) as (_, parts):
+            for name, chunks in parts:
+                if name == HISTORY:
+                    try:
+                        prove_history(chunks, snapshot_of(manifest), Path(place) / "history")
+                    except HistoryError as error:
+                        raise untakable(error) from error
     return manifest
 
 
 def snapshot_of(manifest: BackupManifest) -> RepositorySnapshot:
     """Where the repository was, as the manifest says."""
-    return RepositorySnapshot(head=manifest.head, refs=manifest.refs, shallow=tuple(manifest.shallow))
+    return RepositorySnapshot(head=manifest.head, refs=manifest.refs, shallow=manifest.shallow)
 
 
 def untakable(error: HistoryError) -> BackupInvalid:
@@ -369,3 +290,7 @@ def _scratch() -> tempfile.TemporaryDirectory[str]:
         return tempfile.TemporaryDirectory(prefix="memfs-proof-")
     except OSError as error:
         raise StorageIO(f"there is no place to try the history: {error}", hint="set TMPDIR to a folder") from error
+
+
+def _invalid(reason: str) -> BackupInvalid:
+    return BackupInvalid(f"this is no sound backup: {reason}", hint="use another backup")

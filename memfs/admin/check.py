@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from memfs.admin import store_builder
-from memfs.admin.archive_file import INDEX_LIMIT, INDEX_SUFFIX, ArchiveIndex, archive_lock, decode, payload_path, verify
+from memfs.admin.archive_file import Archive, archive_lock, indexes_in, payload_path
 from memfs.admin.archive_file import damaged as damage_in
 from memfs.admin.cleanup import remove_leftovers
 from memfs.admin.format import problems as format_problems
@@ -49,7 +49,7 @@ from memfs.learning.inbox import Inbox
 from memfs.model import Problem
 from memfs.model.kinds import ACCEPTED, nearest
 from memfs.model.problem import UNKNOWN
-from memfs.model.state_paths import ARCHIVE, SIDECAR_SUFFIX, document_kind, document_of_sidecar
+from memfs.model.state_paths import SIDECAR_SUFFIX, document_kind, document_of_sidecar
 from memfs.recall.conflict_notes import OVER
 from memfs.store import Store, sidecars
 from memfs.store.hand_edits import ROOT_FILES
@@ -227,40 +227,21 @@ def _referring(parts: Parts) -> Iterator[tuple[str, bytes]]:
 
 def indexes(checker: Checker) -> Iterator[Problem]:
     """Indexes of archives that cannot be read."""
-    for _, found in _read(checker.parts):
-        if isinstance(found, Problem):
-            yield found
+    for path, found in indexes_in(checker.parts.tree):
+        if isinstance(found, ArchiveInvalid):
+            yield Problem.of(found, path)
 
 
 def payloads(checker: Checker) -> Iterator[Problem]:
     """Payloads that are not what their indexes say, every byte read."""
-    for _, found in _read(checker.parts):
-        if isinstance(found, Problem):
+    for _, found in indexes_in(checker.parts.tree):
+        if isinstance(found, ArchiveInvalid):
             continue
-        path = payload_path(found.name)
-        try:
-            fd = checker.parts.tree.open_read(path)
-        except FileNotFoundError:
-            continue
-        try:
-            wrong = verify(fd, found.frames, found.members, path)
-        finally:
-            os.close(fd)
+        path, archive = payload_path(found.name), Archive(checker.parts.tree, found)
+        wrong = archive.verify() if archive.present else {}
         if wrong:
             reason = "; ".join(f"{name} {why}".strip() for name, why in list(wrong.items())[:3])
             yield Problem.of(damage_in(reason, path), path)
-
-
-def _read(parts: Parts) -> Iterator[tuple[str, ArchiveIndex | Problem]]:
-    for entry in sorted(parts.tree.scan(ARCHIVE)):
-        if not entry.regular or not entry.path.endswith(INDEX_SUFFIX):
-            continue
-        try:
-            yield entry.path, decode(parts.tree.read(entry.path, INDEX_LIMIT).data, entry.path)
-        except FileNotFoundError:
-            continue
-        except ArchiveInvalid as error:
-            yield entry.path, Problem.of(error, entry.path)
 
 
 _LIKELY_SHOWN = 3

@@ -15,20 +15,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from memfs.admin.archive_file import (
-    INDEX_LIMIT,
-    PAYLOAD_SUFFIX,
-    ArchiveIndex,
-    ArchiveMember,
-    Payload,
-    decode,
-    index_path,
-    is_name,
-)
+from memfs.admin.archive_file import INDEX_LIMIT, PAYLOAD_SUFFIX, Archive, ArchiveMember, decode, index_path, is_name
 from memfs.admin.erase_target import Target, quoted_at
 from memfs.admin.history_rewrite import journals_of, states_of
 from memfs.errors import ArchiveInvalid, CorruptRecord, MemfsError
-from memfs.fs import append_log, io, zstd
+from memfs.fs import append_log, io
+from memfs.fs.archive import decompressed, file_chunks
+from memfs.fs.atomic_replace import is_temporary
 from memfs.fs.journal import Journal
 from memfs.fs.lock import FileLock
 from memfs.fs.operation import FileChange, Operation
@@ -51,47 +44,42 @@ from memfs.store.recovery import DAMAGED_SUFFIX, FOLDER, read_aside
 from memfs.usage import FILE as USES
 from memfs.usage import Usage
 
-_PARTIAL = ".partial.zst"
-
 
 def purge_archives(parts: Parts, target: Target) -> int:
     """Remove the payloads that hold a version of what is erased, or nobody knows what; return how many."""
     count = 0
     for entry in list(parts.tree.scan(ARCHIVE, hidden=True)):
-        if not entry.regular or not entry.path.endswith((PAYLOAD_SUFFIX, _PARTIAL)):
+        name = entry.path.removeprefix(f"{ARCHIVE}/")
+        if not entry.regular or not (name.endswith(PAYLOAD_SUFFIX) or is_temporary(name)):
             continue
-        name = entry.path.removeprefix(f"{ARCHIVE}/").removesuffix(PAYLOAD_SUFFIX)
-        index = _index(parts, name)
-        fd = parts.tree.open_read(entry.path)
-        try:
-            payload = Payload(fd, index.frames, entry.path) if index else None
-            if index is not None and payload is not None:
-                if not _holds(payload, index, target):
-                    continue
-                _lay_back(parts, payload, index, target)
-        finally:
-            os.close(fd)
+        archive = _archive(parts, name.removesuffix(PAYLOAD_SUFFIX))
+        if archive is not None:
+            if not _holds(archive, target):
+                continue
+            _lay_back(parts, archive, target)
         parts.tree.remove(entry.path)
         count += 1
     return count
 
 
-def _index(parts: Parts, name: str) -> ArchiveIndex | None:
-    """The archive's index; None where there is none or it is damaged: nobody can tell then what the payload holds."""
+def _archive(parts: Parts, name: str) -> Archive | None:
+    """The archive; None where it has no index or a damaged one: nobody can tell then what the payload holds."""
     if not is_name(name):
         return None
     path = index_path(name)
     try:
-        return decode(parts.tree.read(path, INDEX_LIMIT).data, path)
+        return Archive(parts.tree, decode(parts.tree.read(path, INDEX_LIMIT).data, path))
     except (FileNotFoundError, ArchiveInvalid):
         return None
 
 
-def _holds(payload: Payload, index: ArchiveIndex, target: Target) -> bool:
+def _holds(archive: Archive, target: Target) -> bool:
     """Whether a document is a version or a copy of what is erased; one that cannot be read may be."""
     copied = target.traces.copied_in
     try:
-        return any(_is_meant(one, target) or (one.blob and copied(payload.chunks(one))) for one in index.members)
+        return any(
+            _is_meant(one, target) or (one.blob and copied(archive.chunks(one))) for one in archive.index.members
+        )
     except ArchiveInvalid:
         return True
 
@@ -100,13 +88,13 @@ def _is_meant(member: ArchiveMember, target: Target) -> bool:
     return member.blob in target.blobs or target.named.means(member.path)
 
 
-def _lay_back(parts: Parts, payload: Payload, index: ArchiveIndex, target: Target) -> None:
+def _lay_back(parts: Parts, archive: Archive, target: Target) -> None:
     """Put what git never had back where it lay: its document, read from history, finds it there."""
-    for member in index.members:
+    for member in archive.index.members:
         if member.blob or _is_meant(member, target) or parts.tree.entry(member.path) is not None:
             continue
         with suppress(ArchiveInvalid):  # damaged: there is nothing to be kept
-            parts.tree.write_stream(member.path, payload.chunks(member))
+            parts.tree.write_stream(member.path, archive.chunks(member))
 
 
 Purge = Callable[[Parts, Target], int]
@@ -340,9 +328,7 @@ def _checkpoints(parts: Parts, target: Target) -> int:
 def _packed_in(parts: Parts, path: str, target: Target) -> bool:
     """Whether compressed bytes hold a version; those that nobody can read may hold anything."""
     try:
-        with os.fdopen(parts.tree.open_read(path), "rb") as source:
-            read = zstd.reader(source.read)
-            return target.traces.copied_in(iter(lambda: read(_PIECE), b""))
+        return target.traces.copied_in(decompressed(file_chunks(parts.tree, path)))
     except CorruptRecord:
         return True
 

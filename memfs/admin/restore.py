@@ -19,10 +19,8 @@ from memfs.admin.backup_file import (
     HISTORY,
     STATE,
     BackupManifest,
-    checked,
     files_of,
-    parts_of,
-    reading,
+    opened,
     snapshot_of,
     untakable,
     verify,
@@ -126,7 +124,7 @@ def _umask() -> int:
 
 # -- building -----------------------------------------------------------------------------------------------------
 def _build(backup: Path, building: Path, with_history: bool) -> bool:
-    with reading(backup) as (manifest, archive):
+    with opened(backup) as (manifest, parts):
         workspace = _below(building, manifest.prefix)
         _make_folders(building, workspace)
         io.mkdir(workspace / CONTENT)
@@ -135,17 +133,14 @@ def _build(backup: Path, building: Path, with_history: bool) -> bool:
         history = snapshot_of(manifest)
         if not with_history:  # on the same branch; a detached HEAD would name a commit that is not there
             history = RepositorySnapshot(head="" if HEX.fullmatch(manifest.head) else manifest.head, refs={})
-        for part in parts_of(manifest, archive):
-            chunks = checked(part, manifest.parts[part.name])
-            if part.name == FILES:
+        for name, chunks in parts:
+            if name == FILES:
                 for path, data in files_of(manifest, chunks):
                     _write(workspace, path, data)
-            elif part.name == HISTORY and with_history:
+            elif name == HISTORY and with_history:
                 _take_history(repository, chunks, history)
-            elif part.name != HISTORY:
-                _take_state(repository.state, part.name.removeprefix(STATE), chunks)
-            for _ in chunks:
-                pass
+            elif name != HISTORY:
+                _take_state(repository.state, name.removeprefix(STATE), chunks)
         if not history.refs:
             _take_history(repository, iter(()), history)
         _join_journals(repository.state)

@@ -25,7 +25,8 @@ from memfs.model.state_documents import (
 if TYPE_CHECKING:
     from memfs.model.insights import AgentFeedback, Analysis, TrendReport
     from memfs.model.state_query import Iteration
-    from memfs.state.checkpoint_store import Checkpoint, CheckpointVerdict
+    from memfs.state.checkpoint_payload import Checkpoint
+    from memfs.state.checkpoint_store import CheckpointVerdict
     from memfs.state.export import ExportResult
     from memfs.state.export_formats import Sink
     from memfs.state.import_documents import ImportCounts

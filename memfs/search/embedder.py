@@ -60,7 +60,7 @@ class Service(Protocol):
 
 
 class HashingEmbedder:
-    """Hashed stems and letter triples: no model, nothing to install, the same on every machine.
+    """DigestStream stems and letter triples: no model, nothing to install, the same on every machine.
 
     It knows likeness of spelling and of words, not of sense: "car" and "automobile" lie apart.
     """

@@ -9,23 +9,22 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 from itertools import groupby
-from typing import TypeVar
 
 from memfs.admin.archive_file import (
-    FRAME_BYTES,
     INDEX_LIMIT,
     INDEX_SUFFIX,
+    MISSING,
+    Archive,
     ArchiveIndex,
+    ArchiveInput,
     ArchiveMember,
-    Frame,
-    Packer,
-    Payload,
+    ArchivePacker,
     archive_lock,
     damaged,
     decode,
@@ -33,22 +32,21 @@ from memfs.admin.archive_file import (
     index_path,
     is_name,
     payload_path,
-    verify,
 )
 from memfs.errors import (
     ArchiveInvalid,
     Conflict,
     ContentError,
-    CorruptRecord,
     HistoryError,
     IterationInvalid,
     StorageIO,
 )
 from memfs.fs import io
+from memfs.fs.archive import DigestStream, batches, digest_of, file_chunks
 from memfs.fs.scan import ScanEntry
-from memfs.fs.tar import chunks_of, digest_of
 from memfs.fs.tree import View
 from memfs.git.refs import at_a_tip
+from memfs.model.item import object_id
 from memfs.model.state_facts import describe
 from memfs.model.state_paths import ARCHIVE, document_kind, document_of_sidecar, iteration_folder, iteration_of
 from memfs.store.parts import READ_LIMIT, Parts
@@ -57,12 +55,9 @@ from memfs.store.state_files import StateFiles
 from memfs.store.store import Store
 
 _MOST_INDEXES = 4
-_LARGEST_KEPT = 2 * FRAME_BYTES
 _IN_MEMORY = 256 << 20
-_BRING = "bring the payload here from a backup or from where the archive was made, or fetch the whole history"
 
-Place = tuple[ArchiveIndex, ArchiveMember]
-Value = TypeVar("Value")
+Place = tuple[Archive, ArchiveMember]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +119,6 @@ class Archives:
         self._revision = revision
         self._closed: dict[str, tuple[str, tuple[int, ...]]] = {}
         self._decoded = lru_cache(_MOST_INDEXES)(self._decode)
-        self._frame = lru_cache(1)(self._decompress)  # documents of one iteration lie side by side
 
     # -- which there are ------------------------------------------------------------------------------------------
     def stamp(self) -> Mapping[str, str]:
@@ -142,7 +136,7 @@ class Archives:
         Raises:
             ArchiveInvalid: an index is damaged.
         """
-        return [self._period(self.index(name)) for name in self.stamp()]
+        return [self._period(self.archive(name)) for name in self.stamp()]
 
     def iterations(self) -> Mapping[int, tuple[str, ...]]:
         """The iterations that archives hold, each with the names of its archives, newest first.
@@ -168,31 +162,44 @@ class Archives:
             FileNotFoundError: there is no such archive.
             ArchiveInvalid: it is damaged.
         """
+        return self.archive(name).index
+
+    def archive(self, name: str) -> Archive:
+        """An archive; its index is read again only when its file changed.
+
+        Raises:
+            FileNotFoundError, ArchiveInvalid: see ``index``.
+        """
         self._parts.require_open()
-        return self._entry(name)[0]
+        path = index_path(name)
+        entry = self._seen.entry(path) if is_name(name) else None
+        if entry is None:
+            raise FileNotFoundError(path)
+        return self._decoded(entry)
+
+    def _decode(self, entry: ScanEntry) -> Archive:
+        return Archive(self._parts.tree, decode(self._seen.read(entry.path, INDEX_LIMIT).data, entry.path))
 
     def find(self, path: str) -> Place | None:
         """The newest archive that holds a document, and where in it; None where none does."""
-        self._parts.require_open()
         number = iteration_of(path)
         for name in self.iterations().get(number, ()) if number is not None else ():
-            index, by_path = self._entry(name)
-            if path in by_path:
-                return index, by_path[path]
+            archive = self.archive(name)
+            if path in archive.by_path:
+                return archive, archive.by_path[path]
         return None
 
     def period_of(self, path: str) -> str:
         """The name of the archive that holds a document, "" where none does."""
-        self._parts.require_open()
         found = self.find(path)
-        return found[0].name if found else ""
+        return found[0].index.name if found else ""
 
     def of_iteration(self, number: int) -> dict[str, Place]:
         """What archives hold of an iteration, by path; of several versions the newest."""
         found: dict[str, Place] = {}
         for name in reversed(self.iterations().get(number, ())):
-            index, by_path = self._entry(name)
-            found |= {path: (index, one) for path, one in by_path.items() if iteration_of(path) == number}
+            archive = self.archive(name)
+            found |= {path: (archive, one) for path, one in archive.by_path.items() if iteration_of(path) == number}
         return found
 
     # -- reading --------------------------------------------------------------------------------------------------
@@ -210,7 +217,7 @@ class Archives:
             raise FileNotFoundError(path)
         return self.content(*found)
 
-    def content(self, index: ArchiveIndex, member: ArchiveMember) -> bytes:
+    def content(self, archive: Archive, member: ArchiveMember) -> bytes:
         """A document's bytes, from the payload or from history.
 
         Raises:
@@ -219,67 +226,24 @@ class Archives:
         if member.bytes > _IN_MEMORY:
             raise ArchiveInvalid("too large to be read at once", path=member.path, hint="memfs admin archive unpack")
         try:
-            return self._from_payload(index, member)
+            return b"".join(archive.chunks(member))
         except ArchiveInvalid as error:
-            return self._from_history(member, error.message)
-
-    def chunks(self, index: ArchiveIndex, member: ArchiveMember) -> Iterator[bytes]:
-        """A file's bytes, from the payload alone, for what is too large to be held; right only when all were given.
-
-        Raises:
-            ArchiveInvalid: the payload is not there, or damaged.
-        """
-        with self.open_payload(index.name) as fd:
-            yield from Payload(fd, index.frames, payload_path(index.name)).chunks(member)
-
-    @contextmanager
-    def open_payload(self, name: str) -> Iterator[int]:
-        """A descriptor of an archive's payload.
-
-        Raises:
-            ArchiveInvalid: it is not here.
-        """
-        path = payload_path(name)
-        try:
-            fd = self._parts.tree.open_read(path)
-        except FileNotFoundError:
-            raise ArchiveInvalid("the archive's payload is not here", path=path, hint=_BRING) from None
-        try:
-            yield fd
-        finally:
-            os.close(fd)
+            return self._from_history(member, error)
 
     def forget(self) -> None:
         """Let go of what is kept in memory: the next read asks the disk."""
-        self._frame.cache_clear()
+        self._decoded.cache_clear()
 
-    def _from_payload(self, index: ArchiveIndex, member: ArchiveMember) -> bytes:
-        frame = index.frames[member.frame]
-        if frame.raw > _LARGEST_KEPT:
-            return b"".join(self.chunks(index, member))
-        data = self._frame(index.name, index.sha256, frame)[member.offset : member.offset + member.bytes]
-        if hashlib.sha256(data).hexdigest() != member.sha256:
-            raise damaged(f"{member.path} is not what was archived", payload_path(index.name))
-        return data
-
-    def _decompress(self, name: str, _sha256: str, frame: Frame) -> bytes:
-        """A frame's content; the payload's digest tells it from that of an archive that had the same name."""
-        path = payload_path(name)
-        with self.open_payload(name) as fd:
-            try:
-                return Payload(fd, (frame,), path).frame(0)(frame.raw)
-            except CorruptRecord as error:
-                raise damaged(error.message, path) from None
-
-    def _from_history(self, member: ArchiveMember, why: str) -> bytes:
+    def _from_history(self, member: ArchiveMember, error: ArchiveInvalid) -> bytes:
         """The document's bytes by the name that git has for them."""
+        why = error.message
         try:
             data = self._parts.repository.blob(member.blob) if member.blob else b""
-        except HistoryError as error:
-            why, data = f"{why}; in history: {error.message}", b""
+        except HistoryError as refused:
+            why, data = f"{why}; in history: {refused.message}", b""
         if hashlib.sha256(data).hexdigest() == member.sha256:
             return data
-        raise ArchiveInvalid(why, path=member.path, hint=_BRING)
+        raise ArchiveInvalid(why, path=member.path, hint=MISSING)
 
     # -- proof ----------------------------------------------------------------------------------------------------
     def verify(self, period: str | None = None) -> Sequence[ArchiveVerdict]:
@@ -296,50 +260,28 @@ class Archives:
 
     def _verdict(self, name: str) -> ArchiveVerdict:
         try:
-            index = self.index(name)
+            archive = self.archive(name)
         except ArchiveInvalid as error:
             return ArchiveVerdict(name=name, documents=0, problems={"": str(error)})
-        try:
-            with self.open_payload(name) as fd:
-                wrong = verify(fd, index.frames, index.members, payload_path(name))
-        except ArchiveInvalid:
-            gone = self._lost(index.members)
-            return ArchiveVerdict(name=name, documents=len(index.members), problems={}, lost=gone, present=False)
-        if "" in wrong and len(wrong) == 1:
-            lost: tuple[str, ...] = ()
-        else:
-            lost = self._lost(one for one in index.members if one.path in wrong)
-        return ArchiveVerdict(name=name, documents=len(index.members), problems=wrong, lost=lost)
+        members, present = archive.index.members, archive.present
+        problems = archive.verify() if present else {}
+        asked = [one for one in members if one.path in problems or not present]
+        lost = tuple(one.path for one in asked if not self._in_history(one))
+        return ArchiveVerdict(name=name, documents=len(members), problems=problems, lost=lost, present=present)
 
-    def _lost(self, members: Iterable[ArchiveMember]) -> tuple[str, ...]:
-        """Those that history does not give back."""
-        gone = []
-        for member in members:
-            try:
-                self._from_history(member, "")
-            except ArchiveInvalid:
-                gone.append(member.path)
-        return tuple(gone)
-
-    # -- internal -------------------------------------------------------------------------------------------------
-    def _entry(self, name: str) -> tuple[ArchiveIndex, dict[str, ArchiveMember]]:
-        """An archive's index, and what it holds by path; read again only when its file changed."""
-        path = index_path(name)
-        entry = self._seen.entry(path) if is_name(name) else None
-        if entry is None:
-            raise FileNotFoundError(path)
-        return self._decoded(entry)
+    def _in_history(self, member: ArchiveMember) -> bool:
+        with suppress(ArchiveInvalid):
+            self._from_history(member, ArchiveInvalid(""))
+            return True
+        return False
 
     @property
     def _seen(self) -> View:
         return self._revision or self._parts.seen
 
-    def _decode(self, entry: ScanEntry) -> tuple[ArchiveIndex, dict[str, ArchiveMember]]:
-        index = decode(self._seen.read(entry.path, INDEX_LIMIT).data, entry.path)
-        return index, {member.path: member for member in index.members}
-
-    def _period(self, index: ArchiveIndex) -> Period:
-        entry = self._parts.tree.entry(payload_path(index.name))
+    @staticmethod
+    def _period(archive: Archive) -> Period:
+        index = archive.index
         return Period(
             name=index.name,
             iterations=tuple(sorted(index.closed)),
@@ -348,7 +290,7 @@ class Archives:
             documents=len(index.members),
             bytes=index.raw,
             packed=index.bytes,
-            present=entry is not None and entry.regular,
+            present=archive.present,
         )
 
 
@@ -380,23 +322,6 @@ class UnpackResult:
     kept: tuple[str, ...] = ()
 
 
-def batches(
-    values: Iterable[Value], size_of: Callable[[Value], int], most_bytes: int, most: int
-) -> Iterator[list[Value]]:
-    """Values in batches of so many, and of so many bytes."""
-    batch: list[Value] = []
-    size = 0
-    for value in values:
-        weight = size_of(value)
-        if batch and (size + weight > most_bytes or len(batch) >= most):
-            yield batch
-            batch, size = [], 0
-        batch.append(value)
-        size += weight
-    if batch:
-        yield batch
-
-
 def _in_commits(members: Iterable[ArchiveMember]) -> Iterator[list[ArchiveMember]]:
     """Documents in batches that memory and a commit can take."""
     return batches(members, lambda member: member.bytes, _BATCH_BYTES, _BATCH_FILES)
@@ -417,8 +342,6 @@ def iterations_text(numbers: Iterable[int]) -> str:
 
 
 _TRIES = 5
-PARTIAL = ".partial.zst"
-"""How the name of an unfinished file ends; git ignores it."""
 _MOST_BYTES = 1 << 30
 _MOST_DOCUMENTS = 20_000
 
@@ -502,7 +425,8 @@ class Archiver:
             StorageIO, HistoryError, ArchiveInvalid: the originals are all still there.
         """
         with self._working("archive"):
-            self._sweep()
+            with self._parts.lock.hold("archive"):  # what killed processes left
+                self._parts.tree.sweep(ARCHIVE)
             self._store.flush(adopt=False)
             files = self._originals(closed)
             held = self._held(closed)
@@ -523,29 +447,26 @@ class Archiver:
             reason=reason,
         )
 
-    def _held(self, closed: Iterable[int], trusted: Sequence[ArchiveIndex] = ()) -> dict[str, Place]:
+    def _held(self, closed: Iterable[int], trusted: Sequence[ArchiveIndex] = ()) -> dict[str, ArchiveMember]:
         """What payloads that are here hold for sure of iterations, by path; ``trusted`` were read a moment ago."""
-        proven = {index.name: frozenset[str]() for index in trusted}
+        doubtful: dict[str, Collection[str]] = {index.name: () for index in trusted}
         found = {}
         for number in closed:
-            for path, place in self._archives.of_iteration(number).items():
-                name = place[0].name
-                if name not in proven:
-                    (verdict,) = self._archives.verify(name)
-                    everything = not verdict.present or "" in verdict.problems
-                    proven[name] = frozenset(one.path for one in place[0].members) if everything else frozenset(
-                        verdict.problems
-                    )  # fmt: skip
-                if path not in proven[name]:
-                    found[path] = place
+            for path, (archive, member) in self._archives.of_iteration(number).items():
+                name = archive.index.name
+                if name not in doubtful:
+                    problems = archive.verify() if archive.present else {"": "not here"}
+                    doubtful[name] = archive.by_path if "" in problems else problems
+                if path not in doubtful[name]:
+                    found[path] = member
         return found
 
     def _pack(
-        self, files: Sequence[_Original], held: Mapping[str, Place], level: int
+        self, files: Sequence[_Original], held: Mapping[str, ArchiveMember], level: int
     ) -> tuple[list[ArchiveIndex], dict[str, str]]:
         made: list[ArchiveIndex] = []
         left: dict[str, str] = {}
-        fresh = [one for one in files if one.path not in held or not self._same(one, held[one.path][1])]
+        fresh = [one for one in files if one.path not in held or not self._same(one, held[one.path])]
         for group in _groups(fresh):
             name = self._free_name(f"{group[0].closed:%Y-%m}")
             index = self._payload(name, group, level, left)
@@ -587,66 +508,52 @@ class Archiver:
 
     def _same(self, file: _Original, member: ArchiveMember) -> bool:
         """Whether a file holds what was archived."""
-        return file.size == member.bytes and digest_of(self._chunks(file.path)).hex() == member.sha256
+        return file.size == member.bytes and digest_of(self._chunks(file.path)) == member.digest
 
     def _payload(self, name: str, group: Sequence[_Original], level: int, left: dict[str, str]) -> ArchiveIndex:
-        """Write a payload, read it back, and give it its name.
+        """Write a payload and read it back; return what says where in it everything lies.
 
         Raises:
             ArchiveInvalid: it does not read back as it was written.
         """
-        path = payload_path(name)
-        self._parts.tree.make_folders(ARCHIVE)
-        folder = self._parts.tree.open_read(ARCHIVE)
-        temporary = f".{name}.{os.getpid()}{PARTIAL}"
-        try:
-            fd = io.open_file(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=folder)
-            try:
-                packer = Packer(fd, path, level)
-                self._fill(packer, group, left)
-                packer.finish()
-                io.fsync(fd, path)
-                if wrong := verify(fd, packer.frames, packer.members, path):
-                    raise damaged(f"{next(iter(wrong.items()))} right after it was written", path)
-                if packer.members:
-                    io.rename(temporary, path.rpartition("/")[2], dir_fd=folder)
-                    io.fsync(folder, ARCHIVE)
-            finally:
-                os.close(fd)
-        finally:
-            with suppress(StorageIO):
-                io.unlink(temporary, dir_fd=folder, missing_ok=True)
-            os.close(folder)
-        return self._index(name, group, packer)
-
-    def _index(self, name: str, group: Sequence[_Original], packer: Packer) -> ArchiveIndex:
-        """What says where in the payload everything lies."""
+        tree, path = self._parts.tree, payload_path(name)
+        packer = ArchivePacker(level)
+        payload = DigestStream(packer.payload(self._readable(group, left)))
+        tree.write_stream(path, payload)
         packed = {iteration_of(member.path) for member in packer.members}
         moments = {number: one.closed for one in group if (number := iteration_of(one.path)) in packed}
-        return ArchiveIndex(
+        size, sha256 = payload.digest
+        index = ArchiveIndex(
             name=name,
             created=self._parts.clock(),
             closed={number: moment for number, moment in moments.items() if number is not None},
-            bytes=packer.bytes,
-            sha256=packer.sha256,
+            bytes=size,
+            sha256=sha256,
             frames=tuple(packer.frames),
             members=tuple(packer.members),
         )
+        wrong = Archive(tree, index).verify()
+        if wrong or not index.members:
+            tree.remove(path)
+        if wrong:
+            raise damaged(f"{next(iter(wrong.items()))} right after it was written", path)
+        return index
 
-    def _fill(self, packer: Packer, group: Sequence[_Original], left: dict[str, str]) -> None:
+    def _readable(self, group: Sequence[_Original], left: dict[str, str]) -> Iterator[ArchiveInput]:
+        """The files that can be archived as they are; ``left`` is told of the others."""
         for one in group:
             try:
                 if document_kind(one.path):
-                    packer.add(one.path, *self._document(one.path))
-                else:
-                    packer.stream(one.path, one.size, self._chunks(one.path))
+                    yield self._document(one.path)
+                elif (entry := self._parts.tree.entry(one.path)) is not None:
+                    yield ArchiveInput(one.path, entry.size, self._chunks(one.path))
             except FileNotFoundError:
                 continue
             except (ContentError, Conflict) as error:
                 left[one.path] = error.message
 
-    def _document(self, path: str) -> tuple[bytes, Mapping[str, object]]:
-        """A document's bytes and its row for the index.
+    def _document(self, path: str) -> ArchiveInput:
+        """A document with its row for the index of states.
 
         Raises:
             ContentError: it is invalid, or damaged: it stays where it is, for its good version is found by its place.
@@ -658,36 +565,26 @@ class Archiver:
         data = self._parts.seen.read(path, READ_LIMIT).data
         if hashlib.sha256(data).hexdigest() != state.sha256:
             raise Conflict("the document changed while it was archived", path=path)
-        return data, describe(path, state.values).to_dict()
+        return ArchiveInput(path, len(data), [data], object_id("blob", data), describe(path, state.values).to_dict())
 
     def _chunks(self, path: str) -> Iterator[bytes]:
         """A file's bytes, in pieces."""
         if document_kind(path):
             yield self._parts.seen.read(path, READ_LIMIT).data
-            return
-        fd = self._parts.tree.open_read(path)
-        try:
-            yield from chunks_of(fd, os.fstat(fd).st_size, path)
-        finally:
-            os.close(fd)
-
-    def _sweep(self) -> None:
-        """Remove unfinished payloads of processes that ended; the archive's lock is held."""
-        for entry in self._parts.tree.scan(ARCHIVE, hidden=True):
-            if entry.path.endswith(PARTIAL):
-                self._parts.tree.remove(entry.path)
+        else:
+            yield from file_chunks(self._parts.tree, path)
 
     # -- out of the tree ------------------------------------------------------------------------------------------
-    def _remove(self, files: Sequence[_Original], held: Mapping[str, Place], left: dict[str, str]) -> int:
+    def _remove(self, files: Sequence[_Original], held: Mapping[str, ArchiveMember], left: dict[str, str]) -> int:
         """Take originals out of the tree, each only where an archive holds these very bytes."""
-        certain = {one.path: held[one.path][1] for one in files if one.path in held}
+        certain = {one.path: held[one.path] for one in files if one.path in held}
         documents = [member for path, member in certain.items() if document_kind(path)]
         removed = 0
         for part in _in_commits(documents):
             names = iterations_text({number for one in part if (number := iteration_of(one.path)) is not None})
             removed += self._remove_batch(part, f"Take {names} out of the tree; the archive has them", left)
         for path, member in certain.items():
-            if not document_kind(path) and digest_of(self._chunks(path)).hex() == member.sha256:
+            if not document_kind(path) and digest_of(self._chunks(path)) == member.digest:
                 self._parts.tree.remove(path)
                 removed += 1
         for number in sorted({number for path in certain if (number := iteration_of(path)) is not None}):
@@ -732,10 +629,10 @@ class Archiver:
                 raise IterationInvalid(f"no archive holds iteration {iteration}", hint=f"archived are: {known}")
             self._mark(iteration)
             kept = tuple(path for path in places if self._parts.seen.entry(path) is not None)
-            wanted = {one.path: (index, one) for path, (index, one) in places.items() if path not in kept}
-            for index, member in wanted.values():
+            wanted = {path: place for path, place in places.items() if path not in kept}
+            for archive, member in wanted.values():
                 if not document_kind(member.path):
-                    self._parts.tree.write_stream(member.path, self._archives.chunks(index, member))
+                    self._parts.tree.write_stream(member.path, archive.chunks(member))
             for part in _in_commits(member for _, member in wanted.values() if document_kind(member.path)):
                 contents = ((one.path, self._archives.content(*wanted[one.path])) for one in part)
                 plans = [self._store.plan_restore(path, data) for path, data in contents]

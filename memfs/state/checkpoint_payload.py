@@ -1,7 +1,6 @@
 """Write and read checkpoints: the manifest, the payload, and the proof that both are whole.
 
 A checkpoint is self-contained: digests of payload and manifest prove every byte, and one wrong bit makes it invalid.
-``pack`` returns once the file is durable.
 """
 
 from __future__ import annotations
@@ -12,23 +11,34 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from memfs.config_names import CONFIGURATION, SYSTEM_CONFIG
 from memfs.errors import CheckpointInvalid, ContentError, CorruptRecord, HistoryError, MemfsError
 from memfs.format import json_text
-from memfs.fs import io, zstd
+from memfs.fs import io
+from memfs.fs.archive import (
+    Digest,
+    Sha256,
+    TarMember,
+    TreePacker,
+    chunks_of,
+    decoded,
+    decompressed,
+    digest_of,
+    members,
+    verified,
+)
 from memfs.fs.atomic_replace import is_temporary
 from memfs.fs.scan import ScanEntry
-from memfs.fs.tar import Read, TarMember, TreePacker, digest_of, members
 from memfs.fs.workspace_location import is_own
 from memfs.model.state_paths import AGGREGATES, ITERATIONS, PAYLOAD, document_kind, iteration_of
-from memfs.model.time import format_time, parse_time
+from memfs.model.time import format_time
 from memfs.state.recovery_points import (
     MEMBER,
     TASKS,
@@ -54,8 +64,6 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 _ID = re.compile(r"ckpt_(\d{8})_(\d{4})(?:_(\d{1,6}))?")
-_HEX = re.compile(r"[0-9a-f]{64}")
-_LARGEST = 1 << 60
 _MINUTE = "%Y%m%d%H%M"
 _MOST_TURNS = 999_999
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -63,49 +71,60 @@ _REMEDY = "'memfs state checkpoint list' shows the others"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointManifest:
-    """What a checkpoint says of itself.
+class Checkpoint:
+    """One checkpoint as its manifest describes it.
 
     Attributes:
-        id: its name.
-        created: the moment it shows, ISO 8601.
-        reason: why it was made.
+        id: ``ckpt_YYYYMMDD_HHMM``, with ``_2`` and so on for further ones of the same minute.
+        timestamp: the moment it shows.
+        reason: why it was made: ``asked``, ``update``, ``interval``, ``tasks``, or what the caller said.
         iteration: the newest iteration in it, None where there was none.
-        files, bytes: how many documents there are in it, and their bytes.
-        unpacked: bytes of the archive in the payload.
-        payload_bytes, payload_sha256: of ``state.tar.zst``.
+        files, bytes: how many documents, and what they weigh unpacked.
+        unpacked: what the tar in the payload weighs.
+        payload_bytes: what the payload weighs.
+        sha256: of the payload.
         revision: the last commit at that moment, "" where there was none.
         left_out: what could not be taken along, and why.
+        present: whether a payload of that size lies beside the manifest; a clone has manifests only.
+        problem: why it cannot be used, as far as the manifest and the payload's size tell; "" otherwise.
     """
 
-    id: str
-    created: str
+    id: Annotated[str, _ID]
+    timestamp: datetime
     reason: str = ""
     iteration: int | None = None
-    files: int
-    bytes: int
-    unpacked: int
-    payload_bytes: int
-    payload_sha256: str
+    files: int = 0
+    bytes: int = 0
+    unpacked: int = 0
+    payload_bytes: int = 0
+    sha256: Sha256 = ""
     revision: str = ""
     left_out: tuple[str, ...] = ()
-
-    @property
-    def timestamp(self) -> datetime:
-        """The moment it shows."""
-        return parse_time(self.created)
+    present: bool = True
+    problem: str = ""
 
 
-def encode(manifest: CheckpointManifest) -> bytes:
-    """The bytes of the file, always the same ones."""
-    facts: dict[str, Any] = {**asdict(manifest), "left_out": list(manifest.left_out)}
-    size, digest = facts.pop("payload_bytes"), facts.pop("payload_sha256")
-    values = {"format": FORMAT, **facts, "payload": {"file": PAYLOAD, "bytes": size, "sha256": digest}}
-    return json_text.document({**values, "sha256": _digest(values)}).encode("utf-8")
+def encode(checkpoint: Checkpoint) -> bytes:
+    """The bytes of the manifest, always the same ones."""
+    values = {
+        "format": FORMAT,
+        "id": checkpoint.id,
+        "created": format_time(checkpoint.timestamp),
+        "reason": checkpoint.reason,
+        "iteration": checkpoint.iteration,
+        "files": checkpoint.files,
+        "bytes": checkpoint.bytes,
+        "unpacked": checkpoint.unpacked,
+        "revision": checkpoint.revision,
+        "left_out": list(checkpoint.left_out),
+        "payload": {"file": PAYLOAD, "bytes": checkpoint.payload_bytes, "sha256": checkpoint.sha256},
+    }
+    text = json.dumps(values, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+    return json_text.document({**values, "sha256": hashlib.sha256(text.encode("ascii")).hexdigest()}).encode("utf-8")
 
 
-def decode(data: bytes, checkpoint: str) -> CheckpointManifest:
-    """The manifest in a file's bytes; one bit that is not as it was written makes it invalid.
+def decode(data: bytes, checkpoint: str) -> Checkpoint:
+    """The checkpoint that a manifest's bytes describe; one bit that is not as it was written makes it invalid.
 
     Args:
         checkpoint: the id by which its folder is named.
@@ -115,39 +134,18 @@ def decode(data: bytes, checkpoint: str) -> CheckpointManifest:
     """
     try:
         values = json_text.load(data.decode("utf-8"))
-        found = _manifest(values)
+        version, created, payload = (values.pop(name) for name in ("format", "created", "payload"))
+        values |= {"timestamp": created, "payload_bytes": payload["bytes"], "sha256": payload["sha256"]}
+        found: Checkpoint = decoded(Checkpoint, values)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise invalid(checkpoint, "its manifest cannot be read") from None
-    if values["format"] != FORMAT:
-        raise invalid(checkpoint, f"its format is {values['format']!a}, this memfs knows {FORMAT}")
+    if version != FORMAT:
+        raise invalid(checkpoint, f"its format is {version!a}, this memfs knows {FORMAT}")
     if encode(found) != data:
         raise invalid(checkpoint, "its manifest is damaged")
     if found.id != checkpoint:
         raise invalid(checkpoint, f"its manifest is that of {found.id!a}")
     return found
-
-
-def _manifest(values: Any) -> CheckpointManifest:
-    payload = values["payload"]
-    found = CheckpointManifest(
-        **{name: values[name] for name in ("id", "created", "reason", "iteration", "files", "bytes", "unpacked")},
-        payload_bytes=payload["bytes"],
-        payload_sha256=payload["sha256"],
-        revision=values["revision"],
-        left_out=tuple(values["left_out"]),
-    )
-    numbers = (found.files, found.bytes, found.unpacked, found.payload_bytes, found.iteration or 0)
-    if not all(type(number) is int and 0 <= number < _LARGEST for number in numbers):
-        raise ValueError("numbers")
-    if not _ID.fullmatch(found.id) or not _HEX.fullmatch(found.payload_sha256):
-        raise ValueError("names")
-    parse_time(found.created)
-    return found
-
-
-def _digest(values: dict[str, Any]) -> str:
-    text = json.dumps(values, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 # -- ids ----------------------------------------------------------------------------------------------------------
@@ -247,55 +245,86 @@ def _update(archives: Archives, path: str) -> Mapping[str, Any]:
 
 SUMS = "SHA256SUMS"
 FOLDERS = (CONFIGURATION, f"{CONTENT}/context", AGGREGATES, ITERATIONS)
-_LEVEL = 3
-_CHUNK = 1 << 18
+LEVEL = 3
+"""How hard a payload is compressed."""
 
 
-def pack(
-    store: Store, parts: Parts, target: Path, update: Mapping[str, Any] | None, archives: Archives
-) -> CheckpointManifest:
-    """Write the state as it is at one moment into a new file, durable on return; its manifest has no id yet.
+class StatePacker(TreePacker):
+    """Packs the state as it is at one moment; what there is to say of it is known once all of it was taken."""
 
-    Args:
-        update: the state update whose ``checkpoint_data`` counts; None for the latest in the state.
-        archives: what they hold is reported as work that is done.
+    def __init__(self, store: Store, parts: Parts, update: Mapping[str, Any] | None, archives: Archives) -> None:
+        """
+        Args:
+            update: the state update whose ``checkpoint_data`` counts; None for the latest in the state.
+            archives: what they hold is reported as work that is done.
+        """
+        super().__init__(parts.tree, parts.seen)
+        self.points = Points()
+        self._store, self._parts, self._update, self._archives = store, parts, update, archives
+        self._moment, self._revision = _NEVER, ""
 
-    Raises:
-        StorageIO, LockTimeout: it could not be written.
-    """
-    fd = io.open_file(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    try:
-        packer = _Packer(parts, fd, str(target))
+    def tar(self) -> Generator[bytes, None, None]:
+        """The state as a tar, in pieces. Writers wait while its last part is taken: it has to be closed in any case.
+
+        Raises:
+            StorageIO, LockTimeout: the state cannot be read.
+        """
+        parts = self._parts
         with parts.tree.holding_folders():
-            for entry in _entries(parts, packer.left_out):
-                packer.add(entry.path)
-        archived = ArchivedWork.of(archives)  # before the writers wait: what is unchanged is not read again
-        with store.standing_still("checkpoint"), parts.tree.holding_folders():
-            created = parts.clock()
-            packer.left_out.clear()
-            packer.catch_up(_entries(parts, packer.left_out))
-            if archives.stamp() != archived.stamp:
-                archived = ArchivedWork.of(archives)
-            summary = _summary(parts, packer, update, archives, archived)
-            revision = _revision(parts)
-        packer.finish(summary)
-        io.fsync(fd, str(target))
-        _forget_cached(fd)
-    finally:
-        os.close(fd)
-    files = packer.files
-    return CheckpointManifest(
-        id="",
-        created=format_time(created),
-        iteration=max((number for path in files if (number := iteration_of(path)) is not None), default=None),
-        files=len(files),
-        bytes=sum(size for size, _ in files.values()),
-        unpacked=packer.tar.size,
-        payload_bytes=packer.written,
-        payload_sha256=packer.digest.hexdigest(),
-        revision=revision,
-        left_out=tuple(f"{path}: {reason}" for path, reason in sorted(packer.left_out.items())),
-    )
+            for entry in _entries(parts, self.left_out):
+                yield from self.add(entry.path)
+        archived = ArchivedWork.of(self._archives)  # before the writers wait: what is unchanged is not read again
+        with self._store.standing_still("checkpoint"), parts.tree.holding_folders():
+            self._moment = parts.clock()
+            self.left_out.clear()
+            yield from self.catch_up(_entries(parts, self.left_out))
+            if self._archives.stamp() != archived.stamp:
+                archived = ArchivedWork.of(self._archives)
+            summary = _json(self._summary(archived))
+            with suppress(HistoryError):
+                self._revision = parts.repository.head_commit() or ""
+        yield from self.put(MEMBER, [summary], len(summary))
+        listed = sums(self.files)
+        yield from self.put(SUMS, [listed], len(listed))
+        yield from self.end()
+
+    def checkpoint(self, chosen: str, reason: str, payload: Digest) -> Checkpoint:
+        """What was packed."""
+        files = self.files
+        return Checkpoint(
+            id=chosen,
+            timestamp=self._moment,
+            reason=reason,
+            iteration=max((number for path in files if (number := iteration_of(path)) is not None), default=None),
+            files=len(files),
+            bytes=sum(size for size, _ in files.values()),
+            unpacked=self.size,
+            payload_bytes=payload[0],
+            sha256=payload[1],
+            revision=self._revision,
+            left_out=tuple(f"{path}: {reason}" for path, reason in sorted(self.left_out.items())),
+        )
+
+    def note(self, path: str, data: bytes) -> None:
+        """Note what a document says for a recovery."""
+        self.points.note(path, data)
+
+    def _summary(self, archived: ArchivedWork) -> dict[str, Any]:
+        parts, paths, update = self._parts, self.files.keys(), self._update
+        latest = newest_update(paths)
+        chosen: dict[str, Any] = {"values": update} if update is not None else {}
+        if update is None and latest:
+            data = parts.seen.read(latest, READ_LIMIT).data
+            chosen = {"path": latest, **({"values": object_in(data)} if is_small(data) else {})}
+        elif update is None and (latest := newest_update(archived.paths)):
+            found = _update(self._archives, latest)
+            chosen = {"values": found} if found else {}
+        said = latest_of((*archived.said.values(), *self.points.latest(paths).values()))
+        said |= {one.field: one for one in said_in("", update or {})}
+        return self.points.summary(
+            paths, chosen, said.values(), _finished(parts, said.get(TASKS), paths), _configuration(parts),
+            archived.paths, archived.closed,
+        )  # fmt: skip
 
 
 # -- what belongs to a state --------------------------------------------------------------------------------------
@@ -318,29 +347,6 @@ def _entries(parts: Parts, left_out: dict[str, str]) -> list[ScanEntry]:
     return sorted(found, key=place)
 
 
-def _summary(
-    parts: Parts,
-    packer: _Packer,
-    update: Mapping[str, Any] | None,
-    archives: Archives,
-    archived: ArchivedWork,
-) -> dict[str, Any]:
-    paths = packer.files
-    latest = newest_update(paths)
-    chosen: dict[str, Any] = {"values": update} if update is not None else {}
-    if update is None and latest:
-        data = parts.seen.read(latest, READ_LIMIT).data
-        chosen = {"path": latest, **({"values": object_in(data)} if is_small(data) else {})}
-    elif update is None and (latest := newest_update(archived.paths)) and (found := _update(archives, latest)):
-        chosen = {"values": found}
-    said = latest_of((*archived.said.values(), *packer.points.latest(paths.keys()).values()))
-    said |= {one.field: one for one in said_in("", update or {})}
-    return packer.points.summary(
-        paths.keys(), chosen, said.values(), _finished(parts, said.get(TASKS), paths), _configuration(parts),
-        archived.paths, archived.closed,
-    )  # fmt: skip
-
-
 def _finished(parts: Parts, said: ResumePoint | None, paths: Iterable[str]) -> list[int]:
     """Which tasks in flight had their final output after the update that names them; a given one names them now."""
     moment = moment_of(said.path) if said is not None else None
@@ -359,75 +365,6 @@ def _configuration(parts: Parts) -> dict[str, Any]:
         return object_in(parts.seen.read(SYSTEM_CONFIG, READ_LIMIT).data)
     except (FileNotFoundError, MemfsError):
         return {}
-
-
-def _revision(parts: Parts) -> str:
-    try:
-        return parts.repository.head_commit() or ""
-    except HistoryError:
-        return ""
-
-
-def _forget_cached(fd: int) -> None:
-    """Let reading back come from the disk, not from memory; a system that cannot is no worse off."""
-    advise = getattr(os, "posix_fadvise", None)
-    if advise is not None:
-        try:
-            advise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-        except OSError:
-            return
-
-
-# -- the archive --------------------------------------------------------------------------------------------------
-class _Packer(TreePacker):
-    """Writes the archive as files are added to it, and notes what they say for a recovery."""
-
-    def __init__(self, parts: Parts, fd: int, path: str) -> None:
-        self._compress = zstd.open_writer(self._put, level=_LEVEL, threads=os.cpu_count() or 1)
-        super().__init__(parts.tree, self._compress.write)
-        self.points = Points()
-        self.digest = hashlib.sha256()
-        self.written = 0
-        self._parts = parts
-        self._fd, self._path = fd, path
-        self._held = set(parts.secondary.held()) if parts.secondary is not None else set()
-
-    def add(self, path: str) -> bool:
-        """As for any tree; what lies in the secondary location is taken from there."""
-        if path not in self._held:
-            return super().add(path)
-        try:
-            data = self._parts.seen.read(path, READ_LIMIT).data
-        except FileNotFoundError:
-            return True
-        except MemfsError as error:
-            self.left_out[path] = error.message
-            return True
-        self.points.note(path, data)
-        return self._pack(path, [data], len(data))
-
-    def _chunks(self, fd: int, size: int, path: str) -> Iterable[bytes]:
-        chunks = super()._chunks(fd, size, path)
-        if size > READ_LIMIT:
-            return chunks
-        data = b"".join(chunks)
-        self.points.note(path, data)
-        return [data]
-
-    def _holds(self, path: str) -> bool:
-        return path not in self._held and super()._holds(path)
-
-    def finish(self, summary: Mapping[str, Any]) -> None:
-        """Write the summary, the sums, and the end."""
-        for name, data in ((MEMBER, _json(summary)), (SUMS, sums(self.files))):
-            self.tar.add(name, [data], len(data))
-        self.tar.end()
-        self._compress.close()
-
-    def _put(self, data: bytes) -> None:
-        self.digest.update(data)
-        self.written += len(data)
-        io.write_all(self._fd, data, self._path)
 
 
 def sums(digests: Mapping[str, tuple[int, str]]) -> bytes:
@@ -450,81 +387,101 @@ class ProvedCheckpoint:
     """A checkpoint that verified whole.
 
     Attributes:
-        payload, manifest: where its bytes lie, and what it says of itself.
-        sums: of each document, its sha256 (raw).
+        payload, checkpoint: where its bytes lie, and what its manifest says.
+        sums: of each document, its sha256.
         summary: what ``recover`` tells (``recovery_points.Points.summary``).
+        places: where in the payload, from 0, the documents are that count: one that changed while it was packed is in
+            it twice.
     """
 
     payload: Path
-    manifest: CheckpointManifest
-    sums: Mapping[str, bytes]
+    checkpoint: Checkpoint
+    sums: Mapping[str, str]
     summary: Mapping[str, Any]
+    places: Collection[int] = field(repr=False)
+
+    @contextmanager
+    def documents(self) -> Iterator[Iterator[tuple[str, int, Iterator[bytes]]]]:
+        """Path, size and bytes of each document, which are right if no error comes at their end.
+
+        Raises:
+            CheckpointInvalid: the payload is not there any more, or damaged by now.
+        """
+        with opened_members(self.payload, self.checkpoint) as archive:
+            yield ((one.name, one.size, self._checked(one)) for n, one in enumerate(archive) if n in self.places)
+
+    def _checked(self, member: TarMember) -> Iterator[bytes]:
+        with _damage_named(self.checkpoint):
+            yield from verified(member.chunks(), (member.size, self.sums[member.name]), member.name)
 
 
 @contextmanager
-def opened_members(payload: Path, manifest: CheckpointManifest) -> Iterator[Iterator[TarMember]]:
-    """The archive's members; when the block ends without an error, every byte of the payload was right.
+def opened_members(payload: Path, checkpoint: Checkpoint) -> Iterator[Iterator[TarMember]]:
+    """The payload's members; when the block ends without an error, every byte of the payload was right.
 
     Raises:
         CheckpointInvalid: the payload is not there, or damaged.
     """
-    fd = _opened(payload, manifest)
+    fd = _opened(payload, checkpoint)
     try:
-        source = _Source(fd, payload, manifest)
-        unpacked = _LargeReads(zstd.reader(source.read, manifest.unpacked, payload.name))
-        try:
-            yield members(unpacked.read)
-        except CorruptRecord as error:
-            if isinstance(error, CheckpointInvalid):
-                raise
-            raise invalid(manifest.id, f"its payload is damaged: {error.message}") from error
-        source.finish()
+        size, name = checkpoint.payload_bytes, payload.name
+        packed = verified(chunks_of(fd, size, str(payload)), (size, checkpoint.sha256), name)
+        with _damage_named(checkpoint):
+            yield members(decompressed(packed, checkpoint.unpacked, name))
+            for _ in packed:
+                pass
     finally:
         os.close(fd)
 
 
-def prove(payload: Path, manifest: CheckpointManifest) -> ProvedCheckpoint:
+@contextmanager
+def _damage_named(checkpoint: Checkpoint) -> Iterator[None]:
+    try:
+        yield
+    except CheckpointInvalid:
+        raise
+    except CorruptRecord as error:
+        raise invalid(checkpoint.id, f"its payload is damaged: {error.message}") from error
+
+
+def prove(payload: Path, checkpoint: Checkpoint) -> ProvedCheckpoint:
     """Read a whole payload: its bytes, every document in it, and their names are what they should be.
 
     Raises:
         CheckpointInvalid: they are not, or the payload is not there.
         StorageIO: it cannot be read.
     """
-    found: dict[str, bytes] = {}
+    found: dict[str, tuple[int, str]] = {}
     special: dict[str, bytes] = {}
-    with opened_members(payload, manifest) as archive:
-        for member in archive:
+    with opened_members(payload, checkpoint) as archive:
+        for place, member in enumerate(archive):
             if member.name in (MEMBER, SUMS):
                 limit = _LARGEST_SUMMARY if member.name == MEMBER else _LARGEST_SUMS
-                special[member.name] = member.data(min(limit, manifest.unpacked))
+                special[member.name] = member.data(min(limit, checkpoint.unpacked))
                 continue
             if not is_own(member.name) or not member.name.startswith(tuple(f"{one}/" for one in FOLDERS)):
-                raise invalid(manifest.id, f"it holds {member.name!a}, which is no part of a state")
-            found[member.name] = digest_of(member.chunks())
-    sums = _sums(special.get(SUMS, b""), manifest)
-    wrong = next((path for path, digest in sums.items() if found.get(path) != digest), "")
-    if wrong or len(sums) != manifest.files:
-        raise invalid(manifest.id, f"the document {wrong!a} in it is damaged" if wrong else "documents are missing")
-    summary = _payload_summary(special.get(MEMBER, b""), manifest)
-    return ProvedCheckpoint(payload=payload, manifest=manifest, sums=sums, summary=summary)
+                raise invalid(checkpoint.id, f"it holds {member.name!a}, which is no part of a state")
+            found[member.name] = place, digest_of(member.chunks())[1]
+    listed = _sums(special.get(SUMS, b""), checkpoint)
+    wrong = next((path for path, digest in listed.items() if found.get(path, (0, ""))[1] != digest), "")
+    if wrong or len(listed) != checkpoint.files:
+        raise invalid(checkpoint.id, f"the document {wrong!a} in it is damaged" if wrong else "documents are missing")
+    summary = _payload_summary(special.get(MEMBER, b""), checkpoint)
+    places = frozenset(found[path][0] for path in listed)
+    return ProvedCheckpoint(payload=payload, checkpoint=checkpoint, sums=listed, summary=summary, places=places)
 
 
 def fetch(proved: ProvedCheckpoint, names: Collection[str], limit: int) -> dict[str, bytes]:
     """The bytes of a few documents.
 
     Raises:
-        CheckpointInvalid: one is not in it.
+        CheckpointInvalid: one is not in it, or too large.
     """
-    found: dict[str, bytes] = {}
-    with opened_members(proved.payload, proved.manifest) as archive:
-        for member in archive:
-            if member.name in names:
-                data = member.data(limit)
-                if hashlib.sha256(data).digest() == proved.sums.get(member.name):
-                    found[member.name] = data
+    with proved.documents() as documents:
+        found = {name: b"".join(chunks) for name, size, chunks in documents if name in names and size <= limit}
     for name in names:
         if name not in found:
-            raise invalid(proved.manifest.id, f"the document {name!a} is missing")
+            raise invalid(proved.checkpoint.id, f"the document {name!a} is missing")
     return found
 
 
@@ -534,76 +491,36 @@ def filled(proved: ProvedCheckpoint, value: Any, path: str) -> Any:
         names = sidecars.named_by(value, path)
         return sidecars.fill(value, path, fetch(proved, names, SIDECAR_LIMIT).__getitem__) if names else value
     except (ContentError, UnicodeDecodeError) as error:
-        raise invalid(proved.manifest.id, f"a value of {path!a} in it is damaged") from error
+        raise invalid(proved.checkpoint.id, f"a value of {path!a} in it is damaged") from error
 
 
-# -- the stream ---------------------------------------------------------------------------------------------------
-def _opened(payload: Path, manifest: CheckpointManifest) -> int:
+def _opened(payload: Path, checkpoint: Checkpoint) -> int:
     hint = "copy its folder from where it was made, or use another checkpoint"
     try:
         fd = io.open_file(payload, os.O_RDONLY)
     except FileNotFoundError:
         reason = "its payload is not here: payloads are not in git, a clone has the manifests only"
-        raise invalid(manifest.id, reason, hint) from None
+        raise invalid(checkpoint.id, reason, hint) from None
     except MemfsError as error:
-        raise invalid(manifest.id, f"its payload cannot be read: {error.message}", hint) from error
-    facts = os.fstat(fd)
-    if stat.S_ISREG(facts.st_mode) and facts.st_size == manifest.payload_bytes:
+        raise invalid(checkpoint.id, f"its payload cannot be read: {error.message}", hint) from error
+    facts, size = os.fstat(fd), checkpoint.payload_bytes
+    if stat.S_ISREG(facts.st_mode) and facts.st_size == size:
         return fd
     os.close(fd)
-    raise invalid(manifest.id, f"its payload has {facts.st_size:,} bytes, should have {manifest.payload_bytes:,}", hint)
+    raise invalid(checkpoint.id, f"its payload has {facts.st_size:,} bytes, should have {size:,}", hint)
 
 
-class _Source:
-    """The payload's bytes, summed up as they are read."""
-
-    def __init__(self, fd: int, path: Path, manifest: CheckpointManifest) -> None:
-        self._fd, self._path, self._manifest = fd, path, manifest
-        self._digest = hashlib.sha256()
-
-    def read(self, size: int) -> bytes:
-        with io.operation("read", self._path):
-            data = os.read(self._fd, min(size, _CHUNK))
-        self._digest.update(data)
-        return data
-
-    def finish(self) -> None:
-        """Read what is left.
-
-        Raises:
-            CheckpointInvalid: the bytes are not those of the manifest.
-        """
-        while self.read(_CHUNK):
-            pass
-        if self._digest.hexdigest() != self._manifest.payload_sha256:
-            raise invalid(self._manifest.id, "its payload is damaged: the sum of its bytes is another")
-
-
-class _LargeReads:
-    """Unpacked bytes, in larger pieces than a header: the archive is read in many small steps."""
-
-    def __init__(self, read: Read) -> None:
-        self._read = read
-        self._piece = memoryview(b"")
-
-    def read(self, size: int) -> bytes:
-        if not self._piece:
-            self._piece = memoryview(self._read(_CHUNK))
-        given, self._piece = self._piece[:size], self._piece[size:]
-        return bytes(given)
-
-
-def _sums(data: bytes, manifest: CheckpointManifest) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
+def _sums(data: bytes, checkpoint: Checkpoint) -> dict[str, str]:
+    found: dict[str, str] = {}
     for line in data.decode("utf-8", "surrogateescape").split("\n")[:-1]:
         match = _LINE.fullmatch(line)
         if match is None:
-            raise invalid(manifest.id, "its list of sums cannot be read")
-        found[match[2]] = bytes.fromhex(match[1])
+            raise invalid(checkpoint.id, "its list of sums cannot be read")
+        found[match[2]] = match[1]
     return found
 
 
-def _payload_summary(data: bytes, manifest: CheckpointManifest) -> dict[str, Any]:
+def _payload_summary(data: bytes, checkpoint: Checkpoint) -> dict[str, Any]:
     try:
         found = json.loads(data.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError):
@@ -611,5 +528,5 @@ def _payload_summary(data: bytes, manifest: CheckpointManifest) -> dict[str, Any
     if not isinstance(found, dict) or not all(
         isinstance(found.get(name), dict) for name in ("update", "system_configuration", "agents", "completed_work")
     ):
-        raise invalid(manifest.id, "what it says for a recovery cannot be read")
+        raise invalid(checkpoint.id, "what it says for a recovery cannot be read")
     return found

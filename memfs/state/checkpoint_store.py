@@ -5,22 +5,21 @@ A checkpoint that is damaged or incomplete is listed with its reason, and never 
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from memfs.errors import CheckpointInvalid, MemfsError, StorageIO, StorageUnavailable
+from memfs.errors import CheckpointInvalid, CorruptRecord, MemfsError, StorageIO, StorageUnavailable
 from memfs.fs import io
+from memfs.fs.archive import chunks_of, verified
 from memfs.fs.lock import FileLock
 from memfs.fs.tree import View
 from memfs.model import Problem
 from memfs.model.state_paths import CHECKPOINTS, MANIFEST, PAYLOAD, manifest_path, payload_path
 from memfs.state.checkpoint_payload import (
-    CheckpointManifest,
+    Checkpoint,
     ProvedCheckpoint,
     decode,
     invalid,
@@ -32,9 +31,7 @@ from memfs.state.checkpoint_payload import (
 )
 from memfs.store.parts import READ_LIMIT, Parts
 
-BUILDING = ".building"
 _LOCK = "checkpoint.lock"
-_CHUNK = 1 << 20
 
 
 class PayloadFolders:
@@ -63,12 +60,11 @@ class PayloadFolders:
         return there if not os.path.lexists(here) and os.path.lexists(there) else here
 
     def size(self, checkpoint: str) -> int | None:
-        """What a payload weighs, None where it is not here or no file."""
-        path = self.payload(checkpoint)
-        if path.is_relative_to(self.home):
-            entry = self._parts.tree.entry(payload_path(checkpoint))
-            return entry.size if entry is not None else None
-        return path.lstat().st_size if path.is_file() and not path.is_symlink() else None
+        """What a payload weighs, None where it is not here."""
+        try:
+            return self.payload(checkpoint).lstat().st_size
+        except OSError:
+            return None
 
     @contextmanager
     def holding_away(self, timeout: float) -> Iterator[Path]:
@@ -113,7 +109,7 @@ class PayloadFolders:
             return []
         return [name for name in names if is_id(name)]
 
-    def bring(self, manifest: CheckpointManifest) -> None:
+    def bring(self, checkpoint: Checkpoint) -> None:
         """Move a payload from the secondary location into the workspace, proved on the way. Both locks are held.
 
         Raises:
@@ -121,78 +117,39 @@ class PayloadFolders:
             StorageIO: the workspace does not take it; it stays where it is.
         """
         assert self.away is not None
-        source, building = self.away / manifest.id / PAYLOAD, self.home / BUILDING
-        if self.payload(manifest.id) == source:
-            self._carry(source, building, manifest)
+        source = self.away / checkpoint.id / PAYLOAD
+        if self.payload(checkpoint.id) == source:
+            self._carry(source, checkpoint)
         io.unlink(source, missing_ok=True)  # a killed process may have left it though it is home
         with suppress(MemfsError):
             io.rmdir(source.parent)
 
-    def _carry(self, source: Path, building: Path, manifest: CheckpointManifest) -> None:
-        self._parts.tree.make_folders(CHECKPOINTS)
-        io.mkdir(building)
+    def _carry(self, source: Path, checkpoint: Checkpoint) -> None:
+        size = checkpoint.payload_bytes
+        fd = io.open_file(source, os.O_RDONLY | os.O_NOFOLLOW)
         try:
-            if _copied(source, building / PAYLOAD) != manifest.payload_sha256:
-                raise invalid(manifest.id, "its payload in the secondary location is damaged")
-            self.settle(building, self.home / manifest.id)
+            content = verified(chunks_of(fd, size, str(source)), (size, checkpoint.sha256), PAYLOAD)
+            self._parts.tree.write_stream(payload_path(checkpoint.id), content)
+        except CorruptRecord:
+            raise invalid(checkpoint.id, "its payload in the secondary location is damaged") from None
         finally:
-            with suppress(MemfsError, OSError):
-                (building / PAYLOAD).unlink(missing_ok=True)
-                building.rmdir()
-
-    def settle(self, building: Path, place: Path) -> None:
-        """Give a payload its name, durably."""
-        io.mkdir(place)
-        io.rename(str(building / PAYLOAD), str(place / PAYLOAD))
-        io.sync_folder(place)
-        io.sync_folder(place.parent)
+            os.close(fd)
 
 
-def _copied(source: Path, target: Path) -> str:
-    """Copy a file, durable on return; the digest of what was copied."""
-    digest = hashlib.sha256()
-    reading = io.open_file(source, os.O_RDONLY | os.O_NOFOLLOW)
+def write_payload(target: Path, content: Iterable[bytes]) -> None:
+    """Write a new file, durable on return. What is read of it afterwards comes from the disk, not from memory."""
+    fd = io.open_file(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
-        writing = io.open_file(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-        try:
-            with io.operation("read", source):
-                while data := os.read(reading, _CHUNK):
-                    digest.update(data)
-                    io.write_all(writing, data, str(target))
-            io.fsync(writing, str(target))
-        finally:
-            os.close(writing)
+        for data in content:
+            io.write_all(fd, data, str(target))
+        io.fsync(fd, str(target))
+        if hasattr(os, "posix_fadvise"):
+            with suppress(OSError):  # a system that cannot is no worse off
+                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
     finally:
-        os.close(reading)
-    return digest.hexdigest()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
-    """One checkpoint as its manifest describes it.
-
-    Attributes:
-        id: ``ckpt_YYYYMMDD_HHMM``, with ``_2`` and so on for further ones of the same minute.
-        timestamp: the moment it shows.
-        reason: why it was made: ``asked``, ``update``, ``interval``, ``tasks``, or what the caller said.
-        iteration: the newest iteration in it, None where there was none.
-        files, bytes: how many documents, and what they weigh unpacked.
-        payload_bytes: what the payload weighs.
-        sha256: of the payload.
-        present: whether a payload of that size lies beside the manifest; a clone has manifests only.
-        problem: why it cannot be used, as far as the manifest and the payload's size tell; "" otherwise.
-    """
-
-    id: str
-    timestamp: datetime
-    reason: str = ""
-    iteration: int | None = None
-    files: int = 0
-    bytes: int = 0
-    payload_bytes: int = 0
-    sha256: str = ""
-    present: bool = True
-    problem: str = ""
+        os.close(fd)
+    io.sync_folder(target.parent)
+    io.sync_folder(target.parent.parent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,28 +191,21 @@ class Shelf:
     def look(self, checkpoint: str) -> Checkpoint:
         """One of them; one whose manifest is damaged names the problem."""
         try:
-            return self.described(self.manifest(checkpoint))
+            found = self.manifest(checkpoint)
         except CheckpointInvalid as error:
             return Checkpoint(id=checkpoint, timestamp=minute_of(checkpoint), present=False, problem=reason_of(error))
-
-    def described(self, manifest: CheckpointManifest) -> Checkpoint:
-        """The checkpoint of a manifest."""
-        size = self._places.size(manifest.id)
-        present = size == manifest.payload_bytes
+        size = self._places.size(checkpoint)
+        present = size == found.payload_bytes
         problem = "" if present else "its payload is not here" if size is None else "its payload has another size"
-        return Checkpoint(
-            id=manifest.id, timestamp=manifest.timestamp, reason=manifest.reason, iteration=manifest.iteration,
-            files=manifest.files, bytes=manifest.bytes, payload_bytes=manifest.payload_bytes,
-            sha256=manifest.payload_sha256, present=present, problem=problem,
-        )  # fmt: skip
+        return replace(found, present=present, problem=problem)
 
     def verdict(self, checkpoint: str) -> CheckpointVerdict:
         """Read a whole checkpoint and say whether it can be relied on."""
         try:
-            manifest = self.proved(checkpoint).manifest
+            found = self.proved(checkpoint).checkpoint
         except CheckpointInvalid as error:
             return CheckpointVerdict(id=checkpoint, good=False, reason=reason_of(error))
-        return CheckpointVerdict(id=checkpoint, good=True, files=manifest.files, bytes=manifest.bytes)
+        return CheckpointVerdict(id=checkpoint, good=True, files=found.files, bytes=found.bytes)
 
     def problems(self) -> Iterator[Problem]:
         """What is wrong with those that are here, each read whole; a payload that lies elsewhere is no damage."""
@@ -275,8 +225,8 @@ class Shelf:
         """
         return prove(self._places.payload(checkpoint), self.manifest(checkpoint))
 
-    def manifest(self, checkpoint: str) -> CheckpointManifest:
-        """Its manifest.
+    def manifest(self, checkpoint: str) -> Checkpoint:
+        """What its manifest says.
 
         Raises:
             CheckpointInvalid: it is damaged, or there is none of that id.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,6 +20,8 @@ from memfs.config_names import SYSTEM_CONFIG
 from memfs.errors import CheckpointInvalid, LockTimeout, MemfsError, PathEscape, QuotaExceeded, StorageIO
 from memfs.fs import io
 from memfs.fs.append_log import SharedCounter
+from memfs.fs.archive import DigestStream, compressed
+from memfs.fs.atomic_replace import is_temporary
 from memfs.fs.executor import Worker
 from memfs.fs.scan import ScanEntry
 from memfs.fs.tree import View
@@ -38,17 +40,18 @@ from memfs.model.state_paths import (
 )
 from memfs.model.state_query import StateQuery
 from memfs.state.checkpoint_payload import (
-    CheckpointManifest,
+    LEVEL,
+    Checkpoint,
     ProvedCheckpoint,
+    StatePacker,
     archived_paths,
     encode,
     is_id,
     next_id,
-    pack,
     prove,
     reason_of,
 )
-from memfs.state.checkpoint_store import BUILDING, Checkpoint, CheckpointVerdict, PayloadFolders, Shelf
+from memfs.state.checkpoint_store import CheckpointVerdict, PayloadFolders, Shelf, write_payload
 from memfs.state.recovery import Restorer, recovered, told_at
 from memfs.state.recovery_points import finished
 from memfs.store import Store
@@ -61,6 +64,7 @@ if TYPE_CHECKING:
 
 
 _COUNT = "outputs-since-checkpoint"
+_BUILDING = ".building"  # where earlier versions wrote a payload
 _LATE = 1.5
 
 
@@ -126,72 +130,63 @@ class Checkpoints:
             CheckpointInvalid: it did not read back as it was written; none was made.
         """
         values = None if update is None else plain(StateUpdate.from_dict(update))
-        with self._lock_or_error(_PATIENCE) as refused:
-            made = self._made(values, reason or ("asked" if update is None else "update"), refused)
+        made = self._made(values, reason or ("asked" if update is None else "update"), _PATIENCE)
+        assert made is not None  # nobody asked whether one was due
         self._parts.gate.settle()
         return made
 
-    @contextmanager
-    def _lock_or_error(self, timeout: float) -> Iterator[StorageIO | None]:
-        """Hold the lock; where its disk refuses but another place may take the checkpoint, yield why."""
+    def _made(self, update: Mapping[str, Any] | None, reason: str, timeout: float) -> Checkpoint | None:
+        """Make one in the workspace, or else in the secondary location, as with any other write."""
         with ExitStack() as locks:
-            refused = None
             try:
                 locks.enter_context(self._lock.hold("checkpoint", timeout))
-            except StorageIO as error:
-                if self._places.away is None or not spills(error):
-                    raise
-                refused = error
-            yield refused
-
-    def _made(self, update: Mapping[str, Any] | None, reason: str, refused: StorageIO | None) -> Checkpoint:
-        """Make one in the workspace, or else in the secondary location, as with any other write."""
-        if refused is None:
-            try:
                 return self._create(self._folder, update, reason)
             except StorageIO as error:
                 if self._places.away is None or not spills(error):
                     raise
                 refused = error
-        with self._places.elsewhere(refused, _PATIENCE) as folder:
-            return self._create(folder, update, reason)
+            with self._places.elsewhere(refused, _PATIENCE) as folder:
+                return self._create(folder, update, reason)
 
-    def _create(self, folder: Path, update: Mapping[str, Any] | None, reason: str) -> Checkpoint:
+    def _create(self, folder: Path, update: Mapping[str, Any] | None, reason: str) -> Checkpoint | None:
+        if not reason:  # whatever is due, now that nobody else makes one
+            self._last = (-1, None)
+            if not (reason := self.due()):
+                return None
         home = folder == self._folder
         if home:
-            self._refuse_links()
+            self._refuse_link()
             self._bring_home()
             self._parts.tree.make_folders(CHECKPOINTS)
         self._sweep(folder)
-        building = folder / BUILDING
-        io.mkdir(building)
-        counted, chosen, pressed = self._outputs.count(), "", False
+        counted, pressed = self._outputs.count(), False
+        chosen = self._free_id(folder)
+        packer = StatePacker(self._store, self._parts, update, self._archives)
         try:
-            packed = pack(self._store, self._parts, building / PAYLOAD, update, self._archives)
-            chosen = self._free_id(folder, packed.timestamp)
-            manifest = replace(packed, id=chosen, reason=reason)
-            prove(building / PAYLOAD, manifest)
-            pressed = home and self._pressed(manifest)
-            self._settle(building, folder / chosen, manifest)
-        finally:
+            with closing(packer.tar()) as state:
+                payload = DigestStream(compressed(state, LEVEL, threads=os.cpu_count() or 1))
+                write_payload(folder / chosen / PAYLOAD, payload)
+            made = packer.checkpoint(chosen, reason, payload.digest)
+            prove(folder / chosen / PAYLOAD, made)
+            pressed = home and self._pressed(made)
+            self._settle(made)
+        except BaseException:
             with suppress(MemfsError, OSError):
-                io.remove_all(building)
-            if chosen:
-                with suppress(MemfsError):  # it stays where there is a payload in it
-                    io.rmdir(folder / chosen)
+                if not self._shelf.exists(chosen):
+                    io.remove_all(folder / chosen)
+            raise
         with suppress(MemfsError):  # it is made: what cannot be done now is done after the next one
             if home:
-                self._parts.gate.filled(payload_path(manifest.id), manifest.payload_bytes)
+                self._parts.gate.filled(payload_path(chosen), made.payload_bytes)
             self._outputs.take_off(counted)
-            self._prune(manifest.id, pressed=pressed)
-        return self._shelf.described(manifest)
+            self._prune(chosen, pressed=pressed)
+        return made
 
-    def _settle(self, building: Path, place: Path, manifest: CheckpointManifest) -> None:
-        """Give the payload its place, and with the manifest its existence, in one commit."""
-        self._places.settle(building, place)
-        plan = self._store.plan_restore(manifest_path(manifest.id), encode(manifest))
+    def _settle(self, made: Checkpoint) -> None:
+        """Let there be the checkpoint whose payload is in its place: write its manifest, in one commit."""
+        plan = self._store.plan_restore(manifest_path(made.id), encode(made))
         assert plan is not None  # nothing is in a folder that was made a moment ago
-        message = f"Checkpoint {manifest.id}: {manifest.files} documents"
+        message = f"Checkpoint {made.id}: {made.files} documents"
         self._store.carry_out([replace(plan, vetted=False)], message, source="checkpoint", critical=True)
         self._store.flush(adopt=False, below=STATE_FOLDERS)
 
@@ -213,9 +208,9 @@ class Checkpoints:
                     self._places.bring(self._shelf.manifest(one))
                     self._parts.gate.filled(payload_path(one), 0 if was_home else self._places.size(one) or 0)
 
-    def _free_id(self, folder: Path, moment: datetime) -> str:
+    def _free_id(self, folder: Path) -> str:
         """An id that no checkpoint had before, whatever was removed since; its folder is made."""
-        repository = self._parts.repository
+        repository, moment = self._parts.repository, self._parts.clock()
         clones = repository.git_dir != repository.common_dir or bool(configured(repository))
         known = {*self._shelf.ids(), *self._places.waiting(), self._last_given()}
         while not io.mkdir(folder / (chosen := next_id(moment, known, among_clones=clones))):
@@ -230,17 +225,15 @@ class Checkpoints:
         except (FileNotFoundError, MemfsError):  # those that are there say what was given, but for what was removed
             return ""
 
-    def _refuse_links(self) -> None:
+    def _refuse_link(self) -> None:
         """Refuse to write or sweep where a link would lead somewhere else.
 
         Raises:
             PathEscape: a link or a file is where a folder of memfs's belongs.
         """
-        for path in (CHECKPOINTS, f"{CHECKPOINTS}/{BUILDING}"):
-            place = self._parts.tree.root / path
-            if place.is_symlink() or (place.exists() and not place.is_dir()):
-                message = "a link or a file where a folder is expected"
-                raise PathEscape(message, path=path, hint="replace it by a folder")
+        if self._folder.is_symlink() or (self._folder.exists() and not self._folder.is_dir()):
+            message = "a link or a file where a folder is expected"
+            raise PathEscape(message, path=CHECKPOINTS, hint="replace it by a folder")
 
     def _sweep(self, folder: Path) -> None:
         """Remove what killed processes left: the lock is held, so that nobody is at work on it."""
@@ -249,18 +242,19 @@ class Checkpoints:
         with io.operation("list", folder):
             names = os.listdir(folder)
         for name in names:
-            unfinished = is_id(name) and self._parts.seen.entry(manifest_path(name)) is None
-            if (name == BUILDING or unfinished) and self._is_ours(folder / name):
+            unfinished = name == _BUILDING or (is_id(name) and self._parts.seen.entry(manifest_path(name)) is None)
+            if unfinished and self._is_ours(folder / name):
                 with suppress(MemfsError, OSError):
                     io.remove_all(folder / name)
 
     def _is_ours(self, folder: Path) -> bool:
         """Whether nothing but a payload is in it, and no branch has its manifest: one that is not checked out may."""
-        if not folder.is_dir() or folder.is_symlink() or not set(os.listdir(folder)) <= {PAYLOAD}:
+        if not folder.is_dir() or folder.is_symlink():
             return False
-        return folder.name == BUILDING or not at_a_tip(self._parts.repository, manifest_path(folder.name))
+        payload = all(name == PAYLOAD or is_temporary(name) for name in os.listdir(folder))
+        return payload and not at_a_tip(self._parts.repository, manifest_path(folder.name))
 
-    def _pressed(self, manifest: CheckpointManifest) -> bool:
+    def _pressed(self, made: Checkpoint) -> bool:
         """Whether the area's quota has room for a new checkpoint only without all that ``keep`` does not keep.
 
         Raises:
@@ -270,7 +264,7 @@ class Checkpoints:
         used = weigh(self._folder) if limit else 0
         if used <= limit:
             return False
-        surplus = self._surplus(manifest.id, pressed=True)
+        surplus = self._surplus(made.id, pressed=True)
         used -= sum(weigh(self._folder / one.id) for one in surplus)
         if used > limit:
             raise QuotaExceeded(
@@ -447,18 +441,14 @@ class Checkpoints:
     def tend(self) -> bool:
         """Make the checkpoint that is due by interval or by number of tasks; whether one was made."""
         self._parts.require_open()
-        reason = self.due()
-        if not reason:
+        if not self.due():
             return False
         try:
-            with self._lock_or_error(timeout=0) as refused:
-                self._last = (-1, None)
-                if reason := self.due():
-                    self._made(None, reason, refused)
+            made = self._made(None, "", timeout=0)
         except LockTimeout:  # another process is at it
             return False
         self._parts.gate.settle()
-        return bool(reason)
+        return made is not None
 
     def stored(self, facts: Mapping[str, Any]) -> None:
         """Take note of a write: a checkpoint that is due with it is made in the background."""

@@ -6,9 +6,7 @@ Components can be restored each by itself.
 
 from __future__ import annotations
 
-import hashlib
-import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +14,7 @@ from typing import Any
 
 from memfs.errors import Conflict, ContentError
 from memfs.format import json_text
-from memfs.fs.tar import TarMember, chunks_of, digest_of
+from memfs.fs.archive import batches, digest_of, file_chunks
 from memfs.model.state_documents import RecoveryState
 from memfs.model.state_paths import (
     agent_of,
@@ -26,8 +24,8 @@ from memfs.model.state_paths import (
     document_of_sidecar,
     iteration_of,
 )
-from memfs.state.archives import Archives, batches
-from memfs.state.checkpoint_payload import ProvedCheckpoint, fetch, filled, invalid, opened_members
+from memfs.state.archives import Archives
+from memfs.state.checkpoint_payload import ProvedCheckpoint, fetch, filled, invalid
 from memfs.state.recovery_points import METADATA, TASKS, at, moment_of, object_in, owners, said_in
 from memfs.store import Store
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
@@ -96,9 +94,12 @@ class Restorer:
             StorageIO, CheckpointInvalid: what came back before stays; asked again, the rest follows.
         """
         self.store.flush()  # what is replaced has its place in history
-        # Sidecars first: a document never refers to one that is not there.
-        restored = [path for path, content in self._differing(components, large=True) if self._keep(path, content)]
-        message = f"Restore from checkpoint {self.proved.manifest.id}"
+        restored = []
+        for path, content in self._differing(components, large=True):
+            # Sidecars first: a document never refers to one that is not there.
+            self.parts.tree.write_stream(path, content)
+            restored.append(path)
+        message = f"Restore from checkpoint {self.proved.checkpoint.id}"
         for plans in batches(self._plans(components), _weight, _BATCH_BYTES, _BATCH_FILES):
             self.store.carry_out(plans, message, source="checkpoint", critical=True)
             restored += [plan.path for plan in plans]
@@ -106,84 +107,47 @@ class Restorer:
 
     def _plans(self, components: Collection[str] | None) -> Iterator[FilePlan]:
         for path, content in self._differing(components, large=False):
-            plan = self.store.plan_restore(path, content) if isinstance(content, bytes) else None
+            plan = self.store.plan_restore(path, b"".join(content))
             if plan is not None:
                 yield plan
 
-    def _keep(self, path: str, content: bytes | TarMember) -> bool:
-        """Bring back what is no document; false where the bytes are of an earlier version."""
-        try:
-            if isinstance(content, bytes):
-                self.parts.tree.write(path, content)
-            else:
-                self.parts.tree.write_stream(path, _chunks_of(content, self.proved.sums[path]))
-        except _EarlierVersion:
-            return False
-        return True
-
     def _differing(
         self, components: Collection[str] | None, large: bool | None = None
-    ) -> Iterator[tuple[str, bytes | TarMember]]:
-        """Documents with their bytes; what is too large for one comes as a member that is not read yet.
+    ) -> Iterator[tuple[str, Iterable[bytes]]]:
+        """Documents with their bytes in pieces.
 
         Args:
             large: only sidecars and what is too large for a document, or only documents; None for both.
         """
         names = set(components) if components is not None else None
-        left = dict(self.proved.sums)
-        with opened_members(self.proved.payload, self.proved.manifest) as archive:
-            for member in archive:
-                path = member.name
-                is_large = bool(document_of_sidecar(path)) or member.size > READ_LIMIT
-                if path not in left or (large is not None and is_large != large):
+        with self.proved.documents() as documents:
+            for path, size, chunks in documents:
+                if large is not None and large != (bool(document_of_sidecar(path)) or size > READ_LIMIT):
                     continue
-                if member.size > READ_LIMIT:
-                    if self._is_wanted(path, names, b"") and not self._is_there(path, left[path]):
-                        yield path, member
-                    continue
-                data = member.data(READ_LIMIT)
-                if hashlib.sha256(data).digest() != left[path]:
-                    continue  # an earlier version, packed before it changed
-                digest = left.pop(path)
-                if self._is_wanted(path, names, data) and not self._is_there(path, digest):
-                    yield path, data
+                content: Iterable[bytes] = [b"".join(chunks)] if size <= READ_LIMIT else chunks
+                known = next(iter(content)) if size <= READ_LIMIT else b""
+                if self._is_wanted(path, names, known) and not self._is_there(path):
+                    yield path, content
 
     def _is_wanted(self, path: str, names: set[str] | None, data: bytes) -> bool:
         return names is None or not names.isdisjoint(components_of(path, data))
 
-    def _is_there(self, path: str, digest: bytes) -> bool:
+    def _is_there(self, path: str) -> bool:
         """Whether a file is as the checkpoint has it, or in an archive."""
         entry = self.parts.seen.entry(path)
         if entry is None:
             return bool(self.archives.period_of(path))
         if not entry.regular:
             raise Conflict("something else stands in its place", path=path, hint="move it away and try again")
-        if entry.size <= READ_LIMIT:
-            with suppress(FileNotFoundError):
-                return hashlib.sha256(self.parts.seen.read(path, READ_LIMIT).data).digest() == digest
-            return False
-        fd = self.parts.tree.open_read(path)
-        try:
-            return digest_of(chunks_of(fd, os.fstat(fd).st_size, path)) == digest
-        finally:
-            os.close(fd)
+        with suppress(FileNotFoundError):
+            small = entry.size <= READ_LIMIT
+            found = [self.parts.seen.read(path, READ_LIMIT).data] if small else file_chunks(self.parts.tree, path)
+            return digest_of(found)[1] == self.proved.sums[path]
+        return False
 
 
 def _weight(plan: FilePlan) -> int:
     return len(plan.before or b"") + len(plan.after or b"")
-
-
-class _EarlierVersion(Exception):
-    """What was read is not the version that counts."""
-
-
-def _chunks_of(member: TarMember, digest: bytes) -> Iterator[bytes]:
-    hashed = hashlib.sha256()
-    for data in member.chunks():
-        hashed.update(data)
-        yield data
-    if hashed.digest() != digest:
-        raise _EarlierVersion
 
 
 def recovered(proved: ProvedCheckpoint, components: Sequence[str] | None, rejected: Mapping[str, str]) -> RecoveryState:
@@ -196,7 +160,7 @@ def recovered(proved: ProvedCheckpoint, components: Sequence[str] | None, reject
     Raises:
         CheckpointInvalid: a document it points at is not as it should be.
     """
-    summary, manifest = proved.summary, proved.manifest
+    summary, checkpoint = proved.summary, proved.checkpoint
     update = _update(proved)
     tasks, metadata = _checkpoint_data(proved, update)
     found = _resume_points(metadata, _agent_states(proved, components))
@@ -205,21 +169,21 @@ def recovered(proved: ProvedCheckpoint, components: Sequence[str] | None, reject
     if isinstance(by_state, Mapping) and by_state:
         completed["hypotheses_by_state"] = dict(by_state)
     return RecoveryState(
-        checkpoint_timestamp=manifest.timestamp,
+        checkpoint_timestamp=checkpoint.timestamp,
         system_configuration=summary["system_configuration"],
         active_tasks=tuple(_chosen_tasks(tasks, components)),
         completed_work=completed,
         resume_points=found if components is None else {name: found[name] for name in components if name in found},
         data_integrity={
             "verified": True,
-            "checkpoint_id": manifest.id,
-            "sha256": manifest.payload_sha256,
-            "files": manifest.files,
-            "bytes": manifest.bytes,
+            "checkpoint_id": checkpoint.id,
+            "sha256": checkpoint.sha256,
+            "files": checkpoint.files,
+            "bytes": checkpoint.bytes,
             "rejected": dict(rejected),
             "warnings": _warnings(proved, components, found, rejected),
         },
-        checkpoint_id=manifest.id,
+        checkpoint_id=checkpoint.id,
     )
 
 
@@ -253,7 +217,7 @@ def _checkpoint_data(proved: ProvedCheckpoint, update: Mapping[str, Any]) -> tup
 def told_at(proved: ProvedCheckpoint) -> datetime:
     """The time of the update that names the tasks in flight; of the checkpoint, where one was given to it."""
     paths = (said["path"] for said in proved.summary.get("checkpoint_data", ()) if tuple(said["field"]) == TASKS)
-    return moment_of(next(paths, "")) or proved.manifest.timestamp
+    return moment_of(next(paths, "")) or proved.checkpoint.timestamp
 
 
 def _in_one_update(update: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -278,7 +242,7 @@ def _document(proved: ProvedCheckpoint, path: str) -> Mapping[str, Any]:
     try:
         found = json_text.load(data.decode("utf-8"))
     except (ContentError, UnicodeDecodeError) as error:
-        raise invalid(proved.manifest.id, f"the document {path!a} in it cannot be read") from error
+        raise invalid(proved.checkpoint.id, f"the document {path!a} in it cannot be read") from error
     return found if isinstance(found, Mapping) else {}
 
 
@@ -314,7 +278,7 @@ def _warnings(
     said += [f"the checkpoint knows no component {name!r}" for name in components or () if name not in known]
     if not proved.summary["update"]:
         said.append("it holds no state update, so that no task is known to be under way")
-    return [*said, *(f"left out: {row}" for row in proved.manifest.left_out)]
+    return [*said, *(f"left out: {row}" for row in proved.checkpoint.left_out)]
 
 
 def _newer(number: int) -> str:

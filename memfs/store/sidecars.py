@@ -24,7 +24,8 @@ from memfs.errors import (
 from memfs.format import json_text
 from memfs.format.plain import FieldPath, dotted
 from memfs.format.secrets import found_in_value, secret_error
-from memfs.fs import io, zstd
+from memfs.fs import io
+from memfs.fs.archive import compress, decompress
 from memfs.fs.atomic_replace import sha256
 from memfs.model.state_paths import document_of_sidecar, sidecar_path
 from memfs.store.parts import Parts
@@ -184,7 +185,7 @@ def keep(parts: Parts, spilled: SpilledValue, critical: bool) -> None:
         _read(reader_of(parts), spilled.path, sha256(spilled.data), len(spilled.data))
         io.touch(parts.tree.root / spilled.path)  # a young one is not removed before its document is written
         return
-    compressed = zstd.compress(spilled.data, _LEVEL)
+    compressed = compress(spilled.data, _LEVEL)
     parts.gate.prepare()
     try:
         _write(parts, spilled, compressed, critical)
@@ -295,7 +296,7 @@ def _value(reference: Any, path: str, field: FieldPath, read: Read) -> Any:
 def _read(read: Read, path: str, digest: str, size: int) -> bytes:
     compressed = read(path)
     try:
-        data = zstd.decompress(compressed, size, path)
+        data = decompress(compressed, size, path)
     except CorruptRecord as error:
         raise _damaged(path, error.message) from None
     if sha256(data) != digest:

@@ -27,6 +27,7 @@ from memfs.errors import (
     MemfsError,
     MergeRefused,
 )
+from memfs.format.codec import Codec
 from memfs.format.conflict_markers import has_markers
 from memfs.format.field_merge import FieldConflict
 from memfs.format.file_merge import FileMerger
@@ -36,7 +37,9 @@ from memfs.fs.workspace_location import is_own
 from memfs.git.ancestry import holds_commit, is_ancestor, merge_bases, objects_beyond
 from memfs.git.objects import REGULAR, TreeEntry
 from memfs.git.refs import HEX
+from memfs.git.repository import Repository
 from memfs.git.tree_diff import Snapshot, snapshots
+from memfs.model import KindTable
 from memfs.model.ids import stem_of
 from memfs.model.state_paths import conflict_path, iteration_of
 from memfs.store import Store
@@ -51,7 +54,6 @@ if TYPE_CHECKING:
 
 _TYPE = re.compile(rb"^type:[^\n]*\n", re.MULTILINE)
 _EPOCH = datetime.fromtimestamp(0, UTC)
-_MOST_BASES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +90,14 @@ Place = tuple[str, TreeVersion] | None
 """Where a side has a file, and what; None where it has none."""
 
 
-class HistoryJoin:
-    """Joins versions of the files of one workspace, and lines of its history. It writes nothing."""
+class TreeJoin:
+    """Joins versions of the files of one workspace."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._repository, self._codec, self._kinds = parts.repository, parts.codec, parts.kinds
-        self._merger = FileMerger(parts.codec)
+    def __init__(self, repository: Repository, codec: Codec, kinds: KindTable) -> None:
+        self._repository = repository
+        self._codec = codec
+        self._kinds = kinds
+        self._merger = FileMerger(codec)
 
     def join(self, base: Versions, ours: Versions, theirs: Versions) -> JoinedTree:
         """What two sides that began from ``base`` come to.
@@ -191,7 +195,49 @@ class HistoryJoin:
             return self._codec.write(item.replace(memory_type=new.name), path).data
         return untyped
 
-    # -- lines of history -----------------------------------------------------------------------------------------
+
+def place_in(side: Versions, paths: Sequence[str]) -> Place:
+    """Where a side has one of some paths, and what."""
+    return next(((path, side[path]) for path in paths if path in side), None)
+
+
+def joined_place(began: str, here: str, there: str) -> str:
+    """Where a joined file lies: where the side that moved it put it; of two such places one that does not depend on
+    which side is ours. The paths are "" where there is no file.
+    """
+    if not here or not there or here == there:
+        return here or there
+    return there if here == began else here if there == began else max(here, there)
+
+
+def crossing(
+    join: TreeJoin, bases: Sequence[str], versions: Mapping[str, Versions], met: Callable[[str, str], Sequence[str]]
+) -> Versions:
+    """The version that two lines began from which crossed: that of their meeting points, joined.
+
+    Args:
+        bases: the commits where they met last.
+        versions: of each commit that may be asked about.
+        met: the commits where two commits met last.
+    """
+    found: Versions = versions[bases[0]] if bases else {}
+    for number, other in enumerate(bases[1:], 1):
+        below = tuple(dict.fromkeys(name for one in bases[:number] for name in met(one, other)))
+        start = crossing(join, below, versions, met)
+        found = join.join(start, found, versions[other]).versions
+    return found
+
+
+_MOST_BASES = 32
+
+
+class HistoryJoin:
+    """Joins lines of history of one workspace's repository. It writes nothing."""
+
+    def __init__(self, repository: Repository, join: TreeJoin) -> None:
+        self._repository = repository
+        self._join = join
+
     def outcome(
         self, ours: str | None, theirs: str, bases: Sequence[str]
     ) -> tuple[tuple[FilePlan, ...], tuple[ContestedPath, ...]]:
@@ -205,11 +251,11 @@ class HistoryJoin:
             HistoryUnavailable: a commit is not in the repository.
         """
         base, here, there = self.sides(ours, theirs, bases, memory_only=True)
-        joined = self.join(base, here, there)
+        joined = self._join.join(base, here, there)
         if joined.unjoined:
             raise _cannot(joined.unjoined)
         changed = sorted(path for path in {*here, *joined.versions} if here.get(path) != joined.versions.get(path))
-        content = self.content
+        content = self._join.content
         wanted = tuple(_plan(path, content(here.get(path)), content(joined.versions.get(path))) for path in changed)
         _refuse_markers(wanted)
         return wanted, tuple(joined.contested)
@@ -234,7 +280,7 @@ class HistoryJoin:
             commit or "": self._versions(snapshot) for commit, snapshot in zip(commits, taken, strict=True)
         }  # a commit that is there twice has the same versions
         here, there = versions[ours or ""], versions[theirs]
-        base = self._crossing(bases, versions)
+        base = crossing(self._join, bases, versions, self._met)
         return {**base, **self._shared(base, here, there, (ours, theirs), bases)}, here, there
 
     def _shared(
@@ -244,30 +290,17 @@ class HistoryJoin:
 
         Without them, a side that never changed such an item would contradict the side that did.
         """
-        known = self.names(base)
-        new = self.names(here) & self.names(there) - known
+        known = self._join.names(base)
+        new = self._join.names(here) & self._join.names(there) - known
         if not new or tips[0] is None or all(there.get(path) == here[path] for path in here):
             return {}
         ours, theirs = (objects_beyond(self._repository, tip or "", bases) for tip in tips)
         found: dict[str, TreeVersion] = {}
         for blob, name in ours.items():
             path = self._repository.below(os.fsencode(name)) if blob in theirs else None
-            if path is not None and (names := self.names((path,)) & new):
+            if path is not None and (names := self._join.names((path,)) & new):
                 found[path] = TreeVersion(blob)
                 new -= names
-        return found
-
-    def _crossing(self, bases: Sequence[str], versions: Mapping[str, Versions]) -> Versions:
-        """The version that two lines began from which crossed: that of their meeting points, joined.
-
-        Args:
-            bases: the commits where they met last.
-            versions: of each commit that may be asked about.
-        """
-        found: Versions = versions[bases[0]] if bases else {}
-        for number, other in enumerate(bases[1:], 1):
-            below = tuple(dict.fromkeys(name for one in bases[:number] for name in self._met(one, other)))
-            found = self.join(self._crossing(below, versions), found, versions[other]).versions
         return found
 
     def _met(self, one: str, other: str) -> Sequence[str]:
@@ -324,20 +357,6 @@ class HistoryJoin:
     def _is_memory(self, path: bytes, entries: Sequence[TreeEntry | None]) -> bool:
         below = self._repository.below(path)
         return below is not None and all(entry is None or _is_file(below, entry) for entry in entries)
-
-
-def place_in(side: Versions, paths: Sequence[str]) -> Place:
-    """Where a side has one of some paths, and what."""
-    return next(((path, side[path]) for path in paths if path in side), None)
-
-
-def joined_place(began: str, here: str, there: str) -> str:
-    """Where a joined file lies: where the side that moved it put it; of two such places one that does not depend on
-    which side is ours. The paths are "" where there is no file.
-    """
-    if not here or not there or here == there:
-        return here or there
-    return there if here == began else here if there == began else max(here, there)
 
 
 def _plan(path: str, before: bytes | None, after: bytes | None) -> FilePlan:
@@ -472,7 +491,7 @@ class Merger:
         self._sum_up = sum_up
         self._store = store
         self._parts = parts
-        self._histories = HistoryJoin(parts)
+        self._histories = HistoryJoin(parts.repository, TreeJoin(parts.repository, parts.codec, parts.kinds))
 
     def merge(
         self,
@@ -702,10 +721,10 @@ def _merges(parts: Parts, seen: str, head: str) -> list[str]:
 
 def _lost(parts: Parts, commit: str, present: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
     """The items that both parents of a merge have and nothing has now, as they should have come to be."""
-    repository, join = parts.repository, HistoryJoin(parts)
+    repository, join = parts.repository, TreeJoin(parts.repository, parts.codec, parts.kinds)
     with suppress(HistoryError, MergeRefused):
         ours, theirs = repository.commit_object(commit).parents
-        sides = join.sides(ours, theirs, merge_bases(repository, ours, theirs))
+        sides = HistoryJoin(repository, join).sides(ours, theirs, merge_bases(repository, ours, theirs))
         missing = (join.names(sides[1]) & join.names(sides[2])) - present.keys()
         before, after = snapshots(repository, [ours, commit]) if missing else ({}, {})
         gone = (repository.below(path) for path in before if path not in after)

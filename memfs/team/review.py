@@ -315,7 +315,7 @@ def _named(item: MemoryItem) -> Iterator[str]:
 def _twins(after: Side, changed: ChangedPaths) -> Iterator[ReviewFinding]:
     """Ids that several files have, of which the change touches one."""
     holders: dict[str, list[str]] = {}
-    for path in filter(after.is_item, after.entries):
+    for path in after.items:
         holders.setdefault(stem_of(path).casefold(), []).append(path)
     touched = set(changed.items)
     for paths in holders.values():
@@ -514,6 +514,7 @@ def _is_among(item: MemoryItem, agents: set[str]) -> bool:
 # -- pinned questions ---------------------------------------------------------------------------------------------
 LIMIT = 5
 """So many answers are looked at where a question does not say."""
+Texts = dict[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -546,7 +547,7 @@ def questions_of(side: Side) -> list[PinnedQuestion]:
     return [one for name, one in found.items() if name]
 
 
-def _answers(recall: Recaller, question: PinnedQuestion) -> dict[str, str]:
+def answers(recall: Recaller, question: PinnedQuestion) -> Texts:
     """The answers to a question, best first: what each says, by its id."""
     found = recall.search(Query(text=question.ask, limit=question.limit, deduplicate=True))
     return {hit.item.id: f"{hit.item.title}\n{gist(hit.item)}" for hit in found.hits}
@@ -557,8 +558,8 @@ def compare(
 ) -> Iterator[AnsweredQuestion]:
     """How the answers to each question change between two revisions; ``before`` None where there was no memory yet."""
     for one in questions:
-        new = _answers(after, one)
-        old = _answers(before, one) if before is not None else None
+        new = answers(after, one)
+        old = answers(before, one) if before is not None else None
         yield AnsweredQuestion(
             ask=one.ask,
             expect=one.expect,

@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -272,6 +273,11 @@ class Side:
     def is_archived(self, path: str) -> bool:
         """Whether an item at this path made room for others."""
         return path.startswith(f"{PRUNED}/") and path.endswith(ITEM_SUFFIXES)
+
+    @cached_property
+    def items(self) -> tuple[str, ...]:
+        """The paths of all items."""
+        return tuple(path for path in self.entries if self.is_item(path))
 
     def item(self, path: str) -> MemoryItem | MemfsError | None:
         """The item in a file, or what is wrong with it; None where there is no such file."""

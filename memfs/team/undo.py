@@ -5,7 +5,7 @@ Later edits stay: a field that somebody changed since is kept, and reported. His
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -13,6 +13,7 @@ from typing import Any
 
 from memfs.admin.history import History
 from memfs.errors import Conflict, GitBusy, HistoryUnavailable, MemfsError, QueryInvalid, SecretDetected
+from memfs.format.codec import Codec
 from memfs.format.field_merge import equal
 from memfs.format.file_merge import FileMerger
 from memfs.format.merge_conflicts import settled, value_at
@@ -22,7 +23,6 @@ from memfs.git.ancestry import is_ancestor
 from memfs.git.commit_object import AGENT, SESSION, SOURCE, ParsedCommit, trailer_value
 from memfs.git.log import OWN_PATHS
 from memfs.git.objects import REGULAR
-from memfs.git.repository import Repository
 from memfs.git.tree_diff import changed_paths
 from memfs.model import Origin, Query
 from memfs.model.ids import stem_of
@@ -116,9 +116,9 @@ class RevertVersion:
         """A version that may be in no commit."""
         return cls(path, object_id("blob", data), data)
 
-    def read(self, repository: Repository) -> bytes:
-        """Its bytes."""
-        return self.data if self.data is not None else repository.blob(self.blob)
+
+Data = Callable[[RevertVersion], bytes]
+"""Gives the bytes of a version."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,7 +285,7 @@ class RevertChoice:
         return [change for change in changes if change.name == name]
 
     def _owns(self, version: RevertVersion) -> bool:
-        return self._selection.owns(self._fields.read(version.read(self._repository), version.path)[1])
+        return self._selection.owns(self._fields.read(self.data(version), version.path)[1])
 
     # -- files --------------------------------------------------------------------------------------------------------
     def _paired(
@@ -322,6 +322,10 @@ class RevertChoice:
             elif not self._fields.is_item(version.path) and self._selection.names(trailers):
                 self.left[version.path] = "several wrote this commit together, and the file does not say whose it is"
         return found
+
+    def data(self, version: RevertVersion) -> bytes:
+        """The bytes of a version."""
+        return version.data if version.data is not None else self._repository.blob(version.blob)
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -365,9 +369,12 @@ class Reversal:
 class Reverter:
     """Takes changes out of files."""
 
-    def __init__(self, parts: Parts, fields: Fields) -> None:
-        self._repository, self._codec, self._fields = parts.repository, parts.codec, fields
-        self._merger = FileMerger(parts.codec)
+    def __init__(self, codec: Codec, fields: Fields, data: Data) -> None:
+        """``data`` gives the bytes of a version."""
+        self._codec = codec
+        self._merger = FileMerger(codec)
+        self._fields = fields
+        self._data = data
 
     def revert(self, present: RevertVersion | None, changes: Sequence[StepChange]) -> Reversal:
         """Take the changes of one file back, newest first, from what the file is now."""
@@ -400,7 +407,7 @@ class Reverter:
         """Whether an item still is what it was made as, whatever feedback it was given, whatever was linked to it."""
         if made.path != present.path or not self._fields.is_item(made.path):
             return False
-        differing = self._fields.differing(made.read(self._repository), present.read(self._repository), made.path)
+        differing = self._fields.differing(self._data(made), self._data(present), made.path)
         return differing is not None and differing <= _BESIDE
 
     def _merged(self, before: RevertVersion, after: RevertVersion, present: RevertVersion) -> Reversal:
@@ -409,7 +416,7 @@ class Reverter:
         path = before.path if present.path == after.path else present.path
         if path != before.path and before.path != after.path:
             clashes.append(UntouchedField(field="path", now=present.path, undone=before.path))
-        versions = (one.read(self._repository) for one in (after, present, before))
+        versions = (self._data(one) for one in (after, present, before))
         joined = self._merger.merge(path, *versions, prefer="ours", record=False)
         if joined.whole or joined.data is None:
             return Reversal(result=present, reason=joined.reason or "its versions cannot be joined")
@@ -422,7 +429,7 @@ class Reverter:
 
     def _settled(self, present: RevertVersion, changes: Sequence[StepChange]) -> RevertVersion:
         """The file without the conflicts that a merge recorded against what is taken back."""
-        path, data = present.path, present.read(self._repository)
+        path, data = present.path, self._data(present)
         if not self._fields.is_item(path) or b"conflicts" not in data:
             return present
         try:
@@ -439,7 +446,7 @@ class Reverter:
     def _is_lost(self, conflict: RecordedConflict, change: StepChange) -> bool:
         """Whether what was displaced is what the change had made of the field, or of the whole."""
         if conflict.lost_sha256:
-            return change.after is not None and sha256(change.after.read(self._repository)) == conflict.lost_sha256
+            return change.after is not None and sha256(self._data(change.after)) == conflict.lost_sha256
         return self._made(conflict, conflict.lost, change) if conflict.field else change.after is None
 
     def _made(self, conflict: RecordedConflict, value: Any, change: StepChange) -> bool:
@@ -453,7 +460,7 @@ class Reverter:
         return equal(new, value) and not equal(old, value)
 
     def _values(self, version: RevertVersion | None) -> Mapping[str, Any]:
-        return {} if version is None else self._fields.read(version.read(self._repository), version.path)[1]
+        return {} if version is None else self._fields.read(self._data(version), version.path)[1]
 
 
 def _joined(changes: Sequence[StepChange]) -> list[StepChange]:
@@ -598,7 +605,7 @@ class Undo:
             files = self._files(choice)
             changing = [one for one in files if one.present != one.reversal.result]
             self._history.refuse_edited(list(dict.fromkeys(there.path for one in changing for there in one.versions)))
-            plans = self._plans(files)
+            plans = self._plans(files, choice.data)
             if plans is None:
                 continue
             done = self._told(choice, files)
@@ -622,7 +629,7 @@ class Undo:
     # -- what becomes of the files ------------------------------------------------------------------------------------
     def _files(self, choice: RevertChoice) -> list[_File]:
         chosen = choice.choose()
-        reverter = Reverter(self._parts, self._fields)
+        reverter = Reverter(self._parts.codec, self._fields, choice.data)
         self._store.follow()
         found = []
         for changes in chosen:
@@ -644,14 +651,12 @@ class Undo:
                 return RevertVersion.of(path, self._parts.seen.read(path, READ_LIMIT).data)
         return None
 
-    def _plans(self, files: Iterable[_File]) -> list[FilePlan] | None:
+    def _plans(self, files: Iterable[_File], data: Data) -> list[FilePlan] | None:
         """The writes; None where a file is not what it was when it was read."""
         plans: list[FilePlan] = []
         for one in files:
-            before, after = (
-                {} if version is None else {version.path: version.read(self._parts.repository)}
-                for version in (one.present, one.reversal.result)
-            )
+            before = {one.present.path: data(one.present)} if one.present is not None else {}
+            after = {one.reversal.result.path: data(one.reversal.result)} if one.reversal.result is not None else {}
             for path in {**before, **after}:
                 plan = self._store.plan_restore(path, after.get(path))
                 if plan is not None and plan.before != before.get(path):

@@ -116,7 +116,7 @@ def test_a_folder_that_cannot_be_read_keeps_old_backups(workspace: Workspace, mo
     def refused(*_: object) -> int:
         raise StorageIO("open failed: Input/output error", hint="check the disk")
 
-    monkeypatch.setattr(type(workspace.parts.tree), "open_read", refused)
+    monkeypatch.setattr(type(workspace.parts.tree), "read", refused)
     made = workspace.backups.make()[0]
     assert not made.whole
     assert made.removed == ()

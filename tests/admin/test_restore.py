@@ -20,7 +20,7 @@ from memfs import MemoryItem
 from memfs.admin.backup_file import FILES, HISTORY, verify
 from memfs.admin.restore import restore
 from memfs.errors import BackupInvalid, FormatUnsupported, MemfsError, StorageFull
-from memfs.fs.tar import END, check_name, header, members, padding
+from memfs.fs.archive import END, check_name, header, members, tar_file
 from memfs.workspace import Workspace
 
 Open = Callable[..., Workspace]
@@ -62,7 +62,7 @@ def gz(data: bytes) -> bytes:
 
 def tar(files: dict[str, bytes]) -> bytes:
     """An archive of regular files."""
-    return b"".join(header(name, len(data)) + data + padding(len(data)) for name, data in files.items()) + END
+    return b"".join(piece for name, data in files.items() for piece in tar_file(name, [data], len(data))) + END
 
 
 def crafted(path: Path, held: dict[str, bytes], inner: bytes | None = None, **changes: Any) -> Path:
@@ -203,6 +203,7 @@ def test_30_a_bomb_is_stopped_by_the_size_the_manifest_states(honest: bool, tmp_
         {"head": "refs/heads/a\nb"},
         {"left_out": {}},
         {"left_out": [5]},
+        {"whole": 1},
         {"shallow": 3},
         {"format": "zip"},
         {"version": "1"},
@@ -216,9 +217,6 @@ def test_a_manifest_that_does_not_fit_is_refused(changes: dict[str, Any], tmp_pa
     """Every value of a manifest is checked: whatever is wrong with one, the backup is invalid and nothing is made."""
     made = crafted(tmp_path / "bad.tar", GOOD, **changes)
     before = surroundings(tmp_path)
-    if changes == {"left_out": {}}:
-        restore(made, tmp_path / "again")  # an empty table in place of an empty list says the same
-        return
     with pytest.raises(BackupInvalid):
         restore(made, tmp_path / "again")
     assert surroundings(tmp_path) == before
@@ -253,7 +251,7 @@ def test_a_history_that_is_none_is_refused(bundle: bytes, tmp_path: Path) -> Non
 
 def test_a_history_without_what_its_refs_name_is_refused(backup: Path, tmp_path: Path) -> None:
     """Refs that name commits which are not in the bundle do not make a repository with dangling branches."""
-    parts = {member.name: member.data(1 << 30) for member in members(reader(backup.read_bytes()))}
+    parts = {member.name: member.data(1 << 30) for member in members([backup.read_bytes()])}
     refs = {"refs/heads/main": "1" * 40}
     made = crafted(tmp_path / "bad.tar", GOOD, more={HISTORY: parts[HISTORY]}, refs=refs)
     with pytest.raises(BackupInvalid, match="history"):
@@ -297,15 +295,10 @@ def test_random_bytes_are_never_a_foreign_error(tmp_path: Path) -> None:
         for _ in range(chance.randrange(6)):
             data[chance.randrange(len(data))] = chance.randrange(256)
         try:
-            for member in members(reader(bytes(data))):
+            for member in members([bytes(data)]):
                 member.data(1 << 20)
         except MemfsError:
             continue
-
-
-def reader(data: bytes) -> Callable[[int], bytes]:
-    """Bytes as a stream."""
-    return memory.BytesIO(data).read
 
 
 # -- the form -----------------------------------------------------------------------------------------------------
@@ -316,8 +309,8 @@ def reader(data: bytes) -> Callable[[int], bytes]:
 def test_what_is_written_is_read_back(name: str, size: int) -> None:
     """Long names, names in any script and names that are no Unicode keep their bytes, at any size."""
     data = bytes(range(256)) * (size // 256 + 1)
-    archive = header(name, size) + data[:size] + padding(size) + END
-    assert [(member.name, member.data(size)) for member in members(reader(archive))] == [(name, data[:size])]
+    archive = b"".join(tar_file(name, [data], size)) + END
+    assert [(member.name, member.data(size)) for member in members([archive])] == [(name, data[:size])]
     with tarfile.open(fileobj=memory.BytesIO(archive), errors="surrogateescape") as read:
         assert [member.name for member in read] == [name]
 
@@ -325,7 +318,7 @@ def test_what_is_written_is_read_back(name: str, size: int) -> None:
 def test_members_that_are_not_read_are_passed_over() -> None:
     """A reader that looks at names only gets all of them."""
     archive = tar({"a": b"1" * 1000, "b": b"", "c": b"3"})
-    assert [member.name for member in members(reader(archive))] == ["a", "b", "c"]
+    assert [member.name for member in members([archive])] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("name", ["...", "a..b", "..a", "a/..b/c", "-rf", "b/c"])

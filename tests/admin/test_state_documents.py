@@ -14,7 +14,7 @@ import pytest
 
 from memfs.admin.restore import restore
 from memfs.errors import CorruptItem
-from memfs.fs import zstd
+from memfs.fs.archive import compress
 from memfs.fs.tree import Content
 from memfs.model import MemoryItem
 from memfs.model.state_facts import describe
@@ -160,10 +160,10 @@ def test_checkpoints_that_hold_it_lose_their_payload(opened: Open) -> None:
         payloads, (PATH.encode() + (workspace.root / PATH).read_bytes(), b"other", b""), strict=True
     ):
         payload.parent.mkdir(parents=True)
-        payload.write_bytes(zstd.compress(b"x" * 5_000_000 + data) if data else b"unreadable")
+        payload.write_bytes(compress(b"x" * 5_000_000 + data) if data else b"unreadable")
     archive = workspace.root / "ContextMemory/archive/2026-01.tar.zst"
     archive.parent.mkdir()
-    archive.write_bytes(zstd.compress(b"x"))
+    archive.write_bytes(compress(b"x"))
 
     done = workspace.eraser.erase(PATH, is_path=True)
 

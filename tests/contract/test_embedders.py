@@ -36,7 +36,7 @@ class Service:
 
 
 class TestHashingEmbedder(EmbedderContract):
-    """Hashed stems and letter triples."""
+    """DigestStream stems and letter triples."""
 
     @pytest.fixture
     def embedder(self) -> Embedder:

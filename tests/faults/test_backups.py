@@ -19,7 +19,6 @@ from memfs.admin import backup as backup_make
 from memfs.admin.backup_file import verify
 from memfs.admin.restore import restore
 from memfs.errors import BackupInvalid, MemfsError
-from memfs.fs import tar
 from memfs.testing.faults import Fault, Stopped, injected
 from memfs.workspace import Workspace, open_workspace
 
@@ -35,7 +34,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Works
 
     A backup looks at such files once more: that an operation has the same number each time must not depend on a clock.
     """
-    monkeypatch.setattr(tar, "_RACY_NS", 1 << 62)
+    monkeypatch.setattr("memfs.model.item.RACY_NS", 1 << 62)
     with open_workspace(tmp_path / "workspace", create=True, watch=False, settings=SETTINGS) as made:
         for number in range(3):
             made.store.put(MemoryItem(f"item number {number}", "knowledge", id=f"item-{number}"))

@@ -17,7 +17,7 @@ import pytest
 
 from memfs import Workspace
 from memfs.errors import CheckpointInvalid
-from memfs.fs import zstd
+from memfs.fs.archive import compress, decompress
 from memfs.model.state_documents import CheckpointData, StateUpdate
 from memfs.model.state_paths import CHECKPOINTS, MANIFEST, PAYLOAD, hypothesis_path, output_path, update_path
 from memfs.state.checkpoint_payload import decode, encode
@@ -331,9 +331,9 @@ def forged(workspace: Workspace, made: str, data: bytes, unpacked: int | None = 
     """A payload of somebody else's, with a manifest that fits it."""
     folder = workspace.root / CHECKPOINTS / made
     manifest = decode((folder / MANIFEST).read_bytes(), made)
-    payload = zstd.compress(data)
+    payload = compress(data)
     (folder / PAYLOAD).write_bytes(payload)
-    facts: dict[str, Any] = {"payload_bytes": len(payload), "payload_sha256": hashlib.sha256(payload).hexdigest()}
+    facts: dict[str, Any] = {"payload_bytes": len(payload), "sha256": hashlib.sha256(payload).hexdigest()}
     changed = replace(manifest, unpacked=len(data) if unpacked is None else unpacked, files=0, **facts)
     (folder / MANIFEST).write_bytes(encode(changed))
 
@@ -377,18 +377,18 @@ def test_bytes_and_documents_are_each_proved(workspace: Workspace, checkpoints: 
     made = checkpoints.create()
     folder = workspace.root / CHECKPOINTS / made.id
     manifest = decode((folder / MANIFEST).read_bytes(), made.id)
-    plain = zstd.decompress((folder / PAYLOAD).read_bytes(), 1 << 24)
+    plain = decompress((folder / PAYLOAD).read_bytes(), 1 << 24)
     forged(workspace, made.id, plain.replace(b'"draft"', b'"DRAFT"'))
     fitting = decode((folder / MANIFEST).read_bytes(), made.id)
     (folder / MANIFEST).write_bytes(encode(replace(fitting, files=manifest.files)))
     assert "Sci%2FWriter/t3.json' in it is damaged" in checkpoints.verify()[0].reason
-    (folder / PAYLOAD).write_bytes(payload := zstd.compress(plain, 3))
-    other = replace(manifest, payload_bytes=len(payload), payload_sha256="0" * 64)
+    (folder / PAYLOAD).write_bytes(payload := compress(plain, 3))
+    other = replace(manifest, payload_bytes=len(payload), sha256="0" * 64)
     (folder / MANIFEST).write_bytes(encode(other))
     assert not checkpoints.verify()[0].good
     with pytest.raises(CheckpointInvalid):
         checkpoints.recover()
-    (folder / MANIFEST).write_bytes(encode(replace(other, payload_sha256=hashlib.sha256(payload).hexdigest())))
+    (folder / MANIFEST).write_bytes(encode(replace(other, sha256=hashlib.sha256(payload).hexdigest())))
     assert checkpoints.verify()[0].good
 
 
@@ -403,7 +403,7 @@ def test_a_payload_opens_with_tar_and_sha256sum(workspace: Workspace, checkpoint
     """A checkpoint can be read without memfs: a tar with SHA256SUMS as its last member (S6)."""
     made = checkpoints.create()
     payload = (workspace.root / CHECKPOINTS / made.id / PAYLOAD).read_bytes()
-    with tarfile.open(fileobj=io.BytesIO(zstd.decompress(payload, 1 << 24))) as archive:
+    with tarfile.open(fileobj=io.BytesIO(decompress(payload, 1 << 24))) as archive:
         archive.extractall(tmp_path / "out", filter="data")
         assert archive.getnames()[-1] == "SHA256SUMS"
     lines = (tmp_path / "out/SHA256SUMS").read_text().splitlines()

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,6 +22,8 @@ from memfs import Workspace
 from memfs.admin.usage_by_area import weigh
 from memfs.errors import CheckpointInvalid, ContentError, PathEscape, QuotaExceeded, StorageFull
 from memfs.fs import io
+from memfs.fs.archive import TreePacker
+from memfs.fs.scan import ScanEntry
 from memfs.model.state_paths import (
     CHECKPOINTS,
     MANIFEST,
@@ -33,8 +35,8 @@ from memfs.model.state_paths import (
     tournament_path,
     update_path,
 )
-from memfs.state.checkpoint_payload import CheckpointManifest, next_id, order, pack
-from memfs.state.checkpoint_store import BUILDING
+from memfs.state.checkpoint_payload import next_id, order
+from memfs.state.checkpoint_store import write_payload
 from memfs.state.checkpoints import Checkpoints
 from memfs.store.state_files import DocumentChange
 from tests.store.test_secondary import CHANGES, full
@@ -130,7 +132,6 @@ def test_a_checkpoint_is_verified_listed_and_in_git(
     assert git(workspace.root, "ls-files", CHECKPOINTS).split() == [f"{folder}/{MANIFEST}"]
     assert git(workspace.root, "status", "--porcelain", CHECKPOINTS) == ""
     assert made.payload_bytes == (workspace.root / folder / PAYLOAD).stat().st_size
-    assert not (workspace.root / CHECKPOINTS / BUILDING).exists()
 
 
 def test_ids_are_unique_within_a_minute_and_between_handles(workspace: Workspace) -> None:
@@ -259,12 +260,11 @@ def test_what_does_not_read_back_is_no_checkpoint(
 ) -> None:
     """A disk that changes what is written to it is found out at once: nothing is acknowledged, nothing stays (S6)."""
 
-    def pack_badly(*given: Any) -> CheckpointManifest:
-        packed = pack(*given)
-        damage(given[2], 60)
-        return packed
+    def write_badly(target: Path, content: Iterable[bytes]) -> None:
+        write_payload(target, content)
+        damage(target, 60)
 
-    monkeypatch.setattr("memfs.state.checkpoints.pack", pack_badly)
+    monkeypatch.setattr("memfs.state.checkpoints.write_payload", write_badly)
     with pytest.raises(CheckpointInvalid, match="damaged"):
         checkpoints.create()
     assert list(checkpoints.list()) == []
@@ -276,7 +276,7 @@ def test_a_full_disk_makes_no_checkpoint(workspace: Workspace, checkpoints: Chec
     good = checkpoints.create()
 
     def full(name: str, path: str) -> None:
-        if name == "write" and BUILDING in path:
+        if name == "write" and PAYLOAD in path:
             raise OSError(28, "No space left on device")
 
     before = io.set_hook(full)
@@ -287,6 +287,31 @@ def test_a_full_disk_makes_no_checkpoint(workspace: Workspace, checkpoints: Chec
         io.set_hook(before)
     assert [path.name for path in (workspace.root / CHECKPOINTS).iterdir()] == [good.id]
     assert checkpoints.recover().checkpoint_id == good.id
+
+
+def test_a_disk_that_fills_up_while_writers_wait_lets_them_go_on(
+    workspace: Workspace, checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever was refused keeps no lock, also as long as the error is kept (S6, S16)."""
+    catch_up = TreePacker.catch_up
+
+    def with_more(packer: TreePacker, entries: Iterable[ScanEntry]) -> Iterator[bytes]:
+        yield from catch_up(packer, entries)
+        yield os.urandom(1 << 20)
+
+    def full(name: str, path: str) -> None:
+        if name == "write" and (path.endswith(PAYLOAD) or ".files." in path):
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(TreePacker, "catch_up", with_more)
+    for act in (checkpoints.create, workspace.backups.make):
+        before = io.set_hook(full)
+        try:
+            with pytest.raises(StorageFull) as kept:
+                act()
+        finally:
+            io.set_hook(before)
+        write(workspace, (hypothesis_path(2, "h1"), {"id": "h1", "refused": str(kept.value)}))
 
 
 # -- retention ----------------------------------------------------------------------------------------------------
@@ -577,18 +602,29 @@ def test_the_integrity_check_reads_checkpoints(workspace: Workspace, checkpoints
         assert workspace.checker.check(integrity=True) == []
 
 
-@pytest.mark.parametrize("name", ["", f"/{BUILDING}"])
 def test_no_checkpoint_is_written_or_swept_through_a_link(
-    workspace: Workspace, checkpoints: Checkpoints, tmp_path: Path, name: str
+    workspace: Workspace, checkpoints: Checkpoints, tmp_path: Path
 ) -> None:
     """A link in a repository somebody handed over leads neither a payload out of the tree nor the sweeping (S6)."""
     leftover = tmp_path / "outside" / "ckpt_20200101_0000" / PAYLOAD
     leftover.parent.mkdir(parents=True)
     leftover.write_bytes(b"somebody's")
-    link = workspace.root / f"{CHECKPOINTS}{name}"
-    link.parent.mkdir(exist_ok=True)
+    link = workspace.root / CHECKPOINTS
     link.symlink_to(tmp_path / "outside")
-
     with pytest.raises(PathEscape, match="a link"):
         checkpoints.create()
+    link.unlink()
+    link.mkdir()
+    for name in ("ckpt_20200101_0001", ".building"):
+        (link / name).symlink_to(leftover.parent)
+    checkpoints.create()
     assert [path for path in (tmp_path / "outside").rglob("*") if path.is_file()] == [leftover]
+
+
+def test_what_earlier_versions_left_unfinished_is_swept(workspace: Workspace, checkpoints: Checkpoints) -> None:
+    """They wrote a payload in a folder of its own; a later create removes it (S6)."""
+    left = workspace.root / CHECKPOINTS / ".building"
+    left.mkdir(parents=True)
+    (left / PAYLOAD).write_bytes(b"half")
+    made = checkpoints.create()
+    assert [path.name for path in (workspace.root / CHECKPOINTS).iterdir()] == [made.id]

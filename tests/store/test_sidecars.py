@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from memfs.errors import ContentError, CorruptItem, ItemTooLarge, QuotaExceeded, SchemaInvalid, SecretDetected
-from memfs.fs import zstd
+from memfs.fs.archive import compress, decompress
 from memfs.model.state_paths import document_of_sidecar, output_path, system_state_path
 from memfs.store import sidecars
 from memfs.store.state_files import DocumentChange, StateFiles
@@ -114,7 +114,7 @@ def test_a_sidecar_that_is_not_here_is_said_to_be(opened: Open) -> None:
 
 def another(data: bytes) -> bytes:
     """A whole sidecar with as many bytes in it, of another value."""
-    return zstd.compress(zstd.decompress(data, 1 << 20).replace(b"large", b"LARGE"))
+    return compress(decompress(data, 1 << 20).replace(b"large", b"LARGE"))
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:-3], lambda data: b"x" + data[1:], lambda data: b"", another])

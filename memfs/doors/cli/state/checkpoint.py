@@ -17,7 +17,8 @@ from memfs.doors.cli.output import MERGE, Note, Table, clean, count, listed, rea
 
 if TYPE_CHECKING:
     from memfs.model.state_documents import RecoveryState
-    from memfs.state.checkpoint_store import Checkpoint, CheckpointVerdict
+    from memfs.state.checkpoint_payload import Checkpoint
+    from memfs.state.checkpoint_store import CheckpointVerdict
     from memfs.workspace import Workspace
 
 _MOST_SHOWN = 20

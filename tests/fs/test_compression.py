@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import random
 
 import pytest
 
 from memfs.errors import CorruptRecord
-from memfs.fs import zstd
+from memfs.fs.archive import compress, compressed, decompress, decompressed
 
 TEXT = b"a line of state, again and again\n" * 20_000
 NOISE = random.Random(1).randbytes(300_000)
@@ -16,21 +15,14 @@ NOISE = random.Random(1).randbytes(300_000)
 
 def written(*pieces: bytes, threads: int = 0) -> bytes:
     """One frame of these pieces."""
-    found: list[bytes] = []
-    writer = zstd.open_writer(found.append, 3, threads)
-    for piece in pieces:
-        assert writer.write(piece) == len(piece)
-    writer.close()
-    return b"".join(found)
+    return b"".join(compressed(pieces, 3, threads))
 
 
 @pytest.mark.parametrize("threads", [0, 2])
 def test_a_stream_comes_back_across_frames(threads: int) -> None:
     """Frames may follow each other, and may be read in pieces of any size."""
-    data = written(TEXT, NOISE, threads=threads) + zstd.compress(b"end") + written()
-    read = zstd.reader(io.BytesIO(data).read)
-
-    found = b"".join(iter(lambda: read(70_001), b""))
+    data = written(TEXT, NOISE, threads=threads) + compress(b"end") + written()
+    found = b"".join(decompressed(data[at : at + 70_001] for at in range(0, len(data), 70_001)))
 
     assert found == TEXT + NOISE + b"end"
     assert len(written(TEXT)) < len(TEXT) / 20
@@ -38,28 +30,28 @@ def test_a_stream_comes_back_across_frames(threads: int) -> None:
 
 def test_the_same_bytes_give_the_same_frame() -> None:
     """Archives and payloads are deterministic."""
-    assert zstd.compress(TEXT) == zstd.compress(TEXT)
+    assert compress(TEXT) == compress(TEXT)
     assert written(TEXT, NOISE) == written(TEXT + NOISE)
 
 
 @pytest.mark.parametrize(
     "damaged",
-    [b"", b"not compressed", zstd.compress(TEXT)[:-1], zstd.compress(TEXT)[:3], zstd.compress(TEXT) + b"rest"],
+    [b"", b"not compressed", compress(TEXT)[:-1], compress(TEXT)[:3], compress(TEXT) + b"rest"],
     ids=["empty", "foreign", "cut off", "only a beginning", "followed by something"],
 )
 def test_what_is_not_whole_is_refused(damaged: bytes) -> None:
     """A stream that ends early is not taken for a short one."""
     with pytest.raises(CorruptRecord, match=r"cut off|damaged"):
-        zstd.decompress(damaged, 1 << 20, "a.zst")
+        decompress(damaged, 1 << 20, "a.zst")
 
 
 def test_every_flipped_bit_of_the_content_is_noticed() -> None:
     """The frame's own checksum vouches for what comes out (S18)."""
-    whole = zstd.compress(NOISE[:5_000])
+    whole = compress(NOISE[:5_000])
     for at in range(4, len(whole), 397):
         damaged = whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :]
         try:
-            found = zstd.decompress(damaged, 1 << 20)
+            found = decompress(damaged, 1 << 20)
         except CorruptRecord:
             continue
         assert found == NOISE[:5_000]  # a bit that says nothing
@@ -67,11 +59,11 @@ def test_every_flipped_bit_of_the_content_is_noticed() -> None:
 
 def test_a_bomb_is_never_unpacked() -> None:
     """No more comes out than the caller allows; the error names file and remedy."""
-    bomb = zstd.compress(bytes(50_000_000))
+    bomb = compress(bytes(50_000_000))
 
     with pytest.raises(CorruptRecord, match="more than 1000 bytes") as caught:
-        zstd.decompress(bomb, 1000, "bomb.zst")
+        decompress(bomb, 1000, "bomb.zst")
 
     assert caught.value.path == "bomb.zst"
     assert caught.value.hint
-    assert zstd.decompress(bomb[:0] + zstd.compress(b"x" * 1000), 1000) == b"x" * 1000
+    assert decompress(bomb[:0] + compress(b"x" * 1000), 1000) == b"x" * 1000
