@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 CORE := $(VENV)/.core
 STAMP := $(VENV)/.installed
 
+# a second run reads the tests in half the time
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo test lint types unit coverage offline soak conformance bench clean
 
 $(CORE): pyproject.toml

@@ -12,12 +12,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kit.patience import UNHURRIED
 from memfs import open_workspace
 from memfs.model import Query
 
@@ -64,10 +64,19 @@ SESSION: list[dict[str, Any]] = [
 ]
 
 
-def hook(root: Path, session: str, event: dict[str, Any]) -> str:
+Hook = Callable[[Path, str, dict[str, Any]], str]
+
+
+@pytest.fixture
+def hook(forked: Path) -> Hook:
     """Send one event as Claude Code does; returns what it is to be told."""
+    return partial(send, forked)
+
+
+def send(program: Path, root: Path, session: str, event: dict[str, Any]) -> str:
+    """See ``hook``."""
     given = {"session_id": session, "transcript_path": "/nowhere", "cwd": str(root), **event}
-    words = [*UNHURRIED, "hook", event["hook_event_name"], "--into=repository"]
+    words = [str(program), "hook", event["hook_event_name"], "--into=repository"]
     done = subprocess.run(words, input=json.dumps(given), capture_output=True, text=True, cwd=root, check=False)
     assert done.returncode == 0, done.stderr
     return str(json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]) if done.stdout else ""
@@ -104,7 +113,7 @@ async def store_facts(connected: Any) -> list[str]:
     return answers
 
 
-def agents(root: Path) -> list[Callable[[], object]]:
+def agents(root: Path, hook: Hook) -> list[Callable[[], object]]:
     """The agents beside the MCP server's client."""
     return [
         lambda: [hook(root, "s1", event) for event in SESSION],
@@ -118,13 +127,15 @@ def text_of(answer: Any) -> str:
     return "\n".join(part.text for part in answer.content)
 
 
-def test_nothing_is_lost_and_each_finds_what_the_others_said(tmp_path: Path, git: Callable[..., str]) -> None:
+def test_nothing_is_lost_and_each_finds_what_the_others_said(
+    tmp_path: Path, git: Callable[..., str], hook: Hook
+) -> None:
     """Four agents write at once; all of it is stored, committed and sound, and comes up at the others' doors (B5)."""
     root = tmp_path / "shop"
     open_workspace(root, create=True, watch=False).close()
     with ThreadPoolExecutor() as pool:
         facts = pool.submit(client, root, store_facts)
-        others = [pool.submit(work) for work in agents(root)]
+        others = [pool.submit(work) for work in agents(root, hook)]
         stored = facts.result(SECONDS)
         for other in others:
             other.result(SECONDS)

@@ -78,7 +78,7 @@ def test_21_a_backup_stopped_at_any_operation_is_whole_or_not_there(
     workspace: Workspace, tmp_path: Path, scale: Scale, figures: Figures
 ) -> None:
     """After a stop at each operation in turn: a backup that verifies, or none; the next one works and tidies up."""
-    numbers = points(backing_up(workspace, tmp_path / "count"), scale(20, 1))
+    numbers = points(backing_up(workspace, tmp_path / "count"), scale(35, 1))
     assert len(numbers) > 20
     before = files(workspace.root)
     for number in numbers:
@@ -102,7 +102,7 @@ def test_24_25_a_backup_on_a_failing_disk_is_an_error_or_whole(
     workspace: Workspace, tmp_path: Path, code: int, scale: Scale
 ) -> None:
     """When any one operation fails, the caller is told or the backup is whole, and no temporary file stays."""
-    numbers = points(backing_up(workspace, tmp_path / "count"), scale(20, 1))
+    numbers = points(backing_up(workspace, tmp_path / "count"), scale(35, 1))
     refused = 0
     for number in numbers:
         folder = tmp_path / f"to-{number}"
@@ -132,7 +132,7 @@ def test_21_25_a_restore_that_ends_early_leaves_no_workspace(
         restore(backup, tmp_path / "count")
     expected = files(workspace.root)
     made = 0
-    numbers = points(counted.seen, scale(20, 1))
+    numbers = points(counted.seen, scale(35, 1))
     for number in numbers:
         place = tmp_path / "places" / str(number)
         fault = Fault(at=number, error=code)
@@ -186,7 +186,7 @@ def test_21_killed_in_the_middle_of_a_backup_or_restore(
     root, chance = workspace.root, random.Random(21)
     expected = files(root)
     workspace.close()
-    folder, places, kills = tmp_path / "backups", tmp_path / "places", scale(8, 300)
+    folder, places, kills = tmp_path / "backups", tmp_path / "places", scale(5, 300)
     folder.mkdir()
     places.mkdir()
 

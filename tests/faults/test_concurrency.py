@@ -56,7 +56,7 @@ def test_36_writers_and_a_person_who_commits_and_checks_out(
     opened: Opened, git: Git, scale: Scale, figures: Figures
 ) -> None:
     """Many processes write while a person commits and checks out: all that was acknowledged is in a branch."""
-    writers, writes = scale(16, 64), scale(6, 100)
+    writers, writes = scale(16, 32), scale(6, 50)
     workspace = prepared(opened, git)
     root = workspace.root
     person = Person(root, seed=36)
@@ -104,7 +104,7 @@ def test_36_a_person_who_throws_work_away_loses_nothing_that_was_acknowledged(
 
 def test_46_writers_of_one_item_get_one_winner_a_version(opened: Opened, scale: Scale, figures: Figures) -> None:
     """With ``expected`` each version is replaced once: others get Conflict, and the counter loses nothing (row 46)."""
-    writers, writes = scale(16, 64), scale(3, 25)
+    writers, writes = scale(16, 32), scale(3, 25)
     workspace = opened()
     workspace.store.put(MemoryItem("0", "knowledge", id="counter"))
     said, wrong = Crowd(workspace.root, "counter", writers, writes).ended()

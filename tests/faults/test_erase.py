@@ -142,7 +142,7 @@ def test_50_stopped_at_any_operation_it_is_old_or_new_and_the_next_opening_ends_
     changing, bound = points(base)
     early = [number for number in changing if number <= bound]
     late = [number for number in changing if number > bound]
-    tried = spread(early, scale(4, 10_000)) + spread(late, scale(8, 10_000))
+    tried = spread(early, scale(3, 10_000)) + spread(late, scale(5, 10_000))
     for number in tried:
         ready = base.again()
         with ready.open() as workspace, injected(Fault(at=number)) as fault:
@@ -163,7 +163,7 @@ def test_50_stopped_at_any_operation_it_is_old_or_new_and_the_next_opening_ends_
 def test_50_a_failing_disk_changes_nothing_or_is_ended_later(base: Ready, scale: Scale) -> None:
     """An error at the N-th operation is a memfs error; the next erase or opening comes to the end."""
     changing, _ = points(base)
-    for number in spread(changing, scale(5, 150)):
+    for number in spread(changing, scale(3, 150)):
         ready = base.again()
         fault = Fault(at=number, error=DISK_ERROR)
         with ready.open() as workspace, injected(fault), contextlib.suppress(MemfsError):
@@ -231,7 +231,7 @@ with open_workspace(sys.argv[1], watch=False, settings=settings) as workspace:
 def test_50_killed_at_any_moment_it_is_old_or_new(base: Ready, scale: Scale, figures: Figures) -> None:
     """kill -9 at random moments, git's children included: whole before the next opening, erased after a rerun."""
     chance = random.Random(50)
-    kills = scale(4, 200)
+    kills = scale(3, 200)
     for _ in range(kills):
         ready = base.again()
         process = subprocess.Popen(

@@ -288,7 +288,7 @@ def test_27_stopped_at_any_operation_of_a_write_elsewhere(world: World, scale: C
         world.open().store.put(item("kept", "counted"))
     world.abandon()
     assert len(counted.seen) > 5
-    for number in range(1, len(counted.seen) + 1, scale(3, 1)):
+    for number in range(1, len(counted.seen) + 1, scale(5, 1)):
         before = contents(world.open())["kept"]
         acknowledged = False
         with hooked(Sick(world.spare, then=Fault(at=number))), contextlib.suppress(Stopped):
@@ -398,7 +398,7 @@ def test_27_stopped_or_failed_at_any_operation_on_the_way_home(
     27)."""
     total = homeward.operations()
     assert total > 20
-    step = scale(9, 1) if error else scale(5, 1)
+    step = scale(17, 1) if error else scale(11, 1)
     for number in range(1, total + 1, step):
         assert homeward.losses(Fault(at=number, error=error)) == [], number
     figures(
@@ -534,7 +534,7 @@ def test_27_processes_killed_while_the_disk_comes_and_goes(
     last: dict[str, str] = {}
     durabilities: set[str] = set()
     package = str(Path(__file__).parents[2])
-    rounds, acknowledged = scale(6, 300), 0
+    rounds, acknowledged = scale(3, 300), 0
     for number in range(rounds):
         words = [sys.executable, "-c", WRITER, str(world.root), str(world.spare)]
         writers = [

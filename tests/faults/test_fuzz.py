@@ -105,7 +105,7 @@ def told_by_another_reader(place: str, data: bytes) -> dict[str, Any]:
 def test_10_fuzzed_files_are_items_or_typed_errors(shard: int, scale: Scale, figures: Figures) -> None:
     """No foreign exception, no hang, no value that another reader reads differently, no silent change (rows 1-10)."""
     begin = seeds()
-    count = scale(24_000, 1_000_000) // SHARDS
+    count = scale(12_000, 1_000_000) // SHARDS
     findings = Findings(CODEC)
     for number in range(shard * count, (shard + 1) * count):
         findings.examine(number, *spoiled(number, begin))
@@ -139,7 +139,7 @@ def test_10_the_check_notices_a_careless_reader() -> None:
 def test_10_fuzzed_files_in_a_workspace_leave_the_rest_as_it_is(opened: Opened, scale: Scale, figures: Figures) -> None:
     """Hundreds of spoiled files by hand: each is found or a problem, none is touched, all others are recalled."""
     workspace = opened()
-    count, begin = scale(300, 10_000), seeds()
+    count, begin = scale(160, 10_000), seeds()
     for number in range(20):
         workspace.store.put(MemoryItem(f"walnut {number}", "knowledge", id=f"good-{number}"))
     written: dict[Path, bytes] = {}
@@ -196,7 +196,7 @@ PIECES += [
 
 def test_09_20000_random_texts_come_back_equal_or_are_refused(scale: Scale, figures: Figures) -> None:
     """In every text field, also as keys: equal after writing and reading, or a typed error before (faults row 9)."""
-    count = scale(6_000, 200_000)
+    count = scale(3_000, 200_000)
     refused = 0
     for number in range(count):
         dice = random.Random(number)
@@ -265,7 +265,7 @@ def test_20_random_queries_and_filters_never_raise_anything_foreign(opened: Open
         workspace.store.put(MemoryItem(f"walnut {number}", "knowledge", id=f"a{number}", tags=(f"t{number % 3}",)))
     workspace.store.fold()
     answered = 0
-    for number in range(scale(300, 5000)):
+    for number in range(scale(150, 5000)):
         dice = random.Random(number)
         text = "".join(dice.choices([*PIECES, "walnut "], k=dice.randrange(12)))
         with contextlib.suppress(MemfsError):

@@ -106,7 +106,7 @@ def test_21_killed_at_any_moment_nothing_acknowledged_is_lost(
     """kill -9 in put, update, retype, delete, batch, rollback, commit, reindex and maintenance (faults row 21)."""
     campaign = Campaign(beginning.root, nursery, random.Random(21 + at_operation), FIRST)
     lost = []
-    for number in range(scale(120, 5000)):
+    for number in range(scale(80, 1000)):
         lost += campaign.kill_once(at_operation=at_operation)
         assert lost == [], f"kill {number}"
         if number % LOOK_CLOSELY_EVERY == LOOK_CLOSELY_EVERY - 1:

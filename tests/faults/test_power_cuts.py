@@ -163,7 +163,7 @@ def test_23_a_power_cut_loses_nothing_acknowledged(
     cuts: Cuts, scale: Callable[[int, int], int], figures: Callable[..., None], request: pytest.FixtureRequest
 ) -> None:
     """After each cut every acknowledged write is there, git is whole and the index agrees (faults row 23)."""
-    for number in range(scale(12, 500)):
+    for number in range(scale(8, 200)):
         assert cuts.cut_once() == [], f"cut {number}"
     assert cuts.acknowledged > cuts.cuts
     how = request.node.callspec.id
@@ -175,7 +175,7 @@ def test_23_a_power_cut_in_a_large_batch_loses_no_old_content(
     cuts: Cuts, scale: Callable[[int, int], int], figures: Callable[..., None], request: pytest.FixtureRequest
 ) -> None:
     """Cut while some of many files are the new ones: they are all old or all new, and none is torn (faults row 23)."""
-    for number in range(scale(2, 60)):
+    for number in range(scale(2, 30)):
         assert cuts.cut_in_a_large_batch() == [], f"cut {number}"
     how = request.node.callspec.id
     figures(f"power cut in a large batch, {how}", points=cuts.cuts, acknowledged=cuts.acknowledged, lost=0, torn=0)

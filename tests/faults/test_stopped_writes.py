@@ -40,7 +40,7 @@ REFUSALS = (
     errno.EDQUOT,
 )
 LOOK_CLOSELY_EVERY = 10
-MANY = 12
+MANY = 7
 
 
 # -- what lies there before -----------------------------------------------------------------------------------------
@@ -262,7 +262,7 @@ def test_21_stopped_at_any_operation_leaves_old_or_new(
     seen = stage.operations(opening=True)
     every = scale(LOOK_CLOSELY_EVERY, 1)
     points = [number for number in range(1, len(seen) + 1) if scale(leaves_a_trace(seen[number - 2]), True)]
-    points = points[:: scale(5, 1)]
+    points = points[:: scale(9, 1)]
     stops = 0
     for number in points:
         fault, possible = stage.stopped_at(number)

@@ -39,8 +39,8 @@ FAILURES = {
     "unlinkat": ("EIO", "EROFS"),
 }
 SHORT = 40
-READING_CALLS_EVERY = 8
-LOOK_CLOSELY_EVERY = 5
+READING_CALLS_EVERY = 16
+LOOK_CLOSELY_EVERY = 10
 
 
 @dataclass(slots=True)

@@ -136,7 +136,7 @@ def test_a_process_killed_at_any_operation_is_recovered(stage, scale):
     """After death before any operation that changes the disk, recover() finishes or undoes the step (rows 21, 39)."""
     total = counted(stage.fresh(), stage.groups, READING)
     assert total > 40
-    for number in range(0, total, scale(7, 1)):
+    for number in range(0, total, scale(13, 1)):
         repository = stage.fresh()
         pid = os.fork()
         if pid == 0:

@@ -268,7 +268,7 @@ def test_an_import_that_ends_early_stored_all_or_nothing(
     with injected(Fault()) as counted:
         arriving_in(opened(counting)).take_in("graph", rows)
     seen = set()
-    for at in range(1, len(counted.seen) + 1, scale(25, 5)):
+    for at in range(1, len(counted.seen) + 1, scale(40, 5)):
         root = tmp_path / f"{at}"
         copy_workspace(pristine, root)
         workspace = opened(root)

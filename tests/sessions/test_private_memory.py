@@ -389,7 +389,7 @@ def test_killed_anywhere_the_next_one_goes_on(shop: Path, tmp_path: Path, scale:
     with injected(Fault()) as counted:
         made(tmp_path / "counted")
     number = len(counted.seen)
-    points = {*range(1, number + 1, scale(number // 10, 3)), *range(1, 20, scale(3, 1)), number}
+    points = {*range(1, number + 1, scale(number // 6, 3)), *range(1, 20, scale(5, 1)), number}
     for at in sorted(points):
         root = tmp_path / f"at-{at}"
         shutil.copytree(shop, root)

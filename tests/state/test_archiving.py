@@ -380,7 +380,7 @@ def test_killed_at_any_operation_nothing_is_lost_and_the_next_run_goes_on(
         points += 1
         if whole:
             break
-        step += scale(29, 1)
+        step += scale(47, 1)
     assert points > 3
 
 

@@ -76,7 +76,7 @@ def test_21_nothing_acknowledged_is_lost_and_batches_are_whole(
     workspace = opened()
     store(workspace, 0)
     root = workspace.root
-    kills, acknowledged = scale(12, 200), 0
+    kills, acknowledged = scale(8, 200), 0
     for kill in range(kills):
         said = killed_before(20 + 37 * kill % 401, root)
         acknowledged += len(said)
