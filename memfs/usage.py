@@ -36,6 +36,7 @@ _ENOUGH = 15  # uses after which the highest is reached
 _MOST = 1_000_000_000
 _CHUNK = 500
 _WAIT_SECONDS = 2.0
+_GATHER_SECONDS = 0.25
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _FURTHEST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
@@ -109,14 +110,17 @@ class Usage:
 
     # -- counting -----------------------------------------------------------------------------------------------------
     def touch(self, ids: Iterable[str], now: datetime) -> None:
-        """Count one use of each item, without waiting for the disk: a thread that ends by itself writes it down."""
+        """Count one use of each item, without waiting for the disk: a thread that ends by itself writes down together
+        what is counted within a quarter of a second.
+        """
         self._require_open()
         with self._guard:
+            waits = bool(self._pending)
             self._pending.update(named(ids, self._unnamed))
             self._last = max(self._last, now)
-            waits = bool(self._pending)
-        if waits:
-            self._worker.wake()
+            due = bool(self._pending) and not waits
+        if due:
+            self._worker.wake(_GATHER_SECONDS)
 
     def _write_down(self) -> None:
         with self._base:

@@ -67,9 +67,8 @@ if TYPE_CHECKING:
     from memfs.model.item import ItemChanges, ItemFields
     from memfs.model.memory_config import MemoryConfig
     from memfs.model.query import QueryFields
-    from memfs.recall.embeddings import EmbeddingIndex
-    from memfs.recall.rerank import Relevance
-    from memfs.recall.vector_search import VectorSearch
+    from memfs.recall.embeddings import EmbeddingIndex, VectorSearch
+    from memfs.recall.review import Relevance
     from memfs.state.parts import States
     from memfs.store.context import Contexts
     from memfs.store.values import FlushResult
@@ -405,7 +404,7 @@ class Workspace:
     @shared_property
     def relevance(self) -> Relevance:
         """Asks reviewers what hits have to do with a question."""
-        from memfs.recall.rerank import relevance_of
+        from memfs.recall.review import relevance_of
 
         return relevance_of(self.settings.review)
 

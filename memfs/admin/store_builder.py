@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from memfs import private, trust
 from memfs.admin.format import check_format
-from memfs.catalog.facts import Catalog
-from memfs.catalog.items import ItemCatalog
+from memfs.catalog.facts import Catalog, ItemCatalog
 from memfs.config import first_policies, load, load_kinds, make_root
 from memfs.config_names import RETENTION_POLICY, SETTINGS_FILE, SYSTEM_CONFIG
 from memfs.errors import BranchQuarantined, FormatUnsupported, MemfsError, RepoUnsupported, SettingInvalid
@@ -188,7 +187,6 @@ def parts_of(root: Path, repository: Repository, settings: Settings, clock: Call
         repository.sign = settings.history.sign
         journal = Journal(state / "journal")
         codec = Codec(schemas, kinds, settings.security.allow_invisible)
-        catalog = Catalog(shared_folder(repository.common_dir), settings.index.texts)
         return Parts(
             tree=tree,
             journal=journal,
@@ -196,8 +194,7 @@ def parts_of(root: Path, repository: Repository, settings: Settings, clock: Call
             commit_lock=FileLock(state.parent / "commit.lock", home=repository.common_dir),
             repository=repository,
             codec=codec,
-            catalog=catalog,
-            items=ItemCatalog(catalog, codec),
+            items=ItemCatalog(Catalog(shared_folder(repository.common_dir), settings.index.texts), codec),
             kinds=kinds,
             index=SearchIndex(index_folder(root, record=state.parent), settings.index.engine),
             policy=StorePolicy(
@@ -230,7 +227,7 @@ def usage_of(parts: Parts, store: Store, settings: Settings, notes: Path) -> Usa
         days=chosen.days,
         megabytes=chosen.megabytes,
         head=lambda: repository.head().commit or "",
-        version=store.index_sync.blob_of,
+        versions=store.index_sync.blobs_of,
         unnamed=unnamed,
     )
     return Usage(notes / USAGE_FILE, served, unnamed)

@@ -26,10 +26,10 @@ _MEMORY = ":memory:"
 _PRAGMAS = (
     "trusted_schema = OFF",
     "journal_mode = WAL",
-    "synchronous = NORMAL",
     "cache_size = -16384",
     "wal_autocheckpoint = 2000",
 )
+_SYNCED = {True: "synchronous = NORMAL", False: "synchronous = OFF"}
 # What a damaged file makes of a query, or of the reading of its rows.
 DAMAGE = (sqlite3.Error, ValueError, TypeError, LookupError, OverflowError, AttributeError, RecursionError)
 _REFUSED = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_BUSY", "SQLITE_LOCKED")
@@ -44,7 +44,15 @@ class CacheDatabase:
     """
 
     def __init__(
-        self, path: Path | None, schema: str, made_by: str, *, what: str, spare: bool = True, page_bytes: int = 0
+        self,
+        path: Path | None,
+        schema: str,
+        made_by: str,
+        *,
+        what: str,
+        spare: bool = True,
+        durable: bool = True,
+        page_bytes: int = 0,
     ) -> None:
         """
         Args:
@@ -53,6 +61,7 @@ class CacheDatabase:
             made_by: names the rules by which its rows are made; a file made by others is started over.
             what: what errors call it.
             spare: whether to go on in memory where the disk takes nothing; else that is an error.
+            durable: false where a power cut may leave rows of any content, since readers prove each.
             page_bytes: of a page, where SQLite's own choice does not fit the rows.
         """
         self._path = path or Path(_MEMORY)
@@ -60,7 +69,7 @@ class CacheDatabase:
         self._version = crc32(f"{schema}\0{made_by}".encode()) >> 1 | 1
         self._what = what
         self._spare = spare
-        self._pragmas = (f"page_size = {page_bytes}", *_PRAGMAS) if page_bytes else _PRAGMAS
+        self._pragmas = (*([f"page_size = {page_bytes}"] if page_bytes else []), *_PRAGMAS, _SYNCED[durable])
         self._lock = threading.RLock()
         self._open: sqlite3.Connection | None = None
         self._inode = 0
@@ -181,10 +190,7 @@ class CacheDatabase:
 
     def _begin_anew(self) -> None:
         self._drop()
-        try:
-            for suffix in ("", *BESIDE) if not self._in_memory else ():
-                io.unlink(f"{self._path}{suffix}", missing_ok=True)
-        except StorageIO:
+        if not self._in_memory and not remove_base(self._path):
             self._in_memory = True
 
     def _drop(self) -> None:
@@ -192,6 +198,16 @@ class CacheDatabase:
         if base is not None:
             with suppress(sqlite3.Error):
                 base.close()
+
+
+def remove_base(path: Path) -> bool:
+    """Remove a file with what SQLite keeps beside it; whether the disk allowed it."""
+    try:
+        for suffix in ("", *BESIDE):
+            io.unlink(f"{path}{suffix}", missing_ok=True)
+    except StorageIO:
+        return False
+    return True
 
 
 def _version(base: sqlite3.Connection) -> int:

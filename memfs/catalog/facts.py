@@ -7,16 +7,23 @@ it again from the bytes.
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
+import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from memfs.catalog.database import CacheDatabase
-from memfs.errors import IndexUnavailable
+from memfs.catalog.database import CacheDatabase, remove_base
+from memfs.errors import IndexUnavailable, MemfsError
+from memfs.format.codec import Codec
+from memfs.format.item_fields import to_item
+from memfs.fs.lock import renewed_in_child
+from memfs.fs.tree import Content
+from memfs.model import MemoryItem, Stamp
+from memfs.model.ids import stem_of
+from memfs.model.time import from_timestamp_ns
 
 FILE = "catalog.sqlite"
 _MOST_BYTES = 256 << 20
@@ -24,7 +31,8 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS facts (blob TEXT NOT NULL, kind TEXT NOT NULL, maker INTEGER NOT NULL, "
     "json TEXT NOT NULL, checksum INTEGER NOT NULL, PRIMARY KEY (blob, kind, maker)) WITHOUT ROWID"
 )
-_ASK = "SELECT json, checksum FROM facts WHERE blob = ? AND kind = ? AND maker = ?"
+_ASK = """SELECT f.blob, f.kind, f.json, f.checksum FROM json_each(?) w
+  CROSS JOIN facts f ON f.blob = w.value WHERE f.maker = ?"""
 _KEEP = "INSERT OR REPLACE INTO facts VALUES (?, ?, ?, ?, ?)"
 
 Key = tuple[str, str]
@@ -41,36 +49,32 @@ class Catalog:
 
     It is bounded, and started over where it is damaged or too large. Where the disk does not take it, facts are kept in
     memory.
-
-    Attributes:
-        texts: whether the texts of memories may be among them.
     """
 
     def __init__(self, folder: Path | None, texts: bool = True, most_bytes: int = _MOST_BYTES) -> None:
         """
         Args:
             folder: the repository's own in the user's cache; None keeps facts in memory.
-            texts: without them, a file that may hold some is started over at once.
+            texts: whether the words of memories may be in the file; else there is none, and one that is there goes.
             most_bytes: beyond this it is started over.
         """
         path = folder / FILE if folder is not None else None
-        self._base = CacheDatabase(path, _SCHEMA, "" if texts else "without texts", what="the catalog")
-        self._most, self.texts = most_bytes, texts
-        if not texts and path is not None and os.path.lexists(path):
-            self.found(0, [("", "")])
-            self.close()
+        self._base = CacheDatabase(path if texts else None, _SCHEMA, "", what="the catalog", durable=False)
+        self._most = most_bytes
+        if path is not None and not texts:
+            remove_base(path)
 
     def found(self, made_by: int, wanted: Iterable[Key]) -> dict[Key, Any]:
         """The facts that this maker has of these contents, as far as they are kept."""
-        keys = list(wanted)
+        keys = frozenset(wanted)
+        blobs = json.dumps(list({blob for blob, _ in keys}))
 
         def act(base: sqlite3.Connection) -> dict[Key, Any]:
-            found = {}
-            for key in keys:
-                row = base.execute(_ASK, (*key, made_by)).fetchone()
-                if row is not None and row[1] == _checksum(*key, made_by, row[0]):
-                    found[key] = json.loads(row[0])
-            return found
+            return {
+                (blob, kind): json.loads(fact)
+                for blob, kind, fact, checksum in base.execute(_ASK, (blobs, made_by))
+                if (blob, kind) in keys and checksum == _checksum(blob, kind, made_by, fact)
+            }
 
         try:
             return self._base.ask(act)
@@ -105,3 +109,100 @@ def _bytes(base: sqlite3.Connection) -> int:
         base.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
     )
     return int((pages - free) * size)
+
+
+_FORM = 1
+_AT_ONCE = 500
+_LONGEST = 1 << 16
+# What making an item of a fact raises that another program wrote.
+_UNFIT = (MemfsError, ValueError, TypeError, LookupError, AttributeError)
+
+
+class ItemCatalog:
+    """Makes items of files, by the facts that are kept of their contents. May be used from several threads.
+
+    A fact holds what the file says: id and path follow from where it lies, and a time that it does not name from the
+    file. What is above 64 KiB is not kept.
+
+    Attributes:
+        catalog: where they are kept, for whoever has more to say of the same contents.
+        codec: how files are read.
+    """
+
+    def __init__(self, catalog: Catalog, codec: Codec) -> None:
+        self.catalog, self.codec = catalog, codec
+        self._maker = maker("item", f"{_FORM} {codec.rules}")
+        self._fresh: dict[Key, str] = {}
+        self._guard = threading.Lock()
+        renewed_in_child(self)
+
+    def known(self, path: str, stamp: Stamp, *, checked: bool = True) -> MemoryItem | None:
+        """The item in a file that is known to hold this content; None where no fact says what that is.
+
+        Args:
+            checked: these very bytes obeyed the schema before.
+        """
+        return self.known_all({path: stamp}, checked=checked).get(path)
+
+    def known_all(self, stamps: Mapping[str, Stamp], *, checked: bool = True) -> dict[str, MemoryItem]:
+        """As ``known``, of many files, by path."""
+        keys = {path: self.key(path, stamp.blob) for path, stamp in stamps.items()}
+        facts = self.catalog.found(self._maker, keys.values()) if keys else {}
+        found = {}
+        for path, key in keys.items():
+            try:
+                mapping, sha256 = facts.pop(key)  # two items share nothing that can be changed
+                if checked or self.codec.allows(mapping, path):
+                    kind, modified = key[1].removesuffix(".json"), from_timestamp_ns(stamps[path].mtime_ns)
+                    found[path] = to_item(mapping, kind, modified, id=stem_of(path), path=path, sha256=sha256)
+            except _UNFIT:
+                continue
+        return found
+
+    def read(self, path: str, content: Content, *, checked: bool = False, keep: bool = False) -> MemoryItem:
+        """The item in bytes that were just read from a file, parsed only where no fact says what they hold.
+
+        Args:
+            checked: as ``known``.
+            keep: make it a fact, from the next ``flush`` on; for bytes that may be in the user's cache.
+
+        Raises:
+            ContentError, IdInvalid: as ``Codec.read``.
+        """
+        known = self.known(path, content.stamp, checked=checked)
+        if known is not None:
+            return known
+        modified = from_timestamp_ns(content.stamp.mtime_ns)
+        item, mapping = self.codec.decoded(content.data, path, modified, checked=checked)
+        if keep and len(content.data) <= _LONGEST:
+            with self._guard:
+                self._fresh[self.key(path, content.stamp.blob)] = json.dumps([mapping, item.sha256])
+                full = len(self._fresh) >= _AT_ONCE
+            if full:
+                self.flush()
+        return item
+
+    def flush(self) -> None:
+        """Keep what was read, for every process."""
+        with self._guard:
+            fresh, self._fresh = self._fresh, {}
+        if fresh:
+            self.catalog.keep(self._maker, fresh)
+
+    def close(self) -> None:
+        """Keep what was read, and release the catalog. May be repeated."""
+        self.flush()
+        self.catalog.close()
+
+    def begin_anew_in_child(self) -> None:
+        """Leave what waits to the parent."""
+        self._fresh = {}
+
+    def key(self, path: str, blob: str) -> Key:
+        """What decides about an item: its bytes, how they are read, and its kind, which its folder tells.
+
+        Raises:
+            SchemaInvalid: the folder belongs to no kind.
+        """
+        kind = self.codec.kind_at(path)
+        return blob, f"{kind.name}.json" if path.endswith(".json") else kind.name

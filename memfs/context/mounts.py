@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from memfs import private, trust
 from memfs.admin.format import check_format
-from memfs.catalog.facts import Catalog
-from memfs.catalog.items import ItemCatalog
+from memfs.catalog.facts import Catalog, ItemCatalog
 from memfs.config import load_kinds
 from memfs.errors import (
     ItemNotFound,
@@ -45,8 +44,7 @@ from memfs.model.problem import WARNING
 from memfs.recall.recaller import Recaller
 from memfs.search.cache_folders import index_folder
 from memfs.search.engine import Asked
-from memfs.search.merged_search import asked_of
-from memfs.search.search_index import SearchIndex
+from memfs.search.search_index import SearchIndex, asked_of
 from memfs.settings import Settings, WatchSettings
 from memfs.store import Store
 from memfs.store.index_sync import IndexSync, SyncResult
@@ -366,13 +364,15 @@ class JointReader:
         more = gathered(self._asked(query), lambda mount: mount.beside(places, query))
         return [*self._own.beside(own, query), *more]
 
-    def load(self, candidate: Candidate) -> LoadedItem | None:
-        """The item behind a candidate, from the workspace it was found in."""
-        name = of_mount(candidate.id)
-        if not name:
-            return self._own.load(candidate)
-        mount = next((one for one in self._mounts.opened() if one.name == name), None)
-        return mount.load(candidate) if mount is not None else None
+    def load_each(self, candidates: Sequence[Candidate]) -> Iterator[LoadedItem | None]:
+        """The items behind candidates, each from the workspace it was found in."""
+        own = self._own.load_each([one for one in candidates if not of_mount(one.id)])
+        mounts = {mount.name: mount for mount in self._mounts.opened()}
+        for one in candidates:
+            if name := of_mount(one.id):
+                yield mounts[name].load(one) if name in mounts else None
+            else:
+                yield next(own)
 
     def unread(self, query: Query) -> list[str]:
         """The item files a query could concern that cannot be read as they are now, and for each mount that cannot be

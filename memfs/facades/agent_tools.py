@@ -136,7 +136,7 @@ class AgentMemory(Facade):
         store: Reader = self.workspace.store if past is None else past.store
         rows = self._rows(store, within, _read_cursor(cursor) if cursor else None, size)
         chosen = rows[:size]
-        loaded = [store.load(one) for one in chosen]
+        loaded = store.load_each(chosen)
         every = CONVENTION in within.types
         items = tuple(one.item for one in loaded if one is not None and (every or not withheld(one.item)))
         self._handed([item.id for item in items])

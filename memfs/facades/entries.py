@@ -21,10 +21,10 @@ from memfs.model import MemoryItem, Query, Trust
 from memfs.model.ids import slug, suffix_of
 from memfs.model.query import MOST
 from memfs.recall.conflict_notes import unresolved_note
-from memfs.recall.rerank import relevances
+from memfs.recall.review import relevances
 from memfs.search.analyzer import terms
 from memfs.store.access_log import not_handed_out
-from memfs.store.extracts import Extracts
+from memfs.store.reader import Extracts
 
 ENTRY = "entry"
 """The kind of an item that is an entry."""

@@ -62,8 +62,7 @@ class MultiLayeredMemorySystem(Facade):
         store = self.workspace.store
         chosen = _known("layer", str(layer).lower().replace("_", "-"), Layer)
         asked = Query(layers={chosen}, phases={_known("phase", phase, Phase)} if phase else ())
-        loaded = [store.load(candidate) for candidate in store.every(asked)]
-        items = [found.item for found in loaded if found is not None]
+        items = [found.item for found in store.load_each(list(store.every(asked))) if found is not None]
         self._served(items)
         return items
 

@@ -19,7 +19,7 @@ from memfs.model import MemoryItem, Origin, Trust
 from memfs.model.ids import slug, suffix_of
 from memfs.recall.conflict_notes import unresolved_note
 from memfs.store.authorship import signed_by
-from memfs.store.extracts import Extracts
+from memfs.store.reader import Extracts
 from memfs.workspace import Workspace
 
 PAGE = "note"

@@ -22,8 +22,7 @@ from memfs.model.time import Moment, format_time
 from memfs.recall import ranking
 from memfs.recall.conflict_notes import unresolved_note
 from memfs.recall.fence import withheld
-from memfs.recall.rerank import Relevance, relevances
-from memfs.recall.review import Review
+from memfs.recall.review import Relevance, Review, relevances
 from memfs.recall.reviewers import (
     RELEVANCE_REVIEWERS,
     STORAGE_REVIEWERS,
@@ -287,7 +286,7 @@ class TimeWeightedRetrieval(Facade):
         Raises:
             QueryInvalid: the weight is not from 0 to 1, or another argument cannot be understood.
         """
-        mixing = ranking.TimeWeightedSearch(self.workspace.recaller, self.workspace.parts.clock)
+        mixing = ranking.TimeWeightedSearch(self.workspace.recaller.search, self.workspace.parts.clock)
         found = mixing.retrieve_time_weighted(query, recency_weight, limit)
         return [memory_of(hit.item, hit.reasons["relevance"]) for hit in found if not withheld(hit.item)]
 

@@ -144,16 +144,13 @@ class Codec:
             _concealed(error.located(path), data)
             raise
 
-    def known(
-        self, mapping: dict[str, Any], path: str, fallback: datetime, sha256: str, *, checked: bool = False
-    ) -> MemoryItem | None:
-        """The item of a mapping that ``decoded`` gave for another file of the same bytes and kind; None where the
-        schema does not allow it any more. ``checked`` is as in ``read``.
+    def allows(self, mapping: dict[str, Any], path: str) -> bool:
+        """Whether a file may hold this: its name can be an id, and the schema of its kind allows it.
+
+        Raises:
+            IdInvalid, SchemaInvalid: its name cannot be that of an item's file.
         """
-        kind = self.kind_at(path)
-        if not checked and self._schemas.check_item(mapping, kind):
-            return None
-        return item_fields.to_item(mapping, kind.name, fallback, id=_id_of(path), path=path, sha256=sha256)
+        return bool(_id_of(path)) and not self._schemas.check_item(mapping, self.kind_at(path))
 
     @property
     def rules(self) -> str:

@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -56,8 +56,8 @@ class View(Protocol):
     def entry(self, path: str) -> ScanEntry | None:
         """The facts about a name, None where there is none."""
 
-    def proves(self, path: str, stamp: Stamp) -> bool:
-        """Whether the facts about a file prove what it holds."""
+    def proven(self, stamps: Mapping[str, Stamp]) -> set[str]:
+        """Those of the files whose facts prove what they hold."""
 
     def scan(self, folder: str, hidden: bool = False) -> Iterator[ScanEntry]:
         """Every file below a folder."""
@@ -140,27 +140,41 @@ class Tree:
     def _tells_edits(self) -> bool:
         return tells_edits(self.root)
 
-    def proves(self, path: str, stamp: Stamp) -> bool:
-        """Whether the facts about a file prove that it holds what it held when it was stamped; where they do not, or
-        a link is on the way, only reading it can tell.
+    def proven(self, stamps: Mapping[str, Stamp]) -> set[str]:
+        """Those of the files whose facts prove that they hold what they held when they were stamped; of the others, and
+        behind a link, only reading can tell.
 
         Nothing is opened: somebody who exchanges folders meanwhile gains nothing, as no byte comes from the disk.
         """
-        if stamp.racy or not self._tells_edits:
+        folders: dict[str, int] = {}
+        return {path for path, stamp in stamps.items() if self._tells_edits and self._proves(path, stamp, folders)}
+
+    def _proves(self, path: str, stamp: Stamp, folders: dict[str, int]) -> bool:
+        """``folders``: the devices of those that were looked at."""
+        if stamp.racy:
             return False
         try:
             check_path(path)
-            device = os.fstat(self._root_fd).st_dev  # what is mounted on the way may be of another kind
-            end = path.find("/")
-            while end >= 0:
-                folder = self._facts(path[:end])
-                if not S_ISDIR(folder.st_mode) or folder.st_dev != device:
-                    return False
-                end = path.find("/", end + 1)
+            device = self._device(path.rpartition("/")[0], folders)
             facts = self._facts(path)
         except (OSError, PathEscape):
             return False
         return S_ISREG(facts.st_mode) and facts.st_dev == device and entry_of(path, facts)[1:5] == stamp[:4]
+
+    def _device(self, folder: str, known: dict[str, int]) -> int:
+        """The device of a folder, which is the root's: what is mounted on the way may be of another kind.
+
+        Raises:
+            NotADirectoryError: a link or a file is on the way, or another device.
+        """
+        if not folder:
+            return known.get("") or known.setdefault("", os.fstat(self._root_fd).st_dev)
+        if folder not in known:
+            facts = self._facts(folder)
+            if not S_ISDIR(facts.st_mode) or facts.st_dev != self._device(folder.rpartition("/")[0], known):
+                raise NotADirectoryError(folder)
+            known[folder] = facts.st_dev
+        return known[folder]
 
     def _facts(self, path: str) -> os.stat_result:
         return os.stat(path, dir_fd=self._root_fd, follow_symlinks=False)

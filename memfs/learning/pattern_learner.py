@@ -44,7 +44,7 @@ from memfs.store.parts import Fire, Parts
 
 if TYPE_CHECKING:
     from memfs.learning.inbox import Inbox
-    from memfs.recall.vector_search import VectorSearch
+    from memfs.recall.embeddings import VectorSearch
 
 
 COUNTED = 64

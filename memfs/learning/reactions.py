@@ -17,7 +17,7 @@ from memfs.model.suggestion import Keep
 from memfs.recall.conflict_notes import unresolved_note
 from memfs.recall.fence import withheld
 from memfs.recall.recaller import Recaller
-from memfs.recall.rerank import relevances
+from memfs.recall.review import relevances
 from memfs.recall.tokens import gist
 from memfs.store import Store
 from memfs.store.parts import Facts, Fire

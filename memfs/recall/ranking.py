@@ -200,7 +200,7 @@ def importance(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:
 
 def speaker(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # noqa: ARG001
     """More where the question names who said it, by the first name or any longer part of it."""
-    name = _WORD.findall(match.candidate.speaker.lower())
+    name = _WORD.findall(match.candidate.speaker.lower()) if match.candidate.speaker else ()
     return _SPEAKER_NAMED if name and name[0] in asked.words else 1.0
 
 
@@ -297,6 +297,11 @@ PRESETS: Mapping[str, Mapping[str, float]] = {
     "learning": {**_DEFAULT, "week": 1.0, "access": 1.0, "pattern": 1.0},
     "fading": {**_DEFAULT, "fading": 1.0},
 }
+_NEEDED: Mapping[str, Callable[[QueryTerms], object]] = {
+    "when": lambda asked: asked.months or asked.years,
+    "context": lambda asked: asked.context,
+}
+"""What a question must name for a factor to be anything but 1."""
 _OF_USE = frozenset({"access", "fading"})
 # These two are reported whatever they are; a factor of 1 explains nothing.
 _ALWAYS_REPORTED = frozenset({"text", "importance"})
@@ -328,7 +333,8 @@ class Ranking:
         """
         self.asked = QueryTerms.of(query)
         self._now = now
-        self._factors = [(name, FACTORS[name], weight) for name, weight in weights.items()]
+        idle = {name for name, needed in _NEEDED.items() if not needed(self.asked)}
+        self._factors = [(name, FACTORS[name], weight) for name, weight in weights.items() if name not in idle]
         fades = kinds is not None and "fading" in weights
         self._half_lives = {kind.name: kind.half_life_days for kind in kinds} if kinds is not None and fades else {}
         self.counts_use = not _OF_USE.isdisjoint(weights)
@@ -506,18 +512,11 @@ def _check_weight(factor: str, weight: object) -> None:
 
 
 # -- time-weighted ------------------------------------------------------------------------------------------------
-class Retriever(Protocol):
-    """Something that answers queries, as ``Workspace.recaller`` does."""
-
-    def search(self, query: Query) -> Recall:
-        """The answer to a query."""
-
-
 @dataclass(frozen=True, slots=True)
 class TimeWeightedSearch:
-    """Retrieval that mixes relevance with recency."""
+    """Retrieval that mixes relevance with recency; ``search`` answers queries, as that of ``Workspace.recaller``."""
 
-    searcher: Retriever
+    search: Callable[[Query], Recall]
     clock: Callable[[], datetime] = utc_now
 
     def retrieve_time_weighted(self, query: str | Query, recency_weight: float = 0.3, limit: int = 10) -> list[Hit]:
@@ -531,7 +530,7 @@ class TimeWeightedSearch:
         if not isinstance(recency_weight, (int, float)) or not 0 <= recency_weight <= 1:
             raise QueryInvalid(f"{ascii(recency_weight)[:60]} is no weight", field="recency_weight", hint="0 to 1")
         asked = replace(query, limit=limit) if isinstance(query, Query) else Query(text=query, limit=limit)
-        found = self.searcher.search(replace(asked, limit=min(2 * limit, MOST))).hits
+        found = self.search(replace(asked, limit=min(2 * limit, MOST))).hits
         best = max((hit.score for hit in found), default=0.0) or 1.0
         now = self.clock()
         mixed = [_mixed(hit, hit.score / best, recency_weight, now) for hit in found]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -40,9 +40,10 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from memfs.git.repository import Repository
-    from memfs.recall.rerank import Relevance
-    from memfs.recall.vector_search import VectorSearch
+    from memfs.recall.embeddings import VectorSearch
+    from memfs.recall.review import Relevance
     from memfs.store.reader import Readable
+    from memfs.store.values import LoadedItem
     from memfs.usage import Usage
 
 
@@ -68,155 +69,139 @@ class Helpers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A query, and how its answer is to be made; see ``Recaller.search``."""
+
+    query: Query
+    deadline: Deadline
+    fenced: bool = False
+    leave_out: Callable[[MemoryItem], bool] | None = None
+    mark: Mark | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateSet:
     """What was found for a question, not ordered yet; ``cut`` where there may be more, ``behind`` where some of it
     could be found by words alone, ``semantic`` where meaning was searched at all.
     """
 
-    matches: Sequence[RankCandidate]
+    matches: Sequence[RankCandidate] = ()
     cut: bool = False
     behind: bool = False
     semantic: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankOrder:
-    """What was found, best first, with what ranked it."""
-
-    ranked: Sequence[RankedCandidate]
-    ranking: Ranking
-    found: CandidateSet
-
-
 _NAMED = 3
+_AT_ONCE = 100
+"""So many are loaded together at most: between them the deadline is looked at."""
 _NOT_HOLDING = {SUPERSEDED: 0.5, "retired": 0.5, PROPOSED: 0.5}
 
 
 class HitCollector:
-    """Makes the answer to one query."""
+    """Makes the answer to one question of what was found for it.
+
+    Attributes:
+        missing: paths of candidates whose files are not what was found.
+    """
 
     def __init__(
-        self,
-        store: Readable,
-        query: Query,
-        deadline: Deadline,
-        relevance: Relevance | None,
-        fenced: bool,
-        leave_out: Callable[[MemoryItem], bool] | None = None,
-        mark: Mark | None = None,
+        self, store: Readable, asked: Question, found: CandidateSet, ranking: Ranking, ranked: Sequence[RankedCandidate]
     ) -> None:
-        self._store = store
-        self._leave_out = leave_out or (lambda _: False)
-        self._query = query
-        self._deadline = deadline
-        self._relevance = relevance
-        self._order: RankOrder | None = None
-        self._selection = HitSelection(query, fenced=fenced, mark=mark)
-        self._looked_at = 0
-        self._loaded_hits = 0
-        self._offered = 0
-        self._known = 0
-        self._late = False
-        self._absent: dict[str, str] = {}
+        """``ranked``: the candidates, best first, as ``ranking`` scored them."""
+        self._store, self._asked, self._found = store, asked, found
+        self._ranking, self._ranked = ranking, ranked
+        self._selection = HitSelection(asked.query, fenced=asked.fenced, mark=asked.mark)
+        self._looked_at = self._loaded_hits = self._offered = self._known = 0
+        self._absent: Mapping[str, str] = {}
+        self.late = False
         self.missing: list[str] = []
-        """Paths of candidates whose files are not what was found."""
 
-    def take(self, order: RankOrder | None) -> None:
-        """Take what was found; None where nothing was found before the deadline."""
-        self._order = order
-        if order is None:
-            self._late = True
-            return
-        relevance = self._relevance
-        hits = self._loaded(order)
+    def take(self, relevance: Relevance | None) -> None:
+        """Load the best, have them judged, and choose."""
+        query = self._asked.query
+        room = query.limit if relevance is None else relevance.room(query.limit)
+        hits = self._loaded(min(room, _AT_ONCE))
         if relevance is not None:
-            first = list(islice(hits, relevance.room(self._query.limit)))
-            hits = chain(self._judged(relevance, first), hits)
+            judged = relevance.judged(
+                list(islice(hits, room)), query.text, self._asked.deadline.left(relevance.seconds)
+            )
+            self._absent = judged.absent
+            hits = chain(judged.hits, hits)
         for hit in hits:
             self._offered += 1
             self._selection.offer(hit)
             if self._selection.full:
                 break
 
-    def answer(self, unread: Iterable[str]) -> Recall:
+    def answer(self, unread: Sequence[str]) -> Recall:
         """The answer; ``unread`` are the files the query could concern that cannot be read."""
-        chosen = self._selection
+        chosen, found = self._selection, self._found
+        left = len(self._ranked) - self._looked_at
         return Recall(
-            query=self._query,
+            query=self._asked.query,
             hits=tuple(chosen.hits),
-            partial=bool(self.missing or self._late or self._behind or list(unread)),
-            more=len(chosen.hits) >= self._query.limit and (self._left > 0 or self._loaded_hits > self._offered),
+            partial=bool(self.missing or self.late or found.behind or unread),
+            more=len(chosen.hits) >= self._asked.query.limit and (left > 0 or self._loaded_hits > self._offered),
             tokens=chosen.tokens,
             duplicates=dict(chosen.duplicates),
             cut="; ".join(self._cuts()),
             absent=dict(self._absent),
-            semantic=self._order is not None and self._order.found.semantic,
+            semantic=found.semantic,
         )
 
     @property
     def short(self) -> bool:
         """Whether duplicates, or what the asker has, took the places of hits that a wider search may find."""
         chosen = self._selection
-        wanting = len(chosen.hits) < self._query.limit and not chosen.misfits and not self._late
-        return bool(wanting and (chosen.duplicates or self._known) and self._order and self._order.found.cut)
+        wanting = len(chosen.hits) < self._asked.query.limit and not chosen.misfits and not self.late
+        return bool(wanting and (chosen.duplicates or self._known) and self._found.cut)
 
-    @property
-    def _left(self) -> int:
-        return len(self._order.ranked) - self._looked_at if self._order else 0
+    def _loaded(self, at_once: int) -> Iterator[Hit]:
+        """The hits, best first; one that does not hold comes where half its score puts it.
 
-    def _loaded(self, order: RankOrder) -> Iterator[Hit]:
-        """The hits, best first; one that does not hold comes where half its score puts it."""
+        Args:
+            at_once: so many are asked of the store together.
+        """
         waiting: list[Hit] = []
-        for one in order.ranked:
+        loaded = self._in_parts(at_once)
+        for one in self._ranked:
             while waiting and waiting[0].score >= one.score:
                 yield waiting.pop(0)
-            if self._deadline.passed:
-                self._late = True
+            if self._asked.deadline.passed:
+                self.late = True
                 break
             self._looked_at += 1
-            hit = self._hit(one, order)
-            if hit is not None and self._leave_out(hit.item):
+            found = next(loaded)
+            if found is None:
+                self.missing.append(one.match.candidate.path)
+            elif self._asked.leave_out is not None and self._asked.leave_out(found.item):
                 self._known += 1
-            elif hit is not None:
+            else:
                 self._loaded_hits += 1
+                reasons = {**self._ranking.reasons(one.match), **one.reasons}
+                hit = Hit(item=found.item, score=one.score, reasons=reasons, stale=found.stale)
                 if standing := _not_holding(hit.item):
                     waiting.append(_sunk(hit, standing))  # they come in falling order, and stay in it
                 else:
                     yield hit
         yield from waiting
 
-    def _hit(self, one: RankedCandidate, order: RankOrder) -> Hit | None:
-        candidate = one.match.candidate
-        loaded = self._store.load(candidate)
-        if loaded is None:
-            self.missing.append(candidate.path)
-            return None
-        reasons = {**order.ranking.reasons(one.match), **one.reasons}
-        return Hit(item=loaded.item, score=one.score, reasons=reasons, stale=loaded.stale)
-
-    def _judged(self, relevance: Relevance, hits: list[Hit]) -> list[Hit]:
-        judged = relevance.judged(hits, self._query.text, self._deadline.left(relevance.seconds))
-        self._absent.update(judged.absent)
-        return judged.hits
-
-    @property
-    def _behind(self) -> bool:
-        return self._order is not None and self._order.found.behind
+    def _in_parts(self, at_once: int) -> Iterator[LoadedItem | None]:
+        for start in range(0, len(self._ranked), at_once):
+            part = self._ranked[start : start + at_once]
+            yield from self._store.load_each([one.match.candidate for one in part])
 
     def _cuts(self) -> Iterator[str]:
-        if self._behind:
+        if self._found.behind:
             yield "words alone decided about memories that have no vector yet"
-        if self._late:
-            seen = (
-                f"{self._looked_at} of {len(self._order.ranked)} candidates were looked at"
-                if self._order
-                else ("the index had not answered")
-            )
-            yield f"the deadline of {self._deadline.seconds:g} s passed: {seen}"
+        if self.late:
+            looked = f"{self._looked_at} of {len(self._ranked)} candidates were looked at"
+            seen = looked if self._ranked else "the index had not answered"
+            yield f"the deadline of {self._asked.deadline.seconds:g} s passed: {seen}"
         left_out = self._selection.misfits
         if left_out:
             named = ", ".join(left_out[:_NAMED]) + (" and more" if len(left_out) > _NAMED else "")
-            yield f"the budget of {self._query.max_tokens:,} tokens had no room for {named}"
+            yield f"the budget of {self._asked.query.max_tokens:,} tokens had no room for {named}"
 
 
 def _not_holding(item: MemoryItem) -> str:
@@ -288,7 +273,10 @@ class Recaller:
             QueryInvalid: naming the field that cannot be understood, and the nearest type, layer, phase or strategy.
         """
         asked = self._checked(query)
-        return self._search(asked, Deadline(asked.seconds, self._tick), prove, fenced, leave_out=leave_out, mark=mark)
+        deadline = Deadline(asked.seconds, self._tick)
+        return self._search(
+            Question(query=asked, deadline=deadline, fenced=fenced, leave_out=leave_out, mark=mark), prove=prove
+        )
 
     def search_many(
         self,
@@ -305,13 +293,15 @@ class Recaller:
         Raises:
             QueryInvalid: as ``search``; also where two different queries have one text.
         """
-        asked = {text: self._checked(query) for text, query in _by_text(queries).items()}
-        deadlines = [Deadline(query.seconds, self._tick) for query in asked.values()]
-        found = self._found_together(list(asked.values()), deadlines)
-        return {
-            text: self._search(query, deadline, False, fenced, one, leave_out=leave_out)
-            for (text, query), deadline, one in zip(asked.items(), deadlines, found, strict=True)
+        asked = {
+            text: Question(
+                query=checked, deadline=Deadline(checked.seconds, self._tick), fenced=fenced, leave_out=leave_out
+            )
+            for text, query in _by_text(queries).items()
+            if (checked := self._checked(query))
         }
+        found = self._found_together(list(asked.values()))
+        return {text: self._search(one, known) for (text, one), known in zip(asked.items(), found, strict=True)}
 
     def submit(self, query: Query | str, *, prove: bool = False, fenced: bool = False) -> Future[Recall]:
         """``search`` in the background.
@@ -355,56 +345,57 @@ class Recaller:
             self._helpers.repository.require_readable()
         _check_known("layers", query.layers, [layer.value for layer in Layer])
         _check_known("phases", query.phases, [phase.value for phase in Phase])
-        if self._kinds is not None:
+        if self._kinds is not None and query.types:
             _check_known("types", query.types, [kind.name for kind in self._kinds])
         self._strategy(query)
         text = query.text[:_TEXT_LIMIT] if query.text.strip() else ""
         return query if text == query.text else replace(query, text=text)
 
-    def _search(
-        self,
-        query: Query,
-        deadline: Deadline,
-        prove: bool,
-        fenced: bool,
-        found: CandidateSet | None = None,
-        *,
-        leave_out: Callable[[MemoryItem], bool] | None = None,
-        mark: Mark | None = None,
-    ) -> Recall:
+    def _search(self, asked: Question, found: CandidateSet | None = None, *, prove: bool = False) -> Recall:
         """``found``: what was found already; looked for again where files have changed since, or it is too little."""
-        answer_with = partial(self._collector, query, deadline, fenced, leave_out, mark)
-        collector = answer_with(found or self._found(query, deadline))
+        query = asked.query
+        collector = self._collected(asked, found or self._found(asked))
         for _ in range(_TRIES - 1):
-            if deadline.passed or set(collector.missing) <= set(self._store.unread(query)):
+            if asked.deadline.passed or set(collector.missing) <= set(self._store.unread(query)):
                 break
             self._store.refresh(collector.missing)
-            collector = answer_with(self._found(query, deadline))
+            collector = self._collected(asked, self._found(asked))
         wider = 1
-        while collector.short and wider < (_WIDEST if mark is None else _WIDE):
+        while collector.short and wider < (_WIDEST if asked.mark is None else _WIDE):
             wider *= _WIDER
-            collector = answer_with(self._found(query, deadline, wider))
+            collector = self._collected(asked, self._found(asked, wider))
         answer = collector.answer(self._store.unread(query))
         usage = self._helpers.usage if answer.hits else None
         if usage is not None:
             places, now = {hit.item.id: hit.item.path for hit in answer.hits}, self._clock()
-            usage.touch(list(places), now)
+            usage.touch(places, now)
             usage.served.note("recall", places, now, question=query.text, paths=places)
         return replace(answer, fresh=self._store.freshness()) if prove else answer
 
-    def _found(self, query: Query, deadline: Deadline, wider: int = 1) -> CandidateSet | None:
-        if deadline.seconds is None:
-            return self._find(query, wider)
-        finding = self._pools.submit("find", self._find, query, wider)
+    def _collected(self, asked: Question, found: CandidateSet | None) -> HitCollector:
+        """The answer to a question, of what was found for it; None where nothing was before the deadline."""
+        query = asked.query
+        ranking, ranked = self._ordered(query, found.matches if found is not None else ())
+        collector = HitCollector(self._store, asked, found or CandidateSet(), ranking, ranked)
+        collector.late = found is None
+        if ranked:
+            collector.take(self._helpers.relevance() if query.text else None)
+        return collector
+
+    def _found(self, asked: Question, wider: int = 1) -> CandidateSet | None:
+        if asked.deadline.seconds is None:
+            return self._find(asked.query, wider)
+        finding = self._pools.submit("find", self._find, asked.query, wider)
         try:
-            return finding.result(deadline.left())
+            return finding.result(asked.deadline.left())
         except TimeoutError:
             finding.cancel()
             return None
 
-    def _found_together(self, queries: list[Query], deadlines: list[Deadline]) -> Sequence[CandidateSet | None]:
+    def _found_together(self, asked: Sequence[Question]) -> Sequence[CandidateSet | None]:
         """What is found for several queries in one state of the index; nothing where the last deadline passes first."""
-        left = [deadline.left() for deadline in deadlines]
+        queries = [one.query for one in asked]
+        left = [one.deadline.left() for one in asked]
         bounded = [seconds for seconds in left if seconds is not None]
         if not left or len(bounded) < len(left):
             return self._find_together(queries)
@@ -424,27 +415,22 @@ class Recaller:
         """
         return strategy(query.strategy or self._preset_name)
 
-    def _prepare(self, queries: Sequence[Query]) -> None:
-        meaning = self._helpers.meaning()
-        if meaning is not None:
-            meaning.prepare(queries)
-
     def _find(self, query: Query, wider: int = 1, *, prepared: bool = False) -> CandidateSet:
         """The candidates for a query, ``wider`` times as many as usual."""
         found, cut = self._candidates(query, query.limit * _PER_HIT * wider)
         if not query.text:
             return CandidateSet(matches=[RankCandidate(one) for one in found], cut=cut)
         together: Sequence[tuple[Candidate, Shares]] = gathered(found, lambda places: self._store.beside(places, query))
-        if not prepared:
-            self._prepare([query])
         meaning = self._helpers.meaning()
-        if meaning is not None:
-            together = meaning.joined(together, query)
+        if meaning is None:
+            return CandidateSet(matches=[RankCandidate(*one) for one in together], cut=cut)
+        if not prepared:
+            meaning.prepare([query])
         return CandidateSet(
-            matches=[RankCandidate(one, shares) for one, shares in together],
+            matches=[RankCandidate(*one) for one in meaning.joined(together, query)],
             cut=cut,
-            behind=meaning is not None and meaning.behind(),
-            semantic=meaning is not None and meaning.knows(query),
+            behind=meaning.behind(),
+            semantic=meaning.knows(query),
         )
 
     def _candidates(self, query: Query, wanted: int) -> tuple[list[Candidate], bool]:
@@ -459,7 +445,8 @@ class Recaller:
 
     def _find_together(self, queries: Sequence[Query]) -> list[CandidateSet]:
         """The candidates for several queries, all in one state of the index."""
-        self._prepare(queries)
+        if (meaning := self._helpers.meaning()) is not None:
+            meaning.prepare(queries)
         for _ in range(_TRIES):
             try:
                 with self._store.held():
@@ -468,28 +455,13 @@ class Recaller:
                 self._store.refresh()
         return [self._find(query) for query in queries]
 
-    def _ordered(self, query: Query, found: CandidateSet) -> RankOrder:
-        """What was found, ordered by the query's strategy."""
+    def _ordered(self, query: Query, found: Sequence[RankCandidate]) -> tuple[Ranking, Sequence[RankedCandidate]]:
+        """What was found, ordered by the query's strategy, and what scored it."""
         chosen = self._strategy(query)
         ranking = Ranking(query, chosen.weights, self._clock(), self._kinds)
         usage = self._helpers.usage if ranking.counts_use else None
-        uses = usage.of(match.candidate.id for match in found.matches) if usage is not None else {}
-        ranked = ranking.ranked(ranking.completed(found.matches, uses))
-        return RankOrder(ranked=reranked(chosen, query, ranked), ranking=ranking, found=found)
-
-    def _collector(
-        self,
-        query: Query,
-        deadline: Deadline,
-        fenced: bool,
-        leave_out: Callable[[MemoryItem], bool] | None,
-        mark: Mark | None,
-        found: CandidateSet | None,
-    ) -> HitCollector:
-        relevance = self._helpers.relevance() if found is not None and query.text else None
-        collector = HitCollector(self._store, query, deadline, relevance, fenced, leave_out, mark)
-        collector.take(None if found is None else self._ordered(query, found))
-        return collector
+        uses = usage.of(match.candidate.id for match in found) if usage is not None else {}
+        return ranking, reranked(chosen, query, ranking.ranked(ranking.completed(found, uses)))
 
 
 def _by_text(queries: Iterable[Query | str]) -> dict[str, Query | str]:

@@ -5,7 +5,7 @@ All built-in reviewers work offline, by the rules in ``docs/review.md``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -188,6 +188,20 @@ def _judged(item: MemoryItem, rules: Iterable[ScoreRule]) -> Score:
     return Score(min(10.0, max(0.0, points)), reasons or "nothing in particular")
 
 
+@dataclass(frozen=True, slots=True)
+class HitTerms:
+    """The stems of one item: what it is filed under, what it says, in order, and who said it."""
+
+    filed: frozenset[str]
+    said: Sequence[str]
+    speaker: Sequence[str]
+
+    @classmethod
+    def of(cls, item: MemoryItem) -> HitTerms:
+        """Those of an item; both reviewers look at them."""
+        return cls(_filed(item), _said(item.content), _said(item.origin.speaker))
+
+
 class Analyzer:
     """Judges how much a text says, and of an answer how much of the question it covers."""
 
@@ -199,12 +213,15 @@ class Analyzer:
 
     def score_relevance(self, item: MemoryItem, query: str) -> Score:
         """The share of the question's words that the item holds, telling words counting double."""
+        (share,) = self.relevances([HitTerms.of(item)], query)
+        return Score(share, f"{share:.0%} of what was asked" if _asked(query) else "nothing was asked")
+
+    def relevances(self, hits: Sequence[HitTerms], query: str) -> tuple[float, ...]:
+        """The scores of several items for one question."""
         asked = _asked(query)
-        if not asked:
-            return Score(0.0, "nothing was asked")
-        held = _filed(item).union(_said(item.content), _said(item.origin.speaker))
-        share = sum(worth for term, worth in asked.items() if term in held) / sum(asked.values())
-        return Score(share, f"{share:.0%} of what was asked")
+        most = sum(asked.values()) or 1.0
+        held = (one.filed.union(one.said, one.speaker) for one in hits)
+        return tuple(sum([worth for term, worth in asked.items() if term in terms]) / most for terms in held)
 
 
 class PatternsReviewer:
@@ -218,14 +235,13 @@ class PatternsReviewer:
 
     def score_relevance(self, item: MemoryItem, query: str) -> Score:
         """How far the question's words are those the item is filed under, and are together as they were asked."""
-        asked = list(_asked(query))
-        if not asked:
-            return Score(0.0, "nothing was asked")
-        filed, said = _filed(item), _said(item.content)
-        under = sum(term in filed for term in asked) / len(asked)
-        pairs = set(pairwise(asked))
-        together = _beside(pairs, said) / len(pairs) if pairs else float(asked[0] in said)
-        return Score((under + together) / 2, f"filed under {under:.0%} of it, {together:.0%} of it word by word")
+        ((under, together),) = _subjects([HitTerms.of(item)], query)
+        reason = f"filed under {under:.0%} of it, {together:.0%} of it word by word"
+        return Score((under + together) / 2, reason if _asked(query) else "nothing was asked")
+
+    def relevances(self, hits: Sequence[HitTerms], query: str) -> tuple[float, ...]:
+        """The scores of several items for one question."""
+        return tuple((under + together) / 2 for under, together in _subjects(hits, query))
 
 
 class KnowledgeArchaeologist:
@@ -250,6 +266,16 @@ def _filed(item: MemoryItem) -> frozenset[str]:
     values = [item.title, item.type, *item.tags, *map(str, item.context.values())]
     values += [str(word) for word in keywords] if isinstance(keywords, (list, tuple)) else []
     return frozenset(_said(" \n".join(values)))
+
+
+def _subjects(hits: Sequence[HitTerms], query: str) -> Iterator[tuple[float, float]]:
+    """How much of a question each item is filed under, and how much of it is there word by word."""
+    asked = list(_asked(query))
+    pairs = set(pairwise(asked))
+    for one in hits:
+        under = sum([term in one.filed for term in asked]) / (len(asked) or 1)
+        together = _beside(pairs, one.said) / len(pairs) if pairs else float(bool(asked) and asked[0] in one.said)
+        yield under, together
 
 
 def _beside(pairs: Iterable[tuple[str, str]], said: Sequence[str]) -> int:

@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from heapq import nlargest
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -220,6 +221,10 @@ class DocumentColumns:
             name: (unpack_json(self._parts[name + ".names"]), unpack_numbers("I", self._parts[name])) for name in _CODED
         }
 
+    @cached_property
+    def _told(self) -> list[tuple[str, tuple[list[str], array[int]]]]:
+        return [(name, self._coded[name]) for name in _TOLD]
+
     def __len__(self) -> int:
         return len(self._parts["times"]) // 8
 
@@ -240,8 +245,8 @@ class DocumentColumns:
     # -- rows -------------------------------------------------------------------------------------------------------
     def candidate(self, number: int, similarity: float) -> Candidate:
         """A document as an answer."""
-        context = self._contexts.get(str(number))
-        told: dict[str, Any] = {name: names[codes[number]] for name in _TOLD for names, codes in (self._coded[name],)}
+        context = self._contexts.get(str(number)) if self._contexts else None
+        told: dict[str, Any] = {name: names[codes[number]] for name, (names, codes) in self._told}
         sequence = self._sequences[number]
         return Candidate(
             id=self.ids[number],
@@ -309,9 +314,18 @@ class DocumentColumns:
                 at += 1
         return [number for number in found if number not in self.dead]
 
-    def best(self, scores: Mapping[int, float], wanted: Filter, limit: int) -> list[Candidate]:
-        """The best of the scored documents that pass every filter, best first, ties by id."""
-        numbers = self.select(scores, wanted)
+    def passing(
+        self, numbers: Sequence[int], weights: Sequence[float], wanted: Filter
+    ) -> tuple[Sequence[int], Sequence[float]]:
+        """Those of the documents that pass every filter, each with its weight."""
+        chosen = self.select(numbers, wanted)
+        if len(chosen) == len(numbers):
+            return numbers, weights
+        return chosen, list(compress(weights, map(frozenset(chosen).__contains__, numbers)))
+
+    def best(self, scores: Mapping[int, float], limit: int) -> list[Candidate]:
+        """The best of the scored documents, best first, ties by id."""
+        numbers = list(scores)
         if len(numbers) > limit:
             least = nlargest(limit, map(scores.__getitem__, numbers))[-1]
             numbers = [number for number in numbers if scores[number] >= least]

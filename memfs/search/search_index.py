@@ -7,21 +7,240 @@ are back, an answer says that it may be incomplete.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 from weakref import WeakSet
 
 from memfs.errors import IndexUnavailable, LockTimeout, MemfsError, NotRegularFile, StorageIO
 from memfs.fs.lock import renewed_in_child
 from memfs.model import Candidate, MemoryItem, Query, Stamp
-from memfs.search.documents import Place
+from memfs.search.documents import IndexDocument, Place
 from memfs.search.engine import Asked, Index, IndexStats, TermStatistics
 from memfs.search.engine import engine as engine_named
 from memfs.search.generations import FILES, NOBODY, Generation, Generations, number_of
-from memfs.search.merged_search import Changes, Overlay, among, beside, filled, known_terms, search, statistics
-from memfs.search.stamps import Entry, LayeredStamps, StampTable
+from memfs.search.memory import MemoryIndex
+from memfs.search.stamps import Entry, LayeredStamps, Rows, StampTable
+from memfs.search.terms import SLIP_WEIGHT, joined, nearby, weights
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """A moment's content of an overlay, for making a generation of it.
+
+    Attributes:
+        entries: path to (id, stamp) of what was added.
+        items: the added items that the index holds, one for each id.
+        gone: base paths that were removed.
+        hidden: base ids to take out.
+        versions: which version of each path this is.
+    """
+
+    entries: Mapping[str, Entry]
+    items: tuple[MemoryItem, ...]
+    gone: frozenset[str]
+    hidden: frozenset[str]
+    versions: Mapping[str, int]
+
+    def __bool__(self) -> bool:
+        return bool(self.entries or self.gone)
+
+
+class Overlay:
+    """Fresh items over a base's stamp table. Not safe for several threads: ``SearchIndex`` holds its lock.
+
+    ``rows`` is what ``entries``, ``gone`` and ``restamped`` (base paths looked at again) say together. ``clock`` rises
+    with every change.
+    """
+
+    def __init__(self, base: StampTable) -> None:
+        self._base = base
+        self.index = MemoryIndex()
+        self.items: dict[str, MemoryItem] = {}
+        self.entries: dict[str, Entry] = {}
+        self.gone: dict[str, int] = {}
+        self.restamped: dict[str, Entry] = {}
+        self.rows: Rows = {}
+        self.hidden: set[str] = set()
+        self._versions: dict[str, int] = {}
+        self.clock = 0
+
+    def __len__(self) -> int:
+        return len(self.entries) + len(self.gone)
+
+    def view(self) -> LayeredStamps:
+        """Base and overlay together as of now."""
+        return LayeredStamps(self._base, dict(self.rows))
+
+    def restamp(self, path: str, stamp: Stamp) -> None:
+        """Give a known path another stamp: its content is what it was."""
+        self.clock += 1
+        held = self.entries.get(path)
+        if held is not None:
+            self.entries[path] = self.rows[path] = (held[0], stamp)
+        elif path in self._base and path not in self.gone:
+            self.restamped[path] = self.rows[path] = (self._base[path][0], stamp)
+
+    def add(self, item: MemoryItem, stamp: Stamp, *, later: bool = False) -> None:
+        """Index an item in place of whatever its path and its id held; ``later`` with the next search."""
+        before = self._drop(item.path)
+        self.gone.pop(item.path, None)
+        self.restamped.pop(item.path, None)
+        self.entries[item.path] = self.rows[item.path] = (item.id, stamp)
+        self.items[item.id] = item
+        if later:
+            self.index.postpone(item)
+        else:
+            self.index.add([item])
+        self._touch(item.path)
+        self._settle(item.id, before, self._base_id(item.path))
+
+    def remove(self, path: str) -> None:
+        """Forget a path; one that is not known is ignored."""
+        before = self._drop(path)
+        self.restamped.pop(path, None)
+        if path in self._base:
+            self.gone[path] = time.time_ns()
+            self.rows[path] = None
+        elif before:
+            self.rows.pop(path, None)
+        else:
+            return
+        self._touch(path)
+        self._settle(before, self._base_id(path))
+
+    def changes(self) -> Changes:
+        """What it holds now."""
+        return Changes(
+            dict(self.entries),
+            tuple(self.items.values()),
+            frozenset(self.gone),
+            frozenset(self.hidden),
+            dict(self._versions),
+        )
+
+    def rebased(self, base: StampTable, done: Mapping[str, int] | None = None) -> Overlay:
+        """This overlay over another base, less what that base already says.
+
+        Args:
+            base: the new base's stamps.
+            done: versions of paths that the new base was made from; without it, whichever of base and overlay looked at
+                a file later is believed (the next freshness check corrects what clocks got wrong).
+        """
+        fresh = Overlay(base)
+        for path, (key, stamp) in self.entries.items():
+            if self._done(path, done) or (done is None and _known(base, path, stamp)):
+                continue
+            item = self.items.get(key)
+            if item is not None and item.path == path:
+                fresh.add(item, stamp)
+            else:
+                fresh.entries[path] = fresh.rows[path] = (key, stamp)
+                fresh._settle(key, fresh._base_id(path))
+            fresh._versions[path] = self._versions[path]
+        for path, when in self.gone.items():
+            covered = self._done(path, done) or (done is None and path in base and base[path][1].checked_ns > when)
+            if not covered and path in base:
+                fresh.remove(path)
+                fresh.gone[path] = when
+                fresh._versions[path] = self._versions[path]
+        fresh.clock = self.clock
+        return fresh
+
+    def _done(self, path: str, done: Mapping[str, int] | None) -> bool:
+        return done is not None and done.get(path) == self._versions[path]
+
+    def _touch(self, path: str) -> None:
+        self.clock += 1
+        self._versions[path] = self.clock
+
+    def _drop(self, path: str) -> str:
+        """Take a path's item out; return its id."""
+        key, _ = self.entries.pop(path, ("", None))
+        item = self.items.get(key)
+        if item is not None and item.path == path:
+            del self.items[key]
+            self.index.remove([key])
+        return key
+
+    def _base_id(self, path: str) -> str:
+        return self._base[path][0] if path in self._base else ""
+
+    def _settle(self, *ids: str) -> None:
+        """Hide a base id if the overlay holds it, or its file is gone or has changed; else show it."""
+        for key in ids:
+            holder = self._base.holder(key)
+            if holder is not None and (key in self.items or holder in self.gone or holder in self.entries):
+                self.hidden.add(key)
+            else:
+                self.hidden.discard(key)
+
+
+def _known(base: StampTable, path: str, stamp: Stamp) -> bool:
+    if path not in base:
+        return False
+    _, theirs = base[path]
+    return theirs.blob == stamp.blob or theirs.checked_ns > stamp.checked_ns
+
+
+_NO_TIME = datetime.min.replace(tzinfo=UTC)
+
+
+class TermCounts(Protocol):
+    """Counts in how many items each term occurs."""
+
+    def statistics(self, terms: Collection[str]) -> TermStatistics:
+        """How many items there are, and in how many each term occurs."""
+
+    def terms(self, beginning: str) -> Iterable[str]:
+        """The terms that begin so."""
+
+
+def asked_of(query: Query, parts: Sequence[TermCounts]) -> Asked:
+    """What a query's terms are worth, and their statistics over all parts together.
+
+    A term that no part holds is joined by those that it may be a slip of.
+    """
+    worth = weights(query.text)
+    shared = joined([part.statistics(worth) for part in parts], worth)
+    slips = {
+        near: share * SLIP_WEIGHT
+        for term, share in worth.items()
+        if not shared.frequencies[term]
+        for near in nearby(term, {known for part in parts for known in part.terms(term[0])})
+        if near not in worth
+    }
+    if not slips:
+        return worth, shared
+    worth |= slips
+    return worth, joined([part.statistics(worth) for part in parts], worth)
+
+
+class TreeIndex(MemoryIndex):
+    """The items of one revision; nothing in it changes. May be used from several threads.
+
+    Scores are those of an index made of nothing but that revision's items.
+    """
+
+    def __init__(self, documents: Mapping[str, IndexDocument]) -> None:
+        """``documents``: by id, in one case."""
+        super().__init__()
+        self.documents = documents
+        for one in documents.values():
+            self.take(one.row, one.terms, one.length)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """One state: there is no other."""
+        yield
+
+    def search(self, query: Query, hidden: Collection[str] = (), asked: Asked | None = None) -> list[Candidate]:
+        """The best ``query.limit`` items, best first, ties by id; see ``memfs.search.engine.Index``."""
+        return super().search(query, hidden, asked or asked_of(query, [self]))
 
 
 class Losses:
@@ -200,7 +419,7 @@ class SearchIndex:
                 raise _damaged("its base is gone")
             for _ in range(_ATTEMPTS):
                 try:
-                    return search(query, self._opened(), self._fresh, self._stamps(), asked)
+                    return self._searched(query, self._opened(), asked)
                 except (IndexUnavailable, StorageIO, NotRegularFile, OSError) as error:
                     damage = error
                 switched = self._switch()
@@ -222,20 +441,52 @@ class SearchIndex:
 
     def beside(self, places: Collection[Place], query: Query) -> list[Candidate]:
         """The items at these places of talks that pass the query's filters, similarity 0, as far as is known."""
-        return self._helped(lambda base: beside(places, query, base, self._fresh, self._stamps()), [])
+        return self._in_both(lambda index, hidden: index.beside(places, query, hidden))
 
     def among(self, ids: Collection[str], query: Query) -> list[Candidate]:
         """The items with these ids that pass the query's filters, similarity 0, as far as is known."""
-        return self._helped(lambda base: among(ids, query, base, self._fresh, self._stamps()), [])
+        return self._in_both(lambda index, hidden: index.among(ids, query, hidden))
 
     def statistics(self, terms: Collection[str]) -> TermStatistics:
-        """How many items there are, and in how many each term occurs, as far as is known."""
+        """How many items there are, and in how many each term occurs, as far as is known; what was removed or replaced
+        may count.
+        """
         unknown = TermStatistics(items=0, average_length=0.0, frequencies=dict.fromkeys(terms, 1))
-        return self._helped(lambda base: statistics(terms, base, self._fresh), unknown)
+        return self._helped(lambda base: joined([part.statistics(terms) for part in self._parts(base)], terms), unknown)
 
     def terms(self, beginning: str) -> Collection[str]:
         """The terms that begin so, as far as is known."""
-        return self._helped(lambda base: known_terms(beginning, base, self._fresh), ())
+        return self._helped(lambda base: {term for part in self._parts(base) for term in part.terms(beginning)}, set())
+
+    def _parts(self, base: Index | None) -> list[Index]:
+        return [self._fresh.index] if base is None else [base, self._fresh.index]
+
+    def _searched(self, query: Query, base: Index | None, asked: Asked | None) -> list[Candidate]:
+        """The best items of base and overlay, best first, ties by id.
+
+        Raises:
+            IndexUnavailable: the base names what it does not hold.
+        """
+        fresh = self._fresh
+        if base is None:
+            return fresh.index.search(query, (), asked or asked_of(query, [fresh.index]))
+        asked = asked or asked_of(query, [base, fresh.index] if len(fresh) else [base])
+        found = _fitting(base.search(query, fresh.hidden, asked), self._stamps())
+        if not len(fresh):
+            return found
+        found += fresh.index.search(query, (), asked)
+        found.sort(key=lambda candidate: candidate.id)
+        found.sort(key=_worth, reverse=True)
+        return found[: query.limit]
+
+    def _in_both(self, ask: Callable[[Index, Collection[str]], list[Candidate]]) -> list[Candidate]:
+        """What base and overlay answer; the base is told what the overlay hides."""
+
+        def asked(base: Index | None) -> list[Candidate]:
+            below = [] if base is None else _fitting(ask(base, self._fresh.hidden), self._stamps())
+            return below + ask(self._fresh.index, ())
+
+        return self._helped(asked, [])
 
     def _helped(self, ask: Callable[[Index | None], Answer], otherwise: Answer) -> Answer:
         """What a question brings that a search can do without; of a damaged base the next search says so."""
@@ -447,3 +698,29 @@ _abandoned: list[Index | None] = []
 
 def _damaged(reason: object) -> IndexUnavailable:
     return IndexUnavailable(f"the index was damaged while in use: {reason}", hint="it is rebuilt from the files")
+
+
+def filled(index: Index, items: Iterable[tuple[MemoryItem, Stamp]]) -> StampTable:
+    """Add all items to an index, one at a time; return the table of their stamps."""
+    entries: dict[str, Entry] = {}
+
+    def passing() -> Iterator[MemoryItem]:
+        for item, stamp in items:
+            entries.pop(item.path, None)
+            entries[item.path] = (item.id, stamp)
+            yield item
+
+    index.add(passing())
+    return StampTable.of(entries)
+
+
+def _fitting(found: list[Candidate], table: StampTable) -> list[Candidate]:
+    """What a base's engine found, if its stamps know all of it: a damaged file may name anything."""
+    for candidate in found:
+        if not table.names(candidate.path, candidate.id):
+            raise IndexUnavailable(f"it names what it does not hold: {candidate.id!r}")
+    return found
+
+
+def _worth(candidate: Candidate) -> tuple[float, datetime]:
+    return candidate.similarity, candidate.timestamp if not candidate.similarity else _NO_TIME

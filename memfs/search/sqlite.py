@@ -74,6 +74,7 @@ _FILE = "index.sqlite"
 _DAMAGE = (sqlite3.Error, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, UnboundLocalError)
 _BATCH = 500
 _EXACT = 2500
+_REMEMBERED = 10_000
 _SPARE = 40
 _SCORED = f"SELECT t.rowid, -bm25(t.terms, {WEIGHTS}) AS score"
 _EACH = "SELECT value FROM json_each(?)"
@@ -109,6 +110,8 @@ class SqliteIndex:
         self._open: sqlite3.Connection | None = None
         self._writable = False
         self._dirty = False
+        self._frequencies: dict[str, int] = {}
+        self._talks: bool | None = None
 
     # -- writing ----------------------------------------------------------------------------------------------------
     def add(self, items: Iterable[MemoryItem]) -> None:
@@ -163,6 +166,10 @@ class SqliteIndex:
             with no_fork:
                 self._open.close()
         self._open, self._dirty, self._writable = None, False, False
+        self._forget_counts()
+
+    def _forget_counts(self) -> None:
+        self._frequencies, self._talks = {}, None
 
     # -- asking -----------------------------------------------------------------------------------------------------
     def search(self, query: Query, hidden: Collection[str] = (), asked: Asked | None = None) -> list[Candidate]:
@@ -177,10 +184,10 @@ class SqliteIndex:
             worth, shared = asked or (terms.weights(query.text), None)
             own = self.statistics(worth)
             worth = {term: share for term, share in worth.items() if own.frequencies[term]}
-            source = "terms t"
+            source, alive = "terms t", ["t.rowid NOT IN (SELECT docid FROM dead)"]
             if conditions:  # CROSS makes SQLite ask FTS5 first and look the rows up, never the other way round
-                source += " CROSS JOIN rows r ON r.docid = t.rowid"
-            where = ["t.terms MATCH ?", *conditions, "t.rowid NOT IN (SELECT docid FROM dead)"]
+                source, alive = f"{source} CROSS JOIN rows r ON r.docid = t.rowid", []  # what is dead has no row
+            where = ["t.terms MATCH ?", *conditions, *alive]
             if hidden:
                 where.append(f"t.rowid NOT IN (SELECT docid FROM rows WHERE id IN ({_EACH}))")  # noqa: S608
                 values.append(covered)
@@ -213,23 +220,32 @@ class SqliteIndex:
         self.flush()
         if self._empty:
             return False
-        with self._reported():
-            sql = "SELECT EXISTS (SELECT 1 FROM rows WHERE sequence IS NOT NULL)"
-            return bool(self._connection().execute(sql).fetchone()[0])
+        if self._talks is None:
+            with self._reported():
+                sql = "SELECT EXISTS (SELECT 1 FROM rows WHERE sequence IS NOT NULL)"
+                self._talks = bool(self._connection().execute(sql).fetchone()[0])
+        return self._talks
 
     def statistics(self, terms: Collection[str]) -> TermStatistics:
         self.flush()
-        frequencies = dict.fromkeys(terms, 0)
         if self._empty:
-            return TermStatistics(items=0, average_length=0.0, frequencies=frequencies)
+            return TermStatistics(items=0, average_length=0.0, frequencies=dict.fromkeys(terms, 0))
         with self._reported():
             base = self._connection()
             ((documents, length),) = base.execute("SELECT documents, length FROM totals")
-            for term in terms:
-                for (held,) in base.execute("SELECT doc FROM temp.vocabulary WHERE term = ?", (term,)):
-                    frequencies[term] = held
+            frequencies = {term: self._frequency(base, term) for term in terms}
         average = length / documents if documents else 0.0
         return TermStatistics(items=documents, average_length=average, frequencies=frequencies)
+
+    def _frequency(self, base: sqlite3.Connection, term: str) -> int:
+        """In how many documents a term occurs; a search asks twice."""
+        known = self._frequencies.get(term)
+        if known is None:
+            if len(self._frequencies) >= _REMEMBERED:
+                self._frequencies = {}
+            found = base.execute("SELECT doc FROM temp.vocabulary WHERE term = ?", (term,)).fetchone()
+            known = self._frequencies[term] = found[0] if found else 0
+        return known
 
     def terms(self, beginning: str) -> Iterable[str]:
         self.flush()
@@ -340,6 +356,7 @@ class SqliteIndex:
                 self._prepare(self._open)
                 self._writable = True
             self._dirty = True
+            self._forget_counts()
             yield self._open
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
@@ -376,7 +393,10 @@ def _conditions(wanted: Filter) -> tuple[list[str], list[Any]]:
         ("session", wanted.sessions),
         ("phase", wanted.phases),
     ):
-        if names:
+        if len(names) == 1:
+            conditions.append(f"r.{column} = ?")
+            values += map(_storable, names)
+        elif names:
             conditions.append(f"r.{column} IN ({_EACH})")
             values.append(json.dumps(sorted(names)))
     for sign, time in ((">=", wanted.since), ("<=", wanted.until)):
@@ -410,8 +430,8 @@ def _storable(text: str) -> str | bytes:
     return text
 
 
-def _text(stored: str | bytes) -> str:
-    return stored if isinstance(stored, str) else stored.decode("utf-8", "surrogatepass")
+def _text(stored: bytes) -> str:
+    return stored.decode("utf-8", "surrogatepass")
 
 
 def _phrase(term: str) -> str:
@@ -419,10 +439,9 @@ def _phrase(term: str) -> str:
 
 
 def _candidate(row: Sequence[Any], similarity: float) -> Candidate:
-    found: dict[str, Any] = {
-        name: _text(value) if isinstance(value, (str, bytes)) else value
-        for name, value in zip(_FIELDS, row[1:], strict=True)
-    }
+    if bytes in map(type, row):
+        row = [_text(value) if isinstance(value, bytes) else value for value in row]
+    found = dict(zip(_FIELDS, row[1:], strict=True))
     return Candidate(
         similarity=similarity,
         timestamp=moment(found.pop("time")),

@@ -61,8 +61,7 @@ class StampTable(Mapping[str, Entry]):
 
     def __getitem__(self, path: str) -> Entry:
         place = self._places[path]
-        size, mtime, ctime, inode, checked = (column[place] for column in self._numbers.values())
-        return self._id(place), Stamp(size, mtime, ctime, inode, self._blobs[place], checked)
+        return self._id(place), self._stamp(place)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._paths)
@@ -72,6 +71,20 @@ class StampTable(Mapping[str, Entry]):
 
     def __contains__(self, path: object) -> bool:
         return path in self._places
+
+    def stamp(self, path: str) -> Stamp | None:
+        """The stamp of a path, None where it is unknown."""
+        place = self._places.get(path)
+        return self._stamp(place) if place is not None else None
+
+    def _stamp(self, place: int) -> Stamp:
+        size, mtime, ctime, inode, checked = [column[place] for column in self._numbers.values()]
+        return Stamp(size, mtime, ctime, inode, self._blobs[place], checked)
+
+    def names(self, path: str, id: str) -> bool:  # noqa: A002
+        """Whether it has a path, under this id."""
+        place = self._places.get(path)
+        return place is not None and self._id(place) == id
 
     def vouches(self, path: str, size: int, mtime_ns: int, ctime_ns: int, inode: int) -> bool:
         """Whether a file with these facts is known to hold what it held when it was stamped (``Stamp.racy``)."""
@@ -164,6 +177,13 @@ class LayeredStamps(Mapping[str, Entry]):
         if row is None:
             raise KeyError(path)
         return row
+
+    def stamp(self, path: str) -> Stamp | None:
+        """As ``StampTable.stamp``."""
+        if path not in self._rows:
+            return self._base.stamp(path)
+        row = self._rows[path]
+        return row[1] if row else None
 
     def __iter__(self) -> Iterator[str]:
         yield from (path for path in self._base if path not in self._rows)

@@ -21,9 +21,8 @@ from operator import mul
 from pathlib import Path
 from typing import Any
 
-from memfs.catalog.database import BESIDE, CacheDatabase
+from memfs.catalog.database import CacheDatabase, remove_base
 from memfs.errors import ExtraMissing, ItemNotFound, QueryInvalid
-from memfs.fs import io
 from memfs.fs.lock import renewed_in_child
 from memfs.search.embedder import Vector, unit
 
@@ -72,8 +71,7 @@ def sweep(folder: Path, keep: Path) -> None:
     for path in folder.glob("*.sqlite"):
         with suppress(OSError):
             if path != keep and time.time() - path.stat().st_mtime > _UNUSED_SECONDS:
-                for suffix in ("", *BESIDE):
-                    io.unlink(f"{path}{suffix}", missing_ok=True)
+                remove_base(path)
 
 
 def unpacked(numbers: bytes) -> array[float]:

@@ -317,10 +317,10 @@ class WhooshIndex:
             if asked is None:
                 worth = terms.weights(query.text)
                 asked = worth, self.statistics(worth)
-            scores = self._scores(*asked)
+            scores = self._scores(*asked, wanted)
             for number in columns.dead | covered:
                 scores.pop(number, None)
-            return columns.best(scores, wanted, query.limit)
+            return columns.best(scores, query.limit)
 
     def beside(self, places: Collection[Place], query: Query, hidden: Collection[str] = ()) -> list[Candidate]:
         self.flush()
@@ -348,8 +348,13 @@ class WhooshIndex:
             columns = self._known_columns()
             if self._average is None:
                 self._average = columns.average_length()
-            frequencies = {term: sum(leaf.doc_frequency(FIELD, term) for leaf, _ in self._opened()) for term in terms}
+            frequencies = {term: self._frequency(term) for term in terms}
             return TermStatistics(items=len(columns), average_length=self._average, frequencies=frequencies)
+
+    def _frequency(self, term: str) -> int:
+        held = self._held.get(term)
+        leaves = self._opened() if held is None else ()
+        return sum(leaf.doc_frequency(FIELD, term) for leaf, _ in leaves) if held is None else len(held[0])
 
     def terms(self, beginning: str) -> Iterable[str]:
         self.flush()
@@ -389,14 +394,15 @@ class WhooshIndex:
         return self._leaves
 
     # -- scoring ----------------------------------------------------------------------------------------------------
-    def _scores(self, worth: Mapping[str, float], statistics: TermStatistics) -> dict[int, float]:
-        """The score of every document that holds one of the terms, dead ones too."""
+    def _scores(self, worth: Mapping[str, float], statistics: TermStatistics, wanted: Filter) -> dict[int, float]:
+        """The score of every document that holds one of the terms and passes every filter, dead ones too."""
         factors = terms.factors(worth, statistics)
         first, second = terms.length_terms(statistics.average_length)
-        lengths = self._known_columns().lengths
+        columns = self._known_columns()
+        lengths = columns.lengths
         scores: dict[int, float] = {}
         for term, factor in factors.items():
-            numbers, weights = self._postings(term)
+            numbers, weights = columns.passing(*self._postings(term), wanted)
             shares = [
                 factor * weight / (weight + first + second * lengths[number])
                 for number, weight in zip(numbers, weights, strict=True)

@@ -30,7 +30,7 @@ from memfs.recall.conflict_notes import FINISHED, unresolved_note
 from memfs.recall.fence import enclosed, withheld
 from memfs.recall.tokens import count_tokens, gist, whole
 from memfs.search.analyzer import terms
-from memfs.search.merged_search import TermCounts
+from memfs.search.search_index import TermCounts
 from memfs.search.terms import idf, weights
 from memfs.sessions.event import SessionEvent
 from memfs.sessions.message import MEDIUM, PRIORITIES, own_words

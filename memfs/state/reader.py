@@ -246,7 +246,7 @@ class StateReader:
     def _still_kept(self, path: str) -> CachedDocument | None:
         """The document that was read before, if it still holds: by its file's facts, of a young file by its content."""
         kept, seen = self.kept.get(path), self.files.seen
-        if kept is None or (kept.stamp is not None and seen.proves(path, kept.stamp)):
+        if kept is None or (kept.stamp is not None and path in seen.proven({path: kept.stamp})):
             return kept
         try:
             now = seen.read(path, READ_LIMIT).stamp.blob

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -112,37 +112,34 @@ class Recipient:
     session: str = ""
 
 
-_NOBODY = Recipient()
-_recipient: ContextVar[Recipient | None] = ContextVar("memfs-recipient", default=None)
-_silent: ContextVar[bool] = ContextVar("memfs-not-handed-out", default=False)
+_recipient: ContextVar[Recipient | None] = ContextVar("memfs-recipient", default=Recipient())  # noqa: B039  frozen
 
 
 @contextmanager
-def served_to(door: str = "", agent: str = "", session: str = "") -> Iterator[None]:
-    """What this thread hands out within goes through this door, to this agent; what was said further out holds."""
-    outer = _recipient.get() or _NOBODY
-    token = _recipient.set(
-        Recipient(door=outer.door or door, agent=outer.agent or agent, session=outer.session or session)
-    )
+def _within(recipient: Recipient | None) -> Iterator[None]:
+    token = _recipient.set(recipient)
     try:
         yield
     finally:
         _recipient.reset(token)
 
 
-@contextmanager
-def not_handed_out() -> Iterator[None]:
+def served_to(door: str = "", agent: str = "", session: str = "") -> AbstractContextManager[None]:
+    """What this thread hands out within goes through this door, to this agent; what was said further out holds."""
+    outer = _recipient.get()
+    if outer is None:
+        return _within(None)
+    return _within(Recipient(door=outer.door or door, agent=outer.agent or agent, session=outer.session or session))
+
+
+def not_handed_out() -> AbstractContextManager[None]:
     """What this thread finds within stays with memfs, or is noted by the caller that chooses what is handed out."""
-    token = _silent.set(True)
-    try:
-        yield
-    finally:
-        _silent.reset(token)
+    return _within(None)
 
 
 def recipient() -> Recipient | None:
     """To whom what is handed out now goes; None where it stays with memfs."""
-    return None if _silent.get() else _recipient.get() or _NOBODY
+    return _recipient.get()
 
 
 FOLDER = "served"
@@ -159,8 +156,8 @@ _WAIT = 0.05
 _LONG_WAIT = 10.0
 _NO_PATHS: Mapping[str, str] = MappingProxyType({})
 
-Version = Callable[[str, str], str]
-"""The blob id of the file that an item of this id has at present, given its path, if that is known; "" for unknown."""
+Versions = Callable[[Sequence[str], Mapping[str, str]], Sequence[str]]
+"""The blob id of the file that each item has at present, given their paths by id, if known; "" for unknown."""
 
 
 def named(ids: Iterable[str], unnamed: str) -> Iterator[str]:
@@ -183,7 +180,7 @@ class ServedLog:
         days: int = 90,
         megabytes: int = 16,
         head: Callable[[], str] = str,
-        version: Version = lambda *_: "",
+        versions: Versions = lambda ids, _: [""] * len(ids),
         unnamed: str = "",
     ) -> None:
         """
@@ -193,14 +190,14 @@ class ServedLog:
             questions: whether questions are written down, too.
             days, megabytes: how long lines are kept, and how much of them.
             head: HEAD's commit, "" where there is none.
-            version: the blob id of an item's file.
+            versions: the blob ids of items' files.
             unnamed: what ids begin with that are not written down here; "" for none.
         """
         self._folder = folder
         self._on, self._questions = on, questions
         self._age = timedelta(days=days)
         self._path, self._room = folder / _FILE, min(megabytes * _MEGABYTE, _MOST)
-        self._head, self._version, self._unnamed = head, version, unnamed
+        self._head, self._versions, self._unnamed = head, versions, unnamed
         self._first: tuple[int, datetime] | None = None
         self.closed = False
         self.problem = ""
@@ -243,7 +240,7 @@ class ServedLog:
                 agent=(to.agent or agent)[:_LONGEST_NAME],
                 session=(to.session or session)[:_LONGEST_NAME],
                 commit=self._head(),
-                items=tuple((one, self._blob(one, paths.get(one, ""))) for one in chosen),
+                items=tuple(zip(chosen, self._blobs(chosen, paths), strict=True)),
                 question=question[:_LONGEST_QUESTION] if self._questions else "",
             )
             pieces = (row.items[start : start + _A_LINE] for start in range(0, len(chosen), _A_LINE))
@@ -251,11 +248,13 @@ class ServedLog:
         except (MemfsError, OSError) as error:
             self.problem = f"it was not noted which items were handed out: {error}"
 
-    def _blob(self, item_id: str, path: str) -> str:
+    def _blobs(self, ids: Sequence[str], paths: Mapping[str, str]) -> Sequence[str]:
+        own = [one for one in ids if not of_mount(one)]
         try:
-            return "" if of_mount(item_id) else self._version(item_id, path)
-        except (MemfsError, OSError):  # an item that cannot be looked at was handed out all the same
-            return ""
+            known = dict(zip(own, self._versions(own, paths), strict=True))
+        except (MemfsError, OSError):  # items that cannot be looked at were handed out all the same
+            known = {}
+        return [known.get(one, "") for one in ids]
 
     def _append(self, data: bytes, now: datetime) -> None:
         if not self._folder.is_dir():

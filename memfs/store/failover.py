@@ -297,9 +297,9 @@ class FileView:
             return self._tree.entry(path)
         return held.entry if held.last.data is not None else None
 
-    def proves(self, path: str, stamp: Stamp) -> bool:
-        """See ``Tree.proves``."""
-        return self._held(path) is None and self._tree.proves(path, stamp)
+    def proven(self, stamps: Mapping[str, Stamp]) -> set[str]:
+        """See ``Tree.proven``."""
+        return {path for path in self._tree.proven(stamps) if self._held(path) is None}
 
     def scan(self, folder: str, hidden: bool = False) -> Iterator[ScanEntry]:
         """See ``Tree.scan``."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from memfs.catalog.items import ItemCatalog
+from memfs.catalog.facts import ItemCatalog
 from memfs.errors import ContentError, CorruptItem, DuplicateId, IdInvalid, MemfsError, NotRegularFile, StorageIO
 from memfs.format.secrets import refuse_file
 from memfs.fs import io
@@ -285,17 +285,16 @@ class IndexSync:
 
     def stamp_of(self, path: str) -> Stamp | None:
         """The stamp that vouches for a file, None when it is unknown."""
-        row = self.index.stamps().get(path)
-        return row[1] if row else None
+        return self.index.stamps().stamp(path)
 
-    def blob_of(self, item_id: str, path: str = "") -> str:
-        """The blob id of the file that the index has for an id; "" where it has none. Looks at no file.
+    def blobs_of(self, ids: Iterable[str], paths: Mapping[str, str]) -> list[str]:
+        """The blob id of the file that the index has for each id; "" where it has none. Looks at no file.
 
-        ``path``: where the file lies, if that is known: then it need not be looked for.
+        ``paths``: where files lie, by id, as far as that is known: those need not be looked for.
         """
-        path = path or self._paths().get(item_id.casefold(), "")
-        stamp = self.stamp_of(path) if path else None
-        return stamp.blob if stamp is not None else ""
+        stamps = self.index.stamps()
+        places = (paths.get(item_id) or self._paths().get(item_id.casefold(), "") for item_id in ids)
+        return [stamp.blob if (stamp := stamps.stamp(path)) is not None else "" for path in places]
 
     def rejected(self, path: str) -> bool:
         """Whether the file is invalid at present."""

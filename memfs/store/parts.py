@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from memfs.catalog.facts import Catalog
-from memfs.catalog.items import ItemCatalog
+from memfs.catalog.facts import ItemCatalog
 from memfs.format.codec import Codec
 from memfs.fs.journal import Journal
 from memfs.fs.lock import FileLock
@@ -99,7 +98,6 @@ class Parts:
     commit_lock: FileLock
     repository: Repository
     codec: Codec
-    catalog: Catalog
     items: ItemCatalog
     kinds: KindTable
     index: SearchIndex

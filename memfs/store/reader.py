@@ -8,25 +8,24 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import datetime
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
-from memfs.catalog.items import ItemCatalog
+from memfs.catalog.facts import ItemCatalog
 from memfs.config_names import SETTINGS_FILE
 from memfs.errors import CorruptItem, HistoryError, IndexUnavailable, ItemNotFound, MemfsError, StorageIO
 from memfs.fs.lock import renewed_in_child
 from memfs.fs.tree import Tree, View, refuse_rot
-from memfs.model import Candidate, Freshness, KindTable, MemoryItem, Problem, Query, Stamp
+from memfs.model import Candidate, Freshness, Kind, KindTable, MemoryItem, Problem, Query, Stamp
 from memfs.model.ids import of_mount, stem_of
 from memfs.model.kinds import ITEM_LIMIT, nearest
 from memfs.model.query import MOST
 from memfs.model.time import from_timestamp_ns
 from memfs.search.engine import Asked
-from memfs.search.merged_search import TermCounts, TreeIndex
-from memfs.search.search_index import SearchIndex
+from memfs.search.search_index import SearchIndex, TermCounts, TreeIndex
 from memfs.store.index_sync import IndexSync, SyncResult
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content
 from memfs.store.values import FileWatcher, FlushResult, LoadedItem
@@ -44,7 +43,7 @@ class Readable(Protocol):
 
     def beside(self, places: Collection[tuple[str, int]], query: Query) -> list[Candidate]: ...
 
-    def load(self, candidate: Candidate) -> LoadedItem | None: ...
+    def load_each(self, candidates: Sequence[Candidate]) -> Iterator[LoadedItem | None]: ...
 
     def unread(self, query: Query) -> list[str]: ...
 
@@ -194,27 +193,40 @@ class Reader:
         return self.items.read(path, content)
 
     def load(self, candidate: Candidate) -> LoadedItem | None:
-        """The item behind a candidate as its file has it; None when the file is no longer what was found, is invalid,
-        or cannot be read.
+        """The item behind a candidate; see ``load_each``."""
+        return next(self.load_each([candidate]))
+
+    def load_each(self, candidates: Sequence[Candidate]) -> Iterator[LoadedItem | None]:
+        """The items behind candidates as their files have them, in order; None for one whose file is no longer what was
+        found, is invalid, or cannot be read.
+
+        The catalog is asked once for all whose files prove what they hold; the others are read one by one.
         """
-        path = candidate.path
-        stamp = self.snapshot.stamp_of(path)
-        if stamp is None or self.snapshot.rejected(path):
+        paths = [one.path for one in candidates if not self.snapshot.rejected(one.path)]
+        stamps = {path: stamp for path in paths if (stamp := self.snapshot.stamp_of(path)) is not None}
+        proven = self.files.proven(stamps)
+        known = self.items.known_all({path: stamps[path] for path in proven})
+        try:
+            for one in candidates:
+                item = known.get(one.path)
+                yield LoadedItem(item=item, stale=False) if item else self._read_found(one.path, stamps.get(one.path))
+        finally:
+            self.items.flush()
+
+    def _read_found(self, path: str, stamp: Stamp | None) -> LoadedItem | None:
+        """The item in a file that must be read; ``stamp`` is None where it holds none at present."""
+        if stamp is None:
             return None
         try:
-            item = self.items.known(path, stamp) if self.files.proves(path, stamp) else None
-            if item is None:
-                content = self.files.read(path, ITEM_LIMIT)
-                if stamp.blob != content.stamp.blob:
-                    return None
-                item = self.items.read(path, content, checked=True, keep=True)
-                self.items.flush()
-            return LoadedItem(item=item, stale=False)
+            content = self.files.read(path, ITEM_LIMIT)
+            if stamp.blob != content.stamp.blob:
+                return None
+            return LoadedItem(item=self.items.read(path, content, checked=True, keep=True), stale=False)
         except HistoryError as error:
             self.note_failure(error)
-            return None
         except (FileNotFoundError, MemfsError):
-            return None
+            pass
+        return None
 
     def load_all(self, stamps: Mapping[str, Stamp]) -> Iterator[tuple[str, MemoryItem, bool]]:
         """The items in files as the index has them, each with its path, and whether it is of the stamped content; as
@@ -223,7 +235,7 @@ class Reader:
         self.require_open()
         known = self.items.known_all(stamps)
         lacking = {path: stamp for path, stamp in stamps.items() if path not in known}
-        loaded = {path: self.load(_at(path, stamp)) for path, stamp in lacking.items()}
+        loaded = dict(zip(lacking, self.load_each([_at(path, stamp) for path, stamp in lacking.items()]), strict=True))
         known.update(self.items.known_all(lacking))  # what was read is a fact by now
         for path in stamps:
             if path in known:
@@ -233,8 +245,7 @@ class Reader:
 
     def select(self, query: Query) -> list[MemoryItem]:
         """The items that pass the query's filters, by text score or else newest first."""
-        loaded = [self.load(candidate) for candidate in self.candidates(query)]
-        return [found.item for found in loaded if found is not None]
+        return [found.item for found in self.load_each(self.candidates(query)) if found is not None]
 
     def unread(self, query: Query) -> list[str]:
         """The item files a query could concern that cannot be read; ``problems`` says why."""
@@ -623,3 +634,60 @@ class FolderReader(Reader):
             if self.index_sync.index.spares_others(self.asked):
                 with contextlib.suppress(StorageIO):
                     self.fold()
+
+
+Extract = TypeVar("Extract")
+_MOST_KEPT = 100_000
+
+
+class Extracts(Generic[Extract]):
+    """What is read out of items, kept for those whose content the catalog knows. May be used from several threads."""
+
+    def __init__(self, store: FolderReader, read: Callable[[MemoryItem], Extract]) -> None:
+        """``read`` returns what callers share and must not change."""
+        self._store = store
+        self._read = read
+        self._kept: dict[str, tuple[str, Extract]] = {}
+
+    def of(self, query: Query) -> list[Extract]:
+        """The extracts of all items that pass a query's filters, the newest first; see ``Reader.every``.
+
+        Of a file that is invalid at present, that of its last good version.
+        """
+        paths, stamps = [one.path for one in self._store.every(query)], self._store.index_sync.index.stamps()
+        return self._extracts((path, row[1].blob) for path in paths if (row := stamps.get(path)) is not None)
+
+    def every(self, kind: Kind) -> list[Extract]:
+        """The extracts of all items of a kind, in no order; as ``of``, without asking the index."""
+        self._store.follow()
+        folder, held = f"{CONTENT}/{kind.folder}/", self._store.index_sync.index.stamps().blobs()
+        return self._extracts((path, blob) for path, blob in held if path.startswith(folder))
+
+    def _extracts(self, held: Iterable[tuple[str, str]]) -> list[Extract]:
+        if len(self._kept) > _MOST_KEPT:
+            self._kept = {}
+        kept, blobs, passing = self._kept, dict(held), dict[str, Extract]()
+        changed = [path for path, blob in blobs.items() if path not in kept or kept[path][0] != blob]
+        stamps = self._store.index_sync.index.stamps()
+        lacking = {path: row[1] for path in changed if (row := stamps.get(path)) is not None}
+        for path in changed:
+            kept.pop(path, None)
+        for path, item, exact in self._store.load_all(dict(lacking)):
+            del lacking[path]
+            passing[path] = extract = self._read(item)
+            if exact:
+                kept[path] = blobs[path], extract
+        for path in lacking:
+            if (now := self._read_again(path)) is not None:
+                passing[path] = self._read(now)
+        return [
+            passing[path] if path in passing else kept[path][1] for path in blobs if path in passing or path in kept
+        ]
+
+    def _read_again(self, path: str) -> MemoryItem | None:
+        """The item in a file that changed since the index was asked."""
+        self._store.refresh([path])
+        try:
+            return self._store.read(path)
+        except (FileNotFoundError, MemfsError):
+            return None

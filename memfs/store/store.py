@@ -19,7 +19,7 @@ from memfs.fs import io
 from memfs.fs.executor import Worker
 from memfs.fs.lock import renewed_in_child
 from memfs.fs.operation import FileChange, Operation
-from memfs.model import Candidate, MemoryItem, Problem, Query, Stamp
+from memfs.model import MemoryItem, Problem, Query, Stamp
 from memfs.model.ids import stem_of
 from memfs.model.time import from_timestamp_ns
 from memfs.store.commit_message import because, describe
@@ -270,12 +270,12 @@ class Store(FolderReader):
         except MemfsError:
             return None
 
-    def load(self, candidate: Candidate) -> LoadedItem | None:
-        """As ``Reader.load``; of an invalid file its last good version."""
-        if self.index_sync.rejected(candidate.path):
-            item = self._last_good(candidate.path)
+    def _read_found(self, path: str, stamp: Stamp | None) -> LoadedItem | None:
+        """As ``Reader`` does; of an invalid file its last good version."""
+        if stamp is None and self.index_sync.rejected(path):
+            item = self._last_good(path)
             return LoadedItem(item=item, stale=True) if item else None
-        return super().load(candidate)
+        return super()._read_found(path, stamp)
 
     # -- keeping in step ----------------------------------------------------------------------------------------
     def head(self) -> tuple[str | None, str | None]:
@@ -471,7 +471,7 @@ class Store(FolderReader):
             return
         self._closed = True
         with contextlib.ExitStack() as release:
-            for part in (parts.tree, self.writing, parts.repository, parts.index, parts.catalog):
+            for part in (parts.tree, self.writing, parts.repository, parts.index, parts.items):
                 release.callback(part.close)
             self._window.close()
             self.change_detector.close()

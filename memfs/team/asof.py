@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING
 
 from memfs.admin.format import check_format
 from memfs.admin.usage_by_area import MemoryTally, tally_of
-from memfs.catalog.facts import Catalog, maker
-from memfs.catalog.items import ItemCatalog
+from memfs.catalog.facts import Catalog, ItemCatalog, maker
 from memfs.config import load_kinds, recall_elsewhere
 from memfs.config_names import KINDS as KINDS_FILE
 from memfs.config_names import SETTINGS_FILE
@@ -42,11 +41,11 @@ from memfs.model.item import Stamp
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.time import given_time
 from memfs.recall.recaller import Helpers, Recaller
-from memfs.recall.rerank import Relevance, relevance_of
+from memfs.recall.review import Relevance, relevance_of
 from memfs.search import analyzer, documents
 from memfs.search.cache_folders import shared_folder
 from memfs.search.documents import IndexDocument, document_of, micros
-from memfs.search.merged_search import TreeIndex
+from memfs.search.search_index import TreeIndex
 from memfs.settings import RecallSettings, Settings
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content
 from memfs.store.reader import Reader
@@ -173,9 +172,9 @@ class RevisionFiles:
         regular = entry is not None and entry.mode in REGULAR
         return ScanEntry(path, 0, self.time, self.time, 0, True) if regular else None
 
-    def proves(self, path: str, stamp: Stamp) -> bool:
-        """Whether a file holds this content: nothing of a revision changes."""
-        return self.blobs.get(path) == stamp.blob
+    def proven(self, stamps: Mapping[str, Stamp]) -> set[str]:
+        """The files that hold this content: nothing of a revision changes."""
+        return {path for path, stamp in stamps.items() if self.blobs.get(path) == stamp.blob}
 
     def scan(self, folder: str, hidden: bool = False) -> Iterator[ScanEntry]:
         """Every file below a folder of ``ContextMemory``; names that begin with a dot only where ``hidden``."""

@@ -340,7 +340,7 @@ def test_a_file_system_on_the_way_proves_nothing(tree: Tree, monkeypatch: pytest
     tree.write("one/a.yaml", b"old")
     stamp = tree.read("one/a.yaml", 9).stamp
     stamp = stamp._replace(checked_ns=stamp.ctime_ns + RACY_NS)
-    assert tree.proves("one/a.yaml", stamp)
+    assert tree.proven({"one/a.yaml": stamp})
     facts = Tree._facts
     for place in ("one", "one/a.yaml"):
 
@@ -349,4 +349,4 @@ def test_a_file_system_on_the_way_proves_nothing(tree: Tree, monkeypatch: pytest
             return found if path != place else os.stat_result([*found[:2], found.st_dev + 1, *found[3:]])
 
         monkeypatch.setattr(Tree, "_facts", mounted)
-        assert not tree.proves("one/a.yaml", stamp)
+        assert not tree.proven({"one/a.yaml": stamp})

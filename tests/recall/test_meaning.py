@@ -11,9 +11,8 @@ import pytest
 
 from memfs import MemoryItem, Origin, Query, Workspace, open_workspace, register_embedder
 from memfs.errors import EndpointFailed, MemfsError, SettingInvalid
-from memfs.recall.embeddings import FOLDER, EmbeddingIndex, Embeddings, file_name
+from memfs.recall.embeddings import FOLDER, EmbeddingIndex, Embeddings, VectorSearch, file_name
 from memfs.recall.tokens import whole
-from memfs.recall.vector_search import VectorSearch
 from memfs.search import embedder as embedders
 from memfs.search.embedder import EndpointEmbedder, Vector
 from memfs.search.vectors import VectorStore

@@ -14,7 +14,7 @@ from memfs import MemoryItem, Query, Workspace
 from memfs.model import Hit
 from memfs.model.time import utc_now
 from memfs.recall.recaller import Helpers, Recaller
-from memfs.recall.rerank import JUDGED, Relevance, relevance_of
+from memfs.recall.review import JUDGED, Relevance, relevance_of
 from memfs.recall.reviewers import Score
 from memfs.settings import ReviewSettings
 

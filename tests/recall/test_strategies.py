@@ -167,7 +167,7 @@ def test_a_strategy_may_only_give_what_it_was_given(
 @pytest.mark.parametrize(("weight", "first"), [(0.0, "a0"), (1.0, "a2")])
 def test_time_weighted_retrieval_mixes_relevance_and_recency(workspace: Workspace, weight: float, first: str) -> None:
     """Relevance x (1 - w) + recency x w, recency 1 / (1 + 0.1 days), from twice as many candidates (C5)."""
-    hits = TimeWeightedSearch(workspace.recaller, lambda: NOW).retrieve_time_weighted("apple", weight, limit=2)
+    hits = TimeWeightedSearch(workspace.recaller.search, lambda: NOW).retrieve_time_weighted("apple", weight, limit=2)
     assert (len(hits), hits[0].item.id) == (2, first)
     for hit in hits:
         days = (NOW - (hit.item.timestamp or NOW)) / timedelta(days=1)
@@ -179,4 +179,4 @@ def test_time_weighted_retrieval_mixes_relevance_and_recency(workspace: Workspac
 def test_time_weighted_retrieval_refuses_other_weights(workspace: Workspace) -> None:
     """A weight lies between 0 and 1."""
     with pytest.raises(QueryInvalid, match="no weight"):
-        TimeWeightedSearch(workspace.recaller).retrieve_time_weighted("apple", 1.5)
+        TimeWeightedSearch(workspace.recaller.search).retrieve_time_weighted("apple", 1.5)

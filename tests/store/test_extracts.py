@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memfs.model import MemoryItem, Query
-from memfs.store.extracts import Extracts
+from memfs.store.reader import Extracts
 from memfs.workspace import Workspace
 
 Read = Callable[[], list[str]]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kit.corpus import START, WORDS
 from memfs.model import MemoryItem, Origin, Query, Recall
 from memfs.recall.recaller import Helpers, Recaller
-from memfs.recall.rerank import relevance_of
+from memfs.recall.review import relevance_of
 from memfs.team.asof import Past
 from memfs.workspace import Workspace, open_workspace
 

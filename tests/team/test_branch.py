@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from kit.orphans import die_while, late_git
-from memfs.catalog.items import ItemCatalog
+from memfs.catalog.facts import ItemCatalog
 from memfs.doors.cli.app import run
 from memfs.errors import BranchRefused, Conflict, CorruptRecord, LockTimeout, MemfsError, RepoUnsupported
 from memfs.fs import io

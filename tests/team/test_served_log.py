@@ -44,7 +44,9 @@ def workspace(opened: Callable[..., Workspace]) -> Workspace:
 def log(tmp_path: Path) -> ServedLog:
     """A record of its own."""
     return ServedLog(
-        tmp_path / "git" / "memfs" / "key" / FOLDER, head=lambda: "c" * 40, version=lambda one, _: f"blob {one}"
+        tmp_path / "git" / "memfs" / "key" / FOLDER,
+        head=lambda: "c" * 40,
+        versions=lambda ids, _: [f"blob {one}" for one in ids],
     )
 
 

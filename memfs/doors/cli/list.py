@@ -90,8 +90,8 @@ def list_(workspace: Workspace, limit: int | None, pruned: bool, as_of: str | No
 def _listed(workspace: Workspace, past: Past | None, asked: Query, most: int) -> ItemList:
     store: Reader = workspace.store if past is None else past.store
     found = store.candidates(asked)
-    loaded = [(candidate.path, store.load(candidate)) for candidate in found[:most]]
-    missing = [path for path, item in loaded if item is None]
+    loaded = list(zip(found[:most], store.load_each(found[:most]), strict=True))
+    missing = [candidate.path for candidate, item in loaded if item is None]
     store.refresh(missing)
     problems, missing = store.problems(), [*store.unread(asked)] or missing
     items = [one.item for _, one in loaded if one is not None]

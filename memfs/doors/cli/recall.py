@@ -32,7 +32,7 @@ from memfs.model.query import MOST
 from memfs.recall.conflict_notes import OVER, disputes, undecided, unresolved_note
 from memfs.recall.fence import fence, withheld
 from memfs.recall.ranking import strategy
-from memfs.recall.rerank import relevance_percents
+from memfs.recall.review import relevance_percents
 from memfs.settings import MOUNTS
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from memfs.model.memory_config import OFF, VECTOR_DB
 
 if TYPE_CHECKING:
     from memfs.model.memory_config import MemoryConfig
-    from memfs.recall.vector_search import VectorSearch
+    from memfs.recall.embeddings import VectorSearch
     from memfs.workspace import Workspace
 
 _KEY = "semantic.model"
