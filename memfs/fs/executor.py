@@ -100,15 +100,21 @@ class Worker:
             thread.join(seconds)
 
     def _run(self) -> None:
-        while self._begins():
-            done: object = False
-            try:
-                done = self._work()
-            except Exception as error:  # noqa: BLE001  reported, see tests/test_architecture.py
-                self._failed(error)
+        try:
+            while self._begins():
+                done: object = False
+                try:
+                    done = self._work()
+                except Exception as error:  # noqa: BLE001  reported, see tests/test_architecture.py
+                    self._failed(error)
+                with self._news:
+                    if not done and self._again is not None and self._due is None and not self._closed:
+                        self._due = time.monotonic() + self._again
+        finally:  # also where foreign code ends the thread: nobody may wait for it for ever
             with self._news:
-                if not done and self._again is not None and self._due is None and not self._closed:
-                    self._due = time.monotonic() + self._again
+                if self._thread is threading.current_thread():
+                    self._thread = None
+                    self._news.notify_all()
 
     def _begins(self) -> bool:
         """Wait for what is due; false where nothing is, and the thread ends."""

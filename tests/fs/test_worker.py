@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
 from memfs.fs.executor import Worker
 
 PATIENCE = 60.0
@@ -91,3 +93,22 @@ def test_closing_begins_nothing_and_waits_as_long_as_it_is_told() -> None:
     go.set()
     worker.close()
     assert done == [1]
+
+
+def test_nobody_waits_for_a_thread_that_its_work_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Foreign code may end the thread it runs in; what is due next is done by another."""
+    monkeypatch.setattr("threading.excepthook", print)
+    done: list[str] = []
+
+    def work() -> None:
+        done.append("begun")
+        if len(done) == 1:
+            raise SystemExit
+
+    worker = Worker("test", work, print)
+    worker.wake()
+    assert worker.settle(PATIENCE)
+    worker.wake()
+    assert worker.settle(PATIENCE)
+    assert len(done) == 2
+    worker.close()
