@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from memfs.doors.cli.command import Unclear
-from memfs.doors.cli.output import TEXT_ONLY, Note, clean, count, merge, one_line, styled
+from memfs.doors.cli.command import Unclear, remark
+from memfs.doors.cli.output import clean, count, merge, one_line, styled
 
 if TYPE_CHECKING:
     from memfs.git.log import Revision
@@ -30,13 +30,11 @@ class ComparedAnswers:
         query: what was asked.
         difference: of which these fields stand beside the others.
         same: whether they are the same.
-        waiting: how many writes are in no revision yet.
     """
 
     query: str
     difference: Difference = field(metadata=merge("older newer now changes"))
     same: bool
-    waiting: int = field(metadata=TEXT_ONLY)
 
 
 def head_line(revision: Revision) -> str:
@@ -85,11 +83,14 @@ def compared(workspace: Workspace, asked: Query, written: str) -> ComparedAnswer
     """How the answer to a question differs from one revision to another."""
     older, newer = revisions_of(written)
     found = workspace.teams.answers.between(asked, older, newer)
-    waiting = workspace.store.pending().count if newer == "HEAD" else 0
-    return ComparedAnswers(asked.text, found, not found.changes, waiting)
+    for text in found.notes:
+        remark(text)
+    if newer == "HEAD" and (waiting := workspace.store.pending().count):
+        remark(f"{count(waiting, 'write')} not committed yet, and not in it; 'memfs commit' commits them")
+    return ComparedAnswers(asked.text, found, not found.changes)
 
 
-def compared_text(answers: ComparedAnswers) -> Iterator[str | Note]:
+def compared_text(answers: ComparedAnswers) -> Iterator[str]:
     """The same for people."""
     difference = answers.difference
     counted = styled(_counted(difference), bold=True)
@@ -101,9 +102,6 @@ def compared_text(answers: ComparedAnswers) -> Iterator[str | Note]:
     if slid := [one for one in difference.changes if one.fate == "slid"]:
         yield ""
         yield f"slid     {', '.join(f'{clean(one.id)} {_ranks(one)}' for one in slid)}"
-    yield from map(Note, difference.notes)
-    if answers.waiting:
-        yield Note(f"{count(answers.waiting, 'write')} not committed yet, and not in it; 'memfs commit' commits them")
 
 
 def _end(answer: RevisionAnswer) -> str:
