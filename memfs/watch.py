@@ -312,11 +312,7 @@ class Presence:
 
 def watchers(folder: Path) -> list[WatchStatus]:
     """How each living process watches, those that cannot rely on events first; notes of the dead are taken away."""
-    try:
-        names = [name for name in os.listdir(folder) if name.endswith(_SUFFIX)]
-    except OSError:
-        return []
-    found = filter(None, (_read(folder / name) for name in names))
+    found = filter(None, (_read(folder / name) for name in io.listed(folder) if name.endswith(_SUFFIX)))
     return sorted(found, key=lambda row: (not row.reason, row.pid))
 
 

@@ -41,7 +41,6 @@ from memfs.format.codec import schema_of
 from memfs.format.secrets import SecretFinding, find_likely, found_in_file, reason_in_file, secret_error
 from memfs.fs.atomic_replace import is_temporary
 from memfs.fs.io import NETWORK_TYPES, file_system
-from memfs.fs.tree import blob_id
 from memfs.git.refs import blobs_at_tips
 from memfs.git.repository import Repository
 from memfs.learning.conventions import STATUSES, Convention, Conventions
@@ -53,7 +52,7 @@ from memfs.model.state_paths import SIDECAR_SUFFIX, document_kind, document_of_s
 from memfs.recall.conflict_notes import OVER
 from memfs.store import Store, sidecars
 from memfs.store.hand_edits import ROOT_FILES
-from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, Parts
+from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, Parts, content_at
 from memfs.store.recovery import DAMAGED, REPLACED
 from memfs.trust import standing
 
@@ -207,8 +206,8 @@ def _referred_to(parts: Parts, sidecar: str, document: str) -> bool:
 def _versions(parts: Parts, path: str) -> Iterator[bytes]:
     for operation in parts.journal.operations():
         yield from (change.data for change in operation.changes if change.path == path and change.data is not None)
-    with suppress(FileNotFoundError, MemfsError):
-        yield parts.seen.read(path, READ_LIMIT).data
+    if found := content_at(parts.seen, path):
+        yield found.data
     for blob in blobs_at_tips(parts.repository, path):
         yield parts.repository.blob(blob)
 
@@ -217,12 +216,9 @@ def _referring(parts: Parts) -> Iterator[tuple[str, bytes]]:
     for entry in parts.tree.scan(CONTENT):
         if not entry.regular or not document_kind(entry.path):
             continue
-        try:
-            data = parts.tree.read(entry.path, READ_LIMIT).data
-        except (FileNotFoundError, MemfsError):
-            continue  # reported as a document
-        if sidecars.holds_reference(data):
-            yield entry.path, data
+        found = content_at(parts.tree, entry.path)  # one that cannot be read is reported as a document
+        if found and sidecars.holds_reference(found.data):
+            yield entry.path, found.data
 
 
 def indexes(checker: Checker) -> Iterator[Problem]:
@@ -252,10 +248,11 @@ def leaks(checker: Checker) -> Iterator[Problem]:
     known = {(row.path, row.line) for row in checker.store.problems() if row.code == SecretDetected.__name__}
     committed = _committed(checker.parts)
     for path in (*ROOT_FILES, *checker.store.edit_finder.own_paths()):
-        data = _read_capped(checker.parts, path)
-        if data is None:
+        content = content_at(checker.parts.tree, path)
+        if content is None:
             continue
-        kept = committed.pop(path, "") == blob_id(data)
+        data = content.data
+        kept = committed.pop(path, "") == content.stamp.blob
         problems = [_in_file(finding, path, kept) for finding in _unallowed(data, path)]
         yield from (problem for problem in problems if kept or (path, problem.line) not in known)
         if not problems:
@@ -268,7 +265,7 @@ def leaks(checker: Checker) -> Iterator[Problem]:
 
 def leaked(parts: Parts, paths: Iterable[str]) -> list[str]:
     """Those of the files that hold a secret nothing allows."""
-    return [path for path in paths if (data := _read_capped(parts, path)) is not None and _unallowed(data, path)]
+    return [path for path in paths if (found := content_at(parts.tree, path)) and _unallowed(found.data, path)]
 
 
 def _unallowed(data: bytes, path: str) -> list[SecretFinding]:
@@ -323,13 +320,6 @@ def _committed(parts: Parts) -> dict[str, str]:
     except HistoryError:
         return {}
     return found
-
-
-def _read_capped(parts: Parts, path: str) -> bytes | None:
-    try:
-        return parts.tree.read(path, READ_LIMIT).data
-    except (FileNotFoundError, MemfsError):
-        return None
 
 
 Examine = Callable[["Checker"], Iterable[Problem]]
@@ -418,11 +408,8 @@ class Checker:
         return found
 
     def _faults(self, path: str) -> list[Problem]:
-        try:
-            data = self.parts.seen.read(path, READ_LIMIT).data
-        except (FileNotFoundError, MemfsError):
-            return []
-        return [Problem.of(error, path) for error in self.parts.codec.errors(data, path)]
+        found = content_at(self.parts.seen, path)
+        return [Problem.of(error, path) for error in self.parts.codec.errors(found.data, path)] if found else []
 
     def invalid_edits(self) -> list[str]:
         """Files that a person changed since the last commit and that are not valid, so that nothing commits them."""

@@ -21,7 +21,7 @@ from memfs.fs.tree import blob_id
 from memfs.git import maintenance
 from memfs.store import Store
 from memfs.store.parts import CONTENT, Parts
-from memfs.store.recovery import FOLDER, SUFFIX, read_aside
+from memfs.store.recovery import all_aside
 
 _COMMITS_BY_ITSELF = ("interval", "each", "batch")
 
@@ -100,16 +100,13 @@ def _leftovers(cleaner: Cleaner, do: bool) -> CleanupStep:
 
 def _twice(cleaner: Cleaner, do: bool) -> CleanupStep:
     """Remove contents set aside that the last commit holds."""
-    folder = cleaner.parts.repository.state / FOLDER
     sizes = []
-    for name in sorted(os.listdir(folder)) if folder.is_dir() else []:
-        with suppress(MemfsError, FileNotFoundError):
-            if name.endswith(SUFFIX):
-                path, data = read_aside(folder / name)
-                if cleaner.parts.repository.head_blob(path) == blob_id(data):
-                    sizes.append(len(data))
-                    if do:
-                        io.unlink(folder / name, missing_ok=True)
+    for place, path, data in all_aside(cleaner.parts.repository.state):
+        with suppress(MemfsError):
+            if cleaner.parts.repository.head_blob(path) == blob_id(data):
+                sizes.append(len(data))
+                if do:
+                    io.unlink(place, missing_ok=True)
     verb = "removed" if do else "remove"
     return CleanupStep(what=f"{verb} {len(sizes)} content(s) set aside that the last commit holds", bytes=sum(sizes))
 

@@ -387,6 +387,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 # -- the proof -----------------------------------------------------------------------------------------------------
 _KEEP_OUT = ("hooks", "modules")
+_IN_GIT = {"objects": "packs and loose objects", "logs": "reflogs", "memfs": "journal and state"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -427,12 +428,16 @@ class Prover:
         """Read everything."""
         survey = Survey(self._parts.repository)
         self._objects(survey)
-        places = {name: self._scan(name, paths) for name, paths in self._places().items()}
+        places: Counter[str] = Counter()
+        for place, path in self._places():
+            places[place] += 1
+            if self._in_file(path):
+                self._hits.append(f"{place}: {path} holds it")
         return EraseProof(
             objects=len(survey.facts),
             files=self._files,
             bytes=self._bytes,
-            places=places,
+            places=dict(places),
             hits=tuple(self._hits),
             quotes=quoted_at(survey, self._quoting),
         )
@@ -466,32 +471,19 @@ class Prover:
         return edit_tag(data, {}, self._traces) != data
 
     # -- files ----------------------------------------------------------------------------------------------------
-    def _places(self) -> dict[str, list[Path]]:
-        """Files by the place they belong to."""
+    def _places(self) -> Iterator[tuple[str, Path]]:
+        """Every file that can hold it, with the place it belongs to."""
         parts = self._parts
-        common, state = parts.repository.common_dir, parts.repository.common_dir / "memfs"
-        record = parts.repository.state / ERASE_FOLDER
-        places: dict[str, list[Path]] = {
-            "packs and loose objects": list(_files(common / "objects")),
-            "reflogs": list(_files(common / "logs")),
-            "journal and state": [path for path in _files(state) if not path.is_relative_to(record)],
-            "caches": [path for cache in caches_of(parts) for path in _files(cache.folder)],
-            "folders that branches left": [path for root in abandoned(parts) for path in _files(root / CONTENT)],
-        }
-        seen = {common / "objects", common / "logs", state, *(common / name for name in _KEEP_OUT)}
-        places["other files of git"] = [
-            path for path in _files(common) if not any(path.is_relative_to(folder) for folder in seen)
-        ]
+        common, record = parts.repository.common_dir, parts.repository.state / ERASE_FOLDER
+        for path in _files(common):
+            top = path.relative_to(common).parts[0]
+            if top not in _KEEP_OUT and not path.is_relative_to(record):
+                yield _IN_GIT.get(top, "other files of git"), path
+        yield from (("caches", path) for cache in caches_of(parts) for path in _files(cache.folder))
+        left = (path for root in abandoned(parts) for path in _files(root / CONTENT))
+        yield from (("folders that branches left", path) for path in left)
         if parts.secondary is not None:
-            places["secondary location"] = list(_files(parts.secondary.folder))
-        return places
-
-    def _scan(self, place: str, paths: list[Path]) -> int:
-        for path in paths:
-            found = self._in_file(path)
-            if found:
-                self._hits.append(f"{place}: {path} holds it")
-        return len(paths)
+            yield from (("secondary location", path) for path in _files(parts.secondary.folder))
 
     def _in_file(self, path: Path) -> bool:
         longest = max(map(len, (*self._traces.phrases, *self._words)), default=1)

@@ -21,8 +21,8 @@ from memfs.model.ids import stem_of
 from memfs.model.state_paths import document_kind
 from memfs.model.time import utc_now
 from memfs.store.commit_message import excerpt
-from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, Parts
-from memfs.store.recovery import FOLDER, SUFFIX, read_aside
+from memfs.store.parts import CONTENT, ITEM_SUFFIXES, Parts, content_at
+from memfs.store.recovery import all_aside
 
 _PHRASE = 12
 _WHOLE = 8
@@ -177,22 +177,16 @@ class TargetFinder:
     def _elsewhere(self) -> Iterator[FileChange]:
         """Versions outside git's objects: those in no commit, those that wait, and those that were set aside."""
         for entry in self._parts.tree.scan(CONTENT):
-            if self._parts.is_local(entry.path) and self._named.means(entry.path):
-                with suppress(MemfsError, FileNotFoundError):
-                    data = self._parts.tree.read(entry.path, READ_LIMIT).data
-                    yield FileChange(path=entry.path, old="", new="", data=data)
+            own = self._parts.is_local(entry.path) and self._named.means(entry.path)
+            found = content_at(self._parts.tree, entry.path) if own else None
+            if found is not None:
+                yield FileChange(path=entry.path, old="", new="", data=found.data)
         secondary = self._parts.secondary
         for operation in (*self._parts.journal.operations(), *(secondary.operations() if secondary else ())):
             yield from (change for change in operation.changes if change.data and self._named.means(change.path))
-        folder = self._parts.repository.state / FOLDER
-        for name in sorted(os.listdir(folder)) if folder.is_dir() else ():
-            if name.endswith(SUFFIX):
-                try:
-                    path, data = read_aside(folder / name)
-                except MemfsError:
-                    continue
-                if self._named.means(path):
-                    yield FileChange(path=path, old="", new="", data=data)
+        for _, path, data in all_aside(self._parts.repository.state):
+            if self._named.means(path):
+                yield FileChange(path=path, old="", new="", data=data)
 
     # -- phrases --------------------------------------------------------------------------------------------------
     def _traces(self, texts: Iterable[tuple[str, bytes]], names: set[str]) -> Traces:

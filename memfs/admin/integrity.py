@@ -26,7 +26,7 @@ from memfs.search.generations import NOBODY, Generations
 from memfs.search.state_index import FILE as STATES
 from memfs.search.state_index import StateIndex
 from memfs.store import Store
-from memfs.store.parts import CONTENT, READ_LIMIT, Parts
+from memfs.store.parts import CONTENT, READ_LIMIT, Parts, content_at
 
 if TYPE_CHECKING:
     from memfs.admin.check import Checker, Examine
@@ -94,20 +94,15 @@ def _vouched(parts: Parts, row: StateRow) -> StateRow | None:
     """A document's row with a stamp that can be relied on; None where it has one, or is another by now."""
     if row.stamp is None or not row.stamp.racy:
         return None
-    with suppress(FileNotFoundError, MemfsError):
-        stamp = parts.tree.read(row.path, READ_LIMIT).stamp
-        if stamp.blob == row.stamp.blob and not stamp.racy:
-            return replace(row, stamp=stamp)
-    return None
+    found = content_at(parts.tree, row.path)
+    same = found is not None and found.stamp.blob == row.stamp.blob and not found.stamp.racy
+    return replace(row, stamp=found.stamp) if found and same else None
 
 
 def _suspect(store: Store, parts: Parts, path: str) -> bool:
-    try:
-        content = parts.seen.read(path, READ_LIMIT)
-    except (FileNotFoundError, MemfsError):
-        return True
-    stamp = store.index_sync.stamp_of(path)
-    return stamp is None or store.index_sync.damaged(path) or stamp.blob != content.stamp.blob
+    content, stamp = content_at(parts.seen, path), store.index_sync.stamp_of(path)
+    known = content is not None and stamp is not None and stamp.blob == content.stamp.blob
+    return not known or store.index_sync.damaged(path)
 
 
 def _journal(checker: Checker) -> Iterator[Problem]:

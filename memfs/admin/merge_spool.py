@@ -16,7 +16,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memfs.errors import MemfsError
 from memfs.format.codec import schema_of
 from memfs.fs import io
 from memfs.model.state_paths import MERGES, document_kind, iteration_of
@@ -136,8 +135,8 @@ class MergeSpool:
         """The reminders of items, by name. What is damaged is left out."""
         found: dict[str, MissedConflict] = {}
         for name in self._names(_MISSED):
-            with suppress(OSError, MemfsError, ValueError, RecursionError, TypeError, AttributeError):
-                values = json.loads(io.read_file(self._folder / name, _LARGEST))
+            with suppress(KeyError, TypeError):
+                values = io.read_record(self._folder / name, _LARGEST)
                 found[name] = MissedConflict(**{**values, "merged": tuple(values["merged"])})
         return found
 
@@ -151,10 +150,7 @@ class MergeSpool:
         return {name: kept for name, kept in found if kept is not None}
 
     def _names(self, ending: str) -> list[str]:
-        try:
-            return sorted(name for name in os.listdir(self._folder) if name.endswith(ending))[:_MOST]
-        except OSError:
-            return []
+        return [name for name in io.listed(self._folder) if name.endswith(ending)][:_MOST]
 
     def drop(self, name: str) -> None:
         """Forget one."""
@@ -162,10 +158,7 @@ class MergeSpool:
             io.unlink(self._folder / name, missing_ok=True)
 
     def _read(self, name: str) -> Mapping[str, Any] | None:
-        try:
-            kept = json.loads(io.read_file(self._folder / name, _LARGEST))
-        except (OSError, MemfsError, ValueError, RecursionError):
-            return None
+        kept = io.read_record(self._folder / name, _LARGEST)
         if not isinstance(kept, dict) or not isinstance(kept.get("given_up"), list):
             return None
         record = kept.get("record")

@@ -7,7 +7,6 @@ on the disk. Critical writes and removals always pass.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -76,42 +75,45 @@ class Account:
 
 
 class Ledger:
-    """The account on disk. Reading needs no lock; ``write`` is called under the store's lock."""
+    """The account on disk. Reading needs no lock; ``write`` is called under the store's lock.
+
+    Attributes:
+        known: the account as this process knew it last; None where nothing was measured yet.
+    """
 
     def __init__(self, state: Path) -> None:
         self._path = state / FILE
-        self._kept: Account | None = None
+        self.known: Account | None = None
         self._unwritten = False
 
     def read(self) -> Account | None:
-        """The account as all processes know it; None where nothing was measured yet."""
-        if self._unwritten:
-            return self._kept
-        try:
-            account = Account(**json.loads(io.read_file(self._path, _LARGEST)))
-        except (FileNotFoundError, MemfsError, ValueError, TypeError, RecursionError):
-            return None
-        return account if _sound(account) else None
+        """The account as all processes know it, or where that cannot be read as this one does."""
+        with suppress(ValueError, TypeError, AttributeError, OverflowError):
+            if not self._unwritten:
+                self.known = _account(io.read_record(self._path, _LARGEST))
+        return self.known
 
     def write(self, account: Account) -> None:
         """Set the account. Where the disk refuses, this process goes on with its own until it can be written."""
-        self._kept, self._unwritten = account, True
+        self.known, self._unwritten = account, True
         with suppress(MemfsError, FileNotFoundError):
             io.write_file(self._path, json.dumps(asdict(account)).encode("ascii"), durable=False)
             self._unwritten = False
 
 
-def _sound(account: Account) -> bool:
-    """Whether everything is of the type and has the names that it should: anybody may have written the file."""
-    tables = (account.base, account.since, account.levels, account.refused)
-    if not all(isinstance(table, dict) and table.keys() <= {*AREAS, TOTAL} for table in tables):
-        return False
-    moments = (account.at, account.history_at, *account.refused.values())
-    sizes = (*account.base.values(), *account.since.values())
-    return (
-        all(type(moment) in (int, float) and math.isfinite(moment) for moment in moments)
-        and all(type(size) is int for size in sizes)
-        and all(isinstance(level, str) and level in LEVELS for level in account.levels.values())
+def _account(values: Mapping[str, Any]) -> Account:
+    """The account that a file holds, of which anybody may be the author: names that mean nothing are left out."""
+
+    def table(name: str, kind: Callable[[Any], Any]) -> dict[str, Any]:
+        return {area: kind(value) for area, value in values.get(name, {}).items() if area in (*AREAS, TOTAL)}
+
+    return Account(
+        at=float(values.get("at", 0.0)),
+        history_at=float(values.get("history_at", 0.0)),
+        base=table("base", int),
+        since=table("since", int),
+        levels={area: level for area, level in table("levels", str).items() if level in LEVELS},
+        refused=table("refused", float),
     )
 
 
@@ -163,7 +165,6 @@ class Quota(Gate):
         self._fire = fire
         self._ledger = Ledger(parts.repository.state)
         self.written = False
-        self._known: Account | None = None
         self.chores: list[Callable[[], object]] = []
         self._seen: object = None
         self._limits = Limits()
@@ -173,7 +174,7 @@ class Quota(Gate):
     # -- Gate ---------------------------------------------------------------------------------------------------
     def prepare(self) -> None:
         """Read limits that changed; measure where nothing is known. What is known ages until ``tend``."""
-        if self.limits().bytes and (self._known or self._ledger.read()) is None:
+        if self.limits().bytes and (self._ledger.known or self._ledger.read()) is None:
             with suppress(MemfsError):  # an account that cannot be made refuses nothing
                 self.measure()
 
@@ -184,7 +185,7 @@ class Quota(Gate):
         if critical or not limits or sum(growth.values()) <= 0:
             return
         growth[HISTORY] = weigh_commit(self._parts, plans)
-        account = self._ledger.read() or self._known or Account()
+        account = self._ledger.read() or Account()
         grown = {area: account.used(area) + size for area, size in growth.items() if size > 0}
         grown[TOTAL] = account.total + sum(growth.values())
         for area, limit in limits.items():
@@ -204,14 +205,13 @@ class Quota(Gate):
                 self._add({area_of(path): size})
 
     def _add(self, growth: Sizes) -> None:
-        account = self._ledger.read() or self._known
+        account = self._ledger.read()
         if account is not None:
-            self._known = replace(account, since=_sum(account.since, growth))
-            self._ledger.write(self._known)
+            self._ledger.write(replace(account, since=_sum(account.since, growth)))
 
     def settle(self) -> None:
         """Raise one occasion for each quota that crossed a threshold since the last time, whichever process saw it."""
-        account = self._known if self._limits.bytes else None
+        account = self._ledger.known if self._limits.bytes else None
         if account is None:
             return
         with suppress(MemfsError):  # the write is done: what cannot be reported now is reported after the next one
@@ -286,8 +286,7 @@ class Quota(Gate):
             history_at = before.history_at if known else now
             weighed = 0 if known else before.unmeasured  # what others wrote meanwhile may not be weighed
             since = {HISTORY: max(present.unmeasured - weighed, 0)}
-            self._known = replace(present, at=now, history_at=history_at, base=base, since=since)
-            self._ledger.write(self._known)
+            self._ledger.write(replace(present, at=now, history_at=history_at, base=base, since=since))
         return AreaUsage(areas=base, free=free_bytes(self._parts.tree.root))
 
     # -- internal -------------------------------------------------------------------------------------------------

@@ -24,9 +24,9 @@ from memfs.model import Problem
 from memfs.model.ids import stem_of
 from memfs.model.time import utc_now
 from memfs.store import Store
-from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, Parts
+from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, Parts, content_at
 from memfs.store.reader import path_of
-from memfs.store.recovery import DAMAGED, DAMAGED_SUFFIX, FOLDER, keep_aside, read_all_aside
+from memfs.store.recovery import DAMAGED, DAMAGED_SUFFIX, FOLDER, all_aside, keep_aside
 
 _ROUNDS = 100
 _DEPTH = 200
@@ -156,10 +156,10 @@ class Repairer:
     def _invalid(self, problem: Problem) -> Repair:
         """A file that the disk did not damage: its author decides about it."""
         path = problem.path
-        with suppress(FileNotFoundError, MemfsError):
-            if not self._valid(path, self._parts.tree.read(path, READ_LIMIT).data):
-                remedy = f"correct it, or 'memfs check --fix {path}' brings back its last good version"
-                return _lost(path, f"an edit made it invalid: {problem.message}; {remedy}")
+        found = content_at(self._parts.tree, path)
+        if found and not self._valid(path, found.data):
+            remedy = f"correct it, or 'memfs check --fix {path}' brings back its last good version"
+            return _lost(path, f"an edit made it invalid: {problem.message}; {remedy}")
         return _lost(path, "; ".join(filter(None, (problem.message, problem.hint))))
 
     def _whole(self, path: str, blob: str) -> Whole | None:
@@ -273,12 +273,12 @@ class Repairer:
     def _contents(self) -> Iterator[bytes]:
         """Every content that could be an object that is lost."""
         for path in (SETTINGS_FILE, *self._store.edit_finder.own_paths()):
-            with suppress(FileNotFoundError, MemfsError):
-                yield self._parts.tree.read(path, READ_LIMIT).data
+            if found := content_at(self._parts.tree, path):
+                yield found.data
         with suppress(MemfsError):
             for operation in self._parts.journal.operations():
                 yield from (change.data for change in operation.changes if change.data is not None)
-        yield from read_all_aside(self._parts.repository.state)
+        yield from (data for _, _, data in all_aside(self._parts.repository.state))
 
 
 def _lost(path: str, reason: str) -> Repair:

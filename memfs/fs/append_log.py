@@ -203,10 +203,7 @@ def _line(text: bytes) -> bytes:
 
 
 def _files(folder: Path) -> list[Path]:
-    try:
-        return [folder / name for name in sorted(os.listdir(folder)) if name.endswith(SUFFIX) and name[0] != "."]
-    except OSError:
-        return []
+    return [folder / name for name in io.listed(folder) if name.endswith(SUFFIX) and name[0] != "."]
 
 
 def _age(path: Path) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import json
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from memfs.errors import ItemTooLarge, NotRegularFile, StorageFull, StorageIO, StorageReadOnly
+from memfs.errors import ItemTooLarge, MemfsError, NotRegularFile, StorageFull, StorageIO, StorageReadOnly
 
 
 def sync(folder: str) -> None:
@@ -513,7 +514,7 @@ def sweep(folder: Path, beginning: str = ".", *, folders: bool = False) -> int:
     be removed stays for the next time.
     """
     swept = 0
-    for name in _listed(folder):
+    for name in listed(folder):
         writer = name.removesuffix(_TEMPORARY).rpartition(".")[2]
         if name.startswith(beginning) and name.endswith(_TEMPORARY) and writer.isdecimal() and not lives(int(writer)):
             with suppress(StorageIO, OSError):
@@ -522,11 +523,20 @@ def sweep(folder: Path, beginning: str = ".", *, folders: bool = False) -> int:
     return swept
 
 
-def _listed(folder: Path) -> list[str]:
+def listed(folder: Path) -> list[str]:
+    """The names in a folder, in order; none where it cannot be listed."""
     try:
-        return os.listdir(folder)
+        return sorted(os.listdir(folder))
     except OSError:
         return []
+
+
+def read_record(path: Path, limit: int = 1 << 20) -> Any:
+    """What a small JSON file of memfs's own holds; None where it is not there, or cannot be read as one."""
+    try:
+        return json.loads(read_file(path, limit))
+    except (MemfsError, OSError, ValueError, RecursionError):
+        return None
 
 
 def lives(process: int) -> bool:

@@ -33,8 +33,8 @@ _SAMPLED = ("17", "5e", "a3", "d9")
 def due(repository: Repository) -> bool:
     """Whether about 1,000 commits have gathered since objects were last packed; looks at five folders only."""
     folder = repository.common_dir / "objects"
-    loose = sum(len(_names(folder / name)) for name in _SAMPLED) * 256 // len(_SAMPLED)
-    packs = sum(name.endswith(".pack") for name in _names(folder / "pack"))
+    loose = sum(len(io.listed(folder / name)) for name in _SAMPLED) * 256 // len(_SAMPLED)
+    packs = sum(name.endswith(".pack") for name in io.listed(folder / "pack"))
     return loose >= LOOSE_DUE or packs >= PACKS_DUE
 
 
@@ -48,7 +48,7 @@ def maintain(repository: Repository) -> int:
         GitFailed: git refused; the repository is as usable as before.
     """
     before = _measure(repository)
-    packs = sum(name.endswith(".pack") for name in _names(repository.common_dir / "objects/pack"))
+    packs = sum(name.endswith(".pack") for name in io.listed(repository.common_dir / "objects/pack"))
     # One pack of all lets git store each version as a difference; what is unreachable is kept, as without joining.
     join = ("-a", "-k") if packs >= PACKS_JOINED else ()
     repository.git.run("repack", "-d", "-q", *join, timeout=PATIENCE)
@@ -72,13 +72,6 @@ def _size(path: Path) -> int:
         return os.lstat(path).st_size
     except FileNotFoundError:
         return 0
-
-
-def _names(folder: Path) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except FileNotFoundError:
-        return []
 
 
 _ARGUMENTS = ("--full", "--strict", "--no-dangling", "--no-progress", "--name-objects")

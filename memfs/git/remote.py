@@ -451,10 +451,7 @@ class RemoteHistory:
                     raise
 
     def _noted(self) -> dict[str, tuple[str, ...]]:
-        try:
-            found = json.loads(io.read_file(self._path, _LARGEST))
-        except (MemfsError, OSError, ValueError, RecursionError):
-            return {}
+        found = io.read_record(self._path, _LARGEST)
         rows = found.items() if isinstance(found, dict) else ()
         return {name: tuple(commits) for name, commits in rows if _are_commits(commits)}
 

@@ -228,7 +228,8 @@ def _stock(repository: Repository) -> tuple[str, ...]:
             found += [f"{name}/{inner}" for inner in sorted(os.listdir(top / name))]
         elif name.startswith("tmp_"):
             found.append(name)
-    found += [f"pack/{name}" for name in _listed(top / "pack")]
+    if (top / "pack").is_dir():
+        found += [f"pack/{name}" for name in sorted(os.listdir(top / "pack"))]
     return tuple(found)
 
 
@@ -348,10 +349,3 @@ def _remove_old(repository: Repository, successor: Successor, before: Before) ->
 def _holds_objects(name: str) -> bool:
     folder, _, rest = name.rpartition("/")
     return folder == "pack" or "tmp_" in name or bool(_LOOSE.fullmatch(rest))
-
-
-def _listed(folder: Path) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except FileNotFoundError:
-        return []

@@ -237,8 +237,8 @@ class ConflictScan:
 
     def _read(self) -> _Note:
         """The note; an empty one where there is none that can be understood, so that all is compared again."""
-        with suppress(MemfsError, FileNotFoundError, ValueError, TypeError, KeyError, RecursionError):
-            written = json.loads(io.read_file(self._path(), _LARGEST))
+        with suppress(ValueError, TypeError, KeyError):
+            written = io.read_record(self._path(), _LARGEST)
             if written["version"] == __version__:
                 return _Note(dict(written["compared"]), {(str(one), str(other)) for one, other in written["pairs"]})
         return _Note()

@@ -185,9 +185,9 @@ def _folders(home: Path) -> Iterator[Path]:
 
 def _cache(folder: Path, rows: dict[Path, Path]) -> Cache:
     try:
-        whose = json.loads(io.read_file(folder / WHOSE, _SMALL))
+        whose = io.read_record(folder / WHOSE, _SMALL)
         root, inode = Path(whose["root"]), whose["inode"]
-    except (MemfsError, OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (KeyError, TypeError):
         return Cache(folder, rows.get(folder), folder in rows, orphaned=folder not in rows)
     try:
         there = os.stat(root).st_ino == inode

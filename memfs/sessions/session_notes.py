@@ -13,7 +13,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from memfs.errors import MemfsError
 from memfs.fs import io
 
 SUFFIX = ".notes.json"
@@ -63,13 +62,9 @@ def kept(folder: Path) -> list[Path]:
 
 def read(path: Path) -> SessionNotes:
     """The notes in a file; empty ones where it is not there or holds something else."""
-    try:
-        told = json.loads(io.read_file(path, _LARGEST))
-    except (FileNotFoundError, MemfsError, ValueError, RecursionError):
-        return SessionNotes()
+    told, empty = io.read_record(path, _LARGEST), SessionNotes()
     if not isinstance(told, dict):
-        return SessionNotes()
-    empty = SessionNotes()
+        return empty
     fitting = {
         one.name: told[one.name] for one in fields(SessionNotes) if _fits(told.get(one.name), getattr(empty, one.name))
     }

@@ -103,11 +103,7 @@ class PayloadFolders:
 
     def waiting(self) -> list[str]:
         """The ids of those of which something lies in the secondary location."""
-        try:
-            names = os.listdir(self.away) if self.away is not None else []
-        except OSError:  # not there, or its disk is not
-            return []
-        return [name for name in names if is_id(name)]
+        return list(filter(is_id, io.listed(self.away))) if self.away is not None else []
 
     def bring(self, checkpoint: Checkpoint) -> None:
         """Move a payload from the secondary location into the workspace, proved on the way. Both locks are held.

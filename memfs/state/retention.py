@@ -5,7 +5,6 @@ Also measures how iterations grow. A dry run changes nothing.
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 from memfs.admin.cleanup import Act, Cleaner, CleanupStep
 from memfs.config import RetentionPolicy, read_retention_policy
 from memfs.errors import ArchiveInvalid, IterationInvalid, MemfsError
+from memfs.fs import io
 from memfs.model.state_paths import ITERATIONS, iteration_folder, iteration_of, system_state_path
 from memfs.state.archives import Archiver, ArchiveResult, Archives, iterations_text
 from memfs.state.metrics import slope
@@ -170,10 +170,7 @@ class Retention:
         return False
 
     def _in_tree(self) -> list[int]:
-        try:
-            names = os.listdir(self._parts.tree.root / ITERATIONS)
-        except OSError:
-            return []
+        names = io.listed(self._parts.tree.root / ITERATIONS)
         numbers = [iteration_of(f"{ITERATIONS}/{name}/x") for name in names]
         return sorted(number for number in numbers if number is not None)
 

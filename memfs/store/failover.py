@@ -444,10 +444,7 @@ def problem_of(folder: str, waiting: int, configured: bool) -> Problem:
 
 
 def _read(path: Path) -> dict[str, int]:
-    try:
-        found = json.loads(io.read_file(path, 1 << 20))
-    except (MemfsError, OSError, ValueError):
-        return {}
+    found = io.read_record(path)
     rows = found.items() if isinstance(found, dict) else ()
     return {folder: waiting for folder, waiting in rows if isinstance(waiting, int)}
 

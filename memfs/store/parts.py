@@ -8,10 +8,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from memfs.catalog.facts import ItemCatalog
+from memfs.errors import MemfsError
 from memfs.format.codec import Codec
 from memfs.fs.journal import Journal
 from memfs.fs.lock import FileLock
-from memfs.fs.tree import Tree, View
+from memfs.fs.tree import Content, Tree, View
 from memfs.git.repository import Repository
 from memfs.model import KindTable
 from memfs.search.search_index import SearchIndex
@@ -54,6 +55,14 @@ class Gate:
 CONTENT = "ContextMemory"
 ITEM_SUFFIXES = (".yaml", ".yml", ".json")
 READ_LIMIT = 16 * 1024 * 1024
+
+
+def content_at(files: View, path: str) -> Content | None:
+    """What a file is now; None where it is not there, or cannot be read."""
+    try:
+        return files.read(path, READ_LIMIT)
+    except (FileNotFoundError, MemfsError):
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

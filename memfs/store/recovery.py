@@ -95,13 +95,12 @@ def read_aside(path: Path) -> tuple[str, bytes]:
     return place, data
 
 
-def read_all_aside(state: Path) -> Iterator[bytes]:
-    """Every content that was set aside and can still be read."""
-    with contextlib.suppress(FileNotFoundError):
-        for name in sorted(os.listdir(state / FOLDER)):
-            if name.endswith(SUFFIX):
-                with contextlib.suppress(FileNotFoundError, MemfsError):
-                    yield read_aside(state / FOLDER / name)[1]
+def all_aside(state: Path) -> Iterator[tuple[Path, str, bytes]]:
+    """Every content that was set aside and can still be read: its file, where it belongs, and the bytes."""
+    for name in io.listed(state / FOLDER):
+        if name.endswith(SUFFIX):
+            with contextlib.suppress(FileNotFoundError, MemfsError):
+                yield state / FOLDER / name, *read_aside(state / FOLDER / name)
 
 
 def _digest(path: str, data: bytes) -> str:

@@ -7,7 +7,6 @@ proved by the files as they are.
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -62,11 +61,7 @@ def end_interrupted(parts: Parts) -> list[Problem]:
 
 
 def _traces(folder: Path) -> bool:
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return False
-    return any(name.endswith(_TRACES) or name.startswith(_SECOND_NAME) for name in names)
+    return any(name.endswith(_TRACES) or name.startswith(_SECOND_NAME) for name in io.listed(folder))
 
 
 _TRIES = 20

@@ -328,7 +328,7 @@ def _remove_record(place: Path) -> None:
 def _forget_begun(folder: Path, repository: Repository) -> None:
     """Remove what git left of a working tree whose making was interrupted: one that has no branch checked out yet."""
     record = repository.common_dir / _FOLDERS
-    for name in sorted(os.listdir(record)) if record.is_dir() else ():
+    for name in io.listed(record):
         place = record / name
         back = read_small(place / "gitdir")
         bare = back is None and read_small(place / "locked") == _BEGUN and name.startswith(folder.name)
