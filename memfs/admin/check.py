@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -18,8 +18,7 @@ from memfs.admin.archive_file import Archive, archive_lock, indexes_in, payload_
 from memfs.admin.archive_file import damaged as damage_in
 from memfs.admin.cleanup import remove_leftovers
 from memfs.admin.format import problems as format_problems
-from memfs.admin.integrity import BEFORE, document_problems, read_documents, read_items
-from memfs.admin.integrity import EXAMINATIONS as INTEGRITY_EXAMINATIONS
+from memfs.admin.integrity import BEFORE, DEEP, document_problems, lost_in_head, read_documents, read_items
 from memfs.admin.layout import asks_for_driver, attribute_lines, driver_problems, first_files, install_driver
 from memfs.admin.prune import PrunedItems
 from memfs.admin.recover import RecoveryCopies
@@ -135,24 +134,19 @@ def _problem(one: Convention) -> Problem:
 _YOUNG_NS = 3600 * 10**9
 
 
-def missing(checker: Checker) -> Iterator[Problem]:
-    """References to sidecars that are not here."""
-    for path, data in _referring(checker.parts):
-        for beside in sidecars.named_in(data, path):
-            if checker.parts.tree.entry(beside) is None:
-                yield Problem(
-                    path=path,
-                    code="SidecarMissing",
-                    message=f"a value of this document lies in {beside}, which is not here",
-                    hint="such files are not in git: copy it from where it was written, or from a backup or checkpoint",
-                )
-
-
-def damaged(checker: Checker) -> Iterator[Problem]:
-    """Sidecars whose content is not what their documents say; every byte is read."""
+def references(checker: Checker) -> Iterator[Problem]:
+    """Sidecars that are not here and, where every byte is read, those that are not what their documents say."""
     parts = checker.parts
     for path, data in _referring(parts):
-        if all(parts.tree.entry(beside) is not None for beside in sidecars.named_in(data, path)):
+        absent = [beside for beside in sidecars.named_in(data, path) if parts.tree.entry(beside) is None]
+        for beside in absent:
+            yield Problem(
+                path=path,
+                code="SidecarMissing",
+                message=f"a value of this document lies in {beside}, which is not here",
+                hint="such files are not in git: copy it from where it was written, or from a backup or checkpoint",
+            )
+        if checker.deep and not absent:
             yield from (Problem.of(error, path) for error in sidecars.verify(parts, data, path))
 
 
@@ -221,23 +215,17 @@ def _referring(parts: Parts) -> Iterator[tuple[str, bytes]]:
             yield entry.path, found.data
 
 
-def indexes(checker: Checker) -> Iterator[Problem]:
-    """Indexes of archives that cannot be read."""
+def archives(checker: Checker) -> Iterator[Problem]:
+    """Indexes of archives that cannot be read and, where every byte is, payloads that are not what these say."""
     for path, found in indexes_in(checker.parts.tree):
         if isinstance(found, ArchiveInvalid):
             yield Problem.of(found, path)
-
-
-def payloads(checker: Checker) -> Iterator[Problem]:
-    """Payloads that are not what their indexes say, every byte read."""
-    for _, found in indexes_in(checker.parts.tree):
-        if isinstance(found, ArchiveInvalid):
-            continue
-        path, archive = payload_path(found.name), Archive(checker.parts.tree, found)
-        wrong = archive.verify() if archive.present else {}
-        if wrong:
-            reason = "; ".join(f"{name} {why}".strip() for name, why in list(wrong.items())[:3])
-            yield Problem.of(damage_in(reason, path), path)
+        elif checker.deep:
+            payload, archive = payload_path(found.name), Archive(checker.parts.tree, found)
+            wrong = archive.verify() if archive.present else {}
+            if wrong:
+                reason = "; ".join(f"{name} {why}".strip() for name, why in list(wrong.items())[:3])
+                yield Problem.of(damage_in(reason, payload), payload)
 
 
 _LIKELY_SHOWN = 3
@@ -336,7 +324,7 @@ class Checker:
 
     ``backups`` names its backups, ``checkpoints`` reads its checkpoints and says what is wrong with them,
     ``memory_context`` is the memory context that holds, and ``embedder`` raises where that asks for an embedder that
-    cannot be had.
+    cannot be had. ``deep``: every byte is read.
     """
 
     store: Store
@@ -346,6 +334,7 @@ class Checker:
     checkpoints: Callable[[], Iterable[Problem]] = tuple
     memory_context: str = ""
     embedder: Callable[[], object] = lambda: None
+    deep: bool = False
 
     def check(self, *, integrity: bool = False) -> list[Problem]:
         """Every problem of the workspace, by path.
@@ -356,13 +345,13 @@ class Checker:
         Returns:
             With the severity ``unknown``: what could not be examined.
         """
-        found = self._examined(BEFORE) if integrity else []
+        looking = replace(self, deep=integrity)
+        found = looking._examined(BEFORE) if integrity else []
         if integrity:
             read_items(self.store, self.parts)
             read_documents(self.parts)
         self.store.refresh()
-        deep = (*INTEGRITY_EXAMINATIONS, damaged, payloads, lambda checker: checker.checkpoints()) if integrity else ()
-        found += self._examined((*EXAMINATIONS, *deep))
+        found += looking._examined((*EXAMINATIONS, *DEEP) if integrity else EXAMINATIONS)
         return sorted(dict.fromkeys(found), key=lambda problem: (problem.path, problem.line or 0, problem.code))
 
     def _examined(self, examinations: tuple[Examine, ...]) -> list[Problem]:
@@ -491,13 +480,7 @@ def _history(checker: Checker) -> Iterator[Problem]:
     head = repository.head()
     if head.damage:
         yield Problem(path="", code="HistoryUnavailable", message=head.damage, hint=_head_hint(head.ref))
-    if head.commit is None:
-        return
-    for path, blob in repository.tree(head.commit, CONTENT).items():
-        try:
-            repository.blob(blob)
-        except HistoryError as error:
-            yield Problem.of(error, path)
+    yield from (Problem.of(error, path) for path, _, error in lost_in_head(repository))
 
 
 def _head_hint(ref: str | None) -> str:
@@ -559,12 +542,12 @@ EXAMINATIONS: tuple[Examine, ...] = (
     _embedder,
     leaks,
     _unwanted,
-    missing,
+    references,
     left,
-    indexes,
+    archives,
     _attributes,
     lambda checker: driver_problems(checker.parts.repository),
-    store_builder.examine,
+    lambda checker: store_builder.problems(checker.parts.repository, checker.parts.policy.agent),
     _history,
     _waiting,
     _suggestions,

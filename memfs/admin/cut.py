@@ -16,7 +16,7 @@ from typing import Any
 
 from memfs.admin.backup_file import prove_history
 from memfs.admin.erase_purge import remotes
-from memfs.admin.history_rewrite import LOCK_WAIT, HistoryRewrite, journals_of
+from memfs.admin.history_rewrite import LOCK_WAIT, HistoryRewrite
 from memfs.errors import EraseRefused, MemfsError
 from memfs.fs import io
 from memfs.fs.own_branch import place_in
@@ -146,15 +146,8 @@ class HistoryCut:
 
     # -- the steps ------------------------------------------------------------------------------------------------
     def _carry_out(self, attempt: Callable[[], CutPlan], patience: float) -> CutPlan:
-        def once() -> CutPlan:
-            done = attempt()
-            head = self._repository.head_commit() or ""
-            for journal in journals_of(self._parts):
-                journal.drop([], tip=head)  # the commit behind the last drop has a new id
-            return done
-
         with self._rewrite.alone(patience):
-            done = self._rewrite.attempts(once, patience)
+            done = self._rewrite.attempts(attempt, patience)
             self._rewrite.clear(ended=True)
         self._rewrite.renew_graph()
         self._store.refresh()
@@ -319,10 +312,8 @@ class _Look:
             os.close(fd)
         io.sync_folder(target.parent)
         prove_history(_pieces(target), history, target.with_name(f".{target.name}.proof.{os.getpid()}.tmp"))
-        digest = hashlib.sha256()
-        for piece in _pieces(target):
-            digest.update(piece)
-        return digest.hexdigest()
+        with target.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
 
     # -- rewriting ------------------------------------------------------------------------------------------------
     def rewrite(self, make: Callable[[str, bytes], str], exported: str) -> Rewritten:

@@ -29,7 +29,7 @@ from memfs.errors import (
 from memfs.fs import io
 from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.tree import Tree
-from memfs.git.process import IndexEntry, entries_of, staged_changes
+from memfs.git.process import entries_of, staged_changes
 from memfs.git.rewrite import Rewritten, Survey, rewrite
 from memfs.git.rewrite_conditions import is_shared, refuse_busy, refuse_damage, refuse_kind
 from memfs.git.rewrite_text import Names, read_names
@@ -307,10 +307,7 @@ class Eraser:
     def _refuse_state(self, target: Target) -> None:
         """Refuse while git is at work, or where a change that a person has not committed would be lost."""
         refuse_busy(self._repository)
-        staged = staged_changes(self._repository.git, self._repository.head_commit())
-        entries = entries_of(self._repository.git)
-        edited = [os.fsdecode(one.path) for one in entries if self._is_edited(one, one.path in staged, target)]
-        edited += [path for path in self._uncommitted(target) if path not in edited]
+        edited = [os.fsdecode(path) for path in self._edited(target)]
         if edited:
             raise EraseRefused(
                 f"changes are not committed: {', '.join(edited)}",
@@ -318,30 +315,29 @@ class Eraser:
                 hint="commit them, or remove what is not to stay, from the index as well",
             )
 
-    def _is_edited(self, entry: IndexEntry, staged: bool, target: Target) -> bool:
-        """Whether a person's change of what goes is no version that is known, or a version lies staged elsewhere."""
-        meant = target.means(entry.path)
-        if staged and meant != (entry.blob in target.blobs):
-            return True
-        try:
-            data = io.read_file(self._repository.work_tree / os.fsdecode(entry.path)) if meant else b""
-        except FileNotFoundError:
-            return False
-        except MemfsError:
-            return True
-        return meant and object_id("blob", data) not in {entry.blob, *target.blobs}
-
-    def _uncommitted(self, target: Target) -> Iterator[str]:
-        """Files of that name with a content that no commit holds: they would stay, and so would the item."""
-        for path in self._store.edit_finder.own_paths():
-            if self._parts.is_local(path) or not target.named.means(path):
-                continue
+    def _edited(self, target: Target) -> Iterator[bytes]:
+        """Where a person's change of what goes is no version that is known, or a version lies staged elsewhere."""
+        entries = entries_of(self._repository.git)
+        staged = staged_changes(self._repository.git, self._repository.head_commit())
+        found = {one.path for one in entries if target.means(one.path) != (one.blob in target.blobs)}
+        wrong = found & staged.keys()
+        yield from sorted(wrong)
+        index = {one.path: one.blob for one in entries}
+        own = (path for path in self._store.edit_finder.own_paths() if not self._parts.is_local(path))
+        named = {self._repository.full(path): path for path in own if target.named.means(path)}
+        for path in sorted({*filter(target.means, index), *named} - wrong):
             try:
-                blob = self._repository.blob_id(self._parts.tree.read(path, READ_LIMIT).data)
-            except (FileNotFoundError, NotRegularFile, ItemTooLarge, PathEscape):  # no version of it
+                most = _LARGEST if path in index else READ_LIMIT
+                data = io.read_file(self._repository.work_tree / os.fsdecode(path), most)
+            except FileNotFoundError:
                 continue
-            if blob not in target.blobs and blob != self._repository.head_blob(path):
-                yield os.fsdecode(self._repository.full(path))
+            except MemfsError:  # no version of it; one that git knows of is missing all the same
+                if path in index:
+                    yield path
+                continue
+            known = {index.get(path), self._repository.head_blob(named[path]) if path in named else None}
+            if object_id("blob", data) not in known | target.blobs:
+                yield path
 
     def _refuse_secondary(self) -> None:
         """Refuse where the secondary location may hold the item and cannot be looked into."""

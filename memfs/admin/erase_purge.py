@@ -130,7 +130,7 @@ def _journals(parts: Parts, target: Target) -> int:
 
 
 def _journal(journal: Journal, parts: Parts, target: Target) -> int:
-    """One journal; its file is renewed in any case."""
+    """One journal; its file was renewed when history was."""
     waiting = journal.operations()
     touched = [found for found in waiting if any(holds(change, parts, target) for change in found.changes)]
     kept = [reduced for found in touched if (reduced := _without(found, parts, target)).changes]
@@ -138,8 +138,7 @@ def _journal(journal: Journal, parts: Parts, target: Target) -> int:
         journal.append(kept)
         for found in kept:
             journal.mark_applied(found.id)
-    if touched or os.path.lexists(journal.path):
-        # The commit behind the last drop has a new id, too.
+    if touched:
         journal.drop([found.id for found in touched], tip=parts.repository.head_commit() or "")
     return len(touched)
 

@@ -18,6 +18,7 @@ from memfs.errors import CorruptRecord, EraseRefused, GitBusy, GitFailed, LockTi
 from memfs.fs import append_log, io
 from memfs.fs.journal import Journal
 from memfs.fs.lock import FileLock
+from memfs.git import maintenance
 from memfs.git.busy import ERASE_FOLDER, ERASE_RECORD
 from memfs.git.commits import recover
 from memfs.git.process import entries_of
@@ -25,7 +26,6 @@ from memfs.git.refs import NULL
 from memfs.git.remote import LOCK, RemoteHistory
 from memfs.git.rewrite import PATIENCE, Rewritten, Survey
 from memfs.git.rewrite_swap import SWAP_LOCK, Before, MovedRef, Successor, finish, release, swap
-from memfs.git.rewrite_text import new_names
 from memfs.model import Problem
 from memfs.store import Store
 from memfs.store.parts import Parts
@@ -131,13 +131,17 @@ class HistoryRewrite:
         """
         kept = survey.facts.keys() - done.gone
         successor.pack(kept)
-        successor.name(new_names(before.names, done.mapped, done.traces))
+        successor.name(before.names, done)
         entries = entries_of(self._repository.git)
         successor.write_index({one.path for one in entries if one.path in paths or one.blob in blobs})
         successor.compare(_moved(survey, before, done), blobs, paths)
         successor.check(strict)
         swap(self._repository, successor, before, done, lambda: self._begin(record), remove_files)
         finish(self._repository, successor, before, done, kept.union(done.mapped.values()))
+        head = self._repository.head_commit() or ""
+        for journal in journals_of(self._parts):
+            if os.path.lexists(journal.path):
+                journal.drop([], tip=head)  # the commit behind the last drop has a new id
 
     def end_at_opening(self, store: Store, end: Callable[[float], T], hint: str) -> T | None:
         """End what a killed process began when a workspace is opened; None where that is not done.
@@ -219,10 +223,8 @@ class HistoryRewrite:
 
     def renew_graph(self) -> None:
         """Write git's cache of the graph again."""
-        if self._repository.head_commit() is not None:
-            options = ("write", "--reachable", "--changed-paths", "--split", "--no-progress")
-            with suppress(GitFailed):  # a cache, and somebody else may be writing it
-                self._repository.git.run("commit-graph", *options, timeout=PATIENCE)
+        with suppress(GitFailed):  # a cache, and somebody else may be writing it
+            maintenance.write_graph(self._repository, PATIENCE)
 
     def _sweep(self) -> None:
         """Take away what was prepared, where nothing was begun."""

@@ -12,12 +12,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from memfs.admin.backup_file import verify
-from memfs.errors import IndexUnavailable, MemfsError, StorageIO
+from memfs.errors import HistoryError, IndexUnavailable, MemfsError, StorageIO
 from memfs.format.codec import schema_of
 from memfs.fs.atomic_replace import sha256
 from memfs.fs.journal import Journal
 from memfs.fs.tree import refuse_rot
 from memfs.git import maintenance
+from memfs.git.repository import Repository
 from memfs.model import Problem, Stamp
 from memfs.model.state_paths import ITERATIONS
 from memfs.model.state_query import StateQuery, StateRow
@@ -105,13 +106,10 @@ def _suspect(store: Store, parts: Parts, path: str) -> bool:
     return not known or store.index_sync.damaged(path)
 
 
-def _journal(checker: Checker) -> Iterator[Problem]:
-    yield from _examined(Journal(checker.parts.journal.path))
-
-
-def _secondary(checker: Checker) -> Iterator[Problem]:
-    if checker.parts.secondary is not None:
-        yield from _examined(Journal(checker.parts.secondary.journal.path))
+def _journals(checker: Checker) -> Iterator[Problem]:
+    secondary = checker.parts.secondary
+    for journal in (checker.parts.journal, *([secondary.journal] if secondary else [])):
+        yield from _examined(Journal(journal.path))
 
 
 def _examined(journal: Journal) -> Iterator[Problem]:
@@ -189,6 +187,20 @@ def advice(finding: maintenance.FsckFinding) -> str:
     return "'git fsck --full' says more"
 
 
+def lost_in_head(repository: Repository) -> Iterator[tuple[str, str, HistoryError]]:
+    """The contents of HEAD's memory that git cannot give: the path and blob of each, and why.
+
+    Raises:
+        HistoryError: HEAD itself cannot be read.
+    """
+    commit = repository.head().commit
+    for path, blob in repository.tree(commit, CONTENT).items() if commit else ():
+        try:
+            repository.blob(blob)
+        except HistoryError as error:
+            yield path, blob, error
+
+
 def _objects(checker: Checker) -> Iterator[Problem]:
     places = _places(checker)
     for finding in examine_objects(checker.parts):
@@ -214,4 +226,10 @@ def _places(checker: Checker) -> dict[str, str]:
 
 BEFORE: tuple[Examine, ...] = (_index,)
 """What is examined before anything is asked of the workspace, which would put it right."""
-EXAMINATIONS: tuple[Examine, ...] = (_journal, _secondary, _set_aside, _backups, _objects)
+DEEP: tuple[Examine, ...] = (
+    _journals,
+    _set_aside,
+    _backups,
+    _objects,
+    lambda checker: checker.checkpoints(),
+)

@@ -113,13 +113,9 @@ class MergeSpool:
             StorageIO: not all could be kept.
         """
         given_up = sorted({digest(one) for one in versions} - {digest(outcome)})
-        if conflicts:
-            io.make_private_folder(self._folder)
         for record in records_of(path, conflicts, now):
             key = key_of(record["document"], record["field"], record.get("kept"), record.get("lost"))
-            place = self._folder / (digest(key.encode())[:32] + _ENDING)
-            if not os.path.lexists(place):
-                io.write_file(place, json.dumps({"record": record, "given_up": given_up}).encode())
+            self._put(key, _ENDING, {"record": record, "given_up": given_up})
 
     def remind(self, missed: MissedConflict) -> None:
         """Make a reminder of an item durable.
@@ -127,9 +123,14 @@ class MergeSpool:
         Raises:
             StorageIO: it could not be kept.
         """
+        values = asdict(missed)
+        self._put(json.dumps(values), _MISSED, values)
+
+    def _put(self, key: str, ending: str, values: Record) -> None:
         io.make_private_folder(self._folder)
-        data = json.dumps(asdict(missed)).encode()
-        io.write_file(self._folder / (digest(data)[:32] + _MISSED), data)
+        place = self._folder / (digest(key.encode())[:32] + ending)
+        if not os.path.lexists(place):
+            io.write_file(place, json.dumps(values).encode())
 
     def missed(self) -> dict[str, MissedConflict]:
         """The reminders of items, by name. What is damaged is left out."""

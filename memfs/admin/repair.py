@@ -237,8 +237,12 @@ class Repairer:
 
     def _object_steps(self, deep: bool) -> Iterator[_Step]:
         repository = self._parts.repository
-        found = integrity.examine_objects(self._parts) if deep else self._of_head()
-        serious = [finding for finding in found if finding.serious]
+        serious: list[maintenance.FsckFinding] = []
+        if deep:
+            serious = [finding for finding in integrity.examine_objects(self._parts) if finding.serious]
+        else:  # what a plain check sees
+            with suppress(HistoryError):
+                serious = [maintenance.lost(blob) for _, blob, _ in integrity.lost_in_head(repository)]
         wanted = {finding.object for finding in serious if finding.object}
         known = maintenance.known_objects(repository, wanted, self._contents()) if wanted else {}
         for finding in serious:
@@ -249,19 +253,6 @@ class Repairer:
             sentence = f"{finding.message}: it is rewritten from the files"
             repair = Repair(path="", what="object", sentence=sentence, source="the files")
             yield _Step(repair, partial(self._put_object_back, finding.object))
-
-    def _of_head(self) -> list[maintenance.FsckFinding]:
-        """What a plain check sees: contents of the present memory that git cannot give."""
-        repository = self._parts.repository
-        found = []
-        with suppress(HistoryError):
-            commit = repository.head_commit()
-            for blob in repository.tree(commit, CONTENT).values() if commit else ():
-                try:
-                    repository.blob(blob)
-                except HistoryError:
-                    found.append(maintenance.lost(blob))
-        return found
 
     def _put_object_back(self, name: str) -> None:
         path = self._parts.repository.common_dir / "objects" / name[:2] / name[2:]

@@ -48,7 +48,6 @@ from memfs.usage import FILE as USAGE_FILE
 from memfs.usage import Usage
 
 if TYPE_CHECKING:
-    from memfs.admin.check import Checker
     from memfs.admin.layout import CreateResult
 
 
@@ -268,11 +267,6 @@ def _replaced_links(repository: Repository) -> Iterator[Problem]:
         message = "something else stands where the link to the memory belongs: the memory is not read from it"
         hint = "move what you need of it away, and remove it; the next command makes the link again"
         yield Problem.warning(str(place), "LinkReplaced", message, hint)
-
-
-def examine(checker: Checker) -> Iterator[Problem]:
-    """The same, for ``memfs check``."""
-    yield from problems(checker.parts.repository, checker.parts.policy.agent)
 
 
 _SECONDARY = "storage.secondary"

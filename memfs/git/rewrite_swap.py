@@ -23,7 +23,7 @@ from memfs.git.quarantine import renew
 from memfs.git.refs import NULL
 from memfs.git.repository import Facts, Repository, facts_of
 from memfs.git.rewrite import PATIENCE, Rewritten, inventory
-from memfs.git.rewrite_text import Names, changed_loose, edit_logs, packed_text, read_names, turn
+from memfs.git.rewrite_text import Names, changed_loose, edit_logs, edit_reflog, packed_text, read_names, turn, turned
 from memfs.git.transaction import index_of, keep_date, lock_of
 from memfs.model.item import object_id
 
@@ -98,14 +98,14 @@ class Successor:
         return sorted(found, key=lambda path: path.suffix == ".idx")
 
     # -- names ----------------------------------------------------------------------------------------------------
-    def name(self, names: Names) -> None:
-        """Give it refs, reflogs and HEAD."""
+    def name(self, names: Names, done: Rewritten) -> None:
+        """Give it refs, reflogs and HEAD as they will be when all is done."""
         io.write_file(self.folder / "HEAD", names.heads["HEAD"], durable=False)
-        io.write_file(self.folder / "packed-refs", packed_text(names.refs), durable=False)
+        io.write_file(self.folder / "packed-refs", packed_text(turned(names.refs, done.mapped)), durable=False)
         for path, data in names.logs.items():
             place = self.folder / "logs" / path
             io.make_private_folder(place.parent)
-            io.write_file(place, data, durable=False)
+            io.write_file(place, edit_reflog(data, done.mapped, done.traces), durable=False)
 
     def write_index(self, without: Collection[bytes]) -> None:
         """Copy the person's index, where there is one, without some paths and what git remembers of conflicts."""

@@ -309,7 +309,7 @@ def turn(layout: Layout, names: Names, mapped: Mapping[str, str]) -> None:
         io.unlink(common / ref, missing_ok=True)
     for folder in {(common / ref).parent for ref in shared}:
         io.sync_folder(folder)
-    after = _turned(before, mapped)
+    after = turned(before, mapped)
     if after != before:
         _rewrite(common / "packed-refs", packed_text(after))
     for ref in set(changed) - set(shared):
@@ -329,17 +329,8 @@ def edit_logs(layout: Layout, mapped: Mapping[str, str], traces: Traces) -> None
             _edit(path, lambda data: traces.redact(data))
 
 
-def new_names(names: Names, mapped: Mapping[str, str], traces: Traces) -> Names:
-    """What will name objects when all is done."""
-    return Names(
-        packed=_turned(names.refs, mapped),
-        loose={},
-        logs={path: edit_reflog(data, mapped, traces) for path, data in names.logs.items()},
-        heads={name: edit_lines(data, mapped) for name, data in names.heads.items()},
-    )
-
-
-def _turned(refs: Mapping[str, str], mapped: Mapping[str, str]) -> dict[str, str]:
+def turned(refs: Mapping[str, str], mapped: Mapping[str, str]) -> dict[str, str]:
+    """What each ref names when all is done; those that name nothing any more are left out."""
     after = {ref: mapped.get(found, found) for ref, found in refs.items()}
     return {ref: found for ref, found in after.items() if found != NULL}
 

@@ -22,7 +22,6 @@ from memfs.git.rewrite_text import (
     ids,
     is_signed,
     named_in_commit,
-    new_names,
     packed_text,
     read_names,
 )
@@ -161,8 +160,7 @@ def build(world: Any, folder: Path) -> tuple[Successor, Rewritten, set[str]]:
     successor.begin()
     done = rewrite(repository, survey, set(versions.blobs), versions.cuts, NOTHING, successor.make)
     successor.pack(survey.facts.keys() - done.gone)
-    names = read_names(repository.layout)
-    successor.name(new_names(names, done.mapped, NOTHING))
+    successor.name(read_names(repository.layout), done)
     successor.write_index({ITEM.encode()})
     return successor, done, set(versions.blobs)
 
