@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memfs.admin.backup import Backups
-from memfs.admin.usage_by_area import weigh
 from memfs.errors import MemfsError
 from memfs.fs import io
 from memfs.fs.atomic_replace import is_temporary
@@ -132,16 +131,16 @@ def _history(cleaner: Cleaner, do: bool) -> CleanupStep:
     # As maintenance by itself: a repository that memfs joined is the person's to pack.
     folder = cleaner.parts.repository.common_dir / "objects"
     names = os.listdir(folder) if folder.is_dir() and cleaner.parts.policy.adopt == "auto" else []
-    return CleanupStep(what="pack the history", bytes=sum(weigh(folder / name) for name in names if len(name) == 2))
+    return CleanupStep(what="pack the history", bytes=sum(io.weigh(folder / name) for name in names if len(name) == 2))
 
 
 def _index(cleaner: Cleaner, do: bool) -> CleanupStep:
     """Fold the index."""
     index = cleaner.parts.index
-    before = weigh(index.folder)
+    before = io.weigh(index.folder)
     if do:
         cleaner.store.fold()
-        return CleanupStep(what="folded the index", bytes=max(0, before - weigh(index.folder)))
+        return CleanupStep(what="folded the index", bytes=max(0, before - io.weigh(index.folder)))
     return CleanupStep(what="fold the index", bytes=before if index.overlay_size() else 0)
 
 

@@ -7,7 +7,7 @@ the index are read again.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -69,26 +69,29 @@ def document_problems(store: Store, parts: Parts) -> Iterator[Problem]:
 
 def document_stamps(parts: Parts) -> dict[str, Stamp]:
     """By path, the stamps that vouch for state documents; none where nothing is known of them."""
-    if not (parts.index.folder / STATES).exists():
-        return {}
-    index = StateIndex(parts.index.folder)
-    try:
-        known = index.stamps(ITERATIONS)
-        return {path: stamp for path, (stamp, _) in known.items() if stamp is not None}
-    except IndexUnavailable:
-        return {}
-    finally:
-        index.close()
+    found: dict[str, Stamp] = {}
+    with _states(parts) as index:
+        if index is not None:
+            known = index.stamps(ITERATIONS)
+            found = {path: stamp for path, (stamp, _) in known.items() if stamp is not None}
+    return found
 
 
 def read_documents(parts: Parts) -> None:
     """Read every state document, so that from now on the index vouches for those that are as it knows them."""
+    with _states(parts) as index:
+        if index is not None:
+            index.learn(fresh for row in index.find(StateQuery()) if (fresh := _vouched(parts, row)) is not None)
+
+
+@contextmanager
+def _states(parts: Parts) -> Iterator[StateIndex | None]:
+    """The index of state documents, None where there is none; where it is of no use the block ends."""
     if not (parts.index.folder / STATES).exists():
+        yield None
         return
-    index = StateIndex(parts.index.folder)
-    with suppress(IndexUnavailable):
-        index.learn(fresh for row in index.find(StateQuery()) if (fresh := _vouched(parts, row)) is not None)
-    index.close()
+    with suppress(IndexUnavailable), closing(StateIndex(parts.index.folder)) as index:
+        yield index
 
 
 def _vouched(parts: Parts, row: StateRow) -> StateRow | None:

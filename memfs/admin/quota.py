@@ -21,7 +21,6 @@ from memfs.admin.usage_by_area import (
     TOTAL,
     AreaUsage,
     area_of,
-    weigh,
     weigh_commit,
     weigh_files,
     weigh_history,
@@ -277,7 +276,7 @@ class Quota(Gate):
         known = not history and 0 <= now - before.history_at <= _STALE
         derived = {
             HISTORY: before.base.get(HISTORY, 0) if known else weigh_history(self._parts),
-            INDEX: weigh(self._parts.index.folder),
+            INDEX: io.weigh(self._parts.index.folder),
         }
         # Under the lock, where nobody writes: what is written during a scan would count twice, or not at all.
         with self._parts.lock.hold("account"):

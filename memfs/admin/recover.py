@@ -6,8 +6,6 @@ Nothing is ever brought back without being asked for.
 from __future__ import annotations
 
 import builtins
-import os
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -19,7 +17,7 @@ from memfs.git.repository import Repository
 from memfs.model.ids import stem_of
 from memfs.model.time import from_timestamp_ns
 from memfs.store import Store
-from memfs.store.recovery import DAMAGED, FOLDER, SUFFIX, keep_replaced, read_aside
+from memfs.store.recovery import DAMAGED, FOLDER, SUFFIX, all_aside, keep_replaced, read_aside
 
 RECOVERED = "recovered"
 """What stands for a revision where bytes were set aside that no commit holds."""
@@ -52,7 +50,11 @@ class RecoveryCopies:
 
     def list(self) -> list[Recoverable]:
         """What can be brought back, newest first."""
-        found = [row for entry in self._entries() if isinstance(row := self._describe(entry), Recoverable)]
+        found = []
+        for place, path, data in all_aside(self._repository.state):
+            moment = from_timestamp_ns(place.stat().st_mtime_ns)
+            name = place.name.removesuffix(SUFFIX)
+            found.append(Recoverable(name=name, path=path, time=moment, bytes=len(data)))
         known = {row.name for row in found}
         for name, written, change in self._store.displaced():
             if name not in known:
@@ -72,7 +74,14 @@ class RecoveryCopies:
     def damaged(self) -> builtins.list[CorruptRecord]:
         """What is wrong with set-aside contents that can no longer be read."""
         self._store.require_open()
-        return [row for entry in self._entries() if isinstance(row := self._describe(entry), CorruptRecord)]
+        found = []
+        for name in io.listed(self._folder):
+            try:
+                if name.endswith(SUFFIX):
+                    read_aside(self._folder / name)
+            except CorruptRecord as error:
+                found.append(error)
+        return found
 
     def restore(self, name: str) -> str:
         """Put a content back at its path, as a new change; return the path.
@@ -112,17 +121,3 @@ class RecoveryCopies:
             if name == chosen.name:
                 return change.data
         return read_aside(self._folder / (chosen.name + SUFFIX))[1]
-
-    def _entries(self) -> Iterator[os.DirEntry[str]]:
-        if self._folder.is_dir():
-            with os.scandir(self._folder) as entries:
-                yield from (entry for entry in entries if entry.name.endswith(SUFFIX))
-
-    @staticmethod
-    def _describe(entry: os.DirEntry[str]) -> Recoverable | CorruptRecord:
-        try:
-            path, data = read_aside(Path(entry.path))
-        except CorruptRecord as error:
-            return error
-        moment = from_timestamp_ns(entry.stat(follow_symlinks=False).st_mtime_ns)
-        return Recoverable(name=entry.name.removesuffix(SUFFIX), path=path, time=moment, bytes=len(data))

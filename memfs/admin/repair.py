@@ -18,8 +18,8 @@ from memfs.errors import CorruptItem, FormatUnsupported, HistoryError, ItemNotFo
 from memfs.format.codec import schema_of
 from memfs.fs import io, journal
 from memfs.fs.atomic_replace import FileChanged, sha256
-from memfs.fs.journal import Journal
 from memfs.git import log, maintenance
+from memfs.git.objects import Objects
 from memfs.model import Problem
 from memfs.model.ids import stem_of
 from memfs.model.time import utc_now
@@ -163,20 +163,23 @@ class Repairer:
         return _lost(path, "; ".join(filter(None, (problem.message, problem.hint))))
 
     def _whole(self, path: str, blob: str) -> Whole | None:
-        return (_from_journal(self._parts, path, blob) or _from_history(self._parts, path, blob)) if blob else None
+        """The content that is known to have been written."""
+        if not blob:
+            return None
+        known = (row for row in _waiting(self._parts, path) if self._parts.repository.blob_id(row[0]) == blob)
+        return next(known, None) or _from_history(self._parts, path, blob)
 
     def _older(self, path: str) -> Whole | None:
-        """The newest valid version that the journal or history has."""
-        for operation in reversed(self._parts.journal.operations()):
-            for change in operation.changes:
-                if change.path == path and change.data is not None and self._valid(path, change.data):
-                    return change.data, "the journal"
+        """The newest valid version that a journal or history has."""
+        for data, name in _waiting(self._parts, path):
+            if self._valid(path, data):
+                return data, name
         with suppress(HistoryError):
             for revision in log.log(self._parts.repository, (path,), _DEPTH):
                 with suppress(HistoryError):
-                    data = self._parts.repository.read(revision.commit, path)
-                    if data is not None and self._valid(path, data):
-                        return data, f"commit {revision.short}, the newest whole version"
+                    there = self._parts.repository.read(revision.commit, path)
+                    if there is not None and self._valid(path, there):
+                        return there, f"commit {revision.short}, the newest whole version"
         return None
 
     def _valid(self, path: str, data: bytes) -> bool:
@@ -252,13 +255,14 @@ class Repairer:
                 continue
             sentence = f"{finding.message}: it is rewritten from the files"
             repair = Repair(path="", what="object", sentence=sentence, source="the files")
-            yield _Step(repair, partial(self._put_object_back, finding.object))
+            yield _Step(repair, partial(self._put_object_back, {finding.object: known[finding.object]}))
 
-    def _put_object_back(self, name: str) -> None:
+    def _put_object_back(self, known: Objects) -> None:
+        name = next(iter(known))
         path = self._parts.repository.common_dir / "objects" / name[:2] / name[2:]
         with suppress(FileNotFoundError):
             self._copy_aside(io.read_file(path), f"object-{name[:12]}")
-        if not maintenance.put_back(self._parts.repository, {name}, self._contents()):
+        if not maintenance.put_back(self._parts.repository, known):
             raise HistoryError("git still cannot read it", hint="run 'git fsck --full'")
 
     def _contents(self) -> Iterator[bytes]:
@@ -280,21 +284,16 @@ def _what(path: str) -> str:
     return "document" if schema_of(path) else "item"
 
 
-def _from_journal(parts: Parts, path: str, blob: str) -> Whole | None:
-    for found, name in _journals(parts):
+def _waiting(parts: Parts, path: str) -> Iterator[Whole]:
+    """What the journals hold of a file, the newest first."""
+    journals = [(parts.journal, "the journal")]
+    journals += [(parts.secondary.journal, "the secondary location")] if parts.secondary is not None else []
+    for found, name in journals:
         with suppress(MemfsError):
             for operation in reversed(found.operations()):
                 for change in operation.changes:
-                    data = change.data
-                    if change.path == path and data is not None and parts.repository.blob_id(data) == blob:
-                        return data, name
-    return None
-
-
-def _journals(parts: Parts) -> Iterator[tuple[Journal, str]]:
-    yield parts.journal, "the journal"
-    if parts.secondary is not None:
-        yield parts.secondary.journal, "the secondary location"
+                    if change.path == path and change.data is not None:
+                        yield change.data, name
 
 
 def _from_history(parts: Parts, path: str, blob: str) -> Whole | None:

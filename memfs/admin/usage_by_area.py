@@ -82,7 +82,7 @@ def weigh_files(parts: Parts) -> dict[str, int]:
     sizes[DOCUMENTS] += settings.size if settings else 0
     # The ballast is there to be given up when the disk is full: it is room, and nobody could make any by removing it.
     state = parts.repository.state
-    sizes[STATE] = weigh(state) - (BALLAST_BYTES if os.path.lexists(state / BALLAST) else 0)
+    sizes[STATE] = io.weigh(state) - (BALLAST_BYTES if os.path.lexists(state / BALLAST) else 0)
     return dict(sizes)
 
 
@@ -147,24 +147,6 @@ def _committed(parts: Parts, head: str | None) -> int:
         return 0
 
 
-def weigh(folder: Path) -> int:
-    """The sizes of all files below a folder; what vanishes meanwhile does not count.
-
-    Raises:
-        StorageIO: the disk does not tell.
-    """
-    total = 0
-    for place, _folders, names in os.walk(folder):
-        for name in names:
-            try:
-                total += os.lstat(os.path.join(place, name)).st_size
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                raise io.storage_error(error, "weigh", os.path.join(place, name)) from error
-    return total
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryTally:
     """Numbers of items, and what they weigh.
@@ -188,7 +170,7 @@ class MemoryTally:
 
 def tally(store: Store, parts: Parts) -> MemoryTally:
     """Count and measure the workspace as its files are now. ``repository_bytes`` is that of the whole repository."""
-    weight = weigh(parts.repository.common_dir / "objects")
+    weight = io.weigh(parts.repository.common_dir / "objects")
     return replace(numbers(store, parts), repository_bytes=weight, index_bytes=parts.index.stats().bytes)
 
 

@@ -531,6 +531,24 @@ def listed(folder: Path) -> list[str]:
         return []
 
 
+def weigh(folder: Path) -> int:
+    """The sizes of all files below a folder; what vanishes meanwhile does not count.
+
+    Raises:
+        StorageIO: the disk does not tell.
+    """
+    total = 0
+    for place, _folders, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(place, name)).st_size
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise storage_error(error, "weigh", os.path.join(place, name)) from error
+    return total
+
+
 def read_record(path: Path, limit: int = 1 << 20) -> Any:
     """What a small JSON file of memfs's own holds; None where it is not there, or cannot be read as one."""
     try:

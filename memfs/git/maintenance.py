@@ -6,12 +6,10 @@ Nothing is ever pruned. An object is named by its content, so that what is put b
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from memfs.errors import HistoryError, MemfsError
 from memfs.fs import io
@@ -47,17 +45,17 @@ def maintain(repository: Repository) -> int:
     Raises:
         GitFailed: git refused; the repository is as usable as before.
     """
-    before = _measure(repository)
-    packs = sum(name.endswith(".pack") for name in io.listed(repository.common_dir / "objects/pack"))
+    top = repository.common_dir / "objects"
+    before = io.weigh(top)
+    packs = sum(name.endswith(".pack") for name in io.listed(top / "pack"))
     # One pack of all lets git store each version as a difference; what is unreachable is kept, as without joining.
     join = ("-a", "-k") if packs >= PACKS_JOINED else ()
     repository.git.run("repack", "-d", "-q", *join, timeout=PATIENCE)
     write_graph(repository)
     for name in ("pack", "info", "info/commit-graphs"):
-        folder = repository.common_dir / "objects" / name
-        if folder.is_dir():
-            io.sync_folder(folder)
-    return max(0, before - _measure(repository))
+        if (top / name).is_dir():
+            io.sync_folder(top / name)
+    return max(0, before - io.weigh(top))
 
 
 def write_graph(repository: Repository, seconds: float = PATIENCE) -> None:
@@ -69,18 +67,6 @@ def write_graph(repository: Repository, seconds: float = PATIENCE) -> None:
     if repository.head_commit() is not None:
         options = ("write", "--reachable", "--changed-paths", "--split", "--no-progress")
         repository.git.run("commit-graph", *options, timeout=seconds)
-
-
-def _measure(repository: Repository) -> int:
-    places = os.walk(repository.common_dir / "objects")
-    return sum(_size(Path(folder) / name) for folder, _, names in places for name in names)
-
-
-def _size(path: Path) -> int:
-    try:
-        return os.lstat(path).st_size
-    except FileNotFoundError:
-        return 0
 
 
 _ARGUMENTS = ("--full", "--strict", "--no-dangling", "--no-progress", "--name-objects")
@@ -152,19 +138,14 @@ def lost(name: str, place: str = "") -> FsckFinding:
     return FsckFinding(message=f"the git object {name}{where} is damaged or missing", object=name)
 
 
-def put_back(repository: Repository, wanted: Collection[str], contents: Iterable[bytes]) -> list[str]:
-    """Rewrite damaged or missing objects where their bytes are known; return the ids of those that are whole now.
-
-    Args:
-        contents: contents of files that may be among the wanted.
+def put_back(repository: Repository, known: Objects) -> bool:
+    """Write damaged or missing objects again, of which the bytes are known; return whether they are whole now.
 
     Raises:
         StorageIO: they could not be written.
     """
-    known = known_objects(repository, wanted, contents)
-    if known:
-        objects.write_loose(repository.common_dir / "objects", known)
-    return [name for name in known if _whole(repository, name)]
+    objects.write_loose(repository.common_dir / "objects", known)
+    return all(_whole(repository, name) for name in known)
 
 
 def known_objects(repository: Repository, wanted: Collection[str], contents: Iterable[bytes]) -> Objects:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from memfs.errors import MemfsError
 from memfs.fs import append_log
-from memfs.model.problem import WARNING, Problem
+from memfs.model.problem import Problem
 from memfs.model.time import format_time, time_in, utc_now
 
 FILE = "hooks.log"
@@ -38,15 +38,9 @@ def problems(state: Path, now: datetime | None = None) -> list[Problem]:
         return []
     moment, event, sentence = found[-1]
     times = "once" if len(found) == 1 else f"{len(found)} times"
-    return [
-        Problem(
-            path="",
-            code="HookFailed",
-            message=f"hooks report trouble, {times} in three days; last {event} at {moment}: {sentence}",
-            hint=f"{state / FILE} has all of it; what is older than three days is not told any more",
-            severity=WARNING,
-        )
-    ]
+    message = f"hooks report trouble, {times} in three days; last {event} at {moment}: {sentence}"
+    hint = f"{state / FILE} has all of it; what is older than three days is not told any more"
+    return [Problem.warning("", "HookFailed", message, hint)]
 
 
 def _read(path: Path) -> Iterator[tuple[str, str, str]]:

@@ -15,7 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from memfs.fs import append_log, io
-from memfs.model.problem import WARNING, Problem
+from memfs.model.problem import Problem
 from memfs.sessions.event import SessionEvent, bounded, encoded, from_record
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
@@ -128,15 +128,9 @@ def _aside(folder: Path) -> list[Problem]:
     if not kept:
         return []
     events = "event of a session" if len(kept) == 1 else "events of sessions"
-    return [
-        Problem(
-            path="",
-            code="EventsAside",
-            message=f"{len(kept)} {events} could not be made into memories",
-            hint=f"look at them in {folder / append_log.ASIDE}, and remove them",
-            severity=WARNING,
-        )
-    ]
+    message = f"{len(kept)} {events} could not be made into memories"
+    hint = f"look at them in {folder / append_log.ASIDE}, and remove them"
+    return [Problem.warning("", "EventsAside", message, hint)]
 
 
 def _waiting(folder: Path, now: float) -> list[Problem]:
@@ -144,15 +138,9 @@ def _waiting(folder: Path, now: float) -> list[Problem]:
     if not old:
         return []
     sessions = "a session" if len(old) == 1 else f"{len(old)} sessions"
-    return [
-        Problem(
-            path="",
-            code="EventsWaiting",
-            message=f"what {sessions} told has waited for more than a day to become memories",
-            hint="the next session that begins here takes it in; see also what hooks reported",
-            severity=WARNING,
-        )
-    ]
+    message = f"what {sessions} told has waited for more than a day to become memories"
+    hint = "the next session that begins here takes it in; see also what hooks reported"
+    return [Problem.warning("", "EventsWaiting", message, hint)]
 
 
 def _changed(path: Path) -> float:

@@ -14,7 +14,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memfs.admin.usage_by_area import weigh
 from memfs.config import SystemConfig, read_retention_policy, read_system_config
 from memfs.config_names import SYSTEM_CONFIG
 from memfs.errors import CheckpointInvalid, LockTimeout, MemfsError, PathEscape, QuotaExceeded, StorageIO
@@ -261,11 +260,11 @@ class Checkpoints:
             QuotaExceeded: not even then; nothing was made.
         """
         limit = read_system_config(self._parts.tree, self._parts.codec).quotas.bytes.get(_AREA, 0)
-        used = weigh(self._folder) if limit else 0
+        used = io.weigh(self._folder) if limit else 0
         if used <= limit:
             return False
         surplus = self._surplus(made.id, pressed=True)
-        used -= sum(weigh(self._folder / one.id) for one in surplus)
+        used -= sum(io.weigh(self._folder / one.id) for one in surplus)
         if used > limit:
             raise QuotaExceeded(
                 f"checkpoints would take {used:,} bytes, their quota is {limit:,}",

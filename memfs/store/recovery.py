@@ -30,7 +30,6 @@ from memfs.fs.tree import Tree, View
 from memfs.fs.workspace_location import is_own
 from memfs.git.repository import Repository
 from memfs.model import Problem, Stamp
-from memfs.model.problem import WARNING
 from memfs.store.health import Health
 from memfs.store.parts import READ_LIMIT, Parts
 
@@ -49,13 +48,9 @@ def set_aside(state: Path, change: FileChange, name: str) -> Problem:
     """Keep bytes that are not to be written over a person's change where ``memfs restore --displaced`` finds them."""
     if change.data is not None:
         keep_aside(state, change.path, change.data, name)
-    return Problem(
-        path=change.path,
-        code="KeptPersonsChange",
-        message="this file was changed by hand after memfs wrote it; the hand's version stands",
-        hint="memfs restore --displaced lists what memfs had written and brings it back",
-        severity=WARNING,
-    )
+    message = "this file was changed by hand after memfs wrote it; the hand's version stands"
+    hint = "memfs restore --displaced lists what memfs had written and brings it back"
+    return Problem.warning(change.path, "KeptPersonsChange", message, hint)
 
 
 def keep_aside(state: Path, path: str, data: bytes, name: str) -> None:
@@ -155,13 +150,8 @@ def _place(parts: Parts, folder: str, changes: Sequence[FileChange]) -> str:
 
 
 def _kept(path: str) -> Problem:
-    return Problem(
-        path=path,
-        code="KeptPersonsChange",
-        message="this file was saved in the very moment of a write that was killed; what was saved is set aside",
-        hint="memfs restore --displaced lists it and brings it back",
-        severity=WARNING,
-    )
+    message = "this file was saved in the very moment of a write that was killed; what was saved is set aside"
+    return Problem.warning(path, "KeptPersonsChange", message, "memfs restore --displaced lists it and brings it back")
 
 
 def content_now(view: View, path: str) -> str:

@@ -17,10 +17,11 @@ import pytest
 from memfs import MemoryItem
 from memfs.admin.layout import export_schemas
 from memfs.admin.quota import Account, Ledger, sentence
-from memfs.admin.usage_by_area import AREAS, HISTORY, INDEX, AreaUsage, area_of, weigh, weigh_files, weigh_history
+from memfs.admin.usage_by_area import AREAS, HISTORY, INDEX, AreaUsage, area_of, weigh_files, weigh_history
 from memfs.config_names import SYSTEM_CONFIG
 from memfs.doors.cli.app import run
 from memfs.errors import QuotaExceeded, StorageIO
+from memfs.fs import io
 from memfs.store.health import free_bytes
 from memfs.store.parts import Parts
 from memfs.testing.faults import Fault, injected
@@ -32,7 +33,7 @@ SETTINGS = {"index.engine": "memory", "history.commit": "manual", "history.adopt
 
 def measure(parts: Parts) -> AreaUsage:
     """What every area weighs now, whatever the account says."""
-    derived = {HISTORY: weigh_history(parts), INDEX: weigh(parts.index.folder)}
+    derived = {HISTORY: weigh_history(parts), INDEX: io.weigh(parts.index.folder)}
     return AreaUsage(areas={**weigh_files(parts), **derived}, free=free_bytes(parts.tree.root))
 
 
@@ -483,9 +484,9 @@ def test_a_measurement_that_the_disk_refuses_breaks_no_write(
         raise OSError(5, "Input/output error", path)
 
     with monkeypatch.context() as patched:
-        patched.setattr("memfs.admin.usage_by_area.os.lstat", refused)
+        patched.setattr("memfs.fs.io.os.lstat", refused)
         with pytest.raises(StorageIO):
-            weigh(workspace.repository.state)
+            io.weigh(workspace.repository.state)
         workspace.quota.prepare()
         workspace.quota.standings()
     put(workspace, "one")

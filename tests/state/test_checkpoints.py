@@ -19,7 +19,6 @@ from typing import Any
 import pytest
 
 from memfs import Workspace
-from memfs.admin.usage_by_area import weigh
 from memfs.errors import CheckpointInvalid, ContentError, PathEscape, QuotaExceeded, StorageFull
 from memfs.fs import io
 from memfs.fs.archive import TreePacker
@@ -365,7 +364,7 @@ def test_a_full_quota_keeps_no_checkpoint_for_being_young(workspace: Workspace) 
     """Where checkpoints_bytes is full, those beyond keep give way to the new one, however young they are (S16)."""
     configure(workspace, POLICY, checkpoints={"keep": 2, "keep_days": 30})
     ids = [at(workspace, NOON + timedelta(minutes=minute)).create().id for minute in range(3)]
-    configure(workspace, CONFIG, quotas={"checkpoints_bytes": weigh(workspace.root / CHECKPOINTS) + 100})
+    configure(workspace, CONFIG, quotas={"checkpoints_bytes": io.weigh(workspace.root / CHECKPOINTS) + 100})
     checkpoints = at(workspace, NOON + timedelta(minutes=9))
     made = checkpoints.create().id
     assert [one.id for one in checkpoints.list()] == [made, ids[2]]
@@ -377,7 +376,7 @@ def test_whoever_fills_the_quota_is_told_once(workspace: Workspace, checkpoints:
     workspace.behaviours.on("storage_threshold", told.append)
     configure(workspace, POLICY, checkpoints={"keep": 9, "keep_days": 30})
     checkpoints.create()
-    weight = weigh(workspace.root / CHECKPOINTS)
+    weight = io.weigh(workspace.root / CHECKPOINTS)
     configure(workspace, CONFIG, quotas={"checkpoints_bytes": 10 * weight, "warn_at": 0.35, "critical_at": 0.95})
     for _ in range(4):
         checkpoints.create()
