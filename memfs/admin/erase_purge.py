@@ -109,9 +109,9 @@ def purge(parts: Parts, target: Target) -> dict[str, int]:
     """Take the item out of every place; return how many pieces each one held. The store's lock is held."""
     found = Counter({place: remove(parts, target) for place, remove in PLACES.items()})
     found.update(dict.fromkeys(_RECORDS.values(), 0))
-    for place, path in _records(parts):
+    for place, path, within in _records(parts):
         with suppress(FileNotFoundError):  # another process removed it
-            if _goes(path, parts, target):
+            if _goes(path, within, parts, target):
                 io.unlink(path, missing_ok=True)
                 found[place] += 1
     return dict(found)
@@ -231,29 +231,30 @@ _RESOLUTIONS = "rr-cache"
 """Where git remembers how conflicts were resolved, with the texts."""
 
 
-def _records(parts: Parts) -> Iterator[tuple[str, Path]]:
-    """Whatever else memfs and git have written down outside of history, each with its place; no journal in use."""
-    journals = {parts.journal.path.name}
+def _records(parts: Parts) -> Iterator[tuple[str, Path, tuple[str, ...]]]:
+    """Whatever else memfs and git have written down outside of history; no journal in use.
+
+    Each with its place, and the folders of a workspace's state that it lies in.
+    """
     for state in states_of(parts):
         for path in _files(state):
-            top = path.relative_to(state).parts[0]
-            if top not in {*journals, ERASE_FOLDER}:
-                yield _RECORDS.get(top, _REST), path
+            top, *inner = path.relative_to(state).parts
+            if top not in (parts.journal.path.name, ERASE_FOLDER):
+                yield _RECORDS.get(top, _REST), path, (top, *inner)[:-1]
     if parts.secondary is not None:
         kept = parts.secondary.journal.path
-        yield from (("secondary location", path) for path in _files(parts.secondary.folder) if path != kept)
-    yield from (("remembered conflicts", path) for path in _files(parts.repository.common_dir / _RESOLUTIONS))
+        yield from (("secondary location", path, ()) for path in _files(parts.secondary.folder) if path != kept)
+    yield from (("remembered conflicts", path, ()) for path in _files(parts.repository.common_dir / _RESOLUTIONS))
 
 
-def _goes(path: Path, parts: Parts, target: Target) -> bool:
+def _goes(path: Path, within: tuple[str, ...], parts: Parts, target: Target) -> bool:
     """Whether a record tells of the item, or nobody can tell what is in it, or it is short and nothing but ids."""
-    folder = path.parent.name
-    if path.name == WARNINGS or folder in (TOLD, append_log.ASIDE):
+    if path.name == WARNINGS or within in ((TOLD,), (append_log.FOLDER, append_log.ASIDE)):
         return True
-    if folder == FOLDER and (path.name.endswith(DAMAGED_SUFFIX) or _is_version(path, parts, target)):
+    if within == (FOLDER,) and (path.name.endswith(DAMAGED_SUFFIX) or _is_version(path, parts, target)):
         return True
     data = io.read_file(path, _LARGEST)
-    if folder == MERGES:
+    if within == (MERGES,):
         return _told_in(data, target) or any(name in data for name in target.paths)
     return target.traces.quoted_in(data)
 

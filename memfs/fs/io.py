@@ -549,6 +549,14 @@ def weigh(folder: Path) -> int:
     return total
 
 
+def read_note(path: Path, limit: int = 64) -> str:
+    """The text of a small file of memfs's own; "" where it is not there, or cannot be read."""
+    try:
+        return read_file(path, limit).decode("ascii", "replace")
+    except (MemfsError, OSError):
+        return ""
+
+
 def read_record(path: Path, limit: int = 1 << 20) -> Any:
     """What a small JSON file of memfs's own holds; None where it is not there, or cannot be read as one."""
     try:

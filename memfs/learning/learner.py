@@ -170,10 +170,8 @@ class Learner:
         return sorted(fresh)
 
     def _since(self, now: int) -> int:
-        try:
-            moment = int(io.read_file(self._mark, 64))
-        except (FileNotFoundError, ValueError, MemfsError):
-            return 0
+        text = io.read_note(self._mark).strip()
+        moment = int(text) if text.isdecimal() else 0
         return moment if moment <= now else 0  # the clock was set back
 
     def _noted(self, moment: int) -> None:

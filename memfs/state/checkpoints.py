@@ -211,18 +211,13 @@ class Checkpoints:
         """An id that no checkpoint had before, whatever was removed since; its folder is made."""
         repository, moment = self._parts.repository, self._parts.clock()
         clones = repository.git_dir != repository.common_dir or bool(configured(repository))
-        known = {*self._shelf.ids(), *self._places.waiting(), self._last_given()}
+        # The note tells of those that were removed; without it those that are there say what was given.
+        known = {*self._shelf.ids(), *self._places.waiting(), io.read_note(self._given)}
         while not io.mkdir(folder / (chosen := next_id(moment, known, among_clones=clones))):
             known.add(chosen)
         with suppress(StorageIO):  # where the disk takes nothing, those that are there tell what was given
             io.write_file(self._given, chosen.encode("ascii"))
         return chosen
-
-    def _last_given(self) -> str:
-        try:
-            return io.read_file(self._given, 64).decode("ascii", "replace")
-        except (FileNotFoundError, MemfsError):  # those that are there say what was given, but for what was removed
-            return ""
 
     def _refuse_link(self) -> None:
         """Refuse to write or sweep where a link would lead somewhere else.

@@ -187,10 +187,7 @@ def _digest(blobs: Mapping[str, str]) -> str:
 
 def _kept(folder: Path, head: str) -> str:
     """The digest of the items of this very commit, "" when it is not known."""
-    try:
-        commit, _, digest = io.read_file(folder / _FILE, _LIMIT).decode("ascii", "replace").partition(" ")
-    except (FileNotFoundError, StorageIO):
-        return ""
+    commit, _, digest = io.read_note(folder / _FILE, _LIMIT).partition(" ")
     return digest if commit == head else ""
 
 
