@@ -108,7 +108,7 @@ _PIECE = 1 << 22
 def purge(parts: Parts, target: Target) -> dict[str, int]:
     """Take the item out of every place; return how many pieces each one held. The store's lock is held."""
     found = Counter({place: remove(parts, target) for place, remove in PLACES.items()})
-    found.update(dict.fromkeys(_RECORDS.values(), 0))
+    found.update(dict.fromkeys((*_RECORDS.values(), _SECONDARY, _REMEMBERED), 0))
     for place, path, within in _records(parts):
         with suppress(FileNotFoundError):  # another process removed it
             if _goes(path, within, parts, target):
@@ -216,7 +216,7 @@ def _of_states(parts: Parts, name: str) -> list[Path]:
 
 
 # -- records that go as a whole ---------------------------------------------------------------------------------------
-_REST = "other records"
+_REST, _SECONDARY, _REMEMBERED = "other records", "secondary location", "remembered conflicts"
 _RECORDS = {
     FOLDER: "set aside",
     WARNINGS: "what agents were warned with",
@@ -243,8 +243,8 @@ def _records(parts: Parts) -> Iterator[tuple[str, Path, tuple[str, ...]]]:
                 yield _RECORDS.get(top, _REST), path, (top, *inner)[:-1]
     if parts.secondary is not None:
         kept = parts.secondary.journal.path
-        yield from (("secondary location", path, ()) for path in _files(parts.secondary.folder) if path != kept)
-    yield from (("remembered conflicts", path, ()) for path in _files(parts.repository.common_dir / _RESOLUTIONS))
+        yield from ((_SECONDARY, path, ()) for path in _files(parts.secondary.folder) if path != kept)
+    yield from ((_REMEMBERED, path, ()) for path in _files(parts.repository.common_dir / _RESOLUTIONS))
 
 
 def _goes(path: Path, within: tuple[str, ...], parts: Parts, target: Target) -> bool:
@@ -483,7 +483,7 @@ class Prover:
         left = (path for root in abandoned(parts) for path in _files(root / CONTENT))
         yield from (("folders that branches left", path) for path in left)
         if parts.secondary is not None:
-            yield from (("secondary location", path) for path in _files(parts.secondary.folder))
+            yield from ((_SECONDARY, path) for path in _files(parts.secondary.folder))
 
     def _in_file(self, path: Path) -> bool:
         longest = max(map(len, (*self._traces.phrases, *self._words)), default=1)
