@@ -328,11 +328,10 @@ class ContextMemory(Facade):
             ExtraMissing: Parquet needs the extra ``parquet``.
             StorageIO: the target takes no more.
         """
-        from memfs.state.export import Filters
+        from memfs.state.export import export_query
 
-        times = {"since": since, "until": until}
-        given: dict[str, Any] = {"types": types, "agents": agents, "iterations": iterations, **times}
-        return self._states.exporter.export(target, format, Filters(**given), replace=replace)
+        query = export_query(types, agents, iterations, since, until)
+        return self._states.exporter.export(target, format, query, replace=replace)
 
     def import_from(
         self,

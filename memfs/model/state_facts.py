@@ -147,6 +147,11 @@ class StateFacts:
         own = {("", name): value for name, value in self.metrics.items()}
         return own | {(agent, name): value for agent, of in self.agent_metrics.items() for name, value in of.items()}
 
+    @property
+    def moment(self) -> float:
+        """Its own time in seconds since 1970; before all others where it has none."""
+        return self.timestamp.timestamp() if self.timestamp else float("-inf")
+
     def to_dict(self) -> dict[str, Any]:
         """The facts as JSON has them; what is empty is left out."""
         made: dict[str, Any] = {}
@@ -179,9 +184,8 @@ _FIELDS = frozenset(one.name for one in fields(StateFacts))
 
 def version_order(facts: StateFacts) -> tuple[int, bool, float, int]:
     """By what the versions of one hypothesis are sorted: by iteration, there by time, and last the current one."""
-    moment = facts.timestamp.timestamp() if facts.timestamp else float("-inf")
     turn = state_paths.task_and_turn(facts.path)[1]
-    return facts.iteration or 0, facts.kind == "hypothesis", moment, turn
+    return facts.iteration or 0, facts.kind == "hypothesis", facts.moment, turn
 
 
 def describe(path: str, values: Mapping[str, Any]) -> StateFacts:

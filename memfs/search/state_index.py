@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,8 +42,6 @@ CREATE TABLE IF NOT EXISTS measures (name TEXT NOT NULL, agent TEXT NOT NULL, mo
 CREATE INDEX IF NOT EXISTS measures_of ON measures (id);
 CREATE INDEX IF NOT EXISTS measures_in ON measures (iteration, name, agent);
 CREATE INDEX IF NOT EXISTS measures_near ON measures (name, agent, value, moment) WHERE kind = 'state_update';
-CREATE TABLE IF NOT EXISTS entries (iteration INTEGER NOT NULL, aggregate TEXT NOT NULL, maker INTEGER NOT NULL,
-  entry TEXT NOT NULL, PRIMARY KEY (iteration, aggregate)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS folders (path TEXT PRIMARY KEY, mtime INTEGER NOT NULL, ctime INTEGER NOT NULL,
   inode INTEGER NOT NULL, checked INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -304,28 +301,20 @@ class StateIndex:
             above += self._all(f"{_NEAR} = ? ORDER BY moment DESC LIMIT ?", (*of, last, most - len(above)))
         return [*below, *above]
 
-    # -- what iterations come to --------------------------------------------------------------------------------------
-    def entries(self, aggregate: str) -> dict[int, dict[str, Any]]:
-        """What was kept for an aggregate, by iteration; nothing of one of which a document changed since."""
-        found = self._all("SELECT iteration, entry FROM entries WHERE aggregate = ? AND entry != ''", (aggregate,))
-        return {number: json.loads(entry) for number, entry in found}
-
-    def begin_entry(self, aggregate: str, iteration: int) -> int:
-        """Begin an entry, before its documents are looked up; the number to keep it under."""
-        maker = secrets.randbits(62)
-        row = (iteration, aggregate, maker, "")
-        self._base.change(lambda base: base.execute("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?)", row).rowcount)
-        return maker
-
-    def keep_entry(self, aggregate: str, iteration: int, maker: int, entry: Mapping[str, Any]) -> None:
-        """Keep an entry, unless a document of its iteration changed since it was begun."""
-        sql = "UPDATE entries SET entry = ? WHERE iteration = ? AND aggregate = ? AND maker = ?"
-        values = (json.dumps(entry), iteration, aggregate, maker)
-        self._base.change(lambda base: base.execute(sql, values).rowcount)
-
-    def forget_entries(self) -> None:
-        """Drop all entries."""
-        self._base.change(lambda base: base.execute("DELETE FROM entries").rowcount)
+    def digests(self, kinds: Sequence[str]) -> dict[int, str]:
+        """By iteration, what names the contents of its documents of these kinds, and of their hypotheses' parents."""
+        where = _Where()
+        where.among("d.kind", kinds)
+        parents = (
+            "SELECT p.iteration, d.path, d.sha256 FROM names p JOIN names n ON n.role = 'name' AND n.name = p.name"
+            " AND n.kind = 'hypothesis' JOIN documents d ON d.id = n.id"
+            " WHERE p.role = 'parent' AND n.iteration < p.iteration"
+        )
+        sql = f"SELECT d.iteration, d.path, d.sha256 FROM documents d{where.sql} UNION {parents} ORDER BY 1, 2"  # noqa: S608
+        found: dict[int, Any] = {}
+        for iteration, *content in self._all(sql, where.values):
+            found.setdefault(iteration, hashlib.sha256()).update("\0".join(content).encode() + b"\n")
+        return {iteration: digest.hexdigest() for iteration, digest in found.items()}
 
     # -- words --------------------------------------------------------------------------------------------------------
     def without_words(self, most: int) -> list[StateRow]:
@@ -491,7 +480,6 @@ def _put(base: sqlite3.Connection, row: StateRow) -> None:
         return
     if known is not None:
         _clear_beside(base, known[0])
-    _forget_entries(base, facts)
     names = [(role, _storable(name), facts.kind, moment, key, facts.iteration) for role, name in _names(facts)]
     base.executemany("INSERT OR IGNORE INTO names VALUES (?, ?, ?, ?, ?, ?)", names)
     measures = [
@@ -503,19 +491,9 @@ def _put(base: sqlite3.Connection, row: StateRow) -> None:
 
 def _take(base: sqlite3.Connection, path: str) -> None:
     """Drop a document."""
-    found = base.execute("SELECT id, facts FROM documents WHERE path = ?", (path,)).fetchone()
-    if found is not None:
-        _clear_beside(base, found[0])
-        _forget_entries(base, StateFacts.from_dict(json.loads(found[1])))
-        base.execute("DELETE FROM documents WHERE id = ?", (found[0],))
-
-
-def _forget_entries(base: sqlite3.Connection, facts: StateFacts) -> None:
-    """Drop what was summed up of a document's iteration, and of those whose hypotheses are measured against it."""
-    base.execute("DELETE FROM entries WHERE iteration = ?", (facts.iteration,))
-    if facts.kind == "hypothesis":
-        children = "SELECT iteration FROM names WHERE role = 'parent' AND name = ?"
-        base.execute(f"DELETE FROM entries WHERE iteration IN ({children})", (_storable(facts.name),))  # noqa: S608
+    for (key,) in base.execute("SELECT id FROM documents WHERE path = ?", (path,)).fetchall():
+        _clear_beside(base, key)
+        base.execute("DELETE FROM documents WHERE id = ?", (key,))
 
 
 def _clear_beside(base: sqlite3.Connection, key: int) -> None:

@@ -6,11 +6,13 @@ Each follows from the documents alone: bringing one up to date gives the bytes t
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from memfs.catalog.facts import maker
 from memfs.errors import ContentError, CorruptRecord, ItemNotFound
 from memfs.format import json_text
 from memfs.model.kinds import nearest
@@ -178,6 +180,7 @@ def fold_progress(total: Entry, iteration: int, entry: Entry) -> dict[str, Any]:
 
 
 _SOURCE = "aggregates"
+_MAKER = maker("aggregate", str(VERSION))
 _NAMES_AT_ONCE = 500
 _UNREADABLE = (ContentError, FileNotFoundError, CorruptRecord)
 
@@ -216,7 +219,7 @@ _REVIEWED = tuple(sort for sort in _SORTS if "meta_review" in sort.kinds)
 class Aggregates:
     """The aggregates of one workspace. May be used from several threads.
 
-    The index of states keeps an iteration's entries until one of the documents that they come from changes.
+    What an iteration comes to is kept in the catalog, and made again where one of its documents changed.
     """
 
     def __init__(self, reader: StateReader) -> None:
@@ -250,7 +253,6 @@ class Aggregates:
     def rebuild(self) -> list[str]:
         """Rebuild the aggregates from the documents alone, after a look at every file; as ``update``."""
         self._reader.looking.look(everywhere=True)
-        self._reader.index.forget_entries()
         return self._store(_SORTS)
 
     def react(self, occasion: str, facts: Mapping[str, Any]) -> None:
@@ -282,19 +284,23 @@ class Aggregates:
         return [row.number for row in self._reader.iterations()]
 
     def _entries(self, sort: _Sort, numbers: Sequence[int]) -> dict[int, Entry]:
-        """The entries of iterations, those that are not kept made from the documents."""
-        kept = self._reader.index.entries(sort.name)
-        return {number: kept[number] if number in kept else self._made(sort, number) for number in numbers}
+        """The entries of iterations; the catalog keeps them by the contents that they are made from."""
+        catalog, digests = self._reader.parts.items.catalog, self._reader.index.digests(sort.kinds)
+        keys = {number: (digests.get(number, ""), sort.name) for number in numbers}
+        kept = catalog.found(_MAKER, keys.values())
+        entries = {number: kept[key] if key in kept else self._made(sort, number) for number, key in keys.items()}
+        made = {number for number, key in keys.items() if key not in kept and "unreadable" not in entries[number]}
+        if made:  # what changed meanwhile may be in them
+            now = self._reader.index.digests(sort.kinds)
+            still = {number for number in made if now.get(number, "") == keys[number][0]}
+            catalog.keep(_MAKER, {keys[number]: json.dumps(entries[number]) for number in still})
+        return entries
 
     def _made(self, sort: _Sort, number: int) -> Entry:
-        maker = self._reader.index.begin_entry(sort.name, number)
         documents = _Documents(self._reader)
         rows = self._reader.index.find(StateQuery(kinds=sort.kinds, iterations=(number,)))
         entry = sort.entry(sorted(rows, key=lambda row: row.path), documents)
-        if documents.failed:  # not kept, but made again next time: they may be readable then
-            return {"unreadable": documents.failed, **entry}
-        self._reader.index.keep_entry(sort.name, number, maker, entry)
-        return entry
+        return {"unreadable": documents.failed, **entry} if documents.failed else entry
 
     # -- on disk --------------------------------------------------------------------------------------------------
     def _kept(self, sort: _Sort) -> tuple[Mapping[str, Any], str]:

@@ -1,41 +1,28 @@
-"""Store hypotheses and tournament results that several writers change at once.
+"""Try again what other writers outdated, and settle the conflicts that they leave.
 
-What is handed over is merged three ways with what others stored meanwhile. A value that is displaced is recorded as a
-conflict, which a person can settle.
+A value that was displaced where writers were merged is recorded as a conflict, until a person decides about it.
 """
 
 from __future__ import annotations
 
 import builtins
-import hashlib
-import json
-import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import cache, partial
 from itertools import count
 from random import random
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from memfs.admin.merge_spool import MergeSpool, can_be_recorded, key_of
 from memfs.errors import Conflict, ContentError, ItemNotFound, MemfsError, QueryInvalid
-from memfs.format.field_merge import FieldMerge, equal, merge
 from memfs.format.merge_conflicts import stands_in, with_lost
 from memfs.format.secrets import refuse_text
-from memfs.fs.lock import renewed_in_child
-from memfs.model import state_paths
 from memfs.model.conflict import KEPT, LOST, DocumentClash
 from memfs.model.shape import plain
 from memfs.model.state_paths import conflict_path, document_kind, iteration_of
 from memfs.model.state_query import StateQuery
-from memfs.model.time import format_time, time_in
-from memfs.resources import schema_text
-from memfs.store.state_files import DocumentChange, State
+from memfs.store.state_files import DocumentChange
 
 if TYPE_CHECKING:
-    from memfs.state.iterations import Iterations
     from memfs.state.reader import StateReader
 
 
@@ -67,166 +54,6 @@ def settled(attempt: Callable[[], Result], patience: float = _PATIENCE) -> Resul
                 raise Conflict(message, path=error.path, hint="try again") from error
         tries += 1
         time.sleep(random() * min(_PAUSE * tries, _LONGEST_PAUSE))  # noqa: S311  no secret depends on it
-
-
-HYPOTHESIS = "hypothesis"
-RESULT = "tournament_result"
-_LOOKED_AT = 8
-_PATHS = {HYPOTHESIS: state_paths.hypothesis_path, RESULT: state_paths.tournament_path}
-
-
-class DocumentResult(NamedTuple):
-    """One document as it was stored, or was already where it is not ``new``; in which fields another's value went."""
-
-    iteration: int
-    content: State
-    new: bool = True
-    conflicts: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _StoredDocument:
-    """What is there at present: the document of this iteration, else the newest of an earlier one."""
-
-    values: dict[str, Any]
-    sha256: str
-    here: State | None = None
-
-
-class SharedDocuments:
-    """Stores documents that others change, too. May be used from several threads, and by several processes at once."""
-
-    def __init__(self, reader: StateReader, iterations: Iterations, clock: Callable[[], datetime]) -> None:
-        self._reader = reader
-        self._files = reader.files
-        self._iterations = iterations
-        self._clock = clock
-        self._turn = threading.Lock()
-        renewed_in_child(self)
-
-    def store(
-        self,
-        kind: str,
-        values: Mapping[str, Any],
-        *,
-        iteration: int | None,
-        base: Mapping[str, Any] | None = None,
-    ) -> DocumentResult:
-        """Join a version with what is there, and store the outcome.
-
-        Args:
-            kind: ``hypothesis`` or ``tournament_result``.
-            values: plain; a field that is left out stays as it is, one that is None goes.
-            base: what ``values`` were made from: both changes to it hold. Without it, each field of ``values`` takes
-                the place of the one that is stored.
-
-        Raises:
-            Conflict: others never stopped changing it.
-            SchemaInvalid, SecretDetected, StorageIO: nothing was changed.
-        """
-        name = str(values["id"])
-
-        def attempt() -> DocumentResult:
-            number = self._iterations.into(iteration)
-            path = _PATHS[kind](number, name)
-            with self._turn:  # threads of this process outdate nobody's read
-                now = self._clock()
-                stored = self._stored(kind, name, number, path)
-                begun = dict(base) if base is not None else stored.values if stored else {}
-                ours = {key: value for key, value in {**begun, **values}.items() if value is not None}
-                merged = merge(begun, ours, stored.values, _schema(kind)) if stored else FieldMerge(values=ours)
-                return self._write(number, path, stored, merged, now, _untimed(kind, values, begun, stored))
-
-        return settled(attempt)
-
-    def _write(
-        self, number: int, path: str, stored: _StoredDocument | None, merged: FieldMerge, now: datetime, unstamped: bool
-    ) -> DocumentResult:
-        here = stored.here if stored else None
-        stamp = {"timestamp": format_time(now)} if unstamped else {}
-        values = {**merged.values, **stamp}
-        if here is not None and equal({**here.values, **stamp}, values):
-            return DocumentResult(number, here, new=False)
-        records = _records(number, path, stored, merged, now) if stored else []
-        changes = [DocumentChange(path, values, here.sha256 if here else ""), *records]
-        if here is not None and state_paths.document_kind(path) == HYPOTHESIS:
-            changes.append(self._version(number, values["id"], here))
-        written = self._files.write(changes, _sentence(path, merged), alone=bool(records))
-        fields = tuple(clash.field for clash in merged.conflicts)
-        return DocumentResult(number, written[0], conflicts=fields)
-
-    def _version(self, number: int, name: str, given_way: State) -> DocumentChange:
-        """What keeps the displaced version, under its own time."""
-        made = time_in(given_way.values.get("timestamp")) or datetime.fromtimestamp(given_way.stamp.mtime_ns / 1e9, UTC)
-        path_of = partial(state_paths.version_path, number, name, made)
-        return DocumentChange(path_of(self._files.first_free(path_of)), given_way.values, "")
-
-    def _stored(self, kind: str, name: str, number: int, path: str) -> _StoredDocument | None:
-        try:
-            here = self._files.read(path)
-        except FileNotFoundError:
-            return self._earlier(kind, name, number)
-        return _StoredDocument(values=here.values, sha256=here.sha256, here=here)
-
-    def _earlier(self, kind: str, name: str, number: int) -> _StoredDocument | None:
-        for row in self._reader.recent(StateQuery(kinds=(kind,), names=(name,), newest=True, limit=_LOOKED_AT)):
-            if row.facts.iteration is not None and row.facts.iteration < number:
-                try:
-                    values = self._reader.load(row)
-                except FileNotFoundError:  # removed by hand since it was noted
-                    continue
-                return _StoredDocument(values=values, sha256=row.sha256)
-        return None
-
-
-def _untimed(kind: str, values: Mapping[str, Any], begun: Mapping[str, Any], stored: _StoredDocument | None) -> bool:
-    """Whether a version has no time of its own.
-
-    That of a hypothesis says when this version was made: one that was handed back with another version's has none.
-    """
-    given = values.get("timestamp")
-    if given is None or kind != HYPOTHESIS:
-        return given is None
-    others = (begun.get("timestamp"), stored.values.get("timestamp") if stored else None)
-    moment = time_in(given)
-    return moment is not None and any(time_in(one) == moment for one in others)
-
-
-def name_of(values: Mapping[str, Any]) -> str:
-    """A name for a document that has none: the same for the same content, so that storing it again is no second one."""
-    text = json.dumps(values, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _records(
-    number: int, path: str, stored: _StoredDocument, merged: FieldMerge, now: datetime
-) -> list[DocumentChange]:
-    by = merged.values.get("agent")
-    common = {"lost_sha256": stored.sha256, "timestamp": format_time(now)} | (
-        {"by": by} if isinstance(by, str) and by else {}
-    )
-    return [
-        DocumentChange(
-            state_paths.conflict_path(number, path, now, turn),
-            {"document": path, "field": clash.field, "kept": clash.kept, "lost": clash.lost, **common},
-            "",
-        )
-        for turn, clash in enumerate(merged.conflicts, 1)
-    ]
-
-
-def _sentence(path: str, merged: FieldMerge) -> str:
-    kind = state_paths.document_kind(path).replace("_", " ")
-    joined = (
-        f", over another writer's {', '.join(clash.field for clash in merged.conflicts)}" if merged.conflicts else ""
-    )
-    return f"Store {kind} {merged.values['id']}{joined}"
-
-
-@cache
-def _schema(kind: str) -> dict[str, Any]:
-    schema: dict[str, Any] = json.loads(schema_text(kind))
-    return schema
 
 
 KIND = "conflict"

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -26,12 +26,13 @@ from memfs.model.state_paths import AGGREGATE_NAMES, aggregate_path, document_ki
 from memfs.model.state_query import StateQuery, StateRow, names_of, numbers_of
 from memfs.state.export_formats import (
     MEMORY,
+    Columns,
     ExportRecord,
     Sink,
-    TableColumns,
     flat,
     format_of,
     known_format,
+    learn_columns,
     pyarrow,
     write_records,
 )
@@ -109,11 +110,16 @@ ALL_TYPES = (*TYPES, AGGREGATE, MEMORY)
 _TRIES = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filters:
-    """What of the workspace to export; empty means everything below ``iterations/``.
+def export_query(
+    types: Iterable[str] = (),
+    agents: Iterable[str] = (),
+    iterations: Iterable[int] = (),
+    since: datetime | str | None = None,
+    until: datetime | str | None = None,
+) -> StateQuery:
+    """What of the workspace to export; without arguments everything below ``iterations/``.
 
-    Attributes:
+    Args:
         types: of ``ALL_TYPES``; ``memory`` are the items.
         agents: by name, verbatim: who made it, or whom it says something about.
         iterations: by number; memories belong to none.
@@ -122,29 +128,13 @@ class Filters:
     Raises:
         QueryInvalid: a value is of the wrong sort; ``field`` names it.
     """
-
-    types: tuple[str, ...] = ()
-    agents: tuple[str, ...] = ()
-    iterations: tuple[int, ...] = ()
-    since: datetime | None = None
-    until: datetime | None = None
-
-    def __post_init__(self) -> None:
-        put = object.__setattr__
-        put(self, "types", tuple(map(_checked_type, names_of(self.types, "types"))))
-        put(self, "agents", names_of(self.agents, "agents"))
-        put(self, "iterations", numbers_of(self.iterations))
-        for name in ("since", "until"):
-            put(self, name, moment(name, getattr(self, name), end=name == "until"))
-
-    def wants(self, kind: str) -> bool:
-        """Whether documents of a type are to be exported."""
-        return kind in (self.types or TYPES)
-
-    @property
-    def memories(self) -> bool:
-        """Whether memories are to be exported; they belong to no iteration."""
-        return self.wants(MEMORY) and not self.iterations
+    return StateQuery(
+        kinds=tuple(map(_checked_type, names_of(types, "types"))) or TYPES,
+        agents=names_of(agents, "agents"),
+        iterations=numbers_of(iterations),
+        start=moment("since", since),
+        end=moment("until", until, end=True),
+    )
 
 
 def _checked_type(name: str) -> str:
@@ -189,9 +179,9 @@ class Exporter:
         self,
         sink: Sink,
         format: str = "jsonl",  # noqa: A002  what a caller would look for
-        filters: Filters | None = None,
+        query: StateQuery | None = None,
     ) -> ExportResult:
-        """Write every document that passes the filters; memory is bounded by the largest one.
+        """Write every document that a query wants (``export_query``); memory is bounded by the largest one.
 
         Documents come by iteration, within it by time; memories after them, by path. CSV and Parquet need the names of
         all columns first: for them, every document is read twice.
@@ -201,13 +191,13 @@ class Exporter:
             ExtraMissing: the format needs a package that is not installed.
             OSError, StorageIO: as the sink raises it; what it got until then is no whole export.
         """
-        chosen, columns = filters or Filters(), TableColumns()
+        chosen, columns = query or export_query(), Columns()
         if known_format(format) == "parquet":
             pyarrow()
         missing: dict[str, str] = {}
         if format != "jsonl":
             for record in self._records(chosen, missing):
-                columns.learn(flat(record.document))
+                learn_columns(columns, flat(record.document))
             missing.clear()
         counts: Counter[str] = Counter()
 
@@ -223,7 +213,7 @@ class Exporter:
         self,
         target: str | os.PathLike[str] | Sink,
         format: str = "",  # noqa: A002  what a caller would look for
-        filters: Filters | None = None,
+        query: StateQuery | None = None,
         *,
         replace: bool = False,
     ) -> ExportResult:
@@ -238,19 +228,19 @@ class Exporter:
             QueryInvalid, ExtraMissing, StorageIO: as ``write``; there is no file then.
         """
         if not isinstance(target, str | os.PathLike):
-            return self.write(target, format or "jsonl", filters)
+            return self.write(target, format or "jsonl", query)
         place = Path(target).absolute()
         with out_file(self._parts.tree.root, place, replace) as out:
-            return self.write(out, format or format_of(place.name) or "jsonl", filters)
+            return self.write(out, format or format_of(place.name) or "jsonl", query)
 
     # -- which ----------------------------------------------------------------------------------------------------
-    def _records(self, filters: Filters, missing: dict[str, str]) -> Iterator[ExportRecord]:
-        """The documents that pass; what has gone meanwhile is left out.
+    def _records(self, query: StateQuery, missing: dict[str, str]) -> Iterator[ExportRecord]:
+        """The documents that are wanted; what has gone meanwhile is left out.
 
         Args:
             missing: gets a sentence for each document that cannot be read, by path.
         """
-        for path, read in self._reads(filters):
+        for path, read in self._reads(query):
             try:
                 record = read()
             except FileNotFoundError:
@@ -260,35 +250,25 @@ class Exporter:
                 continue
             if record is not None:
                 yield record
-        if filters.memories:
+        if MEMORY in query.kinds and not query.iterations:
             for path in self._store.index_sync.rejected_items():
                 missing[path] = f"{path} cannot be read as it is now; 'memfs check' says why"
 
-    def _reads(self, filters: Filters) -> Iterator[tuple[str, Callable[[], ExportRecord | None]]]:
-        """The path of each document that may pass, and what reads it; None of what does not pass after all."""
-        for row in self._rows(filters):
-            yield row.path, partial(self._document, row)
-        for path in self._aggregates(filters):
-            yield path, partial(self._aggregate, path)
-        if filters.memories:
+    def _reads(self, query: StateQuery) -> Iterator[tuple[str, Callable[[], ExportRecord | None]]]:
+        """The path of each document that may be wanted, and what reads it; None of what is not wanted after all."""
+        files, kinds = self._reader.files, tuple(kind for kind in TYPES if kind in query.kinds)
+        for known in self._reader.iterations() if kinds else ():
+            if not query.iterations or known.number in query.iterations:
+                for row in self._reader.rows(replace(query, kinds=kinds, iterations=(known.number,))):
+                    yield row.path, partial(self._document, row)
+        # aggregates are of all iterations and agents, and of no time
+        if AGGREGATE in query.kinds and not (query.iterations or query.agents or query.start or query.end):
+            for path in filter(files.exists, map(aggregate_path, AGGREGATE_NAMES)):
+                yield path, lambda path=path: _record(path, files.read(path))  # type: ignore[misc]
+        if MEMORY in query.kinds and not query.iterations:
             self._store.follow()
             for path in sorted(self._parts.index.stamps()):
-                yield path, partial(self._item, path, filters)
-
-    def _rows(self, filters: Filters) -> Iterator[StateRow]:
-        """What is known of the documents that pass, iteration by iteration."""
-        kinds = tuple(kind for kind in TYPES if filters.wants(kind))
-        if kinds:
-            for known in self._reader.iterations():
-                if not filters.iterations or known.number in filters.iterations:
-                    yield from self._reader.rows(_question(filters, kinds, (known.number,)))
-
-    def _aggregates(self, filters: Filters) -> list[str]:
-        """The paths of the aggregates that pass: they are of all iterations and agents, and of no time."""
-        narrowed = filters.iterations or filters.agents or filters.since or filters.until
-        if narrowed or not filters.wants(AGGREGATE):
-            return []
-        return [path for name in AGGREGATE_NAMES if self._reader.files.exists(path := aggregate_path(name))]
+                yield path, partial(self._item, path, query)
 
     # -- what -----------------------------------------------------------------------------------------------------
     def _document(self, row: StateRow) -> ExportRecord:
@@ -299,19 +279,12 @@ class Exporter:
             path=row.path, type=row.facts.kind, iteration=row.facts.iteration, sha256=digest, document=values
         )
 
-    def _aggregate(self, path: str) -> ExportRecord:
-        return _record(path, self._reader.files.read(path))
-
-    def _item(self, path: str, filters: Filters) -> ExportRecord | None:
+    def _item(self, path: str, query: StateQuery) -> ExportRecord | None:
         for _ in range(_TRIES):
             item, data = self._store.read(path), self._parts.seen.read(path, ITEM_LIMIT).data
             if sha256(data) == item.sha256:
-                return record_of_item(item, data.decode()) if _passes(item, filters) else None
+                return record_of_item(item, data.decode()) if _wanted(item, query) else None
         raise ContentError("the file keeps changing while it is read", path=path, hint="export it again")
-
-
-def _question(filters: Filters, kinds: tuple[str, ...], iterations: tuple[int, ...]) -> StateQuery:
-    return StateQuery(kinds=kinds, iterations=iterations, agents=filters.agents, start=filters.since, end=filters.until)
 
 
 def _record(path: str, state: State) -> ExportRecord:
@@ -328,10 +301,10 @@ def record_of_item(item: MemoryItem, text: str) -> ExportRecord:
     return ExportRecord(path=item.path, type=MEMORY, iteration=None, sha256=item.sha256, document=document, text=text)
 
 
-def _passes(item: MemoryItem, filters: Filters) -> bool:
-    if filters.agents and item.origin.agent not in filters.agents:
+def _wanted(item: MemoryItem, query: StateQuery) -> bool:
+    if query.agents and item.origin.agent not in query.agents:
         return False
     at = item.timestamp or item.created
     if at is None:
-        return filters.since is None and filters.until is None
-    return (filters.since is None or filters.since <= at) and (filters.until is None or at <= filters.until)
+        return query.start is None and query.end is None
+    return (query.start is None or query.start <= at) and (query.end is None or at <= query.end)

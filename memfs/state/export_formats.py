@@ -12,7 +12,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, BinaryIO, NoReturn, Protocol
@@ -89,26 +89,17 @@ def _misread(text: str) -> bool:
 
 
 # -- which columns ------------------------------------------------------------------------------------------------
-class TableColumns:
-    """The columns that documents need, in the order in which their names come first, and the sort of value each holds.
+Columns = dict[str, str]
+"""The columns that documents need, in the order in which their names come first, and the sort of value each holds:
+``int``, ``float``, ``bool``, ``moment``, ``text``, or ``json`` where values differ; "" where only None was seen.
+"""
 
-    ``sorts`` maps a name to ``int``, ``float``, ``bool``, ``moment``, ``text``, or ``json`` where values differ.
-    """
 
-    def __init__(self, most: int = MOST_COLUMNS) -> None:
-        self._sorts: dict[str, str] = {}
-        self._most = most
-
-    def learn(self, row: Mapping[str, Any]) -> None:
-        """Look at a flat document."""
-        for name, value in row.items():
-            if name in self._sorts or len(self._sorts) < self._most:
-                self._sorts[name] = _joined(self._sorts.get(name, ""), _sort(value))
-
-    @property
-    def sorts(self) -> dict[str, str]:
-        """The sort of each column's values; text where there is none."""
-        return {name: sort or "text" for name, sort in self._sorts.items()}
+def learn_columns(columns: Columns, row: Mapping[str, Any], most: int = MOST_COLUMNS) -> None:
+    """Add the columns of a flat document, until there are so many."""
+    for name, value in row.items():
+        if name in columns or len(columns) < most:
+            columns[name] = _joined(columns.get(name, ""), _sort(value))
 
 
 def _sort(value: Any) -> str:
@@ -290,8 +281,8 @@ def record_of(value: Any, place: int) -> ExportRecord:
     for key in value:
         if key not in _KEYS:
             raise ItemSyntaxError("a record has no such key", line=place, field=str(key), hint=_HINT)
-    for key, fits, expected in _FITTING:
-        if not fits(value.get(key)):
+    for key, (sort, needed, expected) in _FITTING.items():
+        if not _fits(key, value.get(key), sort, needed):
             hint = f"{_HINT}; {_PATHLESS}" if key == "path" and key not in value else _HINT
             raise ItemSyntaxError(f"expected {expected}", line=place, field=key, hint=hint)
     return ExportRecord(
@@ -316,30 +307,22 @@ def by_hand(line: Mapping[str, Any]) -> dict[str, Any]:
     return {"trust": (Trust.AGENT if agent else Trust.HUMAN).value, **fields}
 
 
-def _is_name(value: Any) -> bool:
-    return isinstance(value, str) and bool(value)
+_FITTING: Mapping[str, tuple[type, bool, str]] = {
+    "path": (str, True, "a path below the workspace"),
+    "type": (str, True, "the type of the document"),
+    "iteration": (int, False, "a whole number"),
+    "sha256": (str, False, "64 hexadecimal digits"),
+    DOCUMENT: (dict, True, "the document's keys and values"),
+    TEXT: (str, False, "text"),
+}
+"""By key: the sort of its value, whether there must be one, and what was expected."""
 
 
-def _is_number(value: Any) -> bool:
-    return value is None or (isinstance(value, int) and not isinstance(value, bool))
-
-
-def _is_digest(value: Any) -> bool:
-    return value in (None, "") or (isinstance(value, str) and _SHA256.fullmatch(value) is not None)
-
-
-def _is_text(value: Any) -> bool:
-    return value is None or isinstance(value, str)
-
-
-_FITTING: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
-    ("path", _is_name, "a path below the workspace"),
-    ("type", _is_name, "the type of the document"),
-    ("iteration", _is_number, "a whole number"),
-    ("sha256", _is_digest, "64 hexadecimal digits"),
-    (DOCUMENT, lambda value: isinstance(value, dict), "the document's keys and values"),
-    (TEXT, _is_text, "text"),
-)
+def _fits(key: str, value: Any, sort: type, needed: bool) -> bool:
+    if value is None or (value == "" and sort is str):
+        return not needed
+    digest = key != "sha256" or (isinstance(value, str) and _SHA256.fullmatch(value) is not None)
+    return isinstance(value, sort) and not isinstance(value, bool) and digest
 
 
 FORMATS = ("jsonl", "csv", "parquet")
@@ -396,7 +379,7 @@ class _Out:
         self.closed = True
 
 
-def write_records(form: str, records: Iterable[ExportRecord], sink: Sink, columns: TableColumns) -> int:
+def write_records(form: str, records: Iterable[ExportRecord], sink: Sink, columns: Columns) -> int:
     """Write records in a format, one after the other; the sink stays open.
 
     Returns:
@@ -407,7 +390,7 @@ def write_records(form: str, records: Iterable[ExportRecord], sink: Sink, column
     """
     out = _Out(sink)
     if form == "parquet":
-        _write_parquet(records, out, columns.sorts)
+        _write_parquet(records, out, {name: sort or "text" for name, sort in columns.items()})
     else:
         for data in map(json_line, records) if form == "jsonl" else _csv(records, columns):
             out.write(data)
@@ -415,13 +398,12 @@ def write_records(form: str, records: Iterable[ExportRecord], sink: Sink, column
     return out.size
 
 
-def _csv(records: Iterable[ExportRecord], columns: TableColumns) -> Iterator[bytes]:
-    names = tuple(columns.sorts)
-    yield _csv_row([*FIXED, *names, REST, TEXT])
+def _csv(records: Iterable[ExportRecord], columns: Columns) -> Iterator[bytes]:
+    yield _csv_row([*FIXED, *columns, REST, TEXT])
     for record in records:
         row = flat(record.document)
         front = ["" if value is None else str(value) for value in record.fixed().values()]
-        cells = [cell(row.pop(name)) if name in row else "" for name in names]
+        cells = [cell(row.pop(name)) if name in row else "" for name in columns]
         yield _csv_row([*front, *cells, json.dumps(row, ensure_ascii=False) if row else "", record.text])
 
 

@@ -71,37 +71,33 @@ class Iterations:
         return settled(lambda: self._end(wanted))
 
     def _started(self, number: int | None) -> Iteration:
-        wanted = (self._newest() or 0) + 1 if number is None else number
+        newest = self._reader.latest_iteration()
+        wanted = (newest or 0) + 1 if number is None else number
         found = self.header(wanted)
         if wanted < 1:
             raise IterationInvalid(f"{wanted} is not the number of an iteration", field="iteration", hint=_NUMBERS)
         if found is None:
             self._refuse_archived(wanted)
-            return self._begin(wanted, _header_path(wanted))
-        if number is not None:
-            return self._open_one(wanted, found)
-        self._reader.catch_up()
-        raise Conflict("another process has just started it", path=found.path)
+            return self._begin(wanted, first=newest is None)
+        if number is None:
+            raise Conflict("another process has just started it", path=found.path)
+        if found.values.get("status") == "closed":
+            raise IterationInvalid(
+                f"iteration {wanted} is closed",
+                path=found.path,
+                field="iteration",
+                hint=f"start another: the next is {(newest or wanted) + 1}",
+            )
+        return self.show(wanted)
 
-    def _begin(self, number: int, path: str) -> Iteration:
+    def _begin(self, number: int, *, first: bool) -> Iteration:
         opened = self._clock()
         values = {"iteration": number, "status": "open", "opened": format_time(opened)}
-        changes = [DocumentChange(path, values, "")]
-        if self._newest() is None and not self._files.exists(RETENTION_POLICY):
+        changes = [DocumentChange(_header_path(number), values, "")]
+        if first and not self._files.exists(RETENTION_POLICY):
             changes.append(DocumentChange(RETENTION_POLICY, first_retention_policy(), ""))
         self._files.write(changes, f"Start iteration {number}", critical=True)
         return Iteration(number=number, status="open", opened=parse_time(opened))
-
-    def _open_one(self, number: int, header: State) -> Iteration:
-        if header.values.get("status") == "closed":
-            following = (self._newest() or number) + 1
-            raise IterationInvalid(
-                f"iteration {number} is closed",
-                path=header.path,
-                field="iteration",
-                hint=f"start another: the next is {following}",
-            )
-        return self.show(number)
 
     def _end(self, number: int) -> Iteration:
         header = self.header(number)
@@ -154,7 +150,7 @@ class Iterations:
         if found is not None:
             return found
         try:
-            return self.start((self._newest() or 0) + 1).number
+            return self.start((self._reader.latest_iteration() or 0) + 1).number
         except IterationInvalid as error:  # another process has just started and closed that one
             raise Conflict(error.message, path=error.path) from error
 
@@ -182,9 +178,6 @@ class Iterations:
         except FileNotFoundError:
             return None
 
-    def _newest(self) -> int | None:
-        return self._reader.latest_iteration()
-
     def _refuse_archived(self, number: int) -> None:
         if any(row.number == number and row.archive for row in self._reader.iterations()):
             raise IterationInvalid(
@@ -195,7 +188,7 @@ class Iterations:
 
     def _missing(self, number: int) -> IterationInvalid:
         self._refuse_archived(number)
-        newest = self._newest()
+        newest = self._reader.latest_iteration()
         hint = "'memfs state iteration start' opens one" if newest is None else f"the newest is {newest}"
         return IterationInvalid(f"there is no iteration {number}", field="iteration", hint=hint)
 

@@ -172,35 +172,6 @@ CONFIDENCE = "confidence_score"
 RESOURCES = "resource_consumed"
 
 
-@dataclass(slots=True)
-class _Work:
-    """What one agent did."""
-
-    outputs: int = 0
-    tasks: set[str] = field(default_factory=set)
-    figures: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-
-    def plain(self) -> dict[str, Any]:
-        """As answers and statistics have it."""
-        made = {"outputs": self.outputs, "tasks": len(self.tasks), "resource_consumed": _total(self.figures[RESOURCES])}
-        confidence = self.figures[CONFIDENCE]
-        return made | ({"mean_confidence": _mean(confidence)} if confidence else {})
-
-    def metrics(self) -> dict[str, dict[str, Any]]:
-        """The other figures."""
-        others = sorted(name for name in self.figures if name not in (CONFIDENCE, RESOURCES))
-        given = {name: self.figures[name] for name in others}
-        return {name: {"count": len(one), "mean": _mean(one), "last": one[-1]} for name, one in given.items()}
-
-
-def _total(values: Sequence[float]) -> float:
-    return round(math.fsum(values), 9)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return round(math.fsum(values) / len(values), 9)
-
-
 def sum_up(documents: Iterable[StateFacts], opened: datetime | None, closed: datetime | None) -> dict[str, Any]:
     """The statistics of an iteration.
 
@@ -213,63 +184,79 @@ def sum_up(documents: Iterable[StateFacts], opened: datetime | None, closed: dat
         ``mean_confidence``, ``resource_consumed``, ``agents`` (with ``metrics``: count, mean, last), ``hypotheses``
         (``total``, ``by_state``), ``tournament`` (``results``, ``participants``), and ``duration_seconds``.
     """
-    kinds: Counter[str] = Counter()
-    states: Counter[str] = Counter()
-    participants: set[str] = set()
-    agents: defaultdict[str, _Work] = defaultdict(_Work)
-    for facts in sorted(documents, key=_in_time):
-        kinds[facts.kind] += 1
-        if facts.kind == "hypothesis":
-            states[facts.state or "unknown"] += 1
-        elif facts.kind == "tournament_result":
-            participants.update(facts.hypotheses)
-        elif facts.kind in ("agent_output", "state_update"):
-            _add(agents, facts)
+    given = sorted(documents, key=lambda facts: (facts.timestamp.timestamp() if facts.timestamp else 0.0, facts.path))
+    kinds = Counter(facts.kind for facts in given if facts.kind)
+    states = Counter(facts.state or "unknown" for facts in given if facts.kind == "hypothesis")
+    participants = {name for facts in given if facts.kind == "tournament_result" for name in facts.hypotheses}
+    work = _work([facts for facts in given if facts.kind in ("agent_output", "state_update")])
     duration = (closed - opened).total_seconds() if opened and closed else None
+    together = _Work()
+    for one in work.values():
+        for name in (CONFIDENCE, RESOURCES):
+            together.figures[name] += one.figures.get(name, ())
     return {
         **({} if duration is None else {"duration_seconds": round(max(duration, 0.0), 9)}),
-        "documents": dict(sorted((kind, count) for kind, count in kinds.items() if kind)),
-        **_work(agents),
+        "documents": dict(sorted(kinds.items())),
+        "outputs": kinds["agent_output"],
+        "outputs_by_agent": {name: len(one.tasks) for name, one in work.items() if one.tasks},
+        **_known(together.figures),
+        "agents": {name: {**one.plain(), "metrics": one.metrics()} for name, one in work.items()},
         "hypotheses": {"total": sum(states.values()), "by_state": dict(sorted(states.items()))},
         "tournament": {"results": kinds["tournament_result"], "participants": len(participants)},
     }
 
 
-def _work(agents: Mapping[str, _Work]) -> dict[str, Any]:
-    confidence = [value for agent in agents.values() for value in agent.figures[CONFIDENCE]]
-    return {
-        "outputs": sum(agent.outputs for agent in agents.values()),
-        "outputs_by_agent": {name: agent.outputs for name, agent in sorted(agents.items()) if agent.outputs},
-        **({"mean_confidence": _mean(confidence)} if confidence else {}),
-        "resource_consumed": _total([value for agent in agents.values() for value in agent.figures[RESOURCES]]),
-        "agents": {name: {**agent.plain(), "metrics": agent.metrics()} for name, agent in sorted(agents.items())},
-    }
+@dataclass(slots=True)
+class _Work:
+    """What one agent did: the task of each output, and its figures."""
+
+    tasks: list[str] = field(default_factory=list)
+    figures: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+
+    def plain(self) -> dict[str, Any]:
+        """As answers and statistics have it."""
+        return {"outputs": len(self.tasks), "tasks": len(set(self.tasks)), **_known(self.figures)}
+
+    def metrics(self) -> dict[str, dict[str, Any]]:
+        """The other figures."""
+        others = {name: self.figures[name] for name in sorted(self.figures) if name not in (CONFIDENCE, RESOURCES)}
+        return {name: {"count": len(one), "mean": _mean(one), "last": one[-1]} for name, one in others.items()}
 
 
-def _add(agents: defaultdict[str, _Work], facts: StateFacts) -> None:
-    if facts.kind == "agent_output":
-        agents[facts.agent].outputs += 1
-        agents[facts.agent].tasks.add(facts.task)
-    for name, figures in facts.agent_metrics.items():
-        for figure, value in figures.items():
-            counts = facts.kind == "agent_output" or figure not in (CONFIDENCE, RESOURCES)
-            if counts and as_number(value) is not None:
-                agents[name].figures[figure].append(value)
+def _work(given: Iterable[StateFacts]) -> dict[str, _Work]:
+    """By agent, what it did by outputs and state updates, in the order of these; what it is told to cost by outputs."""
+    work: defaultdict[str, _Work] = defaultdict(_Work)
+    for facts in given:
+        if facts.kind == "agent_output":
+            work[facts.agent].tasks.append(facts.task)
+        for name, figures in facts.agent_metrics.items():
+            for figure, value in figures.items():
+                counts = facts.kind == "agent_output" or figure not in (CONFIDENCE, RESOURCES)
+                if counts and as_number(value) is not None:
+                    work[name].figures[figure].append(value)
+    return dict(sorted(work.items()))
 
 
-def _in_time(facts: StateFacts) -> tuple[float, str]:
-    return (facts.timestamp.timestamp() if facts.timestamp else 0.0, facts.path)
+def _known(figures: Mapping[str, list[float]]) -> dict[str, float]:
+    """What was consumed, and the mean confidence where one is known."""
+    confidence = figures.get(CONFIDENCE)
+    consumed = {"resource_consumed": round(math.fsum(figures.get(RESOURCES, ())), 9)}
+    return consumed | ({"mean_confidence": _mean(confidence)} if confidence else {})
+
+
+def _mean(values: Sequence[float]) -> float:
+    return round(math.fsum(values) / len(values), 9)
 
 
 def agents(rows: Iterable[StateRow], names: Collection[str]) -> dict[str, dict[str, Any]]:
     """By agent: how many outputs, their mean confidence, what they took, and when the last came."""
-    work: defaultdict[str, _Work] = defaultdict(_Work)
+    given = [row.facts for row in rows if row.facts.agent in names]
     last: dict[str, datetime] = {}
-    for facts in (row.facts for row in rows if row.facts.agent in names):
-        _add(work, facts)
+    for facts in given:
         if facts.timestamp is not None:
             last[facts.agent] = max(last.get(facts.agent, facts.timestamp), facts.timestamp)
     times = {name: {"last_timestamp": format_time(moment)} for name, moment in last.items()}
+    work = _work(given)
     return {name: {**work[name].plain(), **times.get(name, {})} for name in names if name in work}
 
 

@@ -1,4 +1,4 @@
-"""Wire the parts that keep a multi-agent system's state, each made when it is first used.
+"""Wire the parts that keep a multi-agent system's state, each made, and most imported, when it is first used.
 
 Archiving, pruning and checkpoints that are due run on the occasions that they react to.
 """
@@ -14,14 +14,17 @@ from typing import TYPE_CHECKING, Any
 from memfs.errors import MemfsError
 from memfs.fs.lock import shared_property
 from memfs.model.state_paths import MERGES
+from memfs.search.state_index import StateIndex
+from memfs.state.archives import Archiver, Archives
+from memfs.state.reader import StateReader
+from memfs.state.scan import RevisionScan, StateScan
+from memfs.store.state_files import StateFiles
 
 if TYPE_CHECKING:
     from memfs.fs.tree import View
-    from memfs.search.state_index import StateIndex
     from memfs.settings import Settings
     from memfs.state.aggregates import Aggregates
     from memfs.state.analysis import AgentAnalyst
-    from memfs.state.archives import Archiver, Archives
     from memfs.state.checkpoints import Checkpoints
     from memfs.state.concurrent_documents import Clashes
     from memfs.state.continuation import Continuations
@@ -29,14 +32,12 @@ if TYPE_CHECKING:
     from memfs.state.feedback import FeedbackStore
     from memfs.state.import_documents import Importer
     from memfs.state.iterations import Iterations
-    from memfs.state.reader import StateReader
     from memfs.state.record import StateRecorder
     from memfs.state.retention import Retention
     from memfs.state.retrieval import Retrieval
     from memfs.state.threads import Threads
     from memfs.store import Store
     from memfs.store.parts import Fire, Parts
-    from memfs.store.state_files import StateFiles
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -63,24 +64,17 @@ class States:
     @shared_property
     def files(self) -> StateFiles:
         """Reads and writes state documents."""
-        from memfs.store.state_files import StateFiles
-
         return StateFiles(self.store, self.parts, self.index, self.revision)
 
     # -- reading --------------------------------------------------------------------------------------------------
     @shared_property
     def index(self) -> StateIndex:
         """Knows where each document lies and what it is about."""
-        from memfs.search.state_index import StateIndex
-
         return StateIndex(self.parts.index.folder if self.revision is None else None)
 
     @shared_property
     def reading(self) -> StateReader:
         """Finds and loads documents, those of archived iterations too."""
-        from memfs.state.reader import StateReader
-        from memfs.state.scan import RevisionScan, StateScan
-
         made = (StateScan if self.revision is None else RevisionScan)(self.files, self.index, self.archives, self.parts)
         return StateReader(self.files, self.index, self.archives, self.parts, made)
 
@@ -169,15 +163,11 @@ class States:
     @shared_property
     def archives(self) -> Archives:
         """Reads what archives hold."""
-        from memfs.state.archives import Archives
-
         return Archives(self.parts, self.revision)
 
     @shared_property
     def archiver(self) -> Archiver:
         """Packs closed iterations, and unpacks them."""
-        from memfs.state.archives import Archiver
-
         return Archiver(self.store, self.parts, self.files, self.archives)
 
     @shared_property

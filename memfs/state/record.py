@@ -5,16 +5,20 @@ A call returns once its documents are durable. Writers of one document at once a
 
 from __future__ import annotations
 
+import hashlib
+import json
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
-from datetime import datetime
-from functools import partial
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from memfs.errors import ContentError, MemfsError, SchemaInvalid
-from memfs.format.field_merge import equal
+from memfs.format.field_merge import FieldMerge, equal, merge
 from memfs.format.plain import refuse_hidden
+from memfs.fs.lock import renewed_in_child
 from memfs.model import state_paths
 from memfs.model.ids import new_id
 from memfs.model.shape import plain
@@ -26,8 +30,10 @@ from memfs.model.state_documents import (
     StateData,
     StateUpdate,
 )
-from memfs.model.time import parse_time, time_in, utc_now
-from memfs.state.concurrent_documents import HYPOTHESIS, RESULT, SharedDocuments, name_of, settled
+from memfs.model.state_query import StateQuery
+from memfs.model.time import format_time, parse_time, time_in, utc_now
+from memfs.resources import schema_text
+from memfs.state.concurrent_documents import settled
 from memfs.state.trends import HypothesisVersion
 from memfs.store.state_files import DocumentChange, State
 
@@ -38,8 +44,25 @@ if TYPE_CHECKING:
     from memfs.store.parts import Fire
 
 
+HYPOTHESIS = "hypothesis"
+RESULT = "tournament_result"
+_PATHS = {HYPOTHESIS: state_paths.hypothesis_path, RESULT: state_paths.tournament_path}
+_LOOKED_AT = 8
 _COMPARED = 16
 _AT_ONCE = ("checkpoint", "critical")
+
+
+_Outcome = tuple[int, State, bool, tuple[str, ...]]
+"""The iteration, the document, whether it is new, and in which fields another writer's value was displaced."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StoredDocument:
+    """What is there at present: the document of this iteration, else the newest of an earlier one."""
+
+    values: dict[str, Any]
+    sha256: str
+    here: State | None = None
 
 
 class StateRecorder:
@@ -66,13 +89,15 @@ class StateRecorder:
             clock: says when a document without a timestamp was made.
             fire: raises ``state_stored``.
         """
+        self._reader = reader
         self._files = reader.files
         self._iterations = iterations
         self._continuations = continuations
         self._checkpoint = checkpoint
         self._clock = clock
         self._fire = fire
-        self._shared = SharedDocuments(reader, iterations, clock)
+        self._turn = threading.Lock()
+        renewed_in_child(self)
 
     # -- from the supervisor --------------------------------------------------------------------------------------
     def state_update(self, update: StateUpdate | Mapping[str, Any], iteration: int | None = None) -> Acknowledgement:
@@ -224,13 +249,13 @@ class StateRecorder:
         began = time.perf_counter()
         if isinstance(values, HypothesisVersion):  # what a history adds is no part of the document
             values = values.document
-        handed = _named(values, ("hypothesis_id",), lambda given: f"h-{name_of(given)}")
+        handed = _named(values, ("hypothesis_id",), lambda given: f"h-{_name_of(given)}")
         own = handed.get("parents") or []
         if listed := list(dict.fromkeys([*_several(own), *map(str, _several(parents or ()))])):
             handed["parents"] = listed
         if handed["id"] in listed:
             raise SchemaInvalid("a hypothesis is not its own parent", field="parents", hint="leave its own id out")
-        return self._stored(began, HYPOTHESIS, handed, iteration, plain(base))
+        return self._joined(began, HYPOTHESIS, handed, iteration, plain(base))
 
     def tournament_result(self, values: Mapping[str, Any], *, iteration: int | None = None) -> Acknowledgement:
         """Keep one result of the tournament; without an ``id`` it gets one of its own.
@@ -241,13 +266,72 @@ class StateRecorder:
         """
         began = time.perf_counter()
         handed = _named(values, ("match_id", "result_id"), lambda _given: new_id("result"))
-        return self._stored(began, RESULT, handed, iteration)
+        return self._joined(began, RESULT, handed, iteration)
 
-    def _stored(
+    def _joined(
         self, began: float, kind: str, values: dict[str, Any], iteration: int | None, base: Any = None
     ) -> Acknowledgement:
-        number, content, new, conflicts = self._shared.store(kind, values, iteration=iteration, base=base)
+        """Join a version with what is there, and store the outcome.
+
+        Args:
+            values: plain; a field that is left out stays as it is, one that is None goes.
+            base: what ``values`` were made from: both changes to it hold. Without it, each field of ``values`` takes
+                the place of the one that is stored.
+        """
+        name = str(values["id"])
+
+        def attempt() -> _Outcome:
+            number = self._iterations.into(iteration)
+            path = _PATHS[kind](number, name)
+            with self._turn:  # threads of this process outdate nobody's read
+                now = self._clock()
+                stored = self._stored(kind, name, number, path)
+                begun = dict(base) if base is not None else stored.values if stored else {}
+                ours = {key: value for key, value in {**begun, **values}.items() if value is not None}
+                merged = merge(begun, ours, stored.values, _schema(kind)) if stored else FieldMerge(values=ours)
+                return self._write_shared(number, path, stored, merged, now, _untimed(kind, values, begun, stored))
+
+        number, content, new, conflicts = settled(attempt)
         return _timed(self._acknowledged(content, number, new, conflicts=conflicts), began)
+
+    def _write_shared(
+        self, number: int, path: str, stored: _StoredDocument | None, merged: FieldMerge, now: datetime, unstamped: bool
+    ) -> _Outcome:
+        here = stored.here if stored else None
+        stamp = {"timestamp": format_time(now)} if unstamped else {}
+        values = {**merged.values, **stamp}
+        if here is not None and equal({**here.values, **stamp}, values):
+            return number, here, False, ()
+        records = _records(number, path, stored, merged, now) if stored else []
+        changes = [DocumentChange(path, values, here.sha256 if here else ""), *records]
+        if here is not None and state_paths.document_kind(path) == HYPOTHESIS:
+            changes.append(self._version(number, values["id"], here))
+        written = self._files.write(changes, _sentence(path, merged), alone=bool(records))
+        fields = tuple(clash.field for clash in merged.conflicts)
+        return number, written[0], True, fields
+
+    def _version(self, number: int, name: str, given_way: State) -> DocumentChange:
+        """What keeps the displaced version, under its own time."""
+        made = time_in(given_way.values.get("timestamp")) or datetime.fromtimestamp(given_way.stamp.mtime_ns / 1e9, UTC)
+        path_of = partial(state_paths.version_path, number, name, made)
+        return DocumentChange(path_of(self._files.first_free(path_of)), given_way.values, "")
+
+    def _stored(self, kind: str, name: str, number: int, path: str) -> _StoredDocument | None:
+        try:
+            here = self._files.read(path)
+        except FileNotFoundError:
+            return self._earlier(kind, name, number)
+        return _StoredDocument(values=here.values, sha256=here.sha256, here=here)
+
+    def _earlier(self, kind: str, name: str, number: int) -> _StoredDocument | None:
+        for row in self._reader.recent(StateQuery(kinds=(kind,), names=(name,), newest=True, limit=_LOOKED_AT)):
+            if row.facts.iteration is not None and row.facts.iteration < number:
+                try:
+                    values = self._reader.load(row)
+                except FileNotFoundError:  # removed by hand since it was noted
+                    continue
+                return _StoredDocument(values=values, sha256=row.sha256)
+        return None
 
     # -- where, and what is said ----------------------------------------------------------------------------------
     def _place(
@@ -317,3 +401,53 @@ def _later(present: Any, values: Mapping[str, Any]) -> bool:
     """Whether the update that a header has is later than another."""
     shown = time_in(present.get("timestamp")) if isinstance(present, Mapping) else None
     return shown is not None and shown > parse_time(values["timestamp"])
+
+
+def _untimed(kind: str, values: Mapping[str, Any], begun: Mapping[str, Any], stored: _StoredDocument | None) -> bool:
+    """Whether a version has no time of its own.
+
+    That of a hypothesis says when this version was made: one that was handed back with another version's has none.
+    """
+    given = values.get("timestamp")
+    if given is None or kind != HYPOTHESIS:
+        return given is None
+    others = (begun.get("timestamp"), stored.values.get("timestamp") if stored else None)
+    moment = time_in(given)
+    return moment is not None and any(time_in(one) == moment for one in others)
+
+
+def _name_of(values: Mapping[str, Any]) -> str:
+    """A name for a document that has none: the same for the same content, so that storing it again is no second one."""
+    text = json.dumps(values, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _records(
+    number: int, path: str, stored: _StoredDocument, merged: FieldMerge, now: datetime
+) -> list[DocumentChange]:
+    by = merged.values.get("agent")
+    common = {"lost_sha256": stored.sha256, "timestamp": format_time(now)} | (
+        {"by": by} if isinstance(by, str) and by else {}
+    )
+    return [
+        DocumentChange(
+            state_paths.conflict_path(number, path, now, turn),
+            {"document": path, "field": clash.field, "kept": clash.kept, "lost": clash.lost, **common},
+            "",
+        )
+        for turn, clash in enumerate(merged.conflicts, 1)
+    ]
+
+
+def _sentence(path: str, merged: FieldMerge) -> str:
+    kind = state_paths.document_kind(path).replace("_", " ")
+    joined = (
+        f", over another writer's {', '.join(clash.field for clash in merged.conflicts)}" if merged.conflicts else ""
+    )
+    return f"Store {kind} {merged.values['id']}{joined}"
+
+
+@cache
+def _schema(kind: str) -> dict[str, Any]:
+    schema: dict[str, Any] = json.loads(schema_text(kind))
+    return schema

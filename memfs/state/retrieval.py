@@ -56,16 +56,6 @@ class StateQuestion(StateQuery):
         """Whether it is about how things are now."""
         return self.start is None and self.end is None and not self.iterations
 
-    @property
-    def full(self) -> bool:
-        """Whether all content is wanted."""
-        return self.request_type == "full"
-
-    @property
-    def summary(self) -> bool:
-        """Whether only statistics and counts are wanted."""
-        return self.request_type == "summary"
-
 
 def wanted_of(
     request_type: Any, start: Any = None, end: Any = None, iterations: Any = None, **names: Any
@@ -139,6 +129,7 @@ class StateCollector:
         self._index = reader.index
         self._wanted = wanted
         self._deadline = deadline
+        self._full, self._summary = wanted.request_type == "full", wanted.request_type == "summary"
         self.missing: list[str] = []
         self.moments: list[datetime] = []
         self.late = False
@@ -228,11 +219,11 @@ class StateCollector:
         state: dict[str, Any] = {}
         if headers:
             state |= {key: headers[-1].values[key] for key in _OWN if key in headers[-1].values}
-        if self._wanted.summary:
+        if self._summary:
             return state | self._summed(update, len(headers))
         if update is not None:
             state = {"iteration": update.facts.iteration} | state | update.values
-        if self._wanted.full:
+        if self._full:
             updates = self._last(self._question("state_update"), PRESENT_OUTPUTS, "state updates")
             state["updates"] = [one.values for one in updates]
             state["iterations"] = [{key: one.values[key] for key in _OWN if key in one.values} for one in headers]
@@ -251,7 +242,7 @@ class StateCollector:
     # -- agents -------------------------------------------------------------------------------------------------------
     def _agents(self) -> dict[str, dict[str, Any]]:
         names = list(self._wanted.agents) or self._all_agents()
-        if self._wanted.summary:
+        if self._summary:
             return metrics.agents(self._find(self._question("agent_output", agents=tuple(names)), "outputs"), names)
         states = {}
         for number, name in enumerate(names):
@@ -282,13 +273,13 @@ class StateCollector:
             self._newest(replace(of_agent, kinds=("continuation",)), f"states of {name}"),
         ]
         state: dict[str, Any] = {}
-        if internal := max((one for one in kept if one is not None), key=_moment_of, default=None):
+        if internal := max((one for one in kept if one is not None), key=lambda one: one.facts.moment, default=None):
             state["internal_state"] = _internal_state(internal)
             state["task_id"] = internal.facts.task
         if last is not None:
             state["last_output"] = last.values
             state["iteration"] = last.facts.iteration
-        if self._wanted.full and state:
+        if self._full and state:
             question = self._question("agent_output", agents=(name,))
             outputs = self._last(question, PRESENT_OUTPUTS, f"outputs of {name}")
             state["outputs"] = [one.values for one in outputs]
@@ -297,7 +288,7 @@ class StateCollector:
     # -- hypotheses, tournament, feedback -----------------------------------------------------------------------------
     def _hypotheses(self) -> list[dict[str, Any]]:
         wanted = self._wanted
-        if wanted.summary:
+        if self._summary:
             return []
         question = self._versions(hypotheses=wanted.hypotheses, agents=wanted.agents)
         if wanted.present:
@@ -307,7 +298,7 @@ class StateCollector:
         for name in wanted.hypotheses:
             if name not in latest and not self.late:
                 self.missing.append(f"there is no hypothesis {name!r}{self._where()}")
-        chosen = sorted(found if wanted.full and not wanted.present else latest.values(), key=_version)
+        chosen = sorted(found if self._full and not wanted.present else latest.values(), key=_by_name)
         return [one.values for one in chosen]
 
     def _versions(self, **more: Any) -> StateQuery:
@@ -315,13 +306,13 @@ class StateCollector:
         over: what was there by then may have changed within its iteration since.
         """
         wanted = self._wanted
-        earlier = wanted.end is not None or (wanted.full and not wanted.present)
+        earlier = wanted.end is not None or (self._full and not wanted.present)
         return self._question(*(HYPOTHESIS_KINDS if earlier else ("hypothesis",)), **more)
 
     def _tournament(self) -> dict[str, Any]:
         wanted = self._wanted
         question = self._question("tournament_result", hypotheses=wanted.hypotheses)
-        if wanted.summary:
+        if self._summary:
             rows = self._find(question, "tournament results")
             return {"count": len(rows), "participants": len({name for row in rows for name in row.facts.hypotheses})}
         if wanted.present:
@@ -337,7 +328,7 @@ class StateCollector:
             question = replace(question, iterations=(), newest=True, limit=PRESENT_REVIEWS)
         found = self._read(question, "meta-reviews")
         reviews = [one.values for one in (found[::-1] if wanted.present else found)]
-        return [metrics.review(one) for one in reviews] if wanted.summary else reviews
+        return [metrics.review(one) for one in reviews] if self._summary else reviews
 
     # -- components and figures ---------------------------------------------------------------------------------------
     def _add_components(self, system: dict[str, Any], agents: dict[str, dict[str, Any]]) -> None:
@@ -390,14 +381,8 @@ def _latest_versions(found: Iterable[Any]) -> dict[str, Any]:
     return {one.facts.name: one for one in ordered}
 
 
-def _version(document: StateDocument) -> tuple[Any, ...]:
-    facts = document.facts
-    return facts.name, *version_order(facts)
-
-
-def _moment_of(document: StateDocument) -> float:
-    timestamp = document.facts.timestamp
-    return timestamp.timestamp() if timestamp is not None else float("-inf")
+def _by_name(document: StateDocument) -> tuple[Any, ...]:
+    return document.facts.name, *version_order(document.facts)
 
 
 def _internal_state(document: StateDocument) -> Any:

@@ -24,7 +24,7 @@ from memfs.fs.lock import renewed_in_child
 from memfs.git.tree_diff import changed_paths
 from memfs.model import Stamp
 from memfs.model.state_facts import StateFacts, describe
-from memfs.model.state_paths import ARCHIVE, ITERATIONS, document_kind, iteration_folder, iteration_of
+from memfs.model.state_paths import ITERATIONS, document_kind, iteration_folder, iteration_of
 from memfs.model.state_query import StateRow
 from memfs.search.state_index import Folder, StateIndex
 from memfs.store.parts import Parts
@@ -211,17 +211,15 @@ class StateScan:
     # -- archives -----------------------------------------------------------------------------------------------------
     def _look_at_archives(self, notes: Mapping[str, str]) -> None:
         """Learn the rows of archives that are new, and drop those of archives that are gone."""
-        now = self._folder(ARCHIVE)
-        mark = "" if now is None else f"{now.mtime_ns} {now.ctime_ns} {now.inode}"
-        if mark == notes.get("archive_folder", "") and (now is None or settled(now)):
-            return
         before: dict[str, str] = json.loads(notes.get("archives", "{}"))
         stamps = dict(self._archives.stamp())
+        if stamps == before:
+            return
         for name in before.keys() - stamps.keys():
             self.refresh(self._index.in_archive(name))
         for name in sorted(name for name, stamp in stamps.items() if before.get(name) != stamp):
             self._learn_archive(name)
-        self._index.note(archive_folder=mark, archives=json.dumps(stamps))
+        self._index.note(archives=json.dumps(stamps))
 
     def _learn_archive(self, name: str) -> None:
         rows = []

@@ -230,8 +230,7 @@ def _candidates(reader: StateReader, given: StateFacts, wanted: int) -> list[Sta
 
 def _order(scored: tuple[float, StateRow]) -> tuple[float, float, str]:
     score, row = scored
-    moment = row.facts.timestamp.timestamp() if row.facts.timestamp is not None else float("-inf")
-    return -score, -moment, row.path
+    return -score, -row.facts.moment, row.path
 
 
 def _similar(score: float, document: StateDocument) -> SimilarState:

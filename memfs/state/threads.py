@@ -98,7 +98,8 @@ class Threads:
     ) -> None:
         """Write a document; its reason is recorded only where one is needed."""
         try:
-            _refuse_covered(made)
+            if found := next((found for _, kept in _parts_of(made) for found in _covered(kept)), None):
+                raise _secret(found)
             self.files.write([DocumentChange(path, made.document(), expected)], message, source=SOURCE)
         except SecretDetected as error:
             if not reason:
@@ -374,33 +375,32 @@ def _parts_of(made: ThreadSnapshot | TaskWrites) -> Iterator[tuple[str, Kept]]:
     return ((f"writes.{one.channel}", one.kept) for one in made.writes)
 
 
-def _refuse_covered(made: ThreadSnapshot | TaskWrites) -> None:
-    """Refuse a secret in bytes that a look at the document does not show.
+def _covered(kept: Kept) -> list[SecretFinding]:
+    """The secrets in bytes, which a look at the document does not show."""
+    text = kept.get("base64")
+    if not isinstance(text, str):
+        return []
+    try:
+        return find(base64.b64decode(text, validate=True).decode("utf-8", "replace"))
+    except (binascii.Error, ValueError):
+        return []
 
-    Raises:
-        SecretDetected: with the rule; nothing was written.
-    """
-    for _, kept in _parts_of(made):
-        text = kept.get("base64")
-        if isinstance(text, str) and (found := find(_bytes_of(text).decode("utf-8", "replace"))):
-            raise SecretDetected(f"this looks like {found[0].what} (rule {found[0].rule})")
+
+def _secret(
+    found: SecretFinding, path: str | None = None, field: str | None = None, hint: str | None = None
+) -> SecretDetected:
+    message = f"this looks like {found.what} (rule {found.rule})"
+    return SecretDetected(message, path=path, field=field, hint=hint)
 
 
 def _placed(error: SecretDetected, made: ThreadSnapshot | TaskWrites, written: str) -> SecretDetected:
     """The error with the field that holds the secret, and what to do; a name that is one is not shown."""
     path = None if find(written) else written
     for field, kept in _parts_of(made):
-        text = kept.get("base64")
-        covered = find(_bytes_of(text).decode("utf-8", "replace")) if isinstance(text, str) else []
-        if found := covered or _found_in(kept.get("value")):
-            inner = _inside(kept.get("value"), field)
-            message = f"this looks like {found[0].what} (rule {found[0].rule})"
-            return SecretDetected(message, path=path, field=inner, hint=_REMEDY)
+        value = kept.get("value")
+        if found := _covered(kept) or (found_in_value({"value": value}) if value is not None else []):
+            return _secret(found[0], path=path, field=_inside(value, field), hint=_REMEDY)
     return SecretDetected(error.message, path=path, field=error.field, hint=_REMEDY)
-
-
-def _found_in(value: object) -> list[SecretFinding]:
-    return found_in_value({"value": value}) if value is not None else []
 
 
 def _inside(value: object, field: str) -> str:
@@ -410,13 +410,6 @@ def _inside(value: object, field: str) -> str:
             if found_in_value({key: part}):
                 return f"{field}.{key}" if not find(str(key)) else field
     return field
-
-
-def _bytes_of(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        return b""
 
 
 def _taken_over(

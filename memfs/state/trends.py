@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from memfs.errors import ContentError, CorruptRecord, QueryInvalid
 from memfs.model.insights import PatternTrend, TrendReport
 from memfs.model.shape import Free, Shape
-from memfs.model.state_facts import as_mapping, as_number, version_order
+from memfs.model.state_facts import StateFacts, as_mapping, as_number, version_order
 from memfs.model.state_paths import HYPOTHESIS_KINDS
-from memfs.model.state_query import StateQuery, StateRow
+from memfs.model.state_query import StateQuery
 from memfs.state.metrics import direction, slope
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ def hypothesis_history(reader: StateReader, hypothesis: str) -> HypothesisHistor
         missing.append(f"only {_MOST_RELATIVES} relatives were followed")
     return HypothesisHistory(
         id=hypothesis,
-        versions=tuple(_version(one) for one in sorted(gathered.documents, key=_order)),
+        versions=tuple(_version(one) for one in sorted(gathered.documents, key=lambda one: version_order(one.facts))),
         ancestors=ancestors,
         descendants=descendants,
         missing=tuple(missing),
@@ -284,28 +284,19 @@ class _Walk:
 
     def _relative(self, name: str, away: int, via: list[str]) -> Relative:
         found = self._find(StateQuery(kinds=HYPOTHESIS_KINDS, names=(name,)))
-        rows = sorted(found, key=lambda row: version_order(row.facts))
-        if not rows:
-            return Relative(id=name, steps=away, via=tuple(via), known=False)
-        return _relative(rows, name, away, via)
-
-
-def _relative(rows: list[StateRow], name: str, away: int, via: list[str]) -> Relative:
-    last = rows[-1].facts
-    return Relative(
-        id=name,
-        steps=away,
-        via=tuple(dict.fromkeys(via)),
-        iterations=tuple(dict.fromkeys(row.facts.iteration for row in rows if row.facts.iteration is not None)),
-        state=last.state,
-        rating=last.rating,
-        agent=last.agent,
-        parents=last.parents,
-    )
-
-
-def _order(document: StateDocument) -> tuple[int, bool, float, int]:
-    return version_order(document.facts)
+        rows = [row.facts for row in sorted(found, key=lambda row: version_order(row.facts))]
+        last = rows[-1] if rows else StateFacts(path="")
+        return Relative(
+            id=name,
+            steps=away,
+            via=tuple(dict.fromkeys(via)),
+            known=bool(rows),
+            iterations=tuple(dict.fromkeys(facts.iteration for facts in rows if facts.iteration is not None)),
+            state=last.state,
+            rating=last.rating,
+            agent=last.agent,
+            parents=last.parents,
+        )
 
 
 def _version(document: StateDocument) -> HypothesisVersion:

@@ -310,7 +310,7 @@ class StateFiles:
             self._index.learn(rows)
             if gone:
                 self._index.forget(gone)
-                self._index.note(archive_folder="", archives="{}")  # an archive may hold them
+                self._index.note(archives="{}")  # an archive may hold them
 
     # -- internal: reading --------------------------------------------------------------------------------------
     def _decoded(self, path: str, data: bytes) -> dict[str, Any]:

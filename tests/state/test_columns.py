@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from memfs.state.export_formats import (
     RESERVED,
-    TableColumns,
     cell,
     column_name,
     fitting,
+    learn_columns,
 )
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -57,22 +57,22 @@ def test_a_cell_says_of_which_type_its_value_is(value: Any, written: str) -> Non
 
 def test_columns_stand_in_the_order_in_which_they_come() -> None:
     """A document's keys stand as it has them, new ones of later documents behind; beyond the limit there is none."""
-    columns = TableColumns(most=5)
-    columns.learn({"b": 1, "d": 2})
-    columns.learn({"a": 1, "b": 1, "c": 1, "d": 1})
-    columns.learn({"d": 1, "e": 1, "f": 1})
-    assert list(columns.sorts) == ["b", "d", "a", "c", "e"]
+    columns: dict[str, str] = {}
+    for row in ({"b": 1, "d": 2}, {"a": 1, "b": 1, "c": 1, "d": 1}, {"d": 1, "e": 1, "f": 1}):
+        learn_columns(columns, row, most=5)
+    assert list(columns) == ["b", "d", "a", "c", "e"]
 
 
 def test_columns_hold_the_narrowest_sort_that_fits_every_value() -> None:
     """Whole numbers and fractions are fractions, times and text are text, what differs is JSON, None fits all."""
-    columns = TableColumns()
-    columns.learn(
-        {"i": 1, "f": 1, "t": "2026-03-01T10:00:00Z", "m": "2026-03-01T10:00:00Z", "x": 1, "n": None, "b": True}
+    columns: dict[str, str] = {}
+    learn_columns(
+        columns,
+        {"i": 1, "f": 1, "t": "2026-03-01T10:00:00Z", "m": "2026-03-01T10:00:00Z", "x": 1, "n": None, "b": True},
     )
-    columns.learn({"i": None, "f": 0.5, "t": "soon", "m": None, "x": "one", "n": None, "b": False})
-    sorts = {"i": "int", "f": "float", "t": "text", "m": "moment", "x": "json", "n": "text", "b": "bool"}
-    assert columns.sorts == sorts
+    learn_columns(columns, {"i": None, "f": 0.5, "t": "soon", "m": None, "x": "one", "n": None, "b": False})
+    sorts = {"i": "int", "f": "float", "t": "text", "m": "moment", "x": "json", "n": "", "b": "bool"}
+    assert columns == sorts
     assert [fitting(2, "float"), fitting("x", "int"), fitting(True, "int"), fitting("x", "json")] == [
         2.0,
         None,

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from memfs.errors import Conflict, ContentError, ExtraMissing, MemfsError, QueryInvalid, StorageIO
 from memfs.model import MemoryItem
 from memfs.state import export_formats
-from memfs.state.export import ExportResult, Filters
+from memfs.state.export import ExportResult, export_query
 from memfs.store.state_files import DocumentChange
 from memfs.workspace import Workspace
 
@@ -44,7 +45,7 @@ def fill(workspace: Workspace) -> None:
 def exported(workspace: Workspace, form: str = "jsonl", **filters: Any) -> tuple[bytes, ExportResult]:
     """What an export holds, and what it says of itself."""
     out = io.BytesIO()
-    done = workspace.states.exporter.write(out, form, Filters(**filters))
+    done = workspace.states.exporter.write(out, form, export_query(**filters))
     assert done.bytes == len(out.getvalue())
     return out.getvalue(), done
 
@@ -129,7 +130,7 @@ def test_filters_narrow_by_type_agent_iteration_and_time(opened: Open) -> None:
 def test_a_wrong_filter_is_named_with_what_would_be_right(filters: dict[str, Any], field: str, hint: str) -> None:
     """Filters refuse what they cannot mean."""
     with pytest.raises(QueryInvalid) as caught:
-        Filters(**filters)
+        export_query(**filters)
     assert caught.value.field == field
     assert hint in str(caught.value)
 
@@ -217,9 +218,8 @@ def test_what_has_no_column_stands_in_the_last_one(opened: Open, monkeypatch: py
     first = opened()
     limit = 8
     first.states.recorder.agent_output(output("a", "t", primary_output={f"k{n}": n for n in range(50)}))
-    columns = export_formats.TableColumns(limit)
     out = io.BytesIO()
-    monkeypatch.setattr("memfs.state.export.TableColumns", lambda: columns)
+    monkeypatch.setattr("memfs.state.export.learn_columns", partial(export_formats.learn_columns, most=limit))
     first.states.exporter.write(out, "csv")
     header, *rows = csv.reader(io.StringIO(out.getvalue().decode()))
     assert len(header) == 4 + limit + 2
@@ -331,9 +331,9 @@ def test_a_document_that_goes_during_an_export_is_left_out(opened: Open, monkeyp
     fill(workspace)
     hypothesis = workspace.root / "ContextMemory/iterations/iteration_001/hypotheses/h-1.json"
     exporter = workspace.states.exporter
-    listed = list(exporter._rows(Filters()))
+    listed = list(exporter._reads(export_query()))
     hypothesis.unlink()
-    monkeypatch.setattr(exporter, "_rows", lambda _: iter(listed))
+    monkeypatch.setattr(exporter, "_reads", lambda _: iter(listed))
     counted = exporter.write(io.BytesIO())
     assert counted.missing == ()
     assert "hypothesis" not in counted.counts

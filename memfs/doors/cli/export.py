@@ -114,7 +114,7 @@ def exported(
         Conflict, StorageIO, QuotaExceeded: there is no file then.
     """
     from memfs.doors.cli.command import wants_json
-    from memfs.state.export import Filters
+    from memfs.state.export import export_query
 
     target = None if file in (None, "-") else Path(str(file)).absolute()
     if target is None and wants_json():
@@ -122,10 +122,10 @@ def exported(
     if target is None and form == "parquet" and sys.stdout.isatty():
         raise click.UsageError("Parquet is not for a terminal: name a FILE")
     start, end = when(since, "since"), when(until, "until", end=True)
-    filters = Filters(types=types, agents=agents, iterations=iterations, since=start, until=end)
+    query = export_query(types, agents, iterations, start, end)
     with opened() as workspace:
         workspace.repository.require_readable()
-        done = workspace.states.exporter.export(target or _Output(), form or "", filters, replace=replace)
+        done = workspace.states.exporter.export(target or _Output(), form or "", query, replace=replace)
     return ExportReport(target, done)
 
 
