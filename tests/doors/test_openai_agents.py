@@ -83,8 +83,7 @@ def test_a_limit_gives_the_latest_items(opened: Open) -> None:
         ["3", "4"], ["2", "3", "4"], ["0", "1", "2", "3", "4"], [], ["0", "1", "2", "3", "4"],
     ]  # fmt: skip
     assert (
-        MemfsSession("s1", workspace=session._facade.workspace, session_settings={"limit": 1}).session_settings.limit
-        == 1
+        MemfsSession("s1", workspace=session._talk.workspace, session_settings={"limit": 1}).session_settings.limit == 1
     )
 
 
@@ -150,7 +149,7 @@ def test_a_person_can_read_a_turn(session: MemfsSession, opened: Open) -> None:
     call = {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": '{"city":"Paris"}'}
     output = {"type": "function_call_output", "call_id": "c1", "output": "Sunny in Paris"}
     asyncio.run(session.add_items([said("user", "Is it raining in Paris?"), call, output]))  # type: ignore[list-item]
-    workspace = session._facade.workspace
+    workspace = session._talk.workspace
     items = sorted(workspace.store.select(Query(limit=9)), key=lambda item: item.origin.sequence or 0)
     assert [(item.origin.role, item.origin.session, item.origin.tool, item.content, item.trust) for item in items] == [
         ("user", "s1", "", "Is it raining in Paris?", "agent"),
@@ -227,7 +226,7 @@ def test_it_does_what_the_sdks_own_session_does(session: MemfsSession, steps: li
 def test_an_item_larger_than_a_file_comes_back_whole(session: MemfsSession) -> None:
     """A picture of megabytes is kept in several files, and leaves with all of them (B5)."""
     large: Any = {"role": "user", "content": [{"type": "input_image", "image_url": "data:" + "A9/b" * 400_000}]}
-    workspace = session._facade.workspace
+    workspace = session._talk.workspace
 
     async def talk() -> list[Any]:
         await session.add_items([said("user", "look"), large, said("assistant", "nice")])
@@ -287,7 +286,7 @@ def test_any_name_is_a_file_name_of_ours(name: str, opened: Open) -> None:
 
 def test_what_a_person_breaks_is_left_out(session: MemfsSession) -> None:
     """A file edited into nonsense neither stops the conversation nor is written over (B5)."""
-    workspace = session._facade.workspace
+    workspace = session._talk.workspace
     asyncio.run(session.add_items([said("user", "one"), said("user", "two"), said("user", "three")]))
     broken = sorted((workspace.root / "ContextMemory/memories/conversation").rglob("*.yaml"))[-1]
     broken.write_text("data: [")
