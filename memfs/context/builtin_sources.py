@@ -26,7 +26,7 @@ from memfs.learning.preferences import KIND, preferences_in_order
 from memfs.learning.rules import Rules, rule_of
 from memfs.learning.triggers import THRESHOLD, Triggers
 from memfs.model import Candidate, MemoryItem, Query
-from memfs.model.episode import Episode, Outcome, Similar, StateSnapshot
+from memfs.model.episode import Episode, Outcome, StateSnapshot, TriggerRow
 from memfs.model.ids import of_mount
 from memfs.model.item import VOUCHED, Trust
 from memfs.model.kinds import ACCEPTED, nearest
@@ -544,7 +544,7 @@ def _cut(text: str, most: int) -> str:
 
 
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
-Warning_ = tuple[Similar, Callable[[Similar], MemoryItem | None]]
+Warning_ = tuple[TriggerRow, Callable[[TriggerRow], MemoryItem | None]]
 
 
 class JointEpisodes:

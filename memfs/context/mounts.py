@@ -55,7 +55,7 @@ from memfs.store.values import LoadedItem
 if TYPE_CHECKING:
     from memfs.git.layout import Layout
     from memfs.learning.triggers import Triggers
-    from memfs.model.episode import RuleMatch, Similar
+    from memfs.model.episode import TriggerRow
 
 
 Place = tuple[int, int, int, int]
@@ -178,9 +178,9 @@ class Mount:
         first: Triggers = self.__dict__.setdefault("triggers", Triggers(self.store, self.store.clock, self._ageing))
         return first
 
-    def behind(self, match: Similar | RuleMatch) -> MemoryItem | None:
-        """The item behind a match, as it is handed on; None where its file is no longer what was found."""
-        found = self.triggers.load(match)
+    def behind(self, row: TriggerRow) -> MemoryItem | None:
+        """The item behind a row, as it is handed on; None where its file is no longer what was found."""
+        found = self.triggers.load(row)
         return self.outward(found) if found is not None else None
 
     # -- standing ---------------------------------------------------------------------------------------------------

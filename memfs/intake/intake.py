@@ -19,7 +19,7 @@ from memfs.fs.lock import renewed_in_child
 from memfs.intake.filter import TrivialFilter
 from memfs.intake.neighbours import Neighbourhood, Neighbours
 from memfs.model import MemoryItem, Phase
-from memfs.model.item import BY_TRUST, Link
+from memfs.model.item import Link, trust_rank
 from memfs.model.review import ReviewResult, StoreResult
 from memfs.recall.review import Review
 from memfs.recall.reviewers import reviewers_of
@@ -43,7 +43,7 @@ def merged(existing: MemoryItem, draft: MemoryItem) -> MemoryItem:
         existing: an item with the same text.
         draft: the draft, as it was given: what was worked out of it changes no item that there is.
     """
-    ours, theirs = _rank(existing), _rank(draft)
+    ours, theirs = trust_rank(existing.trust), trust_rank(draft.trust)
     if theirs < ours:
         return existing
     if theirs > ours:
@@ -69,10 +69,6 @@ def merged(existing: MemoryItem, draft: MemoryItem) -> MemoryItem:
         context=_added(existing.context, draft.context),
         metadata=_added(existing.metadata, draft.metadata),
     )
-
-
-def _rank(item: MemoryItem) -> int:
-    return BY_TRUST.index(item.trust) if item.trust in BY_TRUST else 0
 
 
 def _later(existing: MemoryItem, draft: MemoryItem) -> Any:

@@ -121,7 +121,7 @@ class Neighbourhood:
         seen = {one.id for one in close}
         close = [*(one for one in surely[:_SURELY] if one.id not in seen), *close]
         items = [item for candidate in close if (item := self._item(candidate)) is not None]
-        return [item for item in items if _holds(item, now) and may_meet(draft, item)]
+        return [item for item in items if not item.has_expired(now) and may_meet(draft, item)]
 
     def _found(self, words: Mapping[str, str], count: int, draft: MemoryItem) -> list[Candidate]:
         """What the index finds for so many of the rarest words, the nearest first."""
@@ -178,10 +178,6 @@ def may_meet(draft: MemoryItem, item: MemoryItem) -> bool:
     """Whether both can be of one project: one that names none is of all."""
     projects = {_project(draft), _project(item)} - {""}
     return len(projects) < 2
-
-
-def _holds(item: MemoryItem, now: datetime) -> bool:
-    return item.expires is None or item.expires > now
 
 
 def _words(text: str) -> dict[str, str]:

@@ -11,11 +11,11 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from memfs.catalog.facts import Key, maker
 from memfs.errors import Conflict, ItemNotFound, MemfsError, QueryInvalid, StorageIO
 from memfs.format.secrets import refuse_text
 from memfs.fs import io
@@ -69,7 +69,7 @@ def decided_about(item: MemoryItem) -> Iterator[str]:
 
 def holds(item: MemoryItem, now: datetime) -> bool:
     """Whether an item counts at present: it was not replaced, and has not expired."""
-    return item.status.strip() not in OVER and (item.expires is None or item.expires > now)
+    return item.status.strip() not in OVER and not item.has_expired(now)
 
 
 def both_kept(one: MemoryItem, other: MemoryItem, reason: str, now: datetime) -> tuple[MemoryItem, MemoryItem]:
@@ -152,14 +152,6 @@ _MOST_OTHERS = 32
 _MOST_FOUND = 5
 
 
-@dataclass(slots=True)
-class _Note:
-    """By path the content that was compared, and the pairs that were found to contradict each other."""
-
-    compared: dict[str, str] = field(default_factory=dict)
-    pairs: set[tuple[str, str]] = field(default_factory=set)
-
-
 class ConflictScan:
     """Compares the items of one workspace that nobody compared yet, such as files written by hand or pulled.
 
@@ -174,7 +166,7 @@ class ConflictScan:
 
     def found(self) -> set[tuple[str, str]]:
         """The pairs of ids that the last scan found; whether they contradict each other still is not said."""
-        return self._read().pairs
+        return self._read()[1]
 
     def scan(self) -> set[tuple[str, str]]:
         """Compare every item that changed since the last scan with all others; the pairs of all scans.
@@ -182,17 +174,15 @@ class ConflictScan:
         Every file is read for it, where one changed. Of many that say nearly the same only some are compared.
         """
         self._store.follow()
-        note = self._read()
+        compared, pairs = self._read()
         stamps = {path: stamp.blob for path, (_, stamp) in self._parts.index.stamps().items()}
-        changed = {path for path, blob in stamps.items() if note.compared.get(path) != blob}
-        if changed or note.compared.keys() != stamps.keys():
+        changed = {path for path, blob in stamps.items() if compared.get(path) != blob}
+        if changed or compared.keys() != stamps.keys():
             texts = self._texts(stamps) if changed else {}
-            note.pairs.update(self._pairs(texts, changed))
             there = {name for name, _ in self._parts.index.stamps().values()}
-            note.pairs = {pair for pair in note.pairs if there.issuperset(pair)}
-            note.compared = stamps
-            self._write(note)
-        return note.pairs
+            pairs = {pair for pair in pairs | self._pairs(texts, changed) if there.issuperset(pair)}
+            self._write(stamps, pairs)
+        return pairs
 
     def objection(self, one: MemoryItem, other: MemoryItem) -> str:
         """Why the two cannot both hold, "" where they can."""
@@ -235,16 +225,18 @@ class ConflictScan:
     def _path(self) -> Path:
         return self._parts.index.folder / FILE
 
-    def _read(self) -> _Note:
-        """The note; an empty one where there is none that can be understood, so that all is compared again."""
+    def _read(self) -> tuple[dict[str, str], set[tuple[str, str]]]:
+        """By path the content that was compared, and the pairs that were found; nothing where there is no note that can
+        be understood, so that all is compared again.
+        """
         with suppress(ValueError, TypeError, KeyError):
             written = io.read_record(self._path(), _LARGEST)
             if written["version"] == __version__:
-                return _Note(dict(written["compared"]), {(str(one), str(other)) for one, other in written["pairs"]})
-        return _Note()
+                return dict(written["compared"]), {(str(one), str(other)) for one, other in written["pairs"]}
+        return {}, set()
 
-    def _write(self, note: _Note) -> None:
-        values = {"version": __version__, "compared": note.compared, "pairs": sorted(note.pairs)}
+    def _write(self, compared: Mapping[str, str], pairs: Collection[tuple[str, str]]) -> None:
+        values = {"version": __version__, "compared": compared, "pairs": sorted(pairs)}
         with suppress(StorageIO, FileNotFoundError):  # without it the next scan takes longer
             io.write_file(self._path(), json.dumps(values).encode(), durable=False)
 
@@ -281,51 +273,39 @@ _TRIES = 5
 _LONGEST_REASON = 500
 _LINKED = "a link says so, though the texts do not show it"
 _SIGNS = (CONTRADICTS.encode(), KEY.encode(), b"conflicts")
-_BYTES = 20
+_SIGNED = maker("marks", repr(_SIGNS))
 
 
 class MarkedItems:
     """The items whose files name another that they contradict, a decision, or a conflict that a merge recorded.
 
-    Files are read for it, as the index knows none of these. A content without a sign of them is noted in the user's
-    cache, and not read again. May be used from several threads, and by several processes.
+    Files are read for it, as the index knows none of these; the catalog says of which content there is a sign of them.
+    May be used from several threads, and by several processes.
     """
 
     def __init__(self, store: Store, parts: Parts) -> None:
         self._store = store
         self._parts = parts
-        self._unmarked: set[bytes] | None = None
 
     def __iter__(self) -> Iterator[MemoryItem]:
         """In the order of their paths; those that may be marked, by what stands in their files."""
-        place = Path(self._parts.index.folder) / "unmarked-contents"
-        if self._unmarked is None:
-            self._unmarked = _blobs_in(place)
-        present = {path: bytes.fromhex(blob) for path, blob in self._parts.index.stamps().blobs()}
-        known, marked = len(self._unmarked), []
+        catalog, present = self._parts.catalog, sorted(self._parts.index.stamps().blobs())
+        signs: dict[Key, bool] = catalog.found(_SIGNED, [(blob, "") for _, blob in present])
+        fresh: dict[Key, str] = {}
+        marked = []
         with self._parts.tree.holding_folders():
-            for path in sorted(path for path, blob in present.items() if blob not in self._unmarked):
+            for path, blob in present:
                 with suppress(MemfsError, FileNotFoundError):  # 'check' names what cannot be read
-                    content = self._parts.seen.read(path, READ_LIMIT)
-                    if any(sign in content.data for sign in _SIGNS):
+                    if (sign := signs.get((blob, ""))) is None:
+                        content = self._parts.seen.read(path, READ_LIMIT)
+                        sign = any(one in content.data for one in _SIGNS)
+                        fresh[content.stamp.blob, ""] = json.dumps(sign)
+                    if sign:
                         marked.append(path)
-                    else:
-                        self._unmarked.add(bytes.fromhex(content.stamp.blob))
-        if len(self._unmarked) > known and place.parent.is_dir():
-            with suppress(MemfsError, OSError):  # the next process looks again
-                io.write_file(place, b"".join(self._unmarked.intersection(present.values())), durable=False)
+        catalog.keep(_SIGNED, fresh)
         for path in marked:
             with suppress(MemfsError, FileNotFoundError):
                 yield self._store.read(path)
-
-
-def _blobs_in(place: Path) -> set[bytes]:
-    """The ids that were noted; none where there is no note, or a damaged one."""
-    with suppress(MemfsError, OSError):
-        data = io.read_file(place, _LARGEST)
-        if len(data) % _BYTES == 0:
-            return {data[at : at + _BYTES] for at in range(0, len(data), _BYTES)}
-    return set()
 
 
 class Conflicts:
@@ -379,14 +359,14 @@ class Conflicts:
                 continue
             if (disagreement := self._disagreement(one, other)) is not None:
                 found.append(disagreement)
-        return sorted(found, key=lambda one: (_moment(one.one), one.ids), reverse=True)
+        return sorted(found, key=lambda one: (one.one.moment, one.ids), reverse=True)
 
     def _disagreement(self, one: MemoryItem, other: MemoryItem) -> Disagreement | None:
         """What is to be decided about two items; None where nothing is."""
         record = record_of(one, other)
         if covers(record, one, other):
             return None
-        newer, older = sorted((one, other), key=lambda item: (_moment(item), item.id), reverse=True)
+        newer, older = sorted((one, other), key=lambda item: (item.moment, item.id), reverse=True)
         linked = _is_linked(one, other)
         reason = self._scan.objection(newer, older)
         if not reason and not linked:
@@ -495,11 +475,6 @@ def _is_linked(one: MemoryItem, other: MemoryItem) -> bool:
         for item, theirs in ((one, other), (other, one))
         for link in item.links
     )
-
-
-def _moment(item: MemoryItem) -> float:
-    moment = item.timestamp or item.created
-    return moment.timestamp() if moment else 0.0
 
 
 def _checked_reason(reason: str) -> str:

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from json import dumps
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +16,10 @@ from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, QueryIn
 from memfs.format.secrets import reason_in
 from memfs.learning.corrections import is_correction
 from memfs.learning.pattern_learner import PatternStore
-from memfs.learning.patterns import Pattern, find_common_context, when
+from memfs.learning.patterns import Pattern, find_common_context
 from memfs.model import Candidate, Layer, Link, MemoryItem, Origin, Query, Trust
-from memfs.model.ids import slug, stem_of
-from memfs.model.item import BY_TRUST
+from memfs.model.ids import stable_id, stem_of
+from memfs.model.item import lower_trust
 from memfs.model.query import MOST
 from memfs.model.suggestion import Source, Suggestion
 from memfs.model.time import utc_now
@@ -132,11 +131,10 @@ def _of_itself(item: MemoryItem) -> bool:
 
 def _drafts(note: MemoryItem, task: str, session: str) -> Iterator[MemoryItem]:
     for sentence in _sentences(note.content):
-        key = sha256(normalised(sentence).encode()).hexdigest()[:8]
         yield MemoryItem(
             sentence,
             "semantic",
-            id=f"{slug(sentence) or 'learning'}-{key}",
+            id=stable_id(sentence, normalised(sentence), otherwise="learning"),
             timestamp=note.timestamp,
             origin=Origin(agent=note.origin.agent, session=note.origin.session or session, task=task),
             trust=(Trust.TOOL if note.trust == Trust.TOOL.value else Trust.AGENT).value,
@@ -345,7 +343,7 @@ class Consolidation:
         for problem in self._store.problems():  # a file that was never readable says no session
             if problem.path.startswith(f"{CONTENT}/memories/{WORKING}/"):
                 left.setdefault(stem_of(problem.path), _UNREADABLE)
-        return sorted(items.values(), key=lambda item: (when(item), item.id)), left
+        return sorted(items.values(), key=lambda item: (item.moment, item.id)), left
 
     def _loaded(self, candidates: Iterable[Candidate]) -> tuple[dict[str, MemoryItem], dict[str, str]]:
         items: dict[str, MemoryItem] = {}
@@ -519,10 +517,10 @@ def _united(group: Sequence[MemoryItem], folded: Mapping[str, float]) -> MemoryI
 def _draft(found: Promotion, session: str, cleared: set[str]) -> MemoryItem:
     """The lasting item: the same words of the same working memories of a session always give the same id."""
     item = found.item
-    basis = "\0".join((session, found.why, *sorted(found.sources), item.title, item.content, _data(item)))
+    said = (session, found.why, *sorted(found.sources), item.title, item.content, _data(item))
     added = {"promoted_from": WORKING, "promoted_as": found.why, "promoted_ids": list(found.sources)[:_LISTED]}
     return item.replace(
-        id=f"{slug(item.title or item.content) or 'memory'}-{sha256(basis.encode()).hexdigest()[:8]}",
+        id=stable_id(item.title or item.content, *said, otherwise="memory"),
         memory_type=LASTING,
         created=None,
         updated=None,
@@ -560,5 +558,5 @@ def _tags(items: Iterable[MemoryItem]) -> tuple[str, ...]:
 
 def _trust(items: Iterable[MemoryItem]) -> str:
     """The least of what stands behind memories; several together are at most an agent's word."""
-    standing = [BY_TRUST.index(item.trust) if item.trust in BY_TRUST else 0 for item in items]
-    return BY_TRUST[min(standing)] if len(standing) == 1 else BY_TRUST[min(*standing, 1)]
+    trusts = [item.trust for item in items]
+    return lower_trust(*trusts) if len(trusts) == 1 else lower_trust(Trust.AGENT.value, *trusts)

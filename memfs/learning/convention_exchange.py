@@ -15,7 +15,7 @@ from memfs.format.codec import Codec
 from memfs.format.render import parse
 from memfs.format.secrets import refuse_item, refuse_text
 from memfs.intake.import_service import FROM, Arrival, Became, ImportResult, ImportService, id_of
-from memfs.learning.conventions import STATUSES, Conventions
+from memfs.learning.conventions import STATUSES, Conventions, require_status
 from memfs.model import MemoryItem
 from memfs.model.ids import check_id
 from memfs.model.item import Origin, Trust
@@ -170,10 +170,7 @@ class ConventionExchange:
         """
         wanted = tuple(statuses)
         for status in wanted:
-            if status not in STATUSES:
-                raise QueryInvalid(
-                    f"there is no status {ascii(status)[:60]}", field="status", hint=f"one of {', '.join(STATUSES)}"
-                )
+            require_status(status)
         chosen = map(self._conventions.find, ids) if ids else self._conventions.every()
         items = {one.id: one.item for one in chosen if ids or one.status in wanted}
         for item in items.values():

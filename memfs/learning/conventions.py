@@ -24,6 +24,16 @@ from memfs.store.reader import Reader
 STATUSES = (ACCEPTED, PROPOSED, RETIRED)
 
 
+def require_status(status: str) -> None:
+    """
+    Raises:
+        QueryInvalid: there is no such status.
+    """
+    if status not in STATUSES:
+        hint = nearest(status, STATUSES) or f"it is one of {', '.join(STATUSES)}"
+        raise QueryInvalid(f"there is no status {ascii(status)[:60]}", field="status", hint=hint)
+
+
 @dataclass(frozen=True, slots=True)
 class Convention:
     """One convention as its item has it; ``str`` is its title and its text on one line.
@@ -110,11 +120,7 @@ class Conventions:
         Raises:
             QueryInvalid: there is no such status.
         """
-        if status not in STATUSES:
-            known = f"it is one of {', '.join(STATUSES)}"
-            raise QueryInvalid(
-                f"there is no status {ascii(status)[:60]}", field="status", hint=nearest(status, STATUSES) or known
-            )
+        require_status(status)
         if isinstance(files, str):
             raise QueryInvalid("expected a list of paths, got one text", field="files", hint=f"write [{files!r}]")
         named = tuple(files)
@@ -143,15 +149,11 @@ class Conventions:
     def _present(self, status: str) -> list[Convention]:
         now = self._clock()
         every = self.every()
-        holding = [one for one in every if one.status == ACCEPTED and _lives(one, now)]
+        holding = [one for one in every if one.status == ACCEPTED and not one.item.has_expired(now)]
         replaced = {name for one in holding for name in one.item.supersedes}
         surely = {name for one in vouched(holding) for name in one.item.supersedes}  # no tool replaces a person's word
-        present = (one for one in every if one.status == status and _lives(one, now))
+        present = (one for one in every if one.status == status and not one.item.has_expired(now))
         return [one for one in present if one.id not in (surely if one.trust in VOUCHED else replaced)]
-
-
-def _lives(one: Convention, now: datetime) -> bool:
-    return one.item.expires is None or one.item.expires > now
 
 
 def _order(one: Convention) -> tuple[bool, float, str]:
@@ -251,8 +253,7 @@ class Agreements:
         Raises:
             ItemNotFound, QueryInvalid, Conflict, ContentError, StorageIO: nothing was changed.
         """
-        if status not in STATUSES:
-            raise QueryInvalid(f"there is no status {ascii(status)[:60]}", field="status", hint=", ".join(STATUSES))
+        require_status(status)
         refuse_text(reason, "reason")
         for _ in range(_TRIES):
             found = {one.id: one.item for one in map(self._conventions.find, references)}

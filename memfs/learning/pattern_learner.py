@@ -29,7 +29,6 @@ from memfs.learning.patterns import (
     item_of,
     overlap,
     suggested,
-    when,
     with_patterns,
     words_of,
 )
@@ -451,7 +450,7 @@ def _with(known: MemoryItem, members: list[MemoryItem], newest: MemoryItem | Non
     Where memories were cleared, fewer are left than were counted: then ``newest`` adds one if it happened afterwards.
     """
     before = _occurrences(known)
-    later = newest is not None and newest.updated is None and _last_seen(known) < when(newest)
+    later = newest is not None and newest.updated is None and _last_seen(known) < newest.moment
     return grown(known, members, max(len(members), before + (later and len(members) <= before)))
 
 

@@ -10,15 +10,14 @@ import string
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
-from hashlib import sha256
 from math import ceil, prod
 from typing import Any
 
 from memfs.errors import SettingInvalid
 from memfs.model import Hit, Link, MemoryItem, Query, Trust
-from memfs.model.ids import slug
+from memfs.model.ids import stable_id
 from memfs.model.time import format_time, parse_time
 from memfs.recall.tokens import gist
 from memfs.search.analyzer import STOP_WORDS
@@ -34,7 +33,6 @@ _MOST_SHARE = 0.7
 _EDGES = string.punctuation.replace("{", "").replace("}", "") + "\u2018\u2019\u201c\u201d\u2026\u2013\u2014\u00ab\u00bb"
 _PLACEHOLDER = re.compile(r"\{[^{}\s]*\}")
 _PATTERN = "pattern"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SHAKY = frozenset({Trust.TOOL.value})
 
 
@@ -68,8 +66,7 @@ class Pattern:
     @property
     def id(self) -> str:
         """The id of its item: the same for the same words of the same type, however it is found."""
-        basis = "\0".join((self.type, *sorted(fixed_words(self.template))))
-        return f"{slug(self.template) or 'pattern'}-{sha256(basis.encode()).hexdigest()[:8]}"
+        return stable_id(self.template, self.type, *sorted(fixed_words(self.template)), otherwise=_PATTERN)
 
 
 # -- words --------------------------------------------------------------------------------------------------------
@@ -154,7 +151,7 @@ class PatternFinder:
 
     def extract_pattern(self, group: Iterable[MemoryItem]) -> Pattern | None:
         """What a group has in common, without those of it that do not fit; None where too little or too few remain."""
-        items = sorted((item for item in group if item.type != _PATTERN), key=when)
+        items = sorted((item for item in group if item.type != _PATTERN), key=lambda item: item.moment)
         common, kept = self._refined([words_of(gist(item)) for item in items])
         return self._pattern([items[place] for place in kept], common) if common else None
 
@@ -217,8 +214,8 @@ class PatternFinder:
             examples=tuple(dict.fromkeys(texts))[:EXAMPLES],
             occurrences=len(members),
             confidence=sure(mean_share(template, members), len(members)),
-            first_seen=min(map(when, members)),
-            last_seen=max(map(when, members)),
+            first_seen=min(item.moment for item in members),
+            last_seen=max(item.moment for item in members),
             common_context=find_common_context([item.context for item in members]),
             members=tuple(item.id for item in members),
             trust=(Trust.TOOL if any(item.trust in _SHAKY for item in members) else Trust.AGENT).value,
@@ -233,7 +230,7 @@ class _Shelf:
     """
 
     def __init__(self, memories: Iterable[MemoryItem]) -> None:
-        self.items = sorted((item for item in memories if item.type != _PATTERN), key=when)
+        self.items = sorted((item for item in memories if item.type != _PATTERN), key=lambda item: item.moment)
         self.words = [words_of(gist(item)) for item in self.items]
         self.used: set[int] = set()
         self._holders: dict[tuple[str, str], list[int]] = {}
@@ -323,7 +320,10 @@ def data_of(pattern: Pattern) -> dict[str, Any]:
 def grown(known: MemoryItem, members: Sequence[MemoryItem], occurrences: int) -> MemoryItem:
     """A pattern's item with what these memories add to it, and this count. What a person wrote into it stays."""
     data, template = known.data, known.content
-    times = [*map(when, members), *(parse_time(data[key]) for key in ("first_seen", "last_seen") if key in data)]
+    times = [
+        *(item.moment for item in members),
+        *(parse_time(data[key]) for key in ("first_seen", "last_seen") if key in data),
+    ]
     contexts = [item.context for item in members]
     shared = find_common_context([data["common_context"], *contexts] if "common_context" in data else contexts)
     examples = list(data.get("examples", ()))
@@ -340,11 +340,6 @@ def grown(known: MemoryItem, members: Sequence[MemoryItem], occurrences: int) ->
     )
     context = shared if known.context == data.get("common_context") else known.context
     return known.replace(data={**data, **data_of(pattern)}, context=context, timestamp=pattern.last_seen)
-
-
-def when(item: MemoryItem) -> datetime:
-    """When a memory happened."""
-    return item.timestamp or item.created or _EPOCH
 
 
 def _in_range(name: str, value: float, fits: bool, wanted: str) -> None:

@@ -5,11 +5,10 @@ Only preferences that a person vouched for and that hold now are returned; of tw
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cached_property, partial
 from itertools import chain, zip_longest
 from math import inf, log
@@ -19,7 +18,7 @@ from memfs.errors import Conflict, ContentError, IdExists
 from memfs.intake.neighbours import Neighbourhood
 from memfs.learning.conflicts import covers, record_of
 from memfs.model import MemoryItem, Origin, Query
-from memfs.model.ids import slug
+from memfs.model.ids import stable_id
 from memfs.model.item import VOUCHED, Trust
 from memfs.model.suggestion import Source, Suggestion
 from memfs.recall.conflict_notes import OVER, disputes
@@ -43,7 +42,6 @@ _NOT_HELD = frozenset({"proposed", "done", *OVER})
 _LOOKED_INTO = 5_000
 _COMMON = 0.5
 _FEW = 8
-_EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
 def preferences_in_order(items: Iterable[MemoryItem], now: datetime, context: str = "") -> list[MemoryItem]:
@@ -62,9 +60,7 @@ def _holding(items: Iterable[MemoryItem], now: datetime) -> list[MemoryItem]:
     present = [
         item
         for item in items
-        if item.trust in VOUCHED
-        and item.status.strip() not in _NOT_HELD
-        and (item.expires is None or item.expires > now)
+        if item.trust in VOUCHED and item.status.strip() not in _NOT_HELD and not item.has_expired(now)
     ]
     replaced = {name for item in present for name in item.supersedes}
     return [item for item in present if item.id not in replaced]
@@ -73,7 +69,7 @@ def _holding(items: Iterable[MemoryItem], now: datetime) -> list[MemoryItem]:
 def _undisputed(items: Iterable[MemoryItem], against: Mapping[str, Sequence[str]]) -> Iterator[MemoryItem]:
     """The items, the newest first, without those that a newer one contradicts which is given itself."""
     given: set[str] = set()
-    for item in sorted(sorted(items, key=lambda one: one.id), key=_moment, reverse=True):
+    for item in sorted(sorted(items, key=lambda one: one.id), key=lambda one: one.moment, reverse=True):
         if given.isdisjoint(against.get(item.id, ())):
             given.add(item.id)
             yield item
@@ -97,10 +93,6 @@ def _fitting_first(items: list[MemoryItem], context: str) -> list[MemoryItem]:
 
 def _text(item: MemoryItem) -> str:
     return f"{item.title}\n{gist(item)}\n{' '.join(item.tags)}"[:_LOOKED_INTO]
-
-
-def _moment(item: MemoryItem) -> datetime:
-    return item.timestamp or item.created or _EARLIEST
 
 
 _SOURCE = "correction"
@@ -138,7 +130,7 @@ class Preference:
             trust=item.trust,
             origin=item.origin,
             importance=item.importance,
-            timestamp=_moment(item),
+            timestamp=item.moment,
         )
 
 
@@ -265,7 +257,7 @@ class Preferences:
 
     def _renewed(self, item: MemoryItem, draft: MemoryItem, source: str) -> MemoryItem:
         """What was said before as said now: it counts as newer than what was said against it in between."""
-        said, now = _moment(item), _moment(draft)
+        said, now = item.moment, draft.moment
         disputed = item.id in disputes(_holding(self._every(), now))
         if now <= said or (now - said < _SAID_AGAIN and not disputed):
             return item
@@ -312,7 +304,7 @@ class Preferences:
         if found.repeated is not None or found.near:
             return given
         against = [other for other, _ in found.contradicts if not covers(record_of(item, other), item, other)]
-        if any(_moment(other) >= _moment(item) for other in against):
+        if any(other.moment >= item.moment for other in against):
             return given
         return [*(one for one in given if one not in against), item]
 
@@ -326,6 +318,5 @@ def _in_turn(one: Iterable[MemoryItem], other: Iterable[MemoryItem]) -> Iterator
 
 
 def _stable_id(draft: MemoryItem) -> str:
-    basis = "\0".join((normalised(draft.content), draft.origin.speaker, str(draft.context.get("project", ""))))
-    digest = hashlib.sha256(basis.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return f"{slug(draft.content) or KIND}-{digest}"
+    said = normalised(draft.content), draft.origin.speaker, str(draft.context.get("project", ""))
+    return stable_id(draft.content, *said, otherwise=KIND)

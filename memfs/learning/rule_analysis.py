@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 
 from memfs.errors import Conflict, ContentError, IdExists
 from memfs.format.secrets import refuse_item
@@ -48,7 +47,7 @@ from memfs.learning.situations import row_of
 from memfs.learning.triggers import THRESHOLD, Triggers
 from memfs.model import MemoryItem, Query
 from memfs.model.episode import EPISODE, RULE, TriggerRow
-from memfs.model.ids import slug
+from memfs.model.ids import stable_id
 from memfs.model.item import Trust, lower_trust
 from memfs.model.memory_config import MemoryConfig
 from memfs.model.query import MOST
@@ -364,8 +363,7 @@ def _below(glob: str, tops: Iterable[str]) -> str:
 
 def _rule(condition: TriggerRow, verdict: RuleVerdict, advice: Advice, trust: str) -> Rule:
     told = condition.tool, *condition.files, *(() if condition.files else condition.words)
-    basis = "\0".join((*told, *sorted(signature(verdict.failures[-1].error))))
-    digest = sha256(basis.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    said = (*told, *sorted(signature(verdict.failures[-1].error)))
     return Rule(
         condition.context,
         advice.action,
@@ -377,7 +375,7 @@ def _rule(condition: TriggerRow, verdict: RuleVerdict, advice: Advice, trust: st
         against=verdict.against,
         helped=verdict.helped,
         learned_from=tuple(row.id for row in verdict.failures)[-MOST_EVIDENCE:],
-        id=f"{slug(advice.title) or RULE}-{digest}",
+        id=stable_id(advice.title, *said, otherwise=RULE),
         trust=trust,
     )
 

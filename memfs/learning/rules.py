@@ -7,7 +7,6 @@ vouched for is never replaced.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from memfs.errors import Conflict, IdExists, LockTimeout, QueryInvalid
@@ -17,8 +16,8 @@ from memfs.learning.situations import confidence_of
 from memfs.learning.triggers import THRESHOLD, Triggers
 from memfs.model import Link, MemoryItem
 from memfs.model.episode import RULE, StateSnapshot
-from memfs.model.ids import slug
-from memfs.model.item import BY_TRUST, VOUCHED
+from memfs.model.ids import stable_id
+from memfs.model.item import VOUCHED, trust_rank
 from memfs.model.memory_config import MemoryConfig
 from memfs.model.rule import Rule
 from memfs.model.shape import count_in, text_in, texts_in
@@ -51,7 +50,7 @@ def item_of(rule: Rule) -> MemoryItem:
     return MemoryItem(
         rule.action,
         RULE,
-        id=rule.id or stable_id(rule),
+        id=rule.id or id_of(rule),
         title=_title(rule),
         trust=rule.trust,
         status=rule.status,
@@ -91,7 +90,7 @@ def rule_of(item: MemoryItem) -> Rule | None:
 def updated(item: MemoryItem, rule: Rule) -> MemoryItem:
     """An item with what a caller says of its rule; the item itself where a better trusted one is there."""
     known = rule_of(item)
-    if known is None or known == rule or _rank(rule.trust) < _rank(item.trust):
+    if known is None or known == rule or trust_rank(rule.trust) < trust_rank(item.trust):
         return item
     same_words = known.action == rule.action or item.content != known.action
     return item.replace(
@@ -103,10 +102,9 @@ def updated(item: MemoryItem, rule: Rule) -> MemoryItem:
     )
 
 
-def stable_id(rule: Rule) -> str:
+def id_of(rule: Rule) -> str:
     """The id of a rule that has none: the same for the same advice in the same situation."""
-    basis = "\0".join((rule.pattern, rule.tool, rule.action, *rule.files))
-    return f"{slug(rule.action) or RULE}-{sha256(basis.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+    return stable_id(rule.action, rule.pattern, rule.tool, rule.action, *rule.files, otherwise=RULE)
 
 
 # -- what analysis may change ---------------------------------------------------------------------------------------
@@ -148,10 +146,6 @@ def _title(rule: Rule) -> str:
 
 def _links(rule: Rule) -> tuple[Link, ...]:
     return tuple(Link(to=one, relation="learned_from") for one in rule.learned_from[-LINKED:] if one)
-
-
-def _rank(trust: str) -> int:
-    return BY_TRUST.index(trust) if trust in BY_TRUST else 0
 
 
 EVERY = 100
@@ -206,7 +200,7 @@ class Rules:
             Conflict: the rule's file kept changing.
             ContentError, StorageIO: as ``Store.put``.
         """
-        rule_id = rule.id or stable_id(rule)
+        rule_id = rule.id or id_of(rule)
         for _ in range(_TRIES):
             known = self._store.get(rule_id)
             if known is not None and known.type != RULE:

@@ -15,7 +15,6 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from math import floor, inf
 from pathlib import Path
-from typing import NamedTuple
 
 from memfs.catalog.facts import Key
 from memfs.catalog.facts import maker as fact_maker
@@ -39,12 +38,12 @@ from memfs.learning.situations import (
     share_needed,
 )
 from memfs.model import Candidate, MemoryItem
-from memfs.model.episode import RULE, Episode, Outcome, RuleMatch, Similar, StateSnapshot, TriggerRow
+from memfs.model.episode import RULE, Episode, Outcome, StateSnapshot, TriggerRow
 from memfs.model.ids import stem_of
 from memfs.model.item import Trust
 from memfs.model.rule import ENDED
 from memfs.model.time import utc_now
-from memfs.search.stamps import Entry, StampTable
+from memfs.search.stamps import StampTable
 from memfs.search.trigger_table import Pool, TriggerTable, packed, unpacked
 from memfs.store import Store
 from memfs.store.parts import CONTENT, Fire
@@ -59,6 +58,7 @@ _COMPARED, _SHOWN = 400, 60
 _STEPS, _AS_MUCH = 20, 0.95
 _MOST_REMEMBERED = 1_000
 _BY_FILE_ALONE = 3
+_MOST_RULES = 20
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -79,64 +79,47 @@ class TriggerRows:
         self.rows: dict[str, TriggerRow] = {}
         self._seen: tuple[StampTable, Mapping[str, str]] | None = None
         self._below: Mapping[str, str] = {}
-        self._missed: dict[str, str] = {}
-        self._changed: dict[str, TriggerRow | None] = {}
+        self._missed: set[str] = set()
 
-    def update(self) -> None:
-        """Bring the rows in step with the index; what cannot be read now is tried again the next time."""
-        base, over, stamps = self._stamps()
-        if self._seen is None:
-            self._load(base, over)
-            base, over, stamps = self._stamps()
-        if self._seen is None or self._seen[0] is not base or self._seen[1] != over:
-            self._compare(base, over)
-        lacking = {path: stamps[path][1] for path in self._missed if path in stamps}
-        fresh: dict[Key, str] = {}
-        for path, item, exact in self._store.load_all(lacking):
-            blob = lacking[path].blob
-            self.rows[path] = self._changed[path] = row = row_of(item, blob)
-            del self._missed[path]
-            if exact and item.created is not None:  # else the time of the row may be that of the file
-                fresh[self._store.items.key(path, blob)] = packed(row)
-        self._catalog.keep(self._maker, fresh)
+    def update(self) -> Mapping[str, TriggerRow | None]:
+        """Bring the rows in step with the index; what cannot be read now is tried again the next time.
 
-    def changes(self) -> Mapping[str, TriggerRow | None]:
-        """The rows that came or changed since the last call, by path; None for those that are gone."""
-        changed, self._changed = self._changed, {}
-        return changed
-
-    # -- in step with the index -------------------------------------------------------------------------------------
-    def _stamps(self) -> tuple[StampTable, dict[str, str], Mapping[str, Entry]]:
-        """The base of the index, what lies over it here, and both together, at one moment."""
+        Returns:
+            The rows that came or changed, by path; None for those that are gone.
+        """
         with self._index.held():
             base, stamps = self._index.base_stamps(), self._index.stamps()
             over: dict[str, str] = {}
             for folder in self._folders:
                 over.update(stamps.changed_below(folder))
-        return base, over, stamps
+        changed: dict[str, TriggerRow | None] = {}
+        if self._seen is None or self._seen[0] is not base or self._seen[1] != over:
+            self._compare(base, over, changed)
+        lacking = {path: stamps[path][1] for path in self._missed if path in stamps}
+        fresh: dict[Key, str] = {}
+        for path, item, exact in self._store.load_all(lacking):
+            blob = lacking[path].blob
+            self.rows[path] = changed[path] = row = row_of(item, blob)
+            self._missed.discard(path)
+            if exact and item.created is not None:  # else the time of the row may be that of the file
+                fresh[self._store.items.key(path, blob)] = packed(row)
+        self._catalog.keep(self._maker, fresh)
+        return changed
 
-    def _held(self, base: StampTable, over: Mapping[str, str]) -> dict[str, str]:
+    def _compare(self, base: StampTable, over: Mapping[str, str], changed: dict[str, TriggerRow | None]) -> None:
+        """Forget the rows that are no longer what the files hold, and take those that the catalog has."""
         if self._seen is None or self._seen[0] is not base:
             self._below = {path: blob for path, blob in base.blobs() if path.startswith(self._folders)}
-        return {path: blob for path, blob in {**self._below, **over}.items() if blob}
-
-    def _load(self, base: StampTable, over: Mapping[str, str]) -> None:
-        """Begin with the rows that the catalog has."""
-        held, known = self._held(base, over), dict[str, str]()
-        keys = {path: self._store.items.key(path, blob) for path, blob in held.items()}
-        facts = self._catalog.found(self._maker, keys.values())
-        for path, key in keys.items():
-            with suppress(ValueError, TypeError, LookupError):
-                self.rows[path] = unpacked(stem_of(path), path, key[0], facts[key], known)
-        self._changed.update(self.rows)
-
-    def _compare(self, base: StampTable, over: Mapping[str, str]) -> None:
-        """Forget the rows that are no longer what the files hold; what is to be read is then missed."""
-        held = self._held(base, over)
+        held = {path: blob for path, blob in {**self._below, **over}.items() if blob}
         for path in [path for path, row in self.rows.items() if row.blob != held.get(path)]:
             del self.rows[path]
-            self._changed[path] = None
-        self._missed = {path: blob for path, blob in held.items() if path not in self.rows}
+            changed[path] = None
+        keys = {path: self._store.items.key(path, blob) for path, blob in held.items() if path not in self.rows}
+        facts, known = self._catalog.found(self._maker, keys.values()), dict[str, str]()
+        for path, key in keys.items():
+            with suppress(ValueError, TypeError, LookupError):
+                self.rows[path] = changed[path] = unpacked(stem_of(path), path, key[0], facts[key], known)
+        self._missed = {path for path in keys if path not in self.rows}
         self._seen = base, over
 
 
@@ -166,7 +149,7 @@ class Triggers:
         """Whether the table is made, so that a question costs less than a millisecond; the first may take seconds."""
         return self._table is not None
 
-    def episodes(self, state: StateSnapshot, threshold: float = THRESHOLD, limit: int = 3) -> list[Similar]:
+    def episodes(self, state: StateSnapshot, threshold: float = THRESHOLD, limit: int = 3) -> list[TriggerRow]:
         """The episodes that resemble a situation, the most similar first.
 
         Failures come with what age and later successes leave of them, of those that tell the same only the one that
@@ -181,10 +164,10 @@ class Triggers:
             if len(found) < limit:
                 alike_ones = self._near(table, one, table.others, threshold, _SHOWN)
                 fresh = [(value, row) for value, row in alike_ones if not self._ended(table, row)]
-                found += [_similar(row, value) for value, row in fresh[: limit - len(found)]]
-        return sorted(found, key=lambda one: (-round(one.similarity, 9), -one.timestamp.timestamp(), one.id))
+                found += [row._replace(similarity=value) for value, row in fresh[: limit - len(found)]]
+        return sorted(found, key=lambda row: (-round(row.similarity, 9), -row.time, row.id))
 
-    def rules(self, state: StateSnapshot, min_confidence: float = THRESHOLD, limit: int = 20) -> list[RuleMatch]:
+    def rules(self, state: StateSnapshot, min_confidence: float = THRESHOLD) -> list[TriggerRow]:
         """The rules that apply to a situation, those first that are surest and fit best.
 
         Of rules for a very file whose words are not in the situation there are three: a file about which much was
@@ -204,7 +187,7 @@ class Triggers:
         fitting.sort(key=lambda pair: (-pair[0] * pair[1].confidence, pair[1].id))
         by_file = [row.path for _, row in fitting if row.words and not set(row.words).intersection(one.words)]
         further = set(by_file[_BY_FILE_ALONE:])
-        return [RuleMatch(id=row.id, path=row.path) for _, row in fitting if row.path not in further][:limit]
+        return [row for _, row in fitting if row.path not in further][:_MOST_RULES]
 
     def rows(self, sort: str = "") -> Sequence[TriggerRow]:
         """All episodes and rules as the files have them now, oldest first.
@@ -221,15 +204,15 @@ class Triggers:
         with self._current() as table:
             return len(table.failures) + len(table.others)
 
-    def load(self, match: Similar | RuleMatch) -> MemoryItem | None:
-        """The item behind a match as its file has it now, None where the file is no longer what was found."""
-        sort = EPISODIC if isinstance(match, Similar) else RULE
-        found = self._store.load(_candidate(match.id, match.path, sort))
+    def load(self, row: TriggerRow) -> MemoryItem | None:
+        """The item behind a row as its file has it now, None where the file is no longer what was found."""
+        kind = RULE if row.sort == RULE else EPISODIC
+        found = self._store.load(Candidate(id=row.id, path=row.path, similarity=0.0, type=kind, timestamp=_EPOCH))
         return found.item if found is not None else None
 
     # -- failures ---------------------------------------------------------------------------------------------------
-    def _failures(self, table: TriggerTable, one: PreparedSituation, threshold: float, limit: int) -> list[Similar]:
-        found: list[Similar] = []
+    def _failures(self, table: TriggerTable, one: PreparedSituation, threshold: float, limit: int) -> list[TriggerRow]:
+        found: list[TriggerRow] = []
         given: set[tuple[str, str]] = set()
         looked = 0
         for value, row in self._near(table, one, table.failures, threshold):
@@ -240,11 +223,11 @@ class Triggers:
             successes, failures = self._since(table, row, value)
             left = aged / (1.0 + successes / (_SOOTHING * (1 + failures)))
             if left >= threshold or row.pinned:
-                found.append(_similar(row, left))
+                found.append(row._replace(similarity=left))
             looked += 1
             if looked >= _WORTH_LOOKING or len(found) >= 2 * limit:
                 break
-        return sorted(found, key=lambda one: -one.similarity)[:limit]
+        return sorted(found, key=lambda row: -row.similarity)[:limit]
 
     @staticmethod
     def _near(
@@ -305,8 +288,7 @@ class Triggers:
             if table is None or table.wasteful:
                 table = self._made()
             else:
-                self._rows.update()
-                self._put(table, self._rows.changes())
+                self._follow(table)
             yield table
 
     def _made(self) -> TriggerTable:
@@ -315,13 +297,12 @@ class Triggers:
             self._rows.update()
             table = TriggerTable(GENERIC)
             table.fill(sorted(self._rows.rows.values(), key=lambda row: row.time))
-        self._rows.changes()  # all of them are in the table
         self._table = table
         return table
 
-    def _put(self, table: TriggerTable, changes: Mapping[str, TriggerRow | None]) -> None:
+    def _follow(self, table: TriggerTable) -> None:
         try:
-            for path, row in changes.items():
+            for path, row in self._rows.update().items():
                 if row is None:
                     table.remove(path)
                 else:
@@ -343,10 +324,6 @@ def _collecting_later() -> Iterator[None]:
             gc.enable()
 
 
-def _candidate(item_id: str, path: str, sort: str = "") -> Candidate:
-    return Candidate(id=item_id, path=path, similarity=0.0, type=sort, timestamp=_EPOCH)
-
-
 def _speaks_against(row: TriggerRow, success: TriggerRow) -> int:
     """What a later success says against a failure: most where everything was the same, nothing where a warning may have
     been heeded.
@@ -354,16 +331,6 @@ def _speaks_against(row: TriggerRow, success: TriggerRow) -> int:
     if same_deed(row, success):
         return _SAME_AGAIN if is_repetition(asked_again(success), row) else 1
     return 0 if success.warned else 1
-
-
-def _similar(row: TriggerRow, similarity: float) -> Similar:
-    return Similar(
-        id=row.id,
-        path=row.path,
-        similarity=similarity,
-        outcome=row.outcome,
-        timestamp=row.timestamp,
-    )
 
 
 _SOURCE = "episodes"
@@ -435,21 +402,6 @@ _LASTS = 24 * 3600.0
 _NEARLY = 3600.0
 
 
-class _WarningRow(NamedTuple):
-    """The warnings given for one situation.
-
-    Attributes:
-        time: when, in seconds since 1970.
-        exact, near: digests of the situation, and of what similar ones have in common; "" where nothing does.
-        ids: of the items, none where it was asked about and nothing was known any more.
-    """
-
-    time: float
-    exact: str
-    near: str
-    ids: tuple[str, ...]
-
-
 class WarningHistory:
     """The latest warnings by situation, in a log that all processes of one workspace share.
 
@@ -477,20 +429,20 @@ class WarningHistory:
         """
         exact, near = _identities(state)
         now = self._clock().timestamp()
-        found = sorted(_warnings(self._path), key=lambda one: one.time)  # processes write in whatever order
-        asked = [one for one in found if one.exact == exact and abs(now - one.time) <= _LASTS]
-        nearly = [one for one in found if near and one.near == near and abs(now - one.time) <= _NEARLY]
-        return next((rows[-1].ids for rows in (asked, nearly) if rows), ())
+        rows = sorted(_warnings(self._path), key=lambda row: row[0])  # processes write in whatever order
+        asked = [ids for time, same, _, ids in rows if same == exact and abs(now - time) <= _LASTS]
+        nearly = [ids for time, _, like, ids in rows if near and like == near and abs(now - time) <= _NEARLY]
+        return next((found[-1] for found in (asked, nearly) if found), ())
 
 
-def _warnings(path: Path) -> Iterator[_WarningRow]:
-    """The lines that are what ``note`` writes."""
+def _warnings(path: Path) -> Iterator[tuple[float, str, str, tuple[str, ...]]]:
+    """What ``note`` wrote: when, digests of the situation and of what similar ones share ("" for nothing), and ids."""
     for line in append_log.noted(path, _MOST):
         with suppress(ValueError, TypeError, RecursionError):
             time, exact, near, ids = json.loads(line)
             texts = [exact, near, *ids]
             if isinstance(time, (int, float)) and all(isinstance(text, str) for text in texts):
-                yield _WarningRow(float(time), exact, near, tuple(ids[:_MOST_IDS]))
+                yield float(time), exact, near, tuple(ids[:_MOST_IDS])
 
 
 def _identities(state: StateSnapshot) -> tuple[str, str]:

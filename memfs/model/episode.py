@@ -69,15 +69,8 @@ class StateSnapshot:
         Raises:
             SchemaInvalid: a value is of the wrong sort; ``field`` names it.
         """
-        return cls(
-            files=tuple(_files(files)),
-            context=context,
-            tool=tool,
-            agent=agent,
-            session=session,
-            task=task,
-            circumstances=dict(circumstances or {}),
-        )
+        named = {"tool": tool, "agent": agent, "session": session, "task": task}
+        return cls(files=_files(files), context=context, circumstances=dict(circumstances or {}), **named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +220,7 @@ class TriggerRow(NamedTuple):
         pinned: whether it never fades.
         supersedes: ids of the items it replaces.
         expires: when it stops being true, in seconds since 1970; 0 for never.
+        similarity: how much an episode resembles what was asked about, 0 to 1, age and later successes counted in.
     """
 
     id: str
@@ -252,31 +246,9 @@ class TriggerRow(NamedTuple):
     pinned: bool = False
     supersedes: tuple[str, ...] = ()
     expires: float = 0.0
+    similarity: float = 0.0
 
     @property
     def timestamp(self) -> datetime:
         """``time`` as a point in time."""
         return datetime.fromtimestamp(self.time, UTC)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Similar:
-    """An episode that resembles a situation.
-
-    Attributes:
-        similarity: 0 to 1, age and later successes counted in.
-    """
-
-    id: str
-    path: str
-    similarity: float
-    outcome: str
-    timestamp: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleMatch:
-    """A rule that applies to a situation."""
-
-    id: str
-    path: str

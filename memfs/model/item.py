@@ -32,9 +32,17 @@ VOUCHED = frozenset({Trust.HUMAN.value, Trust.REVIEWED.value})
 """A person stands behind it: wrote it, or looked through it."""
 
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def trust_rank(trust: str) -> int:
+    """How well an item is vouched for, the higher the better; what is no trust counts as the least there is."""
+    return BY_TRUST.index(trust) if trust in BY_TRUST else 0
+
+
 def lower_trust(*trusts: str) -> str:
     """The least of these; what is none counts as the least there is."""
-    return BY_TRUST[min(BY_TRUST.index(trust) if trust in BY_TRUST else 0 for trust in trusts)]
+    return BY_TRUST[min(map(trust_rank, trusts))]
 
 
 class Phase(StrEnum):
@@ -228,6 +236,15 @@ class MemoryItem:
     def type(self) -> str:
         """The name of the item's kind."""
         return self.memory_type
+
+    @property
+    def moment(self) -> datetime:
+        """When it happened, else when it was made; 1970 where nobody knows."""
+        return self.timestamp or self.created or _EPOCH
+
+    def has_expired(self, now: datetime) -> bool:
+        """Whether it has stopped being true."""
+        return self.expires is not None and self.expires <= now
 
     def replace(self, **changes: Any) -> MemoryItem:
         """A copy with the given fields changed."""

@@ -16,6 +16,7 @@ Kept = Mapping[str, Any]
 
 KEPT_IN = "kept_in"
 ALLOWED = "secret_allowed"
+_SNAPSHOT = ("parent", "source", "step", "written", "metadata", "state", "versions", "channels")
 
 
 class ThreadPlace(NamedTuple):
@@ -52,25 +53,13 @@ class ThreadSnapshot:
 
     def document(self) -> dict[str, Any]:
         """What the file holds."""
-        about = {"parent": self.parent, "source": self.source, "step": self.step, "written": self.written}
-        body = {"metadata": self.metadata, "state": self.state, "versions": self.versions, "channels": self.channels}
-        return {**_head(self.place), **about, **body, **_reason(self.allowed)}
+        return {**_head(self.place), **{name: getattr(self, name) for name in _SNAPSHOT}, **_reason(self.allowed)}
 
     @classmethod
     def from_document(cls, values: Mapping[str, Any]) -> ThreadSnapshot:
         """The checkpoint in a file that obeys its schema."""
-        return cls(
-            place=_place(values),
-            parent=values.get("parent"),
-            metadata=values["metadata"],
-            state=values["state"],
-            versions=values["versions"],
-            channels=values["channels"],
-            source=values.get("source", ""),
-            step=values.get("step"),
-            written=values["written"],
-            allowed=values.get(ALLOWED, ""),
-        )
+        said = {name: values[name] for name in _SNAPSHOT if name in values}
+        return cls(place=_place(values), allowed=values.get(ALLOWED, ""), **said)
 
     def home_of(self, channel: str) -> str | None:
         """The id of the checkpoint that holds a channel's value, None where the channel has none."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from memfs.model.episode import RULE, TriggerRow
 from memfs.model.globs import is_wild
-from memfs.model.item import BY_TRUST
+from memfs.model.item import BY_TRUST, trust_rank
 
 _PRIOR = 5.0
 _GENERIC_SHARE = 0.25
@@ -116,7 +116,7 @@ class TriggerTable:
         if len(self._where) > self._settled * _SETTLE_AT and not self._filling:
             self.settle()
         for one in row.supersedes:
-            self._replaced[one, _level(row)] += 1
+            self._replaced[one, trust_rank(row.trust)] += 1
 
     def fill(self, rows: Iterable[TriggerRow]) -> None:
         """Add many rows."""
@@ -145,11 +145,11 @@ class TriggerTable:
         pool.remove(place)
         if row is not None:
             for one in row.supersedes:
-                self._replaced[one, _level(row)] -= 1
+                self._replaced[one, trust_rank(row.trust)] -= 1
 
     def replaced(self, row: TriggerRow) -> bool:
         """Whether another row says that it replaces this one, and is vouched for as well: no tool silences a person."""
-        return any(self._replaced[row.id, level] for level in range(_level(row), len(BY_TRUST)))
+        return any(self._replaced[row.id, level] for level in range(trust_rank(row.trust), len(BY_TRUST)))
 
     # -- words ------------------------------------------------------------------------------------------------------
     def worth(self, word: str) -> float:
@@ -206,11 +206,6 @@ class TriggerTable:
         return (row for row in rows if row is not None)
 
 
-def _level(row: TriggerRow) -> int:
-    """How well a row is vouched for: the higher the better."""
-    return BY_TRUST.index(row.trust) if row.trust in BY_TRUST else 0
-
-
 def _sharing(pool: Pool, weights: Mapping[str, float], share: float) -> list[int]:
     """Places of rows whose words may be worth the share; of words that many have, only where it costs little to ask."""
     rest = sum(weights.values())
@@ -264,15 +259,15 @@ _PLACES = {name: place for place, name in enumerate(TriggerRow._fields)}
 _LIST_PLACES = sorted(_PLACES[name] for name in _LISTS)
 _SORTS = tuple(map(type, TriggerRow(id="", path="", blob="", sort="")))
 _TERM_PLACES = sorted(_PLACES[name] for name in _TERMS)
-_DECIDED = _PLACES["sort"]
+_DECIDED, _ASKED = _PLACES["sort"], _PLACES["similarity"]
 
 
 def packed(row: TriggerRow) -> str:
-    """What the bytes of a row's file decide of it, as JSON: all but the first three fields."""
+    """What the bytes of a row's file decide of it, as JSON: all but the first three fields and the last."""
     values: list[Any] = list(row)
     for place in _TERM_PLACES:
         values[place] = " ".join(values[place])
-    return json.dumps(values[_DECIDED:], separators=(",", ":"))
+    return json.dumps(values[_DECIDED:_ASKED], separators=(",", ":"))
 
 
 def unpacked(id: str, path: str, blob: str, fact: Any, known: dict[str, str]) -> TriggerRow:  # noqa: A002
@@ -284,7 +279,7 @@ def unpacked(id: str, path: str, blob: str, fact: Any, known: dict[str, str]) ->
     Raises:
         ValueError, TypeError, LookupError: the fact holds something else.
     """
-    values: list[Any] = [id, path, blob, *fact]
+    values: list[Any] = [id, path, blob, *fact, 0.0]
     for place in _LIST_PLACES:
         values[place] = tuple(values[place])
     for place in _TERM_PLACES:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -23,11 +23,18 @@ from memfs.model import MemoryItem, Query
 from memfs.model.suggestion import Keep
 from memfs.model.time import time_in
 from memfs.private import Project
-from memfs.sessions import session_notes
 from memfs.sessions.extract import hear
-from memfs.sessions.session_items import CueJudge, Judge, judge_of
-from memfs.sessions.session_notes import SessionNotes
-from memfs.sessions.spool import PendingEvent, Spool, file_name
+from memfs.sessions.session_items import MessageJudge, judge_of
+from memfs.sessions.spool import (
+    SUFFIX,
+    PendingEvent,
+    SessionNotes,
+    Spool,
+    file_name,
+    noted_sessions,
+    read_notes,
+    write_notes,
+)
 from memfs.sessions.store import Keeper, keep_heard
 from memfs.workspace import Workspace, open_workspace
 
@@ -41,7 +48,7 @@ _WAITS = 5.0
 _UNFIT = (ContentError, IdInvalid, DuplicateId)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DrainResult:
     """What one drain did.
 
@@ -61,14 +68,6 @@ class DrainResult:
     left: int = 0
 
 
-@dataclass(slots=True)
-class _Sum:
-    events: int = 0
-    stored: list[str] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)
-    consolidated: list[str] = field(default_factory=list)
-
-
 class Drain:
     """Makes waiting events of one workspace into memories. Two at once take turns; neither does what the other did."""
 
@@ -78,7 +77,7 @@ class Drain:
         self._folder = folder or workspace.root
         self._spool = Spool(workspace.repository.state)
         self._keeper = Keeper(workspace)
-        self._judge: Judge = CueJudge()
+        self._judge: MessageJudge = MessageJudge()
 
     def run(self, session: str | None = None, seconds: float = 30.0, *, others: bool = False) -> DrainResult:
         """Take what waits. One drain of a session is one commit; a person's corrections have commits of their own.
@@ -93,7 +92,7 @@ class Drain:
         Raises:
             StorageIO, LockTimeout: the workspace takes no writes; what waits is kept.
         """
-        done, until = _Sum(), time.monotonic() + seconds
+        done, until = DrainResult(), time.monotonic() + seconds
         if not self._spool.folder.is_dir():
             return DrainResult()
         self._judge = judge_of(self._workspace.settings.review, until)
@@ -108,9 +107,9 @@ class Drain:
         except LockTimeout as error:
             if error.path != str(lock.path):
                 raise
-        done.refused += self._judge.absent
-        left = self._spool.waiting()
-        return DrainResult(done.events, tuple(done.stored), tuple(done.refused), tuple(done.consolidated), left)
+        done.refused += tuple(self._judge.absent)
+        done.left = self._spool.waiting()
+        return done
 
     def _names(self, session: str | None, others: bool) -> list[str]:
         """The sessions concerned, as their files are called: those that wait longest first, then those that rest."""
@@ -119,15 +118,13 @@ class Drain:
         waiting = [path.name.removesuffix(append_log.SUFFIX) for path in append_log.waiting(self._spool.folder)]
         if session is not None:
             return list(dict.fromkeys([file_name(session), *waiting]))
-        resting = sorted(
-            path.name.removesuffix(session_notes.SUFFIX) for path in session_notes.kept(self._spool.folder)
-        )
+        resting = sorted(path.name.removesuffix(SUFFIX) for path in noted_sessions(self._spool.folder))
         return list(dict.fromkeys([*waiting, *resting]))
 
-    def _take(self, name: str, until: float, done: _Sum, *, ending: bool) -> None:
+    def _take(self, name: str, until: float, done: DrainResult, *, ending: bool) -> None:
         path = self._spool.folder / f"{name}{append_log.SUFFIX}"
-        kept = self._spool.folder / f"{name}{session_notes.SUFFIX}"
-        notes = session_notes.read(kept)
+        kept = self._spool.folder / f"{name}{SUFFIX}"
+        notes = read_notes(kept)
         if not self._tidied(path, name, notes, done):
             return
         most = _fitting(_AT_FIRST, 1.0, min(until - time.monotonic(), 1.0))
@@ -145,31 +142,31 @@ class Drain:
             self._end(kept, notes, done)
 
     def _chunk(
-        self, path: Path, kept: Path, notes: SessionNotes, events: list[PendingEvent], done: _Sum
+        self, path: Path, kept: Path, notes: SessionNotes, events: list[PendingEvent], done: DrainResult
     ) -> SessionNotes:
         """Take some events: fewer each time that was begun and not finished, and none that never could be."""
         notes.tries = notes.tries + 1 if notes.head == events[0].key else 1
         notes.head = events[0].key
         if notes.tries > _GIVE_UP:
             told = self._aside(kept.name.partition(".")[0], events[0].text)
-            done.refused.append(f"an event {events[0].event.name} could not be taken, and {told}")
+            done.refused += (f"an event {events[0].event.name} could not be taken, and {told}",)
             after, taken = deepcopy(notes), events[:1]
             after.upto, after.last = taken[-1].end, taken[-1].key
         else:
-            session_notes.write(kept, notes)
+            write_notes(kept, notes)
             taken = events[: max(_AT_ONCE // _SMALLER ** (notes.tries - 1), 1)]
             try:
                 after = self._stored(kept, notes, taken, done)
             except _UNFIT:  # something in them never can be stored: fewer at once show which
                 return notes
         after.tries, after.head = 0, ""
-        session_notes.write(kept, after)
+        write_notes(kept, after)
         append_log.take_away(path, after.upto)
         after.upto, after.last = 0, ""
         done.events += len(taken)
         return after
 
-    def _stored(self, kept: Path, notes: SessionNotes, taken: list[PendingEvent], done: _Sum) -> SessionNotes:
+    def _stored(self, kept: Path, notes: SessionNotes, taken: list[PendingEvent], done: DrainResult) -> SessionNotes:
         """Store what events tell, and return the notes as they are then."""
         warned = self._workspace.sources.warned.of
         source = taken[-1].event.client
@@ -181,25 +178,25 @@ class Drain:
         except MemfsError:  # the disk or a lock, and not the events: that is no try
             notes.tries -= 1
             with suppress(MemfsError):
-                session_notes.write(kept, notes)
+                write_notes(kept, notes)
             raise
-        done.stored += stored
-        done.refused += refused
+        done.stored += tuple(stored)
+        done.refused += tuple(refused)
         return after
 
-    def _tidied(self, path: Path, name: str, notes: SessionNotes, done: _Sum) -> bool:
+    def _tidied(self, path: Path, name: str, notes: SessionNotes, done: DrainResult) -> bool:
         """Remove what was taken before, and keep aside what cannot be read; false where the file is none of ours."""
         try:
             found = self._spool.look(path)
         except MemfsError as error:
-            done.refused.append(f"events could not be read: {error.message}")
+            done.refused += (f"events could not be read: {error.message}",)
             return False
         if any((one.end, one.key) == (notes.upto, notes.last) for one in found.events):
             append_log.take_away(path, notes.upto)
         notes.upto, notes.last = 0, ""
         for row in found.damaged:
             told = self._aside(name, row)
-            done.refused.append(f"an event could not be read, and {told}")
+            done.refused += (f"an event could not be read, and {told}",)
         if found.damaged:
             append_log.keep_only(path, lambda _: True)
         return True
@@ -221,7 +218,7 @@ class Drain:
         heard = time_in(notes.heard)
         return heard is not None and self._workspace.parts.clock() - heard > DIES_AFTER
 
-    def _end(self, kept: Path, notes: SessionNotes, done: _Sum) -> None:
+    def _end(self, kept: Path, notes: SessionNotes, done: DrainResult) -> None:
         """Consolidate a session's working memory, commit what waits for its end, and forget what was noted of it.
 
         Where nothing is to be learned the working memory stays, and expires.
@@ -229,7 +226,7 @@ class Drain:
         keep = keep_heard(self._workspace, "patterns")
         if keep is not Keep.OFF:
             self._workspace.consolidation.run(notes.session, suggest=keep is Keep.SUGGEST)
-            done.consolidated.append(notes.session)
+            done.consolidated += (notes.session,)
         if self._workspace.settings.history.commit == "session":
             self._workspace.store.flush(adopt=False)
         io.unlink(kept, missing_ok=True)

@@ -18,9 +18,8 @@ from memfs.recall.similarity import normalised
 from memfs.sessions import session_items, tasks, tool_steps
 from memfs.sessions.event import PROMPT, SESSION_END, STOP, SUBAGENT_STOP, TOOL_DONE, TOOL_FAILED, SessionEvent
 from memfs.sessions.message import by_person, note, own_words
-from memfs.sessions.session_items import CueJudge, Judge, Judgement, reports
-from memfs.sessions.session_notes import SessionNotes, digest
-from memfs.sessions.spool import PendingEvent
+from memfs.sessions.session_items import Judgement, MessageJudge, reports
+from memfs.sessions.spool import PendingEvent, SessionNotes, digest
 
 Warned = Callable[[StateSnapshot], tuple[str, ...]]
 _TWICE_SECONDS = 10.0
@@ -50,7 +49,7 @@ class Heard:
     typed: list[str] = field(default_factory=list)
 
 
-def hear(events: Sequence[PendingEvent], notes: SessionNotes, root: Path, warned: Warned, judge: Judge) -> Heard:
+def hear(events: Sequence[PendingEvent], notes: SessionNotes, root: Path, warned: Warned, judge: MessageJudge) -> Heard:
     """What events say; the notes learn what the next ones have to know.
 
     Args:
@@ -76,11 +75,11 @@ def hear(events: Sequence[PendingEvent], notes: SessionNotes, root: Path, warned
     return heard
 
 
-def _judged(events: Sequence[PendingEvent], judge: Judge) -> dict[str, Judgement]:
+def _judged(events: Sequence[PendingEvent], judge: MessageJudge) -> dict[str, Judgement]:
     """What is kept of each message of a person, all judged at once; of one that a program wrote, cues tell."""
     said = [(own_words(one.event), by_person(one.event)) for one in events if one.event.name == PROMPT]
     judgements: dict[str, Judgement] = {}
-    for judging, persons in ((CueJudge(), False), (judge, True)):
+    for judging, persons in ((MessageJudge(), False), (judge, True)):
         messages = list(dict.fromkeys(text for text, person in said if text and person is persons and not note(text)))
         judgements |= dict(zip(messages, judging.judge(messages), strict=True))
     return judgements

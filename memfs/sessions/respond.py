@@ -317,7 +317,7 @@ class Responder:
         """Whether a hit tells this session something that holds: not its own words of a moment ago."""
         item = hit.item
         own = item.origin.session == self._event.session and item.type in _OF_A_SESSION
-        over = item.status in FINISHED or (item.expires is not None and item.expires <= now)
+        over = item.status in FINISHED or item.has_expired(now)
         return not (own or over or hit.stale or item.id in had)
 
     # -- before a step ------------------------------------------------------------------------------------------------

@@ -10,7 +10,8 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from math import inf
+from typing import TYPE_CHECKING, Any
 
 from memfs.errors import MemfsError
 from memfs.format.secrets import find
@@ -27,7 +28,7 @@ from memfs.recall.similarity import normalised
 from memfs.search.analyzer import terms
 from memfs.sessions.event import SessionEvent
 from memfs.sessions.message import by_person, intention, own_words, priority, sentences
-from memfs.sessions.session_notes import digest
+from memfs.sessions.spool import digest
 from memfs.sessions.tasks import Task
 from memfs.settings import ReviewSettings
 
@@ -132,26 +133,39 @@ class Judgement:
     rest: bool = True
 
 
-class Judge(Protocol):
-    """Says what of messages is kept."""
+class MessageJudge:
+    """Says what of messages is kept: a model, asked about the sentences of all in one call; else, and where it gives no
+    answer in time, the cues of the languages that memfs knows.
+    """
 
-    absent: list[str]
-    """Why it could not be asked, a sentence each."""
-
-    def judge(self, messages: Sequence[str]) -> list[Judgement]:
-        """A judgement for each message, in order."""
-        ...
-
-
-class CueJudge:
-    """Judges by the cues of the languages that memfs knows."""
-
-    def __init__(self) -> None:
+    def __init__(self, reviewer: LlmReviewer | None = None, seconds: float = 0.0, until: float = inf) -> None:
+        """
+        Args:
+            reviewer: asks the model; None for cues alone.
+            seconds: how long one call may take.
+            until: when all of it must be over, by ``time.monotonic``.
+        """
         self.absent: list[str] = []
+        self._reviewer, self._seconds, self._until = reviewer, seconds, until
 
     def judge(self, messages: Sequence[str]) -> list[Judgement]:
-        """See ``Judge``."""
-        return [_by_cues(text) for text in messages]
+        """A judgement for each message, in order. One with a secret in it, or that is too long, is not sent."""
+        asked = dict(_fitting(messages)) if self._reviewer is not None else {}
+        labels = self._labels([one for said in asked.values() for one in said])
+        given = iter(labels or ())
+        by_model = {text: _by_labels([(one, next(given)) for one in said]) for text, said in asked.items() if labels}
+        return [by_model[text] if text in by_model else _by_cues(text) for text in messages]
+
+    def _labels(self, said: list[str]) -> list[str] | None:
+        """A label for each sentence; None where there is no answer, or no time to ask."""
+        seconds = min(self._seconds, self._until - time.monotonic())
+        if self._reviewer is None or not said or self.absent or seconds < _LEAST_SECONDS:
+            return None
+        try:
+            return self._reviewer.labels(said, seconds)
+        except MemfsError as error:
+            self.absent.append(f"{self._reviewer.name} did not judge what was said, cues did: {error.message}")
+            return None
 
 
 def _by_cues(text: str) -> Judgement:
@@ -162,41 +176,6 @@ def _by_cues(text: str) -> Judgement:
         later=intention(text),
         rest=bool(passed_over(text)),
     )
-
-
-class ModelJudge:
-    """Asks a model about the sentences of all messages in one call; where it gives no answer in time, cues judge."""
-
-    def __init__(self, reviewer: LlmReviewer, seconds: float, until: float) -> None:
-        """
-        Args:
-            reviewer: asks the model.
-            seconds: how long one call may take.
-            until: when all of it must be over, by ``time.monotonic``.
-        """
-        self.absent: list[str] = []
-        self._reviewer, self._seconds, self._until = reviewer, seconds, until
-
-    def judge(self, messages: Sequence[str]) -> list[Judgement]:
-        """See ``Judge``. A message with a secret in it, or one that is too long, is not sent."""
-        asked = dict(_fitting(messages))
-        labels = self._labels([one for said in asked.values() for one in said])
-        if labels is None:
-            asked = {}
-        given = iter(labels or ())
-        sorted_by_model = {text: _by_labels([(one, next(given)) for one in said]) for text, said in asked.items()}
-        return [sorted_by_model[text] if text in sorted_by_model else _by_cues(text) for text in messages]
-
-    def _labels(self, said: list[str]) -> list[str] | None:
-        """A label for each sentence; None where there is no answer, or no time to ask."""
-        seconds = min(self._seconds, self._until - time.monotonic())
-        if not said or self.absent or seconds < _LEAST_SECONDS:
-            return None
-        try:
-            return self._reviewer.labels(said, seconds)
-        except MemfsError as error:
-            self.absent.append(f"{self._reviewer.name} did not judge what was said, cues did: {error.message}")
-            return None
 
 
 def _fitting(messages: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
@@ -225,17 +204,17 @@ def _by_labels(labelled: Sequence[tuple[str, str]]) -> Judgement:
     )
 
 
-def judge_of(settings: ReviewSettings, until: float) -> Judge:
+def judge_of(settings: ReviewSettings, until: float) -> MessageJudge:
     """The judge of a workspace, as its settings say: the model that reviews, else cues.
 
     Args:
         until: when all judging must be over, by ``time.monotonic``.
     """
     if not settings.endpoint:
-        return CueJudge()
+        return MessageJudge()
     from memfs.recall.reviewers import model_of
 
-    return ModelJudge(model_of(settings)[0], settings.seconds, until)
+    return MessageJudge(model_of(settings)[0], settings.seconds, until)
 
 
 WORKING, PROSPECTIVE, PROCEDURAL, EPISODIC, SEMANTIC = "working", "prospective", "procedural", "episodic", "semantic"

@@ -1,7 +1,9 @@
-"""The spool: events of sessions that have not become memories yet.
+"""The spool: events of sessions that have not become memories yet, notes of each session, and errors of hooks.
 
 Events are durable once they are added, and come back in order, by session. Any number of processes may add to it at
-once. Imports little, so that a hook which only keeps an event ends at once.
+once. Notes are written in one piece after the memories, so that the next drain goes on from there whatever is killed;
+they hold digests in place of texts that may be secret. Imports little, so that a hook which only keeps an event ends at
+once.
 """
 
 from __future__ import annotations
@@ -9,13 +11,18 @@ from __future__ import annotations
 import json
 import os
 import re
-import time
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, fields
+from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
+from memfs.errors import MemfsError
 from memfs.fs import append_log, io
 from memfs.model.problem import Problem
+from memfs.model.time import format_time, time_in, utc_now
 from memfs.sessions.event import SessionEvent, bounded, encoded, from_record
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
@@ -109,18 +116,140 @@ def _event(text: bytes) -> SessionEvent | None:
         return None
 
 
-_TOO_LONG_SECONDS = 24 * 3600.0
+# -- notes -----------------------------------------------------------------------------------------------------------
+SUFFIX = ".notes.json"
+_MOST = 500
+_LARGEST = 4 << 20
 
 
-def problems(state: Path, now: float | None = None) -> list[Problem]:
-    """Events that were kept aside because nothing could be made of them, and events that wait for more than a day.
+@dataclass(slots=True)
+class SessionNotes:
+    """What is known of one session.
+
+    Attributes:
+        session: whose notes these are.
+        heard: when the last event came, ISO 8601.
+        upto, last: where the line ends that was taken last, and its key.
+        head, tries: the key of the event that is to be taken first, and how often that was begun.
+        todos: by digest of its text, the stage a todo was in last, and since when it is being worked on.
+        tasks: by its id, what a task is about, and since when it is being worked on.
+        done: digests of the tasks that are reported as done, with when.
+        failures: digest of what failed, and of how; empty where it worked since.
+        seen: digests of the latest events with when they came, to notice one that is reported twice.
+        steps: what was done lately, in words, cleaned.
+        episodes: how many episodes the session has given.
+        ended: whether the session said that it ended.
+    """
+
+    session: str = ""
+    heard: str = ""
+    upto: int = 0
+    last: str = ""
+    head: str = ""
+    tries: int = 0
+    todos: dict[str, list[str]] = field(default_factory=dict)
+    tasks: dict[str, list[str]] = field(default_factory=dict)
+    done: dict[str, str] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+    seen: dict[str, str] = field(default_factory=dict)
+    steps: list[str] = field(default_factory=list)
+    episodes: int = 0
+    ended: bool = False
+
+
+def noted_sessions(folder: Path) -> list[Path]:
+    """The files of notes in a spool's folder."""
+    return list(folder.glob(f"*{SUFFIX}"))
+
+
+def read_notes(path: Path) -> SessionNotes:
+    """The notes in a file; empty ones where it is not there or holds something else."""
+    told, empty = io.read_record(path, _LARGEST), SessionNotes()
+    if not isinstance(told, dict):
+        return empty
+    fitting = {
+        one.name: told[one.name] for one in fields(SessionNotes) if _fits(told.get(one.name), getattr(empty, one.name))
+    }
+    return SessionNotes(**fitting)
+
+
+def write_notes(path: Path, notes: SessionNotes) -> None:
+    """Keep notes in a file, in one piece; of long lists, what is newest.
+
+    Raises:
+        StorageIO: as the system says; what was there before is kept.
+    """
+    for kept in (notes.todos, notes.tasks, notes.done, notes.failures, notes.seen):
+        _keep_newest(kept)
+    io.write_file(path, json.dumps(asdict(notes)).encode())
+
+
+def digest(*parts: str) -> str:
+    """What stands for texts that are not kept."""
+    return sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:20]
+
+
+def _keep_newest(kept: dict[str, Any]) -> None:
+    for key in list(kept)[: max(len(kept) - _MOST, 0)]:
+        del kept[key]
+
+
+def _fits(value: object, like: object) -> bool:
+    if type(value) is not type(like):
+        return False
+    if isinstance(value, Mapping):
+        return all(isinstance(one, str) or _texts(one) for one in value.values())
+    return not isinstance(value, list) or _texts(value)
+
+
+def _texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+# -- what goes wrong -------------------------------------------------------------------------------------------------
+ERRORS = "hooks.log"
+_LARGEST_LOG = 128 * 1024
+_LONGEST = 500
+_TOLD_FOR = timedelta(days=3)
+_TOO_LONG = timedelta(days=1)
+
+
+def note_error(state: Path, event: str, sentence: str) -> None:
+    """Write down what went wrong in a hook. Never raises because of the disk."""
+    row = [format_time(utc_now()), event[:_LONGEST], " ".join(sentence.split())[:_LONGEST]]
+    with suppress(MemfsError, OSError):
+        append_log.note(state / ERRORS, json.dumps(row).encode(), _LARGEST_LOG)
+
+
+def problems(state: Path, now: datetime | None = None) -> list[Problem]:
+    """What went wrong in hooks within the last days, as one problem; events that were kept aside because nothing could
+    be made of them; and events that wait for more than a day.
 
     Args:
         state: the workspace's state folder.
-        now: the time, in seconds since 1970.
     """
-    folder = state / append_log.FOLDER
-    return [*_aside(folder), *_waiting(folder, time.time() if now is None else now)]
+    folder, present = state / append_log.FOLDER, now or utc_now()
+    return [*_failed(state / ERRORS, present), *_aside(folder), *_waiting(folder, present.timestamp())]
+
+
+def _failed(log: Path, now: datetime) -> list[Problem]:
+    found = [row for row in _errors(log) if (moment := time_in(row[0])) is not None and moment >= now - _TOLD_FOR]
+    if not found:
+        return []
+    at, event, sentence = found[-1]
+    times = "once" if len(found) == 1 else f"{len(found)} times"
+    message = f"hooks report trouble, {times} in three days; last {event} at {at}: {sentence}"
+    hint = f"{log} has all of it; what is older than three days is not told any more"
+    return [Problem.warning("", "HookFailed", message, hint)]
+
+
+def _errors(log: Path) -> Iterator[tuple[str, str, str]]:
+    """The rows that ``note_error`` wrote: when, at which event, and one sentence."""
+    for line in append_log.noted(log, _LARGEST_LOG):
+        with suppress(ValueError, TypeError, RecursionError):
+            moment, event, sentence = json.loads(line)
+            if all(isinstance(text, str) for text in (moment, event, sentence)):
+                yield moment, event, sentence
 
 
 def _aside(folder: Path) -> list[Problem]:
@@ -134,7 +263,7 @@ def _aside(folder: Path) -> list[Problem]:
 
 
 def _waiting(folder: Path, now: float) -> list[Problem]:
-    old = [path for path in append_log.waiting(folder) if now - _changed(path) > _TOO_LONG_SECONDS]
+    old = [path for path in append_log.waiting(folder) if now - _changed(path) > _TOO_LONG.total_seconds()]
     if not old:
         return []
     sessions = "a session" if len(old) == 1 else f"{len(old)} sessions"

@@ -14,7 +14,7 @@ from memfs.model.time import time_in
 from memfs.recall.cues import spoken
 from memfs.recall.similarity import normalised
 from memfs.sessions.event import TASK_DONE, TOOL_DONE, SessionEvent
-from memfs.sessions.session_notes import SessionNotes, digest
+from memfs.sessions.spool import SessionNotes, digest
 
 _COMPLETED, _WORKED_ON = "completed", "in_progress"
 _LONGEST = 500

@@ -19,7 +19,7 @@ from memfs.fs.workspace_location import find_workspace, user_folder
 from memfs.model import MemoryItem
 from memfs.model.item import Origin
 from memfs.recall.tokens import count_tokens
-from memfs.sessions import hook_errors
+from memfs.sessions import spool
 from memfs.sessions.event import parse
 from memfs.sessions.respond import Responder
 from memfs.sessions.session_location import SessionLocation
@@ -96,7 +96,7 @@ def test_what_is_no_event_is_told_by_status(tmp_path: Path) -> None:
         Hook("", into="repository", folder=str(workspace.root), say=said.append, complain=said.append).run(
             b'{"session_id": "s"}'
         )
-        [problem] = hook_errors.problems(workspace.repository.state)
+        [problem] = spool.problems(workspace.repository.state)
     assert "no event is named" in problem.message
     assert said[1].startswith("memfs hook: ")
 

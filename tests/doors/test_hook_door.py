@@ -345,7 +345,7 @@ def test_a_full_disk_costs_the_event_and_not_the_answer(
 
 def test_an_invalid_setting_is_told_by_status_and_by_nobody_else(program: Program, workspace: Workspace) -> None:
     """C6: a workspace that cannot be opened prints nothing; the event is kept, and the log tells a person."""
-    from memfs.sessions import hook_errors
+    from memfs.sessions import spool
     from memfs.sessions.spool import Spool
 
     toml = workspace.root / "memfs.toml"
@@ -355,7 +355,7 @@ def test_an_invalid_setting_is_told_by_status_and_by_nobody_else(program: Progra
     toml.write_text(before)
     assert Spool(workspace.repository.state).waiting() == 1
     assert "limt" in program.remarks[0]
-    [problem] = hook_errors.problems(workspace.repository.state)
+    [problem] = spool.problems(workspace.repository.state)
     assert "UserPromptSubmit" in problem.message
     assert "limt" in problem.message
 

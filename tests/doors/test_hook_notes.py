@@ -12,7 +12,7 @@ import pytest
 
 from memfs.fs import io
 from memfs.model.time import utc_now
-from memfs.sessions import hook_errors
+from memfs.sessions import spool
 from memfs.sessions.respond import FOLDER, Response
 
 NAMES = [f"item-{number}" for number in range(200)]
@@ -68,18 +68,18 @@ def test_a_disk_that_takes_nothing_costs_a_repetition(tmp_path: Path) -> None:
         assert told.names() == frozenset()
         told.forget()
         told.sweep()
-        hook_errors.note(tmp_path, "Stop", "x")
-        assert hook_errors.problems(tmp_path) == []
+        spool.note_error(tmp_path, "Stop", "x")
+        assert spool.problems(tmp_path) == []
     finally:
         io.set_hook(before)
 
 
 def test_garbage_in_the_notes_is_passed_over(tmp_path: Path) -> None:
     """C6: a torn line, or what somebody else wrote there, is no trouble of its own."""
-    hook_errors.note(tmp_path, "Stop", "one\ntwo")
-    with (tmp_path / hook_errors.FILE).open("ab") as file:
+    spool.note_error(tmp_path, "Stop", "one\ntwo")
+    with (tmp_path / spool.ERRORS).open("ab") as file:
         file.write(b'\xff\n[1, 2, 3]\n["9999-99-99T00:00:00Z", "Stop", "x"]\n{"a": 1}\n["2026-')
-    [problem] = hook_errors.problems(tmp_path)
+    [problem] = spool.problems(tmp_path)
     assert "once in three days; last Stop at " in problem.message
     assert problem.message.endswith(": one two")
     Response(tmp_path, "s1").claim(["a"])
@@ -90,10 +90,10 @@ def test_garbage_in_the_notes_is_passed_over(tmp_path: Path) -> None:
 
 def test_troubles_are_forgotten_and_bounded(tmp_path: Path) -> None:
     """C6: what was mended long ago is not told for ever, and the log does not grow."""
-    hook_errors.note(tmp_path, "Stop", "the disk is full")
-    assert hook_errors.problems(tmp_path)[0].code == "HookFailed"
-    assert hook_errors.problems(tmp_path, utc_now() + timedelta(days=4)) == []
+    spool.note_error(tmp_path, "Stop", "the disk is full")
+    assert spool.problems(tmp_path)[0].code == "HookFailed"
+    assert spool.problems(tmp_path, utc_now() + timedelta(days=4)) == []
     for number in range(2_000):
-        hook_errors.note(tmp_path, "Stop", f"{number} {'x' * 100}")
+        spool.note_error(tmp_path, "Stop", f"{number} {'x' * 100}")
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 300_000
-    assert json.loads((tmp_path / hook_errors.FILE).read_text().splitlines()[-1])[2].startswith("1999 ")
+    assert json.loads((tmp_path / spool.ERRORS).read_text().splitlines()[-1])[2].startswith("1999 ")

@@ -12,7 +12,7 @@ import pytest
 
 from memfs.recall.cues import cues, spoken
 from memfs.resources import language_names, language_text
-from memfs.sessions.session_items import CueJudge, statements
+from memfs.sessions.session_items import MessageJudge, statements
 
 HERE = Path(__file__).parent
 PRECISION, RECALL = 0.97, 0.9
@@ -33,7 +33,7 @@ def kept(speaker: str, message: str) -> Iterator[str]:
     if speaker == "agent":
         yield from {"decision" if one.decides else "fact" for one in statements(message)}
         return
-    (judged,) = CueJudge().judge([message])
+    (judged,) = MessageJudge().judge([message])
     yield from (["correction"] if judged.corrections else [])
     yield from (["todo"] if judged.later else [])
     yield from {"decision" if one.decides else "fact" for one in judged.facts}

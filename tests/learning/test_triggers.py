@@ -18,7 +18,7 @@ from memfs.intake.episode_item import item_of
 from memfs.learning import triggers as module
 from memfs.learning.triggers import Triggers
 from memfs.model import MemoryItem
-from memfs.model.episode import Action, Episode, Similar, StateSnapshot
+from memfs.model.episode import Action, Episode, StateSnapshot, TriggerRow
 from memfs.search.cache_folders import shared_folder
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -58,7 +58,7 @@ def catalog_of(workspace: Workspace) -> Path:
     return folder / FILE
 
 
-def failures(found: Sequence[Similar]) -> list[str]:
+def failures(found: Sequence[TriggerRow]) -> list[str]:
     """The ids of those that failed."""
     return [one.id for one in found if one.outcome == "failure"]
 

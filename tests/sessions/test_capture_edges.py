@@ -12,9 +12,8 @@ import pytest
 from memfs.model.time import format_time
 from memfs.sessions.event import SessionEvent, parse
 from memfs.sessions.extract import Heard, hear
-from memfs.sessions.session_items import CueJudge
-from memfs.sessions.session_notes import SessionNotes
-from memfs.sessions.spool import PendingEvent
+from memfs.sessions.session_items import MessageJudge
+from memfs.sessions.spool import PendingEvent, SessionNotes
 from memfs.sessions.tasks import Task, completed
 from memfs.sessions.tool_steps import failure, same_thing
 
@@ -28,7 +27,7 @@ def _event(name: str, minutes: float = 0, **fields: Any) -> SessionEvent:
 
 def _heard(*events: SessionEvent, notes: SessionNotes | None = None, warned: tuple[str, ...] = ()) -> Heard:
     waiting = [PendingEvent(event, f"{number:016}", number + 1) for number, event in enumerate(events)]
-    return hear(waiting, notes or SessionNotes(), Path("/w"), lambda _: warned, CueJudge())
+    return hear(waiting, notes or SessionNotes(), Path("/w"), lambda _: warned, MessageJudge())
 
 
 def _todo_write(now: dict[str, str], before: dict[str, str], minutes: float = 0) -> SessionEvent:

@@ -13,11 +13,11 @@ from memfs.errors import LockTimeout
 from memfs.fs import append_log
 from memfs.model import MemoryItem, Query
 from memfs.model.time import format_time
-from memfs.sessions import drain, session_items, session_notes
+from memfs.sessions import drain, session_items
 from memfs.sessions.drain import Drain
 from memfs.sessions.event import SessionEvent
 from memfs.sessions.respond import pending
-from memfs.sessions.spool import Spool, file_name
+from memfs.sessions.spool import SUFFIX, SessionNotes, Spool, file_name, read_notes, write_notes
 from memfs.sessions.store import Keeper
 from memfs.workspace import Workspace
 
@@ -120,7 +120,7 @@ def test_the_same_intention_heard_twice_does_not_open_what_is_done(opened: Opene
     told = {"prompt": "Please, we need to pin the version of numpy"}
     again = SessionEvent("UserPromptSubmit", "s1", format_time(moment), str(workspace.root), fields=told)
     spool = Spool(workspace.repository.state)
-    (spool.folder / f"{file_name('s1')}{session_notes.SUFFIX}").unlink()
+    (spool.folder / f"{file_name('s1')}{SUFFIX}").unlink()
     spool.append(again)
     Drain(workspace).run("s1")
     assert [one.status for one in _kept(workspace, "prospective")] == ["done"]
@@ -196,7 +196,7 @@ def test_an_event_that_is_heard_again_counts_no_second_time(opened: Opener) -> N
     for later in (moment, moment, format_time(datetime.now(UTC))):
         spool.append(SessionEvent("TaskCompleted", "s1", later, str(workspace.root), fields=told))
         Drain(workspace).run("s1")
-        (spool.folder / f"{file_name('s1')}{session_notes.SUFFIX}").unlink()  # as after a resume, or somebody's broom
+        (spool.folder / f"{file_name('s1')}{SUFFIX}").unlink()  # as after a resume, or somebody's broom
     [item] = _kept(workspace, "procedural")
     assert item.metadata["times"] == 2
 
@@ -244,10 +244,8 @@ def test_what_closed_an_intention_is_known() -> None:
 def test_notes_keep_the_newest(tmp_path: Path) -> None:
     """C6: a session of weeks fills no disk: of what was seen the newest five hundred are kept."""
     path = tmp_path / "s.notes.json"
-    session_notes.write(
-        path, session_notes.SessionNotes(session="s", seen={f"k{number}": "t" for number in range(700)})
-    )
-    kept = session_notes.read(path).seen
+    write_notes(path, SessionNotes(session="s", seen={f"k{number}": "t" for number in range(700)}))
+    kept = read_notes(path).seen
     assert len(kept) == 500
     assert "k699" in kept
     assert "k0" not in kept

@@ -18,11 +18,10 @@ from memfs.fs.lock import FileLock
 from memfs.model import MemoryItem, Query
 from memfs.model.time import format_time
 from memfs.sessions import drain as draining
-from memfs.sessions import session_notes
 from memfs.sessions.drain import Drain, DrainResult
 from memfs.sessions.event import SessionEvent, bounded
 from memfs.sessions.respond import pending
-from memfs.sessions.spool import Spool
+from memfs.sessions.spool import SUFFIX, Spool
 from memfs.sessions.store import Keeper
 from memfs.sessions.tool_steps import situation_of
 from memfs.testing.faults import DISK_FULL, Fault, Stopped, injected
@@ -657,9 +656,7 @@ def test_garbage_in_the_notes_begins_anew(opened: Opener) -> None:
     """Notes that somebody damaged cost what they told, and nothing else."""
     session = Session(opened())
     session.prompt("Which port does the metrics endpoint use?")
-    session.spool.folder.joinpath(f"s1{session_notes.SUFFIX}").write_text(
-        '{"todos": 3, "upto": "x", "done": {"a": []}, "no": 1}'
-    )
+    session.spool.folder.joinpath(f"s1{SUFFIX}").write_text('{"todos": 3, "upto": "x", "done": {"a": []}, "no": 1}')
     assert session.drain().events == 1
     assert len(session.items("working")) == 1
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -301,10 +302,11 @@ def test_a_backlog_is_told(tmp_path: Path) -> None:
     spool = Spool(tmp_path)
     assert backlog.problems(tmp_path) == []
     spool.append(_event(0))
-    now = os.stat(spool.path("s")).st_mtime
-    assert backlog.problems(tmp_path, now + 3600) == []
+    now = datetime.fromtimestamp(os.stat(spool.path("s")).st_mtime, UTC)
+    assert backlog.problems(tmp_path, now + timedelta(hours=1)) == []
     append_log.set_aside(spool.folder, "s", b"something")
-    assert [one.code for one in backlog.problems(tmp_path, now + 25 * 3600)] == ["EventsAside", "EventsWaiting"]
+    later = now + timedelta(hours=25)
+    assert [one.code for one in backlog.problems(tmp_path, later)] == ["EventsAside", "EventsWaiting"]
 
 
 def test_what_is_kept_aside_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

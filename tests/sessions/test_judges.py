@@ -15,7 +15,7 @@ from memfs.recall.llm_reviewer import LlmReviewer
 from memfs.sessions.drain import Drain, DrainResult
 from memfs.sessions.event import SessionEvent
 from memfs.sessions.message import note
-from memfs.sessions.session_items import CueJudge, ModelJudge
+from memfs.sessions.session_items import MessageJudge
 from memfs.sessions.spool import Spool
 from memfs.workspace import Workspace
 
@@ -215,12 +215,12 @@ class Client:
 def test_no_secret_and_no_endless_message_goes_to_the_model() -> None:
     """Such messages are judged by cues; a quoted sentence cannot end its quotation (C3)."""
     client = Client()
-    judge = ModelJudge(LlmReviewer(client, ""), 5.0, time.monotonic() + 60)
+    judge = MessageJudge(LlmReviewer(client, ""), 5.0, time.monotonic() + 60)
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     messages = [f"The token is {secret}", "Always use Decimal.", " ".join(f"Never use float {n}." for n in range(99))]
     judged = judge.judge(messages)
     assert secret not in json.dumps(client.asked)
     assert "float" not in json.dumps(client.asked)
     assert [one.text for one in judged[1].facts] == ["Always use Decimal."]
-    assert judged[2] == CueJudge().judge(messages[2:])[0]
+    assert judged[2] == MessageJudge().judge(messages[2:])[0]
     assert judge.judge([]) == []

@@ -113,10 +113,10 @@ def command() -> str:
 
 def _drain(event: SessionEvent, place: SessionLocation, complain: Complain, settings: Mapping[str, Any]) -> None:
     """Turn what waits into memories, in private memory, which is opened only where something waits."""
-    from memfs.sessions import session_notes
+    from memfs.sessions.spool import noted_sessions
 
     folder = place.state / append_log.FOLDER
-    if not append_log.waiting(folder) and not session_notes.kept(folder):
+    if not append_log.waiting(folder) and not noted_sessions(folder):
         return
     with open_workspace(place.root, watch=False, settings=dict(settings), one_shot=True) as workspace:
         _drain_in(workspace, event, place, complain)

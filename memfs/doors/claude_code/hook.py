@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.doors.cli.streams import secure
 from memfs.errors import MemfsError
-from memfs.sessions import hook_errors
 from memfs.sessions.event import (
     LARGEST_INPUT,
     LETTA,
@@ -39,6 +38,7 @@ from memfs.sessions.event import (
     canonical_name,
     parse,
 )
+from memfs.sessions.spool import Spool, note_error
 
 if TYPE_CHECKING:
     from memfs.sessions.session_location import SessionLocation
@@ -135,7 +135,7 @@ class Hook:
         line = shown_line(" ".join(sentence.split()))[:500]
         self._complain(f"memfs hook {event}: {line}" if event else f"memfs hook: {line}")
         if self._place is not None:
-            hook_errors.note(self._place.state, event or "an unnamed event", line)
+            note_error(self._place.state, event or "an unnamed event", line)
 
     def _run(self, data: bytes) -> None:
         try:
@@ -180,8 +180,6 @@ class Hook:
 
     def _keep(self, event: SessionEvent, place: SessionLocation) -> None:
         """Keep the event durably; what cannot be kept is answered all the same."""
-        from memfs.sessions.spool import Spool
-
         try:
             Spool(place.state).append(event)
         except MemfsError as error:

@@ -45,11 +45,9 @@ def hook(event: tuple[str, ...], into: str) -> None:
 
 def hook_problems(workspace: Workspace) -> list[Problem]:
     """What went wrong in hooks lately, as problems of the workspace: they may not say so themselves."""
-    from memfs.sessions import hook_errors, spool
+    from memfs.sessions import spool
 
-    return [
-        problem for state in _states(workspace) for problem in (*hook_errors.problems(state), *spool.problems(state))
-    ]
+    return [problem for state in _states(workspace) for problem in spool.problems(state)]
 
 
 def waiting_sessions(workspace: Workspace) -> int:
