@@ -154,7 +154,7 @@ def choose(
     every source, then the second of each, so that none takes all of it. One that would take more than half of it beside
     others is shortened, and so is one that is alone and too long.
     """
-    fresh = [replace(one, **kept) for one, kept in zip(said, _fresh(said, known, had), strict=True)]
+    fresh = list(_fresh(said, known, had))
     told = []
     for one, taken in zip(fresh, _spent(fresh, room), strict=True):
         entries = tuple(entry for _, entry in sorted(taken.items()))
@@ -175,8 +175,8 @@ def first_of(told: Sequence[SourceReply], most: int) -> list[SourceReply]:
 
 def _fresh(
     said: Sequence[SourceReply], known: Callable[[str], bool], had: Collection[str] = ()
-) -> Iterator[dict[str, Any]]:
-    """For each source the entries that say something the agent does not have."""
+) -> Iterator[SourceReply]:
+    """What each source says that the agent does not have."""
     ids = set(had)
     shapes: list[TextShape] = []
     for one in said:
@@ -190,7 +190,7 @@ def _fresh(
             if len(shapes) < _COMPARED:
                 shapes.append(shape)
         repeated = tuple(entry for entry in one.selection.entries if entry not in kept)
-        yield {"selection": replace(one.selection, entries=tuple(kept)), "repeated": repeated}
+        yield replace(one, selection=replace(one.selection, entries=tuple(kept)), repeated=repeated)
 
 
 def _repeats(shape: TextShape, shapes: Sequence[TextShape]) -> bool:

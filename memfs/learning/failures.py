@@ -58,12 +58,6 @@ class RuleVerdict:
     remedies: tuple[TriggerRow, ...] = field(default=(), repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class _Event:
-    time: float
-    good: bool
-
-
 def worth(word: str) -> float:
     """What a term of a pattern is worth: a quarter for one that tells little."""
     return _GENERIC_WORTH if word in GENERIC else 1.0
@@ -168,7 +162,7 @@ class Casebook:
         return RuleVerdict(
             confidence=self._confidence(sheet),
             failures=tuple(sheet.failures),
-            against=sum(event.good for event in sheet.events),
+            against=sum(good for _, good in sheet.events),
             helped=len(sheet.helped),
             since=sheet.since,
             remedies=tuple(sheet.remedies),
@@ -177,9 +171,9 @@ class Casebook:
     def _confidence(self, sheet: _Sheet) -> float:
         fors = unaged = against = 0.0
         recent = 1.0
-        for event in reversed(sheet.events):
-            weight = recent * self._faded(event.time)
-            if event.good:
+        for time, good in reversed(sheet.events):
+            weight = recent * self._faded(time)
+            if good:
                 against += weight
             else:
                 fors, unaged = fors + weight, unaged + recent
@@ -205,14 +199,14 @@ class _Sheet:
         self._strict = strict
         self._open: TriggerRow | None = None
         self._deeds: dict[tuple[str, ...], TriggerRow] = {}
-        self.events: list[_Event] = []
+        self.events: list[tuple[float, bool]] = []  # when, and whether it went well
         self.failures: list[TriggerRow] = []
         self.helped: list[float] = []
         self.remedies: list[TriggerRow] = []
         self.since = 0
 
     def fail(self, row: TriggerRow) -> None:
-        self.events.append(_Event(row.time, good=False))
+        self.events.append((row.time, False))
         self.failures.append(row)
         self._warnings.add(row.id)
         if row.deeds and len(self._deeds) < _MOST_DEEDS:
@@ -224,7 +218,7 @@ class _Sheet:
         warned = not self._warnings.isdisjoint(row.warned)
         again = self._strict and self.did(row)
         if again or not (warned or (failed is not None and _mends(failed, row))):
-            self.events.append(_Event(row.time, good=True))
+            self.events.append((row.time, True))
             self.since += 1
             return
         self.remedies.append(row)

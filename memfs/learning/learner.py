@@ -141,9 +141,9 @@ class Learner:
         self._store.follow()
         new = self._new(began)
         if until is None and len(new) > _FEW:
-            caught = patterns.catch_up()
+            read, kept = patterns.catch_up()
             self._noted(began - _SLACK_NS)
-            return LearnResult(read=caught.read, written=tuple(one.id for one in (*caught.found, *caught.updated)))
+            return LearnResult(read=read, written=tuple(one.id for one in kept))
         written: dict[str, None] = {}
         for number, (moment, item_id) in enumerate(new):
             if until is not None and time.monotonic() > until:

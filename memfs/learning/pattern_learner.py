@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -61,15 +61,6 @@ _LOCK_SECONDS = 10.0
 _SUGGESTED = 8
 _MOST_WAITING = 1000
 _QUIET_SECONDS = 0.25
-
-
-@dataclass(frozen=True, slots=True)
-class CaughtPattern:
-    """The result of looking through all memories: how many were read, and the patterns found and brought up to date."""
-
-    read: int
-    found: tuple[MemoryItem, ...]
-    updated: tuple[MemoryItem, ...]
 
 
 def patterns_in(select: Callable[[Query], Sequence[MemoryItem]]) -> list[MemoryItem]:
@@ -351,26 +342,30 @@ class PatternStore:
         return with_patterns(hits, [hit for hit in known if hit.item.id in passing], self.detector())
 
     # -- all at once ------------------------------------------------------------------------------------------------
-    def catch_up(self) -> CaughtPattern:
+    def catch_up(self) -> tuple[int, list[MemoryItem]]:
         """Look for patterns among all memories, the newest 10,000 of each type, and keep them as the settings say.
+
+        Returns:
+            How many memories were read, and the patterns that were found or brought up to date.
 
         Raises:
             As ``learn``.
         """
-        keep = self._keep()
-        detector, kinds = self.detector(), [kind.name for kind in self._parts.kinds if kind.name != PATTERN]
-        read, found, updated = 0, [], []
+        keep, read = self._keep(), 0
+        found: list[MemoryItem] = []
+        detector = self.detector()
         known = [*self.all(), *self._suggested(keep)]
         if keep is Keep.OFF:
-            return CaughtPattern(0, (), ())
-        for kind in kinds:
-            items = [item for item in self._loaded("", kind, MOST) if self._learnable(item)]
+            return read, found
+        for kind in self._parts.kinds:
+            if kind.name == PATTERN:
+                continue
+            items = [item for item in self._loaded("", kind.name, MOST) if self._learnable(item)]
             read += len(items)
             rest, grown_ones = self._gathered(items, known, detector, keep)
-            updated += grown_ones
             noted = (self._note(pattern, keep) for pattern in detector.detect_all(rest))
-            found += [item for item in noted if item is not None]
-        return CaughtPattern(read, tuple(found), tuple(updated))
+            found += [*grown_ones, *(item for item in noted if item is not None)]
+        return read, found
 
     def _gathered(
         self, items: list[MemoryItem], known: list[MemoryItem], detector: PatternFinder, keep: Keep
