@@ -293,14 +293,14 @@ def test_catching_up_finds_what_nobody_learned(workspace: Workspace) -> None:
     for number, text in enumerate([*logins("user", "admin", "guest", "root"), "unlike"]):
         (folder / f"m{number}.yaml").write_text(f"content: {text}\ntimestamp: 2026-03-0{number + 1}\n")
 
-    caught = workspace.patterns.catch_up()
-    again = workspace.patterns.catch_up()
+    read, caught = workspace.patterns.catch_up()
+    _, again = workspace.patterns.catch_up()
 
-    assert caught.read == 5
-    assert [(item.content, item.data["occurrences"]) for item in caught.found] == [("create {variable} login", 4)]
-    assert (again.found, again.updated) == ((), ())
+    assert read == 5
+    assert [(item.content, item.data["occurrences"]) for item in caught] == [("create {variable} login", 4)]
+    assert again == []
     (folder / "late.yaml").write_text("content: create late login\n")
-    assert [item.data["occurrences"] for item in workspace.patterns.catch_up().updated] == [5]
+    assert [item.data["occurrences"] for item in workspace.patterns.catch_up()[1]] == [5]
 
 
 def test_many_at_once_are_all_counted(workspace: Workspace) -> None:
