@@ -289,7 +289,7 @@ class MarkedItems:
 
     def __iter__(self) -> Iterator[MemoryItem]:
         """In the order of their paths; those that may be marked, by what stands in their files."""
-        catalog, present = self._parts.catalog, sorted(self._parts.index.stamps().blobs())
+        catalog, present = self._parts.items.catalog, sorted(self._parts.index.stamps().blobs())
         signs: dict[Key, bool] = catalog.found(_SIGNED, [(blob, "") for _, blob in present])
         fresh: dict[Key, str] = {}
         marked = []
