@@ -335,7 +335,7 @@ class Eraser:
                 if path in index:
                     yield path
                 continue
-            known = {index.get(path), self._repository.head_blob(named[path]) if path in named else None}
+            known = {self._repository.head_blob(named[path]) if path in named else index.get(path)}
             if object_id("blob", data) not in known | target.blobs:
                 yield path
 
