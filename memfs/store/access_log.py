@@ -145,6 +145,8 @@ def recipient() -> Recipient | None:
 FOLDER = "served"
 """Where the record lies, below a workspace's state folder."""
 _FILE = "log.jsonl"
+_CLOSED = "until-"
+"""What the names of files begin with in which an earlier version kept older lines."""
 _MEGABYTE, _MOST = 1 << 20, 1 << 30
 _SLACK = 1.125
 """Lines are taken away where they are by this older than they are to be kept: not each day anew."""
@@ -259,9 +261,19 @@ class ServedLog:
     def _append(self, data: bytes, now: datetime) -> None:
         if not self._folder.is_dir():
             io.make_private_folder(self._folder, self._folder.parents[_ABOVE])
+        if self._first is None:
+            self._join_closed()
         append_log.note(self._path, data, self._room, wait=_WAIT)
         if now - self._begun(now) > self._age * _SLACK:
             append_log.rewrite(self._path, partial(_since, now - self._age), wait=_WAIT)
+
+    def _join_closed(self) -> None:
+        """Move the lines of an earlier version's files into the one there is; killed within, it leaves some twice."""
+        for path in (self._folder / name for name in io.listed(self._folder) if name.startswith(_CLOSED)):
+            with suppress(FileNotFoundError):  # another process joins them, too
+                lines = _text(rows_in(io.read_file(path)))
+                append_log.note(self._path, lines.rstrip(b"\n"), self._room, wait=_LONG_WAIT)
+                io.unlink(path, missing_ok=True)
 
     def _begun(self, now: datetime) -> datetime:
         """When the first line of the file was written; looked at once a file."""
@@ -305,6 +317,8 @@ class ServedLog:
         return sorted(found, key=lambda row: row.time, reverse=True)
 
     def _rows(self) -> Iterable[AccessRecord]:
+        with suppress(MemfsError, OSError):  # it is read as it is
+            self._join_closed()
         try:
             return rows_in(io.read_file(self._path))
         except (FileNotFoundError, NotADirectoryError):
@@ -335,6 +349,7 @@ class ServedLog:
             return _text(row for row in kept if row.items) if touched else data
 
         if self._folder.is_dir():
+            self._join_closed()
             append_log.rewrite(self._path, without, wait=_LONG_WAIT)
             io.sweep(self._folder)
         return touched
