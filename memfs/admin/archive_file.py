@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from memfs.errors import ArchiveInvalid, CorruptRecord
 from memfs.fs.archive import (
+    BLOCK,
     END,
     Digest,
     DigestStream,
@@ -157,7 +158,7 @@ class ArchivePacker:
         Raises:
             ArchiveInvalid: a file had another size than it says; the payload is of no use then.
         """
-        for some in batches(files, lambda one: one.size, FRAME_BYTES, _FRAME_FILES):
+        for some in batches(files, _room, FRAME_BYTES, _FRAME_FILES):
             yield from self._frame(self._tar(some))
         yield from self._frame([END])
 
@@ -185,6 +186,11 @@ class ArchivePacker:
                 frame=len(self.frames), offset=offset, facts=one.facts,
             )  # fmt: skip
             self.members.append(member)
+
+
+def _room(one: ArchiveInput) -> int:
+    """How many bytes of the tar a file takes: of a small one most are not its own."""
+    return len(header(one.path, one.size)) + one.size + -one.size % BLOCK
 
 
 class Archive:

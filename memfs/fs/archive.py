@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
 from datetime import datetime
 from functools import cache
-from io import BytesIO, FileIO
+from io import FileIO
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
@@ -42,7 +42,8 @@ _TRIES = 5
 _REGULAR, _EXTENDED = b"0", b"x"
 _SORTS = {b"1": "a hard link", b"2": "a symbolic link", b"3": "a device", b"4": "a device", b"5": "a folder"}
 _NAMES = ("utf-8", "surrogateescape")
-_SIZE, _SORT = slice(124, 135), slice(156, 157)
+_NAME, _SIZE, _SORT = slice(100), slice(124, 135), slice(156, 157)
+_RECORD = re.compile(rb"(\d{1,7}) ([^=\n]{1,64})=")
 
 if TYPE_CHECKING:
     import zstandard
@@ -323,24 +324,34 @@ def check_name(name: str) -> str:
 
 def _named(block: bytes, stream: Stream) -> tuple[str, int]:
     """The name and size in a header, if it is just the one that ``header`` makes; ``stream`` gives what follows."""
-    import tarfile
-
-    whole = block
+    whole, extended = block, b""
     try:
         if block[_SORT] == _EXTENDED:
             length = int(block[_SIZE], 8)
             if not 0 < length <= _LONGEST_EXTENDED:
                 raise CorruptRecord("an extended header is too long")
-            whole += stream.read(length + -length % BLOCK + BLOCK)
-        sort = whole[-BLOCK:][_SORT]
-        if sort != _REGULAR:
-            raise CorruptRecord(f"it holds {_SORTS.get(sort, 'something that is no file')}")
-        found = tarfile.TarFile(fileobj=BytesIO(whole), encoding=_NAMES[0], errors=_NAMES[1]).next()
-        if found is not None and header(found.name, found.size) == whole:
-            return found.name, found.size
-    except (ValueError, tarfile.TarError):
+            extended, block = stream.read(length + -length % BLOCK), stream.read(BLOCK)
+            whole += extended + block
+        if block[_SORT] != _REGULAR:
+            raise CorruptRecord(f"it holds {_SORTS.get(block[_SORT], 'something that is no file')}")
+        said = _records(extended)
+        name = said.get(b"path", block[_NAME].rstrip(b"\0")).decode(*_NAMES)
+        size = int(said[b"size"]) if b"size" in said else int(block[_SIZE], 8)
+        if header(name, size) == whole:
+            return name, size
+    except ValueError:
         pass
     raise CorruptRecord("a header is damaged")
+
+
+def _records(extended: bytes) -> dict[bytes, bytes]:
+    """What an extended header says; ``tarfile`` takes seconds to read a hostile one, or fails in ways of its own."""
+    records = {}
+    position = 0
+    while found := _RECORD.match(extended, position):
+        position += max(int(found[1]), found.end() - found.start())
+        records[found[2]] = extended[found.end() : position - 1]
+    return records
 
 
 # -- writing ------------------------------------------------------------------------------------------------------

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+import tarfile
+import time
 
 import pytest
 
 from memfs.errors import CorruptRecord
-from memfs.fs.archive import compress, compressed, decompress, decompressed
+from memfs.fs.archive import compress, compressed, decompress, decompressed, header, members
 
 TEXT = b"a line of state, again and again\n" * 20_000
 NOISE = random.Random(1).randbytes(300_000)
@@ -67,3 +69,15 @@ def test_a_bomb_is_never_unpacked() -> None:
     assert caught.value.path == "bomb.zst"
     assert caught.value.hint
     assert decompress(bomb[:0] + compress(b"x" * 1000), 1000) == b"x" * 1000
+
+
+@pytest.mark.parametrize("extended", [b"9" * 30 + b" path=a\n", b"1" * 65_000], ids=["huge length", "digits"])
+def test_an_extended_header_is_refused_at_once(extended: bytes) -> None:
+    """Whatever stands in the header of a tar, it is damage, and costs no time."""
+    info = tarfile.TarInfo("././@PaxHeader")
+    info.type, info.size = tarfile.XHDTYPE, len(extended)
+    before = info.tobuf(tarfile.USTAR_FORMAT) + extended + bytes(-len(extended) % 512)
+    began = time.process_time()
+    with pytest.raises(CorruptRecord, match="a header is damaged"):
+        list(members([before + header("a", 0) + bytes(1024)]))
+    assert time.process_time() - began < 1

@@ -15,7 +15,15 @@ from pathlib import Path
 import pytest
 from archived import FIRST, contents, iteration, policy
 
-from memfs.admin.archive_file import decode, encode, index_path, payload_path
+from memfs.admin.archive_file import (
+    FRAME_BYTES,
+    ArchiveInput,
+    ArchivePacker,
+    decode,
+    encode,
+    index_path,
+    payload_path,
+)
 from memfs.errors import ArchiveInvalid, IterationInvalid
 from memfs.fs import io
 from memfs.model.state_paths import iteration_of, system_state_path
@@ -53,6 +61,16 @@ def test_index_and_removal_are_two_commits_and_the_payload_is_in_neither(opened:
     assert subjects == ["Take iteration 1 out of the tree; the archive has them", "Archive iteration 1 as 2020-03"]
     assert "tar.zst" not in git(workspace.root, "ls-files")
     assert git(workspace.root, "status", "--porcelain") == ""
+
+
+def test_a_document_is_read_without_unpacking_thousands_of_others() -> None:
+    """Small documents, of which the tar's headers weigh most, share a frame no larger than that of others (S5)."""
+    folder = f"ContextMemory/iterations/iteration_001/agent_outputs/{'long' * 25}"
+    packer = ArchivePacker(1)
+    for _ in packer.payload(ArchiveInput(f"{folder}/{number}.json", 2, [b"{}"]) for number in range(5_000)):
+        pass
+    assert len(packer.members) == 5_000
+    assert max(frame.raw for frame in packer.frames) <= FRAME_BYTES
 
 
 def test_the_same_documents_give_the_same_payload(opened: Opened, tmp_path: Path) -> None:
