@@ -1,6 +1,6 @@
 """Notice which state documents changed, without reading those that did not.
 
-The index follows the files: before each query the folders of open iterations and those in which commits differ, and
+The index follows the files: before each query the folders of open iterations and the documents in which commits differ, and
 once a minute everything.
 """
 
@@ -89,13 +89,16 @@ class StateScan:
             notes, head, began = self._index.notes(), self._parts.repository.head().commit or "", time.time_ns()
             due = began - max(int(notes.get("looked", "0")), self._everywhere_ns) >= _MINUTE_NS
             self._look_at_archives(notes)
+            committed: list[str] = []
             if everywhere or "looked" not in notes or (due and self._index.count() <= _FEW):
                 waiting = [ITERATIONS, *self._index.folders(ITERATIONS)]
-            elif due:
-                waiting = self._changed(self._index.folders(ITERATIONS))
+            elif (found := self._between(notes.get("head", ""), head)) is None or due:
+                waiting, committed = self._changed(self._index.folders(ITERATIONS)), found or []
             else:
-                waiting = self._changed({**self._at_work(), **self._between(notes.get("head", ""), head)})
-            complete = self._walk(waiting, deadline)
+                waiting, committed = self._changed(self._at_work()), found
+            complete = self._refreshed(list(filter(self._differs, committed)), deadline) and self._walk(
+                waiting, deadline
+            )
             if complete and (due or everywhere):
                 self._everywhere_ns = began
                 self._index.note(looked=str(began), head=head)
@@ -128,18 +131,24 @@ class StateScan:
             found |= self._index.folders(iteration_folder(number))
         return found
 
-    def _between(self, before: str, after: str) -> dict[str, Folder]:
-        """The folders in which two commits differ; all, where that cannot be told."""
+    def _between(self, before: str, after: str) -> list[str] | None:
+        """The documents in which two commits differ; None where that cannot be told."""
         if before == after:
-            return {}
+            return []
+        if not (before and after):
+            return None
         try:
-            if not (before and after):
-                raise HistoryError("no two commits to compare")
-            paths = list(filter(_is_text, changed_paths(self._parts.repository, before, after, ITERATIONS)))
+            paths = changed_paths(self._parts.repository, before, after, ITERATIONS)
+            return sorted(path for path in paths if _is_text(path) and document_kind(path))
         except HistoryError:
-            return self._index.folders(ITERATIONS)
-        folders = {path.rpartition("/")[0] for path in paths if document_kind(path)}
-        return {path: self._index.folders(path, deep=False).get(path, _UNKNOWN) for path in folders}
+            return None
+
+    def _differs(self, path: str) -> bool:
+        """Whether a document is not known as its file is: one that is edited in place does not show in its folder."""
+        row, entry = self._index.row(path), self._parts.seen.entry(path)
+        if entry is None:
+            return row is not None and not row.archive
+        return row is None or not vouched(row.stamp, entry[1:5])
 
     def _changed(self, folders: Mapping[str, Folder]) -> list[str]:
         """Those that are not, or may not be, as they were when they were looked into."""

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -149,6 +150,20 @@ def test_another_process_and_its_commit_are_seen(opened: Opened, git: Callable[.
     assert found(states, StateQuery(agents=("Elsewhere",))) == []
     git(workspace.root, "checkout", "-q", "main")
     assert found(states, StateQuery(agents=("Elsewhere",))) == ["x.json"]
+
+
+def test_an_edit_in_place_is_found_with_its_commit(opened: Opened, git: Callable[..., str]) -> None:
+    """What a person changed in an iteration closed long ago, in the file as it lies there, is found by its commit."""
+    workspace = opened()
+    states = workspace.states
+    write(states, 1, 2, 3, 4)
+    workspace.store.flush()
+    place = next((workspace.root / paths.iteration_folder(1)).rglob("agent_outputs/*/*.json"))
+    time.sleep(0.03)  # the folder is looked into later than its facts changed
+    states.reading.catch_up()
+    place.write_text(json.dumps(json.loads(place.read_text()) | {"agent_type": "By Hand"}))
+    git(workspace.root, "commit", "-qam", "by hand")
+    assert found(states, StateQuery(agents=("By Hand",))) == [place.name]
 
 
 def test_a_look_at_a_large_commit_goes_on_where_time_was_over(
