@@ -1,7 +1,7 @@
 """Notice which state documents changed, without reading those that did not.
 
-The index follows the files: before each query the folders of open iterations and the documents in which commits differ, and
-once a minute everything.
+The index follows the files: before each query the folders of open iterations and the documents in which commits differ,
+and once a minute everything.
 """
 
 from __future__ import annotations
