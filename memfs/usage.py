@@ -115,10 +115,9 @@ class Usage:
         """
         self._require_open()
         with self._guard:
-            waits = bool(self._pending)
             self._pending.update(named(ids, self._unnamed))
             self._last = max(self._last, now)
-            due = bool(self._pending) and not waits
+            due = bool(self._pending)
         if due:
             self._worker.wake(_GATHER_SECONDS)
 

@@ -59,7 +59,11 @@ class Worker:
         return self._thread is not None
 
     def wake(self, seconds: float = 0.0, *, postpone: bool = False) -> bool:
-        """Have the work done after so many seconds, or earlier where it is due already; false once it is closed.
+        """Have the work done after so many seconds, or earlier where it is due already.
+
+        Returns:
+            False once it is closed, or where the system gives no thread: that is handed to ``failed``, and the next
+            call tries again.
 
         Args:
             postpone: what is due already waits for as long, too.
@@ -71,7 +75,11 @@ class Worker:
                 self._due = time.monotonic() + seconds
             if self._thread is None:
                 thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-                thread.start()
+                try:
+                    thread.start()
+                except RuntimeError as error:
+                    self._failed(error)
+                    return False
                 self._thread = thread
             self._news.notify_all()
             return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from unittest.mock import Mock
 
 import pytest
 
@@ -112,3 +113,17 @@ def test_nobody_waits_for_a_thread_that_its_work_ended(monkeypatch: pytest.Monke
     assert worker.settle(PATIENCE)
     assert len(done) == 2
     worker.close()
+
+
+def test_a_system_without_threads_fails_nobody_who_has_work_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was written is written, though no thread is to be had for its commit; the next one that is does the work."""
+    done: list[int] = []
+    failed: list[Exception] = []
+    worker = Worker("memfs-test", lambda: done.append(1), failed.append)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", Mock(side_effect=RuntimeError("can't start new thread")))
+        assert not worker.wake()
+    assert ([str(one) for one in failed], worker.busy) == (["can't start new thread"], False)
+    assert worker.wake(1000)
+    assert worker.settle()
+    assert done == [1]
