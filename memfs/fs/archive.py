@@ -500,7 +500,10 @@ def decoded(kind: Any, value: Any) -> Any:
     if kind in (str, bool, Any) and (kind is Any or type(value) is kind):
         return value
     if kind is datetime and isinstance(value, str):
-        return parse_time(value)
+        try:
+            return parse_time(value)
+        except OverflowError as error:
+            raise ValueError(str(error)) from None
     origin, inner = _parts(kind)
     if origin is Annotated and isinstance(value, str) and inner[1].fullmatch(value):
         return value

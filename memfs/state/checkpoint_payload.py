@@ -137,11 +137,12 @@ def decode(data: bytes, checkpoint: str) -> Checkpoint:
         version, created, payload = (values.pop(name) for name in ("format", "created", "payload"))
         values |= {"timestamp": created, "payload_bytes": payload["bytes"], "sha256": payload["sha256"]}
         found: Checkpoint = decoded(Checkpoint, values)
+        whole = encode(found) == data
     except (ValueError, KeyError, TypeError, AttributeError):
         raise invalid(checkpoint, "its manifest cannot be read") from None
     if version != FORMAT:
         raise invalid(checkpoint, f"its format is {version!a}, this memfs knows {FORMAT}")
-    if encode(found) != data:
+    if not whole:
         raise invalid(checkpoint, "its manifest is damaged")
     if found.id != checkpoint:
         raise invalid(checkpoint, f"its manifest is that of {found.id!a}")

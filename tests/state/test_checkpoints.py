@@ -34,7 +34,7 @@ from memfs.model.state_paths import (
     tournament_path,
     update_path,
 )
-from memfs.state.checkpoint_payload import next_id, order
+from memfs.state.checkpoint_payload import decode, next_id, order
 from memfs.state.checkpoint_store import write_payload
 from memfs.state.checkpoints import Checkpoints
 from memfs.store.state_files import DocumentChange
@@ -131,6 +131,15 @@ def test_a_checkpoint_is_verified_listed_and_in_git(
     assert git(workspace.root, "ls-files", CHECKPOINTS).split() == [f"{folder}/{MANIFEST}"]
     assert git(workspace.root, "status", "--porcelain", CHECKPOINTS) == ""
     assert made.payload_bytes == (workspace.root / folder / PAYLOAD).stat().st_size
+
+
+@pytest.mark.parametrize(("field", "value"), [("created", "0001-01-01T00:00:00+23:59"), ("reason", "\ud800")])
+def test_a_manifest_with_values_beyond_all_bounds_is_damaged(field: str, value: str) -> None:
+    """Whatever a manifest of somebody else's says, it is named as invalid, and lists no traceback (S18)."""
+    known: dict[str, Any] = {"format": 1, "id": "ckpt_20260301_1200", "created": "2026-03-01T12:00:00Z"}
+    known |= {"payload": {"file": PAYLOAD, "bytes": 0, "sha256": "0" * 64}, field: value}
+    with pytest.raises(CheckpointInvalid):
+        decode(json.dumps(known).encode(), "ckpt_20260301_1200")
 
 
 def test_ids_are_unique_within_a_minute_and_between_handles(workspace: Workspace) -> None:
