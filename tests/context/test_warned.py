@@ -161,7 +161,8 @@ def test_processes_write_at_once_and_nothing_recent_is_lost(tmp_path: Path) -> N
     assert all(line.endswith("x" * 40) for line in found)
     for name in "abc":
         numbers = [int(line.split("-")[1]) for line in found if line.startswith(name)]
-        assert numbers == list(range(numbers[0], 1_000))
+        assert numbers == list(range(1_000 - len(numbers), 1_000))  # none where the others wrote much later
+    assert len(found) > 100
 
 
 def test_what_another_process_says_late_does_not_undo_what_is_newer(tmp_path: Path) -> None:

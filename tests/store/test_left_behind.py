@@ -92,7 +92,7 @@ def test_nothing_is_named_while_its_own_writer_is_here(opened: Opened, policy: s
 
 def test_what_is_overdue_is_named(left: Workspace, opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     """Check names a write whose window is over, by its file, though git would take it."""
-    monkeypatch.setattr("memfs.store.commits._LATE_SECONDS", 86400.0)
+    monkeypatch.setattr("memfs.store.store._LATE_SECONDS", 86400.0)
     again = opened(left.root, history__commit="interval", history__interval_seconds=86400.0)
     monkeypatch.setattr(storing, "_GRACE", -86401.0)
     (problem,) = again.checker.check()
@@ -103,7 +103,7 @@ def test_a_repair_commits_what_was_left(
     left: Workspace, opened: Opened, git: Git, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """``check --fix`` leaves nothing out of HEAD that the policy would have committed."""
-    monkeypatch.setattr("memfs.store.commits._LATE_SECONDS", 86400.0)
+    monkeypatch.setattr("memfs.store.store._LATE_SECONDS", 86400.0)
     again = opened(left.root, history__commit="interval", history__interval_seconds=86400.0)
     assert any("committed" in done.sentence for done in again.checker.repair())
     assert in_head(again, git)
