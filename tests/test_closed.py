@@ -33,6 +33,7 @@ VALUES = {
     "repository": {"below", "full", "remember", "restaged"},
     "sources.delivery": {"apart"},
     "sources.rules": {"react"},
+    "states": {"at"},
     "states.archives": {"forget"},
     "teams.past": {"staged"},
 }

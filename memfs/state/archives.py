@@ -182,6 +182,7 @@ class Archives:
 
     def find(self, path: str) -> Place | None:
         """The newest archive that holds a document, and where in it; None where none does."""
+        self._parts.require_open()
         number = iteration_of(path)
         for name in self.iterations().get(number, ()) if number is not None else ():
             archive = self.archive(name)

@@ -199,7 +199,7 @@ def sum_up(documents: Iterable[StateFacts], opened: datetime | None, closed: dat
         "documents": dict(sorted(kinds.items())),
         "outputs": kinds["agent_output"],
         "outputs_by_agent": {name: len(one.tasks) for name, one in work.items() if one.tasks},
-        **_known(together.figures),
+        **dict(sorted(_known(together.figures).items())),
         "agents": {name: {**one.plain(), "metrics": one.metrics()} for name, one in work.items()},
         "hypotheses": {"total": sum(states.values()), "by_state": dict(sorted(states.items()))},
         "tournament": {"results": kinds["tournament_result"], "participants": len(participants)},

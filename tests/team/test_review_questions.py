@@ -124,7 +124,7 @@ def test_what_cannot_be_asked_is_said(team: Team) -> None:
     """Where the past cannot be asked, the rest is reviewed, and a warning says why."""
 
     class Broken:
-        def at(self, *_: object, **__: object) -> None:
+        def over(self, *_: object) -> None:
             raise HistoryUnavailable("no past here", hint="look")
 
     team.item("semantic/fresh", "Reports are written on Fridays.")
