@@ -70,7 +70,7 @@ class HandEdits:
         made = {path: self._changed_at(path) for path in paths if quiet_seconds}
         young = {path: moment for path, moment in made.items() if _is_younger(moment, quiet_seconds)}
         ready = [path for path in paths if path not in staged and path not in young]
-        plans = [plan for path in ready if (plan := self._plan(path, quiet_seconds))]
+        plans = [plan for path in sorted(ready) if (plan := self._plan(path, quiet_seconds))]
         return EditSet(plans=plans, staged=sorted(staged), young=min(young.values(), default=0))
 
     def find_rested(self, seconds: float) -> EditSet:

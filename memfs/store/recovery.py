@@ -17,7 +17,6 @@ from memfs.errors import (
     CorruptRecord,
     HistoryError,
     ItemTooLarge,
-    MemfsError,
     NotRegularFile,
     PathEscape,
     StorageFull,
@@ -91,10 +90,14 @@ def read_aside(path: Path) -> tuple[str, bytes]:
 
 
 def all_aside(state: Path) -> Iterator[tuple[Path, str, bytes]]:
-    """Every content that was set aside and can still be read: its file, where it belongs, and the bytes."""
+    """Every content that was set aside and is whole: its file, where it belongs, and the bytes.
+
+    Raises:
+        StorageIO: one cannot be read now.
+    """
     for name in io.listed(state / FOLDER):
         if name.endswith(SUFFIX):
-            with contextlib.suppress(FileNotFoundError, MemfsError):
+            with contextlib.suppress(FileNotFoundError, CorruptRecord, NotRegularFile):
                 yield state / FOLDER / name, *read_aside(state / FOLDER / name)
 
 
