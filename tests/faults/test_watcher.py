@@ -135,9 +135,10 @@ for number in range(40):
 settings = {"index.engine": "memory", "history.commit": "manual", "history.adopt": "leave"}
 with open_workspace(root, watch=True, settings=settings) as workspace:
     said = {"at first": workspace.store.watching, "in status": status()}
-    (root / "ContextMemory/memories/semantic/f39/late.yaml").write_text("content: late\\n")
+    for number in range(40):  # whichever are watched
+        (root / f"ContextMemory/memories/semantic/f{number}/late{number}.yaml").write_text("content: late\\n")
     index = workspace.parts.index
-    said["followed"] = until(lambda: any("late" in path for path in index.stamps()))
+    said["followed"] = until(lambda: sum("late" in path for path in index.stamps()) == 40)
     (root / "ContextMemory/memories/semantic/f39/later.yaml").write_text("content: walnut\\n")
     said["found"] = [hit.item.id for hit in workspace.recaller.search("walnut").hits]
     open(f"/proc/sys/user/{limit}", "w").write("4000")
