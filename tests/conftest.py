@@ -49,7 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Take ten thousand tests out of the garbage collector's rounds, and make these rarer."""
+    """Freeze the collected tests, so that the garbage collector skips them, and collect less often."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)

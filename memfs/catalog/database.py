@@ -6,6 +6,7 @@ import errno
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +20,7 @@ from memfs.fs.lock import no_fork
 
 BESIDE = ("-wal", "-shm", "-journal")
 """What SQLite keeps beside a file, by the end of its name."""
-_WAIT_SECONDS = 10.0
+_WAIT_SECONDS, _PAUSE_SECONDS = 10.0, 0.005
 _MEMORY = ":memory:"
 # A whole look writes tens of megabytes: with SQLite's own small limits it would wait for the disk most of the time. The
 # write-ahead log counts as room that memfs takes: 2,000 pages are 8 MB, also where the rows are few.
@@ -172,7 +173,7 @@ class CacheDatabase:
         )
         self._open = base
         for pragma in self._pragmas:
-            base.execute(f"PRAGMA {pragma}").fetchall()
+            _set(base, pragma)
         if _version(base) != self._version:
             self._lay_out(base)
         self._inode = _inode(self._path)
@@ -198,6 +199,19 @@ class CacheDatabase:
         if base is not None:
             with suppress(sqlite3.Error):
                 base.close()
+
+
+def _set(base: sqlite3.Connection, pragma: str) -> None:
+    """Two connections that turn a new file's write-ahead log on at once: SQLite refuses one without waiting."""
+    until = time.monotonic() + _WAIT_SECONDS
+    while True:
+        try:
+            base.execute(f"PRAGMA {pragma}").fetchall()
+            return
+        except sqlite3.OperationalError as error:
+            if not error.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > until:
+                raise
+        time.sleep(_PAUSE_SECONDS)
 
 
 def remove_base(path: Path) -> bool:

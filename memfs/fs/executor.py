@@ -87,10 +87,15 @@ class Worker:
     def settle(self, seconds: float | None = None) -> bool:
         """Have what is due done at once, and wait for it, at most so long; false where that was too short.
 
-        Called by the work itself it returns at once.
+        Called by the work itself it returns at once. Where the system gave no thread, the caller's does the work.
         """
         if threading.current_thread() is self._thread:
             return True
+        while self._takes_over():
+            try:
+                self._run_once()
+            finally:
+                self._let_go()
         with self._news:
             self._hurry += 1
             self._news.notify_all()
@@ -110,19 +115,33 @@ class Worker:
     def _run(self) -> None:
         try:
             while self._begins():
-                done: object = False
-                try:
-                    done = self._work()
-                except Exception as error:  # noqa: BLE001  reported, see tests/test_architecture.py
-                    self._failed(error)
+                done = self._run_once()
                 with self._news:
                     if not done and self._again is not None and self._due is None and not self._closed:
                         self._due = time.monotonic() + self._again
-        finally:  # also where foreign code ends the thread: nobody may wait for it for ever
-            with self._news:
-                if self._thread is threading.current_thread():
-                    self._thread = None
-                    self._news.notify_all()
+        finally:  # foreign code may end the thread, and settle() would wait forever
+            self._let_go()
+
+    def _takes_over(self) -> bool:
+        """Whether something is due that has no thread, which is the caller's from here on."""
+        with self._news:
+            if self._thread is not None or self._due is None:
+                return False
+            self._due, self._thread = None, threading.current_thread()
+            return True
+
+    def _let_go(self) -> None:
+        with self._news:
+            if self._thread is threading.current_thread():
+                self._thread = None
+                self._news.notify_all()
+
+    def _run_once(self) -> object:
+        try:
+            return self._work()
+        except Exception as error:  # noqa: BLE001  reported, see tests/test_architecture.py
+            self._failed(error)
+            return False
 
     def _begins(self) -> bool:
         """Wait for what is due; false where nothing is, and the thread ends."""
@@ -138,7 +157,7 @@ class Worker:
 
 
 def in_daemon(name: str, work: Callable[[], Result]) -> Future[Result]:
-    """Have work done by a thread of its own, which keeps the process from nothing, not even from ending.
+    """Have work done by a daemon thread of its own, which does not keep the process from ending.
 
     Raises:
         RuntimeError: the system gives no further thread.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from kit.patience import until
@@ -33,3 +34,19 @@ def test_a_fork_waits_until_no_thread_is_within_sqlite(tmp_path: Path) -> None:
     writer.join()
     assert database.ask(lambda base: base.execute("SELECT text FROM rows").fetchall()) == [("child",)]
     database.close()
+
+
+def test_many_may_make_a_file_at_once(tmp_path: Path) -> None:
+    """SQLite lets one connection turn the write-ahead log on and refuses the others at once: they try again."""
+    for number in range(30):
+        path, together = tmp_path / f"rows{number}", threading.Barrier(4)
+
+        def first(path: Path = path, together: threading.Barrier = together) -> int:
+            database = CacheDatabase(path, _SCHEMA, "", what="rows", spare=False)
+            together.wait()
+            found = database.change(lambda base: base.execute("INSERT INTO rows VALUES ('one')").rowcount)
+            database.close()
+            return found
+
+        with ThreadPoolExecutor(4) as pool:
+            assert [one.result() for one in [pool.submit(first) for _ in range(4)]] == [1] * 4

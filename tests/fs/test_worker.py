@@ -127,3 +127,15 @@ def test_a_system_without_threads_fails_nobody_who_has_work_done(monkeypatch: py
     assert worker.wake(1000)
     assert worker.settle()
     assert done == [1]
+
+
+def test_what_no_thread_could_do_is_done_by_whoever_settles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the system gives no thread, closing still loses nothing that was to be written down."""
+    done: list[int] = []
+    worker = Worker("memfs-test", lambda: done.append(1), lambda _: None)
+    monkeypatch.setattr(threading.Thread, "start", Mock(side_effect=RuntimeError("can't start new thread")))
+    assert not worker.wake()
+    assert worker.settle()
+    assert (done, worker.busy) == ([1], False)
+    assert worker.settle()
+    assert done == [1]
