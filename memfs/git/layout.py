@@ -344,3 +344,16 @@ def quoted(value: str) -> str:
     """A value as git reads it back the same, whatever is in it."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
     return f'"{escaped}"'
+
+
+Facts = tuple[int, int, int] | None
+"""Inode, size and time of change of a file; None when there is none."""
+
+
+def facts_of(path: Path) -> Facts:
+    """By which a file is known to be the same: a rename or a second name does not change them."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import select
 import shutil
 import signal
@@ -24,7 +25,7 @@ from typing import IO, TYPE_CHECKING, Any
 from memfs.errors import GitBusy, GitFailed, HistoryUnavailable, WorkspaceClosed
 from memfs.fs import io
 from memfs.fs.lock import locked_within, renewed_in_child
-from memfs.git.layout import Layout
+from memfs.git.layout import Facts, Layout, facts_of
 from memfs.git.objects import EMPTY_TREE, Object
 from memfs.git.refs import NULL
 from memfs.model.item import object_id
@@ -146,6 +147,7 @@ def _places(layout: Layout | None, folder: Path) -> dict[str, str]:
 _LACKING = "'git fetch --unshallow', in a partial clone 'git fetch --refetch --no-filter'; if damaged, git fsck"
 _GITPYTHON_PROGRAM = "GIT_PYTHON_GIT_EXECUTABLE"
 TIMEOUT = 30.0
+_SAY_WHERE = ("GIT_CONFIG", "HOME", "XDG_CONFIG_HOME")
 _OWN_SCOPES = frozenset({"system", "global", "command"})
 
 # Each verb with the arguments one of which it needs, or it could run something of the repository's, or write where it
@@ -190,6 +192,15 @@ FORBIDDEN = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """What git said of the person's settings (scope, name, value), and what that depended on."""
+
+    variables: Mapping[str, str]
+    files: Mapping[Path, Facts]
+    found: tuple[tuple[str, str, str], ...]
+
+
 class GitCommands:
     """Git for one repository, or for none (``layout`` None: reading the person's settings, making a repository).
 
@@ -204,6 +215,7 @@ class GitCommands:
         renewed_in_child(self)
         self._repo: Repo | None = None
         self._owner = 0
+        self._settings: _Settings | None = None
         self.closed = False
 
     @property
@@ -238,24 +250,51 @@ class GitCommands:
 
     def settings(self, pattern: str) -> list[tuple[str, str]]:
         """The person's git settings whose names match, as the person's own git would see them, in order."""
-        pairs = (record.partition("\n") for record in self._config("--get-regexp", pattern) if record)
-        return [(name, value) for name, _, value in pairs]
+        matches = re.compile(pattern).search
+        return [(name, value) for _, name, value in self._all_settings() if matches(name)]
 
     def own_settings(self, pattern: str) -> list[tuple[str, str]]:
         """As ``settings``, without what the repository says: what only the person may decide."""
-        fields = self._config("--show-scope", "--get-regexp", pattern)
-        found = zip(fields[::2], fields[1::2], strict=False)
-        pairs = (record.partition("\n") for scope, record in found if scope in _OWN_SCOPES)
-        return [(name, value) for name, _, value in pairs]
+        matches = re.compile(pattern).search
+        return [(name, value) for scope, name, value in self._all_settings() if scope in _OWN_SCOPES and matches(name)]
 
-    def _config(self, *arguments: str) -> list[str]:
+    def _all_settings(self) -> tuple[tuple[str, str, str], ...]:
+        """Scope, name and value of every setting; asked again when a file or a variable that says some has changed."""
         self.require_open()
+        variables = {name: value for name, value in os.environ.items() if name.startswith(_SAY_WHERE)}
+        kept = self._settings
+        if (
+            kept is not None
+            and kept.variables == variables
+            and kept.files == {path: facts_of(path) for path in kept.files}
+        ):
+            return kept.found
+        files = {path: facts_of(path) for path in self._settings_files()}
         env = for_settings(os.environ, self.layout, self.folder)
-        process = start((git_program(), "config", "-z", *arguments), self.folder, env)
-        code, out, err = finish(process, b"", TIMEOUT)
+        command = (git_program(), "config", "-z", "--show-scope", "--show-origin", "--get-regexp", ".")
+        code, out, err = finish(start(command, self.folder, env), b"", TIMEOUT)
         if code not in (0, 1):
             raise failure("config", code, err)
-        return os.fsdecode(out).split("\0")
+        fields = os.fsdecode(out).split("\0")
+        found = []
+        includes = False
+        for scope, origin, record in zip(fields[::3], fields[1::3], fields[2::3], strict=False):
+            name, _, value = record.partition("\n")
+            found.append((scope, name, value))
+            includes = includes or name.startswith("include")
+            if origin.startswith("file:"):
+                path = self.folder / origin[5:]
+                files.setdefault(path, facts_of(path))
+        # Which files an include names may depend on the branch, and one that says nothing yet is not shown.
+        self._settings = None if includes else _Settings(variables, files, tuple(found))
+        return tuple(found)
+
+    def _settings_files(self) -> tuple[Path, ...]:
+        home = Path(os.environ.get("HOME", "/nonexistent"))
+        xdg = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+        own = (self.layout.common_dir / "config", self.layout.git_dir / "config.worktree") if self.layout else ()
+        named = (Path(os.environ[name]) for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM") if name in os.environ)
+        return (*own, home / ".gitconfig", xdg / "git/config", Path("/etc/gitconfig"), *named)
 
     def open(
         self, verb: str, *arguments: str, variables: Mapping[str, str], keep: Sequence[int] = ()

@@ -15,7 +15,7 @@ from memfs.errors import GitFailed, HistoryError, HistoryUnavailable, MemfsError
 from memfs.fs.lock import shared_property
 from memfs.git import objects
 from memfs.git.busy import Obstacle, obstacle
-from memfs.git.layout import Layout, Trusted, discover, require_own_folder, require_owner, state_folder
+from memfs.git.layout import Facts, Layout, Trusted, discover, facts_of, require_own_folder, require_owner, state_folder
 from memfs.git.objects import Object, Tree, TreeEntry
 from memfs.git.process import GitCommands, StagedEntry, left_out, staged_changes
 from memfs.git.quarantine import QuarantinedBranch, listed, require_readable, require_unmixed
@@ -88,9 +88,6 @@ _COMMIT_HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit"
 _KEPT = 4096
 _PERSON = r"^(user|author|committer)\.(name|email)$"
 
-Facts = tuple[int, int, int] | None
-"""Inode, size and time of change of a file; None when there is none."""
-
 
 class Repository:
     """One workspace's view of its git repository. Reads may run in several threads.
@@ -114,7 +111,6 @@ class Repository:
         self._refs = Refs(layout)
         self._trees: dict[str, Tree] = {}
         self._roots: dict[str, str] = {}
-        self._identity: tuple[object, Identity] | None = None
         self._staged: tuple[object, Mapping[bytes, StagedEntry]] | None = None
         self._unmixed: tuple[str, tuple[QuarantinedBranch, ...]] | None = None
 
@@ -235,24 +231,10 @@ class Repository:
         )
 
     def identity(self) -> Identity:
-        """The person at work, by environment and git's configuration; asked again when either changes."""
-        self.git.require_open()
-        names = [name for name in os.environ if name.startswith(("GIT_", "EMAIL"))]
-        key = (
-            [(name, os.environ[name]) for name in sorted(names)],
-            [facts_of(path) for path in self._settings_files()],
-        )
-        kept = self._identity
-        if kept is None or kept[0] != key:
-            from memfs.git.commit_object import identity
+        """The person at work, by environment and git's configuration."""
+        from memfs.git.commit_object import identity
 
-            kept = self._identity = (key, identity(os.environ, dict(self.git.settings(_PERSON))))
-        return kept[1]
-
-    def _settings_files(self) -> tuple[Path, ...]:
-        home = Path(os.environ.get("HOME", "/nonexistent"))
-        xdg = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
-        return (self.common_dir / "config", self.git_dir / "config.worktree", home / ".gitconfig", xdg / "git/config")
+        return identity(os.environ, dict(self.git.settings(_PERSON)))
 
     # -- paths ----------------------------------------------------------------------------------------------------
     def full(self, path: str) -> bytes:
@@ -447,12 +429,3 @@ def _trim(kept: dict[str, Any]) -> None:
     """Make room in a cache. Another thread may be at it too, and may read: nothing is asked twice of a dictionary."""
     if len(kept) >= _KEPT:
         kept.clear()
-
-
-def facts_of(path: Path) -> Facts:
-    """By which a file is known to be the same: a rename or a second name does not change them."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns

@@ -17,11 +17,12 @@ from memfs.errors import EraseRefused, GitBusy, GitFailed
 from memfs.fs import io
 from memfs.git import objects
 from memfs.git.busy import ERASE_FOLDER, lock_reason
+from memfs.git.layout import Facts, facts_of
 from memfs.git.objects import SUBMODULE, Object
 from memfs.git.process import entries_of
 from memfs.git.quarantine import renew
 from memfs.git.refs import NULL
-from memfs.git.repository import Facts, Repository, facts_of
+from memfs.git.repository import Repository
 from memfs.git.rewrite import PATIENCE, Rewritten, inventory
 from memfs.git.rewrite_text import Names, changed_loose, edit_logs, edit_reflog, packed_text, read_names, turn, turned
 from memfs.git.transaction import index_of, keep_date, lock_of

@@ -22,11 +22,11 @@ from memfs.errors import GitBusy, GitFailed, HistoryError, NotRegularFile
 from memfs.fs import io
 from memfs.git.ancestry import is_ancestor
 from memfs.git.busy import OWN_LINK, at_work, lock_reason, persons_command
-from memfs.git.layout import Layout, read_small
+from memfs.git.layout import Facts, Layout, facts_of, read_small
 from memfs.git.objects import TreeEntry
 from memfs.git.process import TIMEOUT, end, finish, tether
 from memfs.git.refs import HEX, NULL, Head, is_branch
-from memfs.git.repository import Facts, Repository, facts_of
+from memfs.git.repository import Repository
 
 STANDING_STILL = 0.5
 RECORD, BEFORE, PUT = "commit.json", "index.before", "index.put"

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 from memfs.errors import GitBusy, GitFailed
 from memfs.git.busy import lock_reason
+from memfs.git.layout import facts_of
 from memfs.git.objects import FILE, REGULAR, Object, TreeEntry, write_loose
 from memfs.git.process import entries_of, tether, wait_for_children
 from memfs.git.refs import NULL
-from memfs.git.repository import Repository, facts_of
+from memfs.git.repository import Repository
 from memfs.git.transaction import index_of, keep_date, lock_of
 
 _TRIES = 20

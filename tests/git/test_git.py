@@ -84,6 +84,38 @@ def test_the_environment_is_scrubbed(world, monkeypatch):
     assert pairs["core.fsync"] == "committed,reference"
 
 
+def test_settings_are_asked_for_once_until_something_that_says_them_changes(world, tmp_path, monkeypatch):
+    """One process tells all settings; another is started when a file or variable changed, each time with an include."""
+    started = []
+    start = module.start
+    monkeypatch.setattr(module, "start", lambda command, *more: started.append(command) or start(command, *more))
+    git, own = world.repository.git, tmp_path / "own"
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(own))
+    own.write_text("[user]\n\tname = One\n[memfs]\n\tsigningkey = /key\n")
+
+    def told() -> tuple[str | None, ...]:
+        return tuple(dict(git.settings(rf"^{name}$")).get(name) for name in ("user.name", "memfs.signingkey"))
+
+    assert [told(), told()] == [("One", "/key")] * 2
+    assert dict(git.own_settings("signingkey")) == {"memfs.signingkey": "/key"}
+    assert len(started) == 1
+    world.git("config", "user.name", "Here")
+    assert told() == ("Here", "/key")
+    assert dict(git.own_settings("^user")) == {"user.name": "One"}
+    own.write_text("[memfs]\n\tsigningkey = /other\n")
+    assert told() == ("Here", "/other")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "none"))
+    assert told() == ("Here", None)
+    assert len(started) == 4
+    (tmp_path / "none").write_text("[memfs]\n\tsigningkey = /new\n")
+    assert told() == ("Here", "/new")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(own))
+    own.write_text("[include]\n\tpath = more\n")
+    assert told() == ("Here", None)
+    (tmp_path / "more").write_text("[memfs]\n\tsigningkey = /more\n")
+    assert told() == ("Here", "/more")
+
+
 def test_our_processes_run_in_the_state_folder(world):
     """Their working folder tells them from a person's."""
     repository = world.repository
