@@ -33,10 +33,12 @@ def in_history(git: Git, root: Path) -> set[str]:
     return {Path(row.partition(" ")[2]).stem for row in rows if row.endswith(".yaml")}
 
 
-def work_beside(crowd: Crowd, person: Person) -> tuple[list[list[str]], str]:
-    """The person works until the crowd is done; what the crowd acknowledged, and what went wrong."""
-    while crowd.running():
+def work_beside(crowd: Crowd, person: Person, acts: int) -> tuple[list[list[str]], str]:
+    """The person works until the crowd is done, but so much at least; what was acknowledged, and what went wrong."""
+    acted = 0
+    while crowd.running() or acted < acts:
         person.act()
+        acted += 1
         time.sleep(0.03)
     return crowd.ended()
 
@@ -56,11 +58,11 @@ def test_36_writers_and_a_person_who_commits_and_checks_out(
     opened: Opened, git: Git, scale: Scale, figures: Figures
 ) -> None:
     """Many processes write while a person commits and checks out: all that was acknowledged is in a branch."""
-    writers, writes = scale(16, 32), scale(6, 50)
+    writers, writes = scale(8, 32), scale(6, 50)
     workspace = prepared(opened, git)
     root = workspace.root
     person = Person(root, seed=36)
-    acknowledged, wrong = work_beside(Crowd(root, "items", writers, writes), person)
+    acknowledged, wrong = work_beside(Crowd(root, "items", writers, writes), person, acts=12)
     assert wrong == ""
     assert len(acknowledged) == writers * writes
     flushed = workspace.store.flush(adopt=False)
@@ -84,11 +86,11 @@ def test_36_a_person_who_throws_work_away_loses_nothing_that_was_acknowledged(
     opened: Opened, git: Git, scale: Scale, figures: Figures
 ) -> None:
     """Beside reset, stash, clean, rebase, amend and gc each acknowledged write is in git's history or recoverable."""
-    writes = scale(8, 100)
+    writers, writes = scale(8, 16), scale(8, 100)
     workspace = prepared(opened, git)
     root = workspace.root
     person = Person(root, seed=37, rough=True)
-    acknowledged, wrong = work_beside(Crowd(root, "items", 16, writes), person)
+    acknowledged, wrong = work_beside(Crowd(root, "items", writers, writes), person, acts=30)
     person.settle()
     assert wrong == ""
     flushed = workspace.store.flush(adopt=False)
@@ -97,7 +99,7 @@ def test_36_a_person_who_throws_work_away_loses_nothing_that_was_acknowledged(
     lost = {words[0] for words in acknowledged} - in_history(git, root) - aside
     figures("a person who resets", points=sum(person.done.values()), acknowledged=len(acknowledged), lost=len(lost))
     assert lost == set(), person.said
-    assert len(acknowledged) == 16 * writes
+    assert len(acknowledged) == writers * writes
     assert len([habit for habit, times in person.done.items() if times]) > 4
     git(root, "fsck", "--full", "--strict")
 

@@ -19,6 +19,8 @@ from pathlib import Path
 
 import pytest
 
+from kit.copies import copy_workspace
+from kit.stops import far_apart
 from memfs import MemoryItem
 from memfs.errors import StorageIO, StorageUnavailable
 from memfs.fs import io
@@ -288,7 +290,7 @@ def test_27_stopped_at_any_operation_of_a_write_elsewhere(world: World, scale: C
         world.open().store.put(item("kept", "counted"))
     world.abandon()
     assert len(counted.seen) > 5
-    for number in range(1, len(counted.seen) + 1, scale(5, 1)):
+    for number in range(1, len(counted.seen) + 1, scale(9, 1)):
         before = contents(world.open())["kept"]
         acknowledged = False
         with hooked(Sick(world.spare, then=Fault(at=number))), contextlib.suppress(Stopped):
@@ -342,12 +344,12 @@ class Homeward:
             workspace.store.put(item("made", "two"))
             workspace.store.put(item("kept", "three"))
             self.world.abandon()
-        shutil.copytree(folder / "now", folder / "first")
+        copy_workspace(folder / "now", folder / "first")
 
     def again(self) -> Workspace:
         """The workspace as it first was; nothing has come home yet."""
         shutil.rmtree(self._folder / "now")
-        shutil.copytree(self._folder / "first", self._folder / "now")
+        copy_workspace(self._folder / "first", self._folder / "now")
         with hooked(Sick(self.world.spare)):
             return self.world.open()
 
@@ -398,7 +400,7 @@ def test_27_stopped_or_failed_at_any_operation_on_the_way_home(
     27)."""
     total = homeward.operations()
     assert total > 20
-    step = scale(17, 1) if error else scale(11, 1)
+    step = scale(29, 1) if error else scale(19, 1)
     for number in range(1, total + 1, step):
         assert homeward.losses(Fault(at=number, error=error)) == [], number
     figures(
@@ -441,7 +443,7 @@ def test_27_the_check_of_the_way_home_catches_a_broken_one(
 ) -> None:
     """Were it dropped too early, or known under another name, the test above would fail (issue item 2)."""
     broken(monkeypatch)
-    assert any(homeward.losses(Fault(at=number)) for number in range(homeward.operations(), 0, -1))
+    assert any(homeward.losses(Fault(at=number)) for number in far_apart(homeward.operations()))
 
 
 def test_27_what_could_not_be_taken_back_at_home_happens_once(world: World, git: Git) -> None:

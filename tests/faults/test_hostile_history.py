@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import zlib
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.copies import copy_workspace
 from memfs.doors.cli.app import run
 from memfs.errors import HistoryUnavailable
 from memfs.git.repository import Repository
@@ -81,15 +83,18 @@ def commit(root: Path, tree_id: str, **changed: bytes) -> str:
 
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A workspace with a little history."""
+def root(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace with a little history: a copy of one that is made once."""
     monkeypatch.setenv("MEMFS_INDEX_ENGINE", "sqlite")
-    made = tmp_path / "W"
-    assert run(["init", str(made)]) == 0
-    for text in ("a good neighbour", "a better neighbour"):
-        assert run(["-C", str(made), "update", "good", text, "--type", "knowledge"]) in (0, 1)
-        assert run(["-C", str(made), "remember", text, "--id", "good", "--type", "knowledge"]) in (0, 1)
-    return made
+    first = tmp_path_factory.getbasetemp() / "little history"
+    if not first.exists():
+        assert run(["init", str(first)]) == 0
+        for text in ("a good neighbour", "a better neighbour"):
+            assert run(["-C", str(first), "update", "good", text, "--type", "knowledge"]) in (0, 1)
+            assert run(["-C", str(first), "remember", text, "--id", "good", "--type", "knowledge"]) in (0, 1)
+        shutil.rmtree(first / ".git" / "memfs")  # what memfs knows of a place
+    copy_workspace(first, tmp_path / "W")
+    return tmp_path / "W"
 
 
 def at(root: Path, name: str) -> None:

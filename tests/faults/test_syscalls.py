@@ -39,7 +39,7 @@ FAILURES = {
     "unlinkat": ("EIO", "EROFS"),
 }
 SHORT = 40
-READING_CALLS_EVERY = 16
+READING_CALLS_EVERY = 40
 LOOK_CLOSELY_EVERY = 10
 
 
@@ -84,6 +84,14 @@ class Bench:
             raise
 
 
+def some(points: Sequence[tuple[int, Call]], name: str, every: int) -> list[tuple[int, Call]]:
+    """Every so many-th of the calls that can change the disk, others for each write, and the first of each name."""
+    changing = [(number, call) for number, call in points if call.changes]
+    begin = [*WRITES].index(name) % every
+    kept = {*range(begin, len(changing), every), *(at for at, (number, _) in enumerate(changing) if number == 1)}
+    return [changing[at] for at in sorted(kept)]
+
+
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Callable[[str], Bench]]:
     """Makes the bench for a write, or skips the test where strace cannot be used."""
@@ -93,13 +101,14 @@ def bench(tmp_path: Path) -> Iterator[Callable[[str], Bench]]:
 
 
 @pytest.mark.parametrize("name", WRITES)
-def test_22_killed_at_every_system_call(bench: Callable[[str], Bench], name: str, figures: Callable[..., None]) -> None:
+def test_22_killed_at_every_system_call(
+    bench: Callable[[str], Bench], name: str, scale: Callable[[int, int], int], figures: Callable[..., None]
+) -> None:
     """SIGKILL at each call of a write that can change the disk: old or new, acknowledged means new (faults row 22)."""
     made = bench(name)
-    for number, call in made.points():
-        if call.changes:
-            done, _ = made.under(f"{call.name}:signal=SIGKILL:when={number}")
-            made.verify(done, f"killed at {call.name} number {number}")
+    for number, call in some(made.points(), name, scale(2, 1)):
+        done, _ = made.under(f"{call.name}:signal=SIGKILL:when={number}")
+        made.verify(done, f"killed at {call.name} number {number}")
     figures(f"kill -9 at every system call of {name}", points=made.tried, lost=0, torn=0)
 
 
@@ -109,14 +118,15 @@ def test_24_25_26_every_system_call_fails(
 ) -> None:
     """Each call refused: told and nothing changed, or done; never acknowledged and lost (faults rows 24-26)."""
     made = bench(name)
+    points = made.points()
     every = scale(READING_CALLS_EVERY, 1)
-    for number, call in made.points():
+    reading = [(number, call) for number, call in points if not call.changes and number % every == 0]
+    for number, call in some(points, name, scale(2, 1)) + reading:
         reasons = FAILURES.get(call.name, ())
-        if call.changes or number % every == 0:
-            for reason in reasons[: scale(1, len(reasons))]:
-                done, calls = made.under(f"{call.name}:error={reason}:when={number}")
-                made.verify(done, f"{reason} from {call.name} number {number}")
-                assert retried(calls) == []
+        for reason in reasons[: scale(1, len(reasons))]:
+            done, calls = made.under(f"{call.name}:error={reason}:when={number}")
+            made.verify(done, f"{reason} from {call.name} number {number}")
+            assert retried(calls) == []
     figures(f"every system call of {name} refused", points=made.tried, lost=0, torn=0)
 
 

@@ -6,6 +6,7 @@ point that is tried.
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -43,17 +44,27 @@ class Beginning:
 
 
 def make(root: Path, arrange: Callable[[Workspace], object] = lambda _: None) -> None:
-    """Make such a workspace.
+    """Make such a workspace: a copy of one that was made once, and has been open at its place since.
 
     Args:
         arrange: what else is to be done with it, before it is closed.
     """
+    copy_workspace(Path(_made_once().name), root)
+    with open_workspace(root, watch=False, settings=SETTINGS) as workspace:
+        arrange(workspace)
+
+
+@functools.cache
+def _made_once() -> TemporaryDirectory[str]:
+    folder = TemporaryDirectory(prefix="memfs-", dir=_IN_MEMORY if os.access(_IN_MEMORY, os.W_OK) else None)
+    root = Path(folder.name)
     with open_workspace(root, create=True, watch=False, settings=SETTINGS) as workspace:
         for name, (kind, content) in FIRST.items():
             workspace.store.put(MemoryItem(content, kind, id=name))
         workspace.store.flush()
         git(root, "tag", BEGINNING)
-        arrange(workspace)
+    shutil.rmtree(root / ".git" / "memfs")  # what memfs knows of a place
+    return folder
 
 
 @contextmanager

@@ -14,23 +14,35 @@ _BALLAST = "ballast"
 
 def copy_workspace(source: Path, target: Path) -> None:
     """Copy a folder that nobody writes to: bytes, modes and links; times are new. A ballast is as long, but a hole."""
+    _copy_folder(os.fspath(source), os.fspath(target))
+
+
+def _copy_folder(source: str, target: str) -> None:
     os.mkdir(target)
     with os.scandir(source) as entries:
         for entry in entries:
-            copy = target / entry.name
+            copy = f"{target}/{entry.name}"
             if entry.is_symlink():
-                copy.symlink_to(os.readlink(entry.path))
+                os.symlink(os.readlink(entry.path), copy)
             elif entry.is_dir(follow_symlinks=False):
-                copy_workspace(Path(entry.path), copy)
+                _copy_folder(entry.path, copy)
             else:
                 _copy_file(entry, copy)
 
 
-def _copy_file(entry: os.DirEntry[str], copy: Path) -> None:
+def _copy_file(entry: os.DirEntry[str], copy: str) -> None:
     facts = entry.stat(follow_symlinks=False)
-    writing = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, facts.st_mode & 0o777)
-    with open(writing, "wb") as file:
+    size = facts.st_size
+    writing = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, facts.st_mode & 0o777)
+    try:
         if entry.name == _BALLAST:
-            file.truncate(facts.st_size)
-        else:
-            file.write(Path(entry.path).read_bytes())
+            os.truncate(writing, size)
+        elif size:
+            reading = os.open(entry.path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                while data := os.read(reading, size):
+                    assert os.write(writing, data) == len(data)
+            finally:
+                os.close(reading)
+    finally:
+        os.close(writing)

@@ -1,13 +1,25 @@
-"""A fork that ends without a word before one of its disk operations, as a process that is killed there."""
+"""Stops: where an act is stopped, and a fork that ends before one of its disk operations, as one that is killed."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from memfs.fs import io
 
 _KILLED = 9
+
+
+def far_apart(total: int) -> Iterator[int]:
+    """The numbers from 1 to ``total``, each once, and the next always far from those before.
+
+    Whoever tries them until one shows a fault finds it soon, wherever in the act the faulty ones lie.
+    """
+    bits = total.bit_length()
+    for number in range(1 << bits):
+        mirrored = int(f"{number:0{bits}b}"[::-1], 2)
+        if 1 <= mirrored <= total:
+            yield mirrored
 
 
 def killed_before(operation: int, act: Callable[[], object]) -> bool:
