@@ -5,12 +5,11 @@ A culprit, the commit that changed an answer, is shown here for every verb that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from memfs.doors.cli.command import Unclear, remark
-from memfs.doors.cli.output import clean, count, merge, one_line, styled
+from memfs.doors.cli.output import Text, count, merge, one_line, styled
 
 if TYPE_CHECKING:
     from memfs.git.log import Revision
@@ -40,13 +39,13 @@ class ComparedAnswers:
 def head_line(revision: Revision) -> str:
     """A commit on one line: its id, when, by whom, and what it says."""
     head = f"{styled(revision.short, fg='yellow')} {styled(f'{revision.time:%Y-%m-%d}', dim=True)}"
-    return f"{head} {clean(revision.author)}: {one_line(revision.subject, 0)}"
+    return f"{head} {revision.author}: {one_line(revision.subject, 0)}"
 
 
 def whose(culprit: Culprit) -> str:
     """By which agent, in which session, through which door; "" where the commit names none."""
     named = (("agent", culprit.agents), ("session", culprit.sessions), ("through", culprit.sources))
-    return clean(", ".join(f"{word} {' and '.join(values)}" for word, values in named if values))
+    return ", ".join(f"{word} {' and '.join(values)}" for word, values in named if values)
 
 
 def remarks(culprit: Culprit) -> list[str]:
@@ -90,7 +89,7 @@ def compared(workspace: Workspace, asked: Query, written: str) -> ComparedAnswer
     return ComparedAnswers(asked.text, found, not found.changes)
 
 
-def compared_text(answers: ComparedAnswers) -> Iterator[str]:
+def compared_text(answers: ComparedAnswers) -> Text:
     """The same for people."""
     difference = answers.difference
     counted = styled(_counted(difference), bold=True)
@@ -101,7 +100,7 @@ def compared_text(answers: ComparedAnswers) -> Iterator[str]:
             yield from _change_text(change)
     if slid := [one for one in difference.changes if one.fate == "slid"]:
         yield ""
-        yield f"slid     {', '.join(f'{clean(one.id)} {_ranks(one)}' for one in slid)}"
+        yield f"slid     {', '.join(f'{one.id} {_ranks(one)}' for one in slid)}"
 
 
 def _end(answer: RevisionAnswer) -> str:
@@ -119,11 +118,11 @@ def _ranks(change: AnswerChange) -> str:
     return " -> ".join(map(str, dict.fromkeys(ranks)))
 
 
-def _change_text(change: AnswerChange) -> Iterator[str]:
+def _change_text(change: AnswerChange) -> Text:
     item = (change.after or change.before).item  # type: ignore[union-attr]
     word = styled(f"{change.fate.value:<8}", fg=_COLOURS[change.fate.value])
     said = one_line(item.title or item.content, 60)
-    yield f"{word} {styled(clean(change.id), bold=True)}  {_ranks(change)}  {said}"
+    yield f"{word} {styled(change.id, bold=True)}  {_ranks(change)}  {said}"
     for line in _texts(change):
         yield f"         {line}"
     if change.by is None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from memfs.doors.cli.agent.hook import hook_problems
 from memfs.doors.cli.command import Unclear, complete_ids, opened, verb
 from memfs.doors.cli.options import reference
-from memfs.doors.cli.output import OMIT, TEXT_ONLY, clean, count, styled
+from memfs.doors.cli.output import OMIT, TEXT_ONLY, Text, count, styled
 from memfs.errors import MemfsError
 from memfs.model import Problem
 from memfs.model.problem import ERROR, UNKNOWN, WARNING
@@ -54,28 +53,21 @@ def _code(found: CheckReport, strict: bool) -> int:
     return _COULD_NOT_TELL if UNKNOWN in severities else 0
 
 
-def _text(found: CheckReport) -> Iterator[Any]:
+def _text(found: CheckReport) -> Text:
     if found.error is not None:
         yield found.error
         return
     for one in found.repairs:
         word, colour = ("Would fix", "yellow") if found.dry_run else ("Fixed", "green")
         word, colour = (word, colour) if one.possible else ("Left", "red")
-        yield f"{styled(word, fg=colour)}: {clean(f'{one.path}: '.removeprefix(': ') + one.sentence)}"
+        yield f"{styled(word, fg=colour)}: {f'{one.path}: '.removeprefix(': ') + one.sentence}"
     yield from found.problems
     numbers = {severity: sum(problem.severity == severity for problem in found.problems) for severity in _WORDS}
     told = [count(number, *_WORDS[severity]) for severity, number in numbers.items() if number]
     yield " and ".join(told) if told else "No problems found"
 
 
-@verb(
-    "check",
-    text=_text,
-    exit_code=_code,
-    example="memfs check\nmemfs check --integrity\nmemfs check --fix --dry-run\nmemfs check --fix\n"
-    "memfs check --fix ContextMemory/memories/semantic/2026-03/x.yaml\n"
-    "memfs check --json || echo 'look at your memory'",
-)
+@verb("check", text=_text, exit_code=_code)
 @click.argument("items", nargs=-1, metavar="[ID|PATH]...", shell_complete=complete_ids)
 @click.option("--fix", is_flag=True, help="Repair what can be repaired without losing anything.")
 @click.option("-n", "--dry-run", is_flag=True, help="With --fix: only say what would be repaired.")
@@ -93,6 +85,14 @@ def check(items: tuple[str, ...], fix: bool, dry_run: bool, integrity: bool, **_
 
     Exit code 0: no problems. 1: there are some, or something was not repaired. 2: the workspace, or a part of it,
     could not be checked.
+
+    Examples:
+        memfs check
+        memfs check --integrity
+        memfs check --fix --dry-run
+        memfs check --fix
+        memfs check --fix ContextMemory/memories/semantic/2026-03/x.yaml
+        memfs check --json || echo 'look at your memory'
     """
     if dry_run and not fix:
         raise Unclear("--dry-run says what --fix would do", "add --fix")

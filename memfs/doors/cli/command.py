@@ -5,6 +5,7 @@ Every verb takes ``-C``, ``--set`` and ``--json`` in the same way, and has examp
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from types import MappingProxyType
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import augment_usage_errors
 
-from memfs.doors.cli.output import clean, note, render, time_text
+from memfs.doors.cli.output import Text, note, render, time_text
 from memfs.errors import MemfsError
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Number(click.FloatRange):
 class VerbCommand(click.Command):
     """A command whose help ends with examples, and which prints what its function returns, and what it remarked."""
 
-    text: Callable[..., Iterable[Any]] | None = None
+    text: Callable[..., Text] | None = None
     key = ""
     echo: tuple[str, ...] = ()
     exit_code: Callable[..., int] | None = None
@@ -168,15 +169,14 @@ def remark(text: str, hint: str = "") -> None:
 def verb(
     name: str,
     *,
-    example: str,
-    text: Callable[..., Iterable[Any]] | None = None,
+    text: Callable[..., Text] | None = None,
     exit_code: Callable[..., int] | None = None,
     key: str = "",
     echo: tuple[str, ...] = (),
     json: bool = True,
     offers: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a function a verb: global options also after it, examples in its help.
+    """Make a function a verb: global options also after it, and its docstring as the help, with examples at its end.
 
     A function whose first argument is called ``workspace`` gets the one that is opened for it, and closed before
     anything is printed; others open what they need themselves.
@@ -194,12 +194,13 @@ def verb(
     """
 
     def decorate(function: Callable[..., Any]) -> click.Command:
-        command = click.command(name, cls=VerbCommand, epilog=example)(function)
+        told, _, examples = inspect.cleandoc(function.__doc__ or "").partition("\n\nExamples:\n")
+        command = click.command(name, cls=VerbCommand, help=told, epilog=inspect.cleandoc(examples))(function)
         command.text, command.key, command.echo, command.exit_code = text, key, echo, exit_code
         command.in_workspace = function.__code__.co_varnames[:1] == ("workspace",)
         if offers:
             rows = [f"  {name:<12} {use}" for name, use in offers.items()]
-            command.help = "\n    ".join((command.help or "", "", "\b", "Types:", *rows))
+            command.help = "\n".join((told, "", "\b", "Types:", *rows))
         shared: dict[str, Any] = {"hidden": True, "expose_value": False, "is_eager": True}
         if json:
             said: dict[str, Any] = {"is_flag": True, "help": "Print JSON, for programs."}
@@ -261,7 +262,7 @@ def _hint_private(error: MemfsError, folder: str) -> None:
 
 
 def _tell_problem(problem: Problem) -> None:
-    note(f"{clean(problem.path or '')}: {clean(problem.message)}; {clean(problem.hint)}")
+    note(f"{problem.path or ''}: {problem.message}; {problem.hint}")
 
 
 def _tell_threshold(facts: Mapping[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ import click
 
 from memfs.doors.cli.command import remark, verb
 from memfs.doors.cli.options import allow_in, allow_secret_option
-from memfs.doors.cli.output import clean, count, merge, problems_note, styled
+from memfs.doors.cli.output import Text, count, merge, problems_note, styled
 
 if TYPE_CHECKING:
     from memfs.store.values import FlushResult
@@ -30,22 +29,17 @@ class MemoryCommit:
     skipped: tuple[str, ...]
 
 
-def _text(report: MemoryCommit) -> Iterator[str]:
+def _text(report: MemoryCommit) -> Text:
     done = report.done
     for name in done.commits:
         yield f"Committed {styled(name[:12], fg='yellow')}"
     for path in done.adopted:
-        yield f"  {clean(path)} {styled('(edited by hand)', dim=True)}"
+        yield f"  {path} {styled('(edited by hand)', dim=True)}"
     if not done.commits:
         yield "Nothing was committed" if report.skipped or done.reason else "Nothing to commit"
 
 
-@verb(
-    "commit",
-    text=_text,
-    exit_code=lambda report: bool(report.done.reason),
-    example='memfs commit\nmemfs commit -m "Decisions of the March meeting"',
-)
+@verb("commit", text=_text, exit_code=lambda report: bool(report.done.reason))
 @click.option("-m", "--message", default="", help="The commit's message, instead of one made from what changed.")
 @click.option("--include-staged", is_flag=True, help="Also files for which something else is staged in git.")
 @allow_secret_option
@@ -57,6 +51,10 @@ def commit(workspace: Workspace, message: str, include_staged: bool, allow_secre
     days. Commits are signed where git's commit.gpgsign says so; the repository's hooks do not run.
 
     Exit code 1: git is busy, or a commit cannot be signed; changes still wait.
+
+    Examples:
+        memfs commit
+        memfs commit -m "Decisions of the March meeting"
     """
     if allow_secret:
         allow_in(workspace, workspace.checker.leaking_edits(), allow_secret)

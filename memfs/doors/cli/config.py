@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from memfs.config import changed, is_of_the_process, own_file
 from memfs.config_names import SETTINGS_FILE
 from memfs.doors.cli.command import Unclear, complete_settings, opened, remark, verb, wants_json
 from memfs.doors.cli.options import land
-from memfs.doors.cli.output import MERGE, OMIT, Table, clean, count, note
+from memfs.doors.cli.output import MERGE, OMIT, Table, Text, count, note
 from memfs.errors import MemfsError, SettingInvalid
 from memfs.settings import SPECS, from_text, spec_of, toml
 
@@ -67,21 +67,16 @@ class Configuration:
     file: str = field(default="", metadata=OMIT)
 
 
-def _text(found: Configuration, all_: bool) -> Iterator[Any]:
+def _text(found: Configuration, all_: bool) -> Text:
     if (one := found.setting) is not None:
         shown = one.value if isinstance(one.value, str) else toml(one.value)
-        yield f"{one.key} = {toml(one.value)}  ({clean(one.origin)})" if found.file else shown
+        yield f"{one.key} = {toml(one.value)}  ({one.origin})" if found.file else shown
         return
     rows = {key: row for key, row in found.settings.items() if all_ or row.origin != "default"}
     yield Table([(key, toml(row.value), row.origin) for key, row in rows.items()])
 
 
-@verb(
-    "config",
-    text=_text,
-    example="memfs config --list\nmemfs config index.engine\nmemfs config index.engine sqlite\n"
-    "memfs config --user recall.limit 20\nmemfs config --unset index.engine",
-)
+@verb("config", text=_text)
 @click.argument("key", required=False, metavar="[KEY]", shell_complete=complete_settings)
 @click.argument("value", required=False, metavar="[VALUE]", shell_complete=complete_settings)
 @click.option("--list", "all_", is_flag=True, help="Show all settings, also those that have their default.")
@@ -93,6 +88,13 @@ def config(key: str | None, value: str | None, all_: bool, user: bool, unset: bo
     memfs.toml of the workspace is changed, or with --user your own ~/.config/memfs/config.toml; comments and all other
     lines stay. An argument (--set) goes before a variable, that before memfs.toml, that before your own file. Lists
     are written with commas: memfs config memory.triggered episodic,semantic
+
+    Examples:
+        memfs config --list
+        memfs config index.engine
+        memfs config index.engine sqlite
+        memfs config --user recall.limit 20
+        memfs config --unset index.engine
     """
     if unset and (key is None or value is not None):
         raise Unclear("--unset takes the name of one setting", "memfs config --unset KEY")
@@ -193,4 +195,4 @@ def note_ignored(root: Path) -> None:
         note(f"{count(len(standing.wants), 'setting')} {are} ignored: {standing.reason}")
         meant = next(filter(None, (want.mistyped for want in standing.wants)), "")
         told = f"{meant} If not, look" if meant else "look"
-        note(f"  {clean(told)} at what they say, then: {trust.command(standing.root)}")
+        note(f"  {told} at what they say, then: {trust.command(standing.root)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,7 +12,7 @@ import click
 
 from memfs import private
 from memfs.doors.cli.command import invocation, verb
-from memfs.doors.cli.output import Note, clean, count, listed, merge, styled
+from memfs.doors.cli.output import Note, Text, count, listed, merge, styled
 from memfs.doors.cli.private import counts
 from memfs.doors.cli.team.agents_md import block_of
 from memfs.fs.own_branch import code_trees
@@ -40,7 +40,7 @@ class PrivateFate:
     goes: bool
 
     def __str__(self) -> str:
-        return f"your private memory, {count(self.items, 'item')} in {clean(str(self.folder))}"
+        return f"your private memory, {count(self.items, 'item')} in {self.folder}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class Deinitialization:
     installed_for_all: tuple[str, ...]
 
 
-def _text(done: Deinitialization, dry_run: bool) -> Iterator[str | Note]:
+def _text(done: Deinitialization, dry_run: bool) -> Text:
     root, own = styled(str(done.plan.root), fg="green", bold=True), done.private
     yield f"{'Would take' if dry_run else 'Took'} memfs out of {root}"
     if done.plan.files:
@@ -83,17 +83,17 @@ def _text(done: Deinitialization, dry_run: bool) -> Iterator[str | Note]:
         yield from _done_text(done)
     yield "What stays:"
     for line in (*done.plan.leaves, *(f"the backup {path}" for path in done.backups)):
-        yield f"  {clean(line)}"
+        yield f"  {line}"
     if own is not None and not own.goes:
         used = f"; {own.used_by[0]} uses it, too" if own.used_by else " ('memfs deinit --private' removes it, too)"
-        yield f"  {own}{clean(used)}"
+        yield f"  {own}{used}"
     for command in done.installed_for_all:
         yield f"  what you installed for all your projects ({command})"
     if dry_run and done.plan.refused:
-        yield Note(f"it would be refused now: {clean(done.plan.refused)}")
+        yield Note(f"it would be refused now: {done.plan.refused}")
 
 
-def _parts(done: Deinitialization) -> Iterator[str]:
+def _parts(done: Deinitialization) -> Text:
     """What goes beside the files."""
     if done.plan.links:
         trees = count(len(done.plan.links), "working tree")
@@ -103,23 +103,23 @@ def _parts(done: Deinitialization) -> Iterator[str]:
     if done.plan.refs:
         yield f"  {count(len(done.plan.refs), 'ref')} below refs/memfs/"
     yield from listed("hooks and servers in", done.clients)
-    yield f"  {clean(str(done.plan.state))}"
+    yield f"  {done.plan.state}"
     if done.plan.trusted:
         yield "  your trust in what its files enable"
     if done.plan.caches:
-        yield f"  {count(len(done.plan.caches), 'cache')} in {clean(str(done.plan.caches[0].parent))}"
+        yield f"  {count(len(done.plan.caches), 'cache')} in {done.plan.caches[0].parent}"
 
 
-def _done_text(done: Deinitialization) -> Iterator[str | Note]:
+def _done_text(done: Deinitialization) -> Text:
     """What a deinit that is no dry run left to do, and what is lost."""
     if done.commit:
         yield f"  committed as {styled(done.commit[:12], fg='yellow')}"
     elif done.plan.files:
         yield Note("the files are removed; commit that when you like")
     if changed := [*done.plan.blocks, *done.clients]:
-        yield Note(f"memfs commits nothing of these: {clean(', '.join(changed))}")
+        yield Note(f"memfs commits nothing of these: {', '.join(changed)}")
     for loss in done.plan.losses:
-        yield Note(f"lost: {clean(loss)}")
+        yield Note(f"lost: {loss}")
 
 
 @verb(
@@ -127,7 +127,6 @@ def _done_text(done: Deinitialization) -> Iterator[str | Note]:
     text=_text,
     exit_code=lambda done, dry_run, force: dry_run and bool(done.plan.refused) and not force,
     echo=("dry_run",),
-    example="memfs deinit --dry-run\nmemfs deinit\nmemfs deinit --purge",
 )
 @click.option("--purge", is_flag=True, help="Remove the files, too: ContextMemory/, memfs.toml, blocks in AGENTS.md.")
 @click.option("--private", "with_private", is_flag=True, help="Remove your private memory of the repository, too.")
@@ -142,6 +141,11 @@ def deinit(purge: bool, with_private: bool, dry_run: bool, force: bool) -> Deini
     again.
 
     Exit code 1: it was refused, or a dry run says that it would be.
+
+    Examples:
+        memfs deinit --dry-run
+        memfs deinit
+        memfs deinit --purge
     """
     from memfs.team.deinit import take_out
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ import click
 
 from memfs.doors.cli.command import complete_ids, verb
 from memfs.doors.cli.options import named
-from memfs.doors.cli.output import styled
+from memfs.doors.cli.output import Text, styled
 from memfs.errors import HistoryUnavailable
 
 if TYPE_CHECKING:
@@ -43,21 +43,22 @@ class MemoryDiff:
     diff: str
 
 
-def _text(found: MemoryDiff) -> Iterator[str]:
+def _text(found: MemoryDiff) -> Text:
     for line in found.diff.removesuffix("\n").split("\n") if found.diff else ():
         yield styled(line, **(_COLOURS.get(line[:3]) or _COLOURS.get(line[:1]) or {}))
 
 
-@verb(
-    "diff",
-    text=_text,
-    example="memfs diff\nmemfs diff HEAD~5..HEAD\nmemfs diff HEAD~5 use-postgresql-for-transactions-7h2k9q",
-)
+@verb("diff", text=_text)
 @click.argument("arguments", nargs=-1, metavar="[A] [B] [ID|PATH]", shell_complete=complete_ids)
 def diff(workspace: Workspace, arguments: tuple[str, ...]) -> MemoryDiff:
     """Show what changed from revision A (HEAD by default) to B (the files as they are by default).
 
     As in git, A..B is the same as A B, and an end that is left out is HEAD.
+
+    Examples:
+        memfs diff
+        memfs diff HEAD~5..HEAD
+        memfs diff HEAD~5 use-postgresql-for-transactions-7h2k9q
     """
     a, b, target = _sides(workspace, arguments)
     return MemoryDiff(a, b, target, workspace.history.diff(a, b, named(workspace, target)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ import click
 
 from memfs.doors.cli.command import opened, options, verb
 from memfs.doors.cli.filters import when
-from memfs.doors.cli.output import Note, clean, count, listed, merge, styled
+from memfs.doors.cli.output import Note, Text, count, listed, merge, styled
 from memfs.doors.cli.streams import write
 
 if TYPE_CHECKING:
@@ -35,13 +35,13 @@ class ExportReport:
     done: ExportResult = field(metadata=merge("documents=total counts bytes missing"))
 
 
-def export_text(done: ExportReport) -> Iterator[Any]:
+def export_text(done: ExportReport) -> Text:
     """What an export says of itself."""
     found = done.done
     yield from (Note(line.strip()) for line in listed("missing:", found.missing, _NAMED))
     if done.file is not None:
         what = counted(found.counts)
-        yield f"{styled('Exported', fg='green')} {what} to {clean(str(done.file))} ({found.bytes:,} bytes)"
+        yield f"{styled('Exported', fg='green')} {what} to {done.file} ({found.bytes:,} bytes)"
 
 
 def counted(counts: Mapping[str, int]) -> str:
@@ -69,19 +69,13 @@ export_options = options(
 """Give a verb what every export takes."""
 
 
-def _text(done: ExportReport) -> Iterator[Any]:
+def _text(done: ExportReport) -> Text:
     yield from export_text(done)
     if not done.done.total:
         yield Note("there is no such memory; 'memfs state export' writes the documents of multi-agent systems")
 
 
-@verb(
-    "export",
-    text=_text,
-    exit_code=incomplete,
-    example="memfs export memories.jsonl\nmemfs export --since 7d | jq .document.title\n"
-    "memfs -C old export | memfs -C new import -",
-)
+@verb("export", text=_text, exit_code=incomplete)
 @export_options
 def export(**given: Any) -> ExportReport:
     """Write memories into FILE, or to standard output, as JSON Lines that 'memfs import' reads back.
@@ -92,6 +86,11 @@ def export(**given: Any) -> ExportReport:
     multi-agent systems. An export that fails leaves FILE as it was.
 
     Exit code 1: refused, or a memory could not be read and is missing.
+
+    Examples:
+        memfs export memories.jsonl
+        memfs export --since 7d | jq .document.title
+        memfs -C old export | memfs -C new import -
     """
     return exported(types=(_MEMORY,), **given)
 

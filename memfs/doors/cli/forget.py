@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ import click
 from memfs.admin.recover import RECOVERED
 from memfs.doors.cli.command import complete_ids, verb
 from memfs.doors.cli.options import SOURCE, item_named, land, note_waiting
-from memfs.doors.cli.output import clean, styled
+from memfs.doors.cli.output import Text, styled
 from memfs.model import Origin
 from memfs.store.authorship import signed_by
 
@@ -48,29 +47,28 @@ class Removal:
     revision: str | None
 
 
-def _text(done: Removal, dry_run: bool) -> Iterator[str]:
+def _text(done: Removal, dry_run: bool) -> Text:
     word = "Would forget" if dry_run else "Forgot"
     for item in done.forgotten:
-        yield f"{word} {styled(item.id, fg='yellow', bold=True)}  {clean(item.path)}"
+        yield f"{word} {styled(item.id, fg='yellow', bold=True)}  {item.path}"
         if item.undo:
-            yield f"  to bring it back: {clean(item.undo)}"
+            yield f"  to bring it back: {item.undo}"
             if done.revision != RECOVERED:
-                yield f"  to erase it from history, too: memfs admin erase {clean(item.id)}"
+                yield f"  to erase it from history, too: memfs admin erase {item.id}"
 
 
-@verb(
-    "forget",
-    text=_text,
-    echo=("dry_run",),
-    example='memfs forget old-decision-4k8m2p --reason "we moved to another database"',
-)
+@verb("forget", text=_text, echo=("dry_run",))
 @click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=complete_ids)
 @click.option("--reason", default="", help="Why, for the history.")
 @click.option("--agent", default="", metavar="NAME", help="The agent that removes them.")
 @click.option("--session", default="", metavar="NAME", help="The session it does so in.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 def forget(workspace: Workspace, ids: tuple[str, ...], reason: str, agent: str, session: str, dry_run: bool) -> Removal:
-    """Remove items from the memory; history keeps them, and the command that brings each back is printed."""
+    """Remove items from the memory; history keeps them, and the command that brings each back is printed.
+
+    Examples:
+        memfs forget old-decision-4k8m2p --reason "we moved to another database"
+    """
     with signed_by(Origin(agent=agent, session=session)):
         found = [item_named(workspace, name) for name in dict.fromkeys(ids)]
         items = list({item.id: item for item in found}.values())

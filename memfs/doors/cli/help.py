@@ -9,10 +9,16 @@ from memfs.doors.cli.command import verb
 from memfs.doors.cli.output import print_text
 
 
-@verb("help", example="memfs help\nmemfs help recall\nmemfs help admin gc", json=False)
+@verb("help", json=False)
 @click.argument("words", nargs=-1, metavar="[VERB|GROUP]...")
 def help(words: tuple[str, ...]) -> None:
-    """Show the help of memfs, of a group, or of a verb."""
+    """Show the help of memfs, of a group, or of a verb.
+
+    Examples:
+        memfs help
+        memfs help recall
+        memfs help admin gc
+    """
     found = click.get_current_context().find_root()
     for word in words:
         if word.startswith("-") or not isinstance(found.command, click.Group):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from io import BufferedReader
 from pathlib import Path
@@ -16,7 +16,7 @@ import click
 from memfs.doors.cli.command import opened, verb, wants_json
 from memfs.doors.cli.export import counted
 from memfs.doors.cli.options import allow_secret_option, land
-from memfs.doors.cli.output import TEXT_ONLY, Note, Table, clean, count, listed, one_line, styled, write_error
+from memfs.doors.cli.output import TEXT_ONLY, Note, Table, Text, count, listed, one_line, styled, write_error
 from memfs.doors.cli.streams import read_input
 from memfs.errors import MemfsError
 
@@ -77,7 +77,7 @@ def _failed(report: ImportReport) -> bool:
     return bool(report.refused or report.error) or any(map(_failed, report.others))
 
 
-def _text(report: ImportReport, dry_run: bool) -> Iterator[Any]:
+def _text(report: ImportReport, dry_run: bool) -> Text:
     for one in (report, *report.others):
         yield from _export_text(one, dry_run) if one.source == _EXPORT else _store_text(one, dry_run)
     if report.error:
@@ -93,14 +93,14 @@ def _tail(parts: Mapping[str, int]) -> str:
     return f"; {also}" if also else ""
 
 
-def _export_text(report: ImportReport, dry_run: bool) -> Iterator[str]:
+def _export_text(report: ImportReport, dry_run: bool) -> Text:
     also = {
         "of them replaced": report.updated,
         "were there already": report.same,
         "computed from the rest": report.derived,
         "left out": len(report.refused),
     }
-    yield f"{_did(dry_run)} {counted(report.counts)} from {clean(report.file)}{_tail(also)}"
+    yield f"{_did(dry_run)} {counted(report.counts)} from {report.file}{_tail(also)}"
 
 
 _ALSO = {
@@ -112,14 +112,14 @@ _ALSO = {
 }
 
 
-def _store_text(report: ImportReport, dry_run: bool) -> Iterator[Any]:
+def _store_text(report: ImportReport, dry_run: bool) -> Text:
     by = {name: [one for one in report.memories if one.became == name] for name in ("stored", "updated", *_ALSO)}
     if dry_run:
         yield from _preview(by["stored"] + by["updated"])
     kinds = ", ".join(f"{number:,} {kind}" for kind, number in sorted(report.counts.items()))
     what = count(report.stored, "memory", "memories") + (f" ({kinds})" if kinds else "")
     also = {words: report.same if name == "same" else len(by[name]) for name, words in _ALSO.items()}
-    yield f"{_did(dry_run)} {what} from {report.source}, {clean(report.file)}{_tail(also)}"
+    yield f"{_did(dry_run)} {what} from {report.source}, {report.file}{_tail(also)}"
     yield from _named("says what is here", ((one.arrival.where, one.reason) for one in by["repeated"]))
     against = [one for one in by["stored"] if one.contradicts]
     yield from _named(
@@ -136,7 +136,7 @@ def _store_text(report: ImportReport, dry_run: bool) -> Iterator[Any]:
         yield Note("an agent wrote these; --reviewed says that you looked through them, and lets them be told unasked")
 
 
-def _preview(memories: Sequence[ImportResult]) -> Iterator[Any]:
+def _preview(memories: Sequence[ImportResult]) -> Text:
     """The first memories that would be stored, a line each."""
     yield Table([
         (
@@ -152,22 +152,14 @@ def _preview(memories: Sequence[ImportResult]) -> Iterator[Any]:
         yield f"and {count(len(memories) - _NAMED, 'more memory', 'more memories')}"
 
 
-def _named(word: str, rows: Iterable[tuple[str, str]]) -> Iterator[Note]:
+def _named(word: str, rows: Iterable[tuple[str, str]]) -> Text:
     """What is worth a look, so many at most."""
     shown = (f"{where}: {reason}" for where, reason in rows)
     yield from (Note(line.strip()) for line in listed(f"{word}:", shown, _NAMED))
 
 
 # -- the verb -----------------------------------------------------------------------------------------------------
-@verb(
-    "import",
-    text=_text,
-    exit_code=_failed,
-    echo=("dry_run",),
-    example="memfs import memories.jsonl\nmemfs -C old export | memfs -C new import -\nmemfs import notes/ --dry-run\n"
-    "memfs import *.md\nmemfs import --from claude-code\nmemfs import CLAUDE.md\n"
-    "memfs import memory.jsonl --from mcp-memory",
-)
+@verb("import", text=_text, exit_code=_failed, echo=("dry_run",))
 @click.argument("files", nargs=-1, type=click.Path(allow_dash=True), metavar="[PATH]...")
 @click.option("--from", "origin", type=click.Choice((_EXPORT, *STORES)), help="By default, what PATH looks like.")
 @click.option("--dry-run", is_flag=True, help="Show what would be stored, and store nothing.")
@@ -190,6 +182,15 @@ def import_(files: tuple[str, ...], origin: str | None, **given: Any) -> ImportR
     'memfs export' into 'memfs import -'; 'memfs list --json' prints one document instead of lines.
 
     Exit code 1: something was refused.
+
+    Examples:
+        memfs import memories.jsonl
+        memfs -C old export | memfs -C new import -
+        memfs import notes/ --dry-run
+        memfs import *.md
+        memfs import --from claude-code
+        memfs import CLAUDE.md
+        memfs import memory.jsonl --from mcp-memory
     """
     if not files and origin != "claude-code":
         raise click.UsageError("name a file or folder, or '-'; only '--from claude-code' knows its own")

@@ -18,7 +18,7 @@ from memfs.doors.cli.output import (
     TEXT_ONLY,
     Note,
     Table,
-    clean,
+    Text,
     count,
     merge,
     note,
@@ -100,11 +100,11 @@ class InboxList:
     to_share_count: int
 
 
-def _list_text(found: InboxList, refused: bool) -> Iterator[str | Note]:
+def _list_text(found: InboxList, refused: bool) -> Text:
     for one in found.suggestions:
         whose = "  from private" if of_mount(one.id) else ""
         yield f"{styled(one.source.value, dim=True)}  {styled(one_line(gist(one.item), 100), bold=True)}"
-        yield f"  {clean(one.id)}{styled(whose, dim=True)}"
+        yield f"  {one.id}{styled(whose, dim=True)}"
         yield f"  {_evidence(one)}"
     left = found.count - len(found.suggestions)
     were = (" was refused" if found.count == 1 else " were refused") if refused else ""
@@ -116,19 +116,24 @@ def _list_text(found: InboxList, refused: bool) -> Iterator[str | Note]:
 
 
 def _evidence(one: Suggestion) -> str:
-    named = ", ".join(map(clean, one.evidence[:_NAMED]))
+    named = ", ".join(one.evidence[:_NAMED])
     more = len(one.evidence) - _NAMED
     listed = f"{named} and {more:,} more" if more > 0 else named
     counted = count(one.count, *_WHAT[one.source]) if one.source in _WHAT else ""
-    told = " ".join(filter(None, (counted, clean(one.reason))))
+    told = " ".join(filter(None, (counted, one.reason)))
     return ": ".join(filter(None, (told, listed))) or "said once"
 
 
-@verb("list", text=_list_text, example="memfs inbox\nmemfs inbox --refused")
+@verb("list", text=_list_text)
 @click.option("--refused", is_flag=True, help="List what was refused.")
 @click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=20, help="List at most so many; 20.")
 def list_(workspace: Workspace, refused: bool, limit: int) -> InboxList:
-    """List what is suggested, with its evidence; 'memfs inbox' alone means this."""
+    """List what is suggested, with its evidence; 'memfs inbox' alone means this.
+
+    Examples:
+        memfs inbox
+        memfs inbox --refused
+    """
     _learn(workspace)
     beside, to_share = _beside(workspace, refused)
     every = [
@@ -199,18 +204,13 @@ class Acceptance:
     landed: CommitReport = field(metadata=MERGE)
 
 
-def _accepted_text(done: Acceptance) -> Iterator[str | Note]:
+def _accepted_text(done: Acceptance) -> Text:
     for one in done.accepted:
         yield f"Accepted {styled(one.id, fg='green', bold=True)}"
-        yield f"  {clean(one.place)}"
+        yield f"  {one.place}"
 
 
-@verb(
-    "accept",
-    text=_accepted_text,
-    example="memfs inbox accept service-variable-listens-on-port-variable-e5ee8574\n"
-    'memfs inbox accept always-use-tabs-1b0c2d3e --content "Use tabs in Makefiles"',
-)
+@verb("accept", text=_accepted_text)
 @_ids
 @click.option("--content", metavar="TEXT", help="Accept it with other words.")
 @click.option("--edit", is_flag=True, help="Accept it as you change it in your editor.")
@@ -218,6 +218,10 @@ def accept(ids: tuple[str, ...], content: str | None, edit: bool) -> Acceptance:
     """Make a memory of each of these suggestions, vouched for by you.
 
     An ID may be shortened. Accepting what was refused takes that back; what private memory suggests stays private.
+
+    Examples:
+        memfs inbox accept service-variable-listens-on-port-variable-e5ee8574
+        memfs inbox accept always-use-tabs-1b0c2d3e --content "Use tabs in Makefiles"
     """
     reworded = content is not None
     if (reworded or edit) and (len(ids) > 1 or (reworded and edit)):
@@ -253,7 +257,7 @@ def _changed(workspace: Workspace, one: Suggestion, content: str | None) -> Sugg
             return replace(one, item=item_in(workspace.parts, written, one.item))
         except ContentError as error:
             text = written
-            note(clean(error.sentence))
+            note(error.sentence)
             if not is_interactive() or not click.confirm("Edit again?", default=True, err=True):
                 print_raw(written if written != before else "")
                 raise
@@ -271,14 +275,18 @@ class RefusedSuggestions:
     refused: tuple[str, ...]
 
 
-def _refused_text(done: RefusedSuggestions) -> Iterator[str]:
-    return (f"Refused {clean(one)}: it is not suggested again" for one in done.refused)
+def _refused_text(done: RefusedSuggestions) -> Text:
+    return (f"Refused {one}: it is not suggested again" for one in done.refused)
 
 
-@verb("refuse", text=_refused_text, example="memfs inbox refuse service-variable")
+@verb("refuse", text=_refused_text)
 @_ids
 def refuse(ids: tuple[str, ...]) -> RefusedSuggestions:
-    """Never suggest these again; an ID may be shortened."""
+    """Never suggest these again; an ID may be shortened.
+
+    Examples:
+        memfs inbox refuse service-variable
+    """
     with _owner(ids) as (workspace, mount, found):
         workspace.inbox.refuse(found)
     return RefusedSuggestions(tuple(_mounted(one.id, mount) for one in found))
@@ -328,17 +336,12 @@ class PatternRow:
         return cls(item, **known)
 
 
-def _patterns_text(found: tuple[PatternRow, ...]) -> Iterator[Table]:
+def _patterns_text(found: tuple[PatternRow, ...]) -> Text:
     rows = [(f"{one.occurrences:>5,} x", f"{one.confidence:.2f}", one.pattern_type, one.item) for one in found]
     yield Table([(*figures, one_line(item.content), item.id) for *figures, item in rows], dim=(0, 1))
 
 
-@verb(
-    "patterns",
-    text=_patterns_text,
-    key="patterns",
-    example='memfs inbox patterns\nmemfs inbox patterns "create a login for the auditor" --context project=shop',
-)
+@verb("patterns", text=_patterns_text, key="patterns")
 @click.argument("text", nargs=-1, metavar="[TEXT]...")
 @click.option("--context", multiple=True, metavar="KEY=VALUE", help="A circumstance of the moment; may be repeated.")
 @click.option("-n", "--limit", type=click.IntRange(1, MOST), help="At most so many: 100 of all, 5 of the fitting ones.")
@@ -349,6 +352,10 @@ def patterns(
     """Show what several memories have in common, the most frequent first: the patterns that were accepted.
 
     With TEXT or --context those that fit what is at hand are shown, the best first.
+
+    Examples:
+        memfs inbox patterns
+        memfs inbox patterns "create a login for the auditor" --context project=shop
     """
     from memfs.learning.pattern_learner import patterns_in
 

@@ -18,7 +18,7 @@ from memfs.config import first_policies
 from memfs.config_names import SETTINGS_FILE
 from memfs.doors.cli.command import invocation, verb, wants_json
 from memfs.doors.cli.options import note_waiting
-from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, clean, count, merge, note, styled
+from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Text, count, merge, note, styled
 from memfs.doors.cli.streams import somebody_types
 from memfs.errors import MemfsError, WorkspaceNotFound
 from memfs.fs.own_branch import place_in
@@ -78,9 +78,9 @@ class InitResult:
     committed: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
 
 
-def _text(done: InitResult) -> Iterator[str | Note]:
+def _text(done: InitResult) -> Text:
     if done.private is not None:
-        yield f"Sessions here use {clean(str(done.private))}"
+        yield f"Sessions here use {done.private}"
     elif done.own is not None:
         yield from _own_text(done, done.own)
     elif done.dry_run:
@@ -91,18 +91,18 @@ def _text(done: InitResult) -> Iterator[str | Note]:
         yield "  told git to join memory files field by field (merge.memfs in .git/config)"
 
 
-def _created_text(done: InitResult) -> Iterator[str]:
+def _created_text(done: InitResult) -> Text:
     if not done.created:
-        yield f"{clean(str(done.workspace))} is a workspace already"
+        yield f"{done.workspace} is a workspace already"
         return
     made = "Made a workspace in" if done.files else "Made a git repository for the workspace in"
     yield f"{made} {styled(str(done.workspace), fg='green', bold=True)}"
     if done.files and done.repository_made:
         yield "  and a git repository for it"
     for path in done.files:
-        yield f"  wrote {clean(path)}"
+        yield f"  wrote {path}"
     if SETTINGS_FILE in done.files:
-        yield f"  chose {clean(_chosen(done.policies))}"
+        yield f"  chose {_chosen(done.policies)}"
     for commit in done.committed:
         yield f"  committed as {styled(commit[:12], fg='yellow')}"
     if done.adopted:
@@ -112,18 +112,18 @@ def _created_text(done: InitResult) -> Iterator[str]:
 
 
 def _plan_text(plan: InitResult) -> Iterator[str]:
-    place = clean(str(plan.workspace))
+    place = str(plan.workspace)
     yield f"Would make a workspace in {place}" if plan.files else f"{place} is a workspace already"
     if plan.repository_made:
         yield "  would make a git repository for it, and commit these files"
     for path in plan.files:
-        yield f"  would write {clean(path)}"
+        yield f"  would write {path}"
     for line in plan.git_config:
-        yield f"  would set in .git/config: {clean(line)}"
+        yield f"  would set in .git/config: {line}"
     if not plan.repository_made:
         yield "  would make no commit, branch, tag or other ref"
     if plan.files:
-        yield f"  would choose {clean(_chosen(plan.policies))}"
+        yield f"  would choose {_chosen(plan.policies)}"
 
 
 def _chosen(policies: Mapping[str, str]) -> str:
@@ -132,7 +132,7 @@ def _chosen(policies: Mapping[str, str]) -> str:
     return ", ".join(f"{key} = {toml(value)}" for key, value in policies.items()) + f": {_MEANS[commit]}"
 
 
-def _own_text(done: InitResult, own: OwnBranch) -> Iterator[str | Note]:
+def _own_text(done: InitResult, own: OwnBranch) -> Text:
     name = styled(own.branch, fg="green", bold=True)
     new = not own.already
     if not new:
@@ -140,19 +140,19 @@ def _own_text(done: InitResult, own: OwnBranch) -> Iterator[str | Note]:
     elif done.dry_run:
         yield f"Would {'make' if done.created else 'take up'} the branch {name}, unless a remote has it, and its memory"
     elif own.origin:
-        yield f"Took up the memory on the branch {name} of {clean(own.origin)}"
+        yield f"Took up the memory on the branch {name} of {own.origin}"
     else:
         yield f"{'Made a memory on its own branch,' if done.created else 'Took up the memory on the branch'} {name}"
-    yield f"  {'would be ' if done.dry_run and new else ''}checked out at {clean(str(done.workspace))}"
+    yield f"  {'would be ' if done.dry_run and new else ''}checked out at {done.workspace}"
     if own.links:
         yield f"  linked as ContextMemory in {count(len(own.links), 'working tree')}, and left out of git there"
     if new and not done.dry_run:
         yield "  memfs commits to this branch by itself, and to no other; 'memfs sync' shares it"
     for top in own.blocked:
-        yield Note(f"{clean(str(top))} has something else named ContextMemory, which is no part of the memory")
+        yield Note(f"{top} has something else named ContextMemory, which is no part of the memory")
 
 
-@verb("init", text=_text, example="memfs init notes\nmemfs init --dry-run\nmemfs init --own-branch\nmemfs init --user")
+@verb("init", text=_text)
 @click.argument("path", required=False, metavar="[PATH]", type=click.Path(file_okay=False))
 @click.option("--user", is_flag=True, help="Make your own workspace, for what belongs to no other.")
 @click.option("--here", is_flag=True, help="In a repository of code: a folder among the code, on its branches.")
@@ -181,6 +181,12 @@ def init(
 
     Your private memory of a repository is that of one clone; --join-private lets another clone of the same origin use
     it, or the one in the folder of the name KEY.
+
+    Examples:
+        memfs init notes
+        memfs init --dry-run
+        memfs init --own-branch
+        memfs init --user
     """
     if here + own + user > 1:
         raise click.UsageError("--here, --own-branch and --user exclude each other")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import click
 from memfs.doors.cli.command import remark, verb, wants_json
 from memfs.doors.cli.filters import as_of, filters, past_at, query
 from memfs.doors.cli.options import note_served
-from memfs.doors.cli.output import MERGE, OMIT, Table, count, day, one_line, partial_note, problems_note
+from memfs.doors.cli.output import MERGE, OMIT, Table, Text, count, day, one_line, partial_note, problems_note
 from memfs.model.query import MOST
 from memfs.recall.conflict_notes import unresolved_note
 from memfs.usage import NEVER
@@ -54,7 +53,7 @@ class ItemList:
     partial: bool = False
 
 
-def _text(listed: ItemList) -> Iterator[Table]:
+def _text(listed: ItemList) -> Text:
     yield Table([_row(one.item) for one in listed.items], dim=(1, 2))
 
 
@@ -64,18 +63,20 @@ def _row(item: MemoryItem) -> tuple[str, ...]:
     return item.id, item.type, day(item), f"({left}) {title}" if left else title
 
 
-@verb(
-    "list",
-    text=_text,
-    example="memfs list --type convention\nmemfs list --since 7d --agent coder --limit 20\nmemfs list --json\n"
-    "memfs list --as-of HEAD~3",
-)
+@verb("list", text=_text)
 @click.option("-n", "--limit", type=click.IntRange(1, MOST), help="At most this many; 100 by default, all with --json.")
 @click.option("--archived", "pruned", is_flag=True, help="List what was pruned instead; no other filter applies.")
 @filters
 @as_of
 def list_(workspace: Workspace, limit: int | None, pruned: bool, as_of: str | None, **chosen: Any) -> ItemList:
-    """List items, newest first."""
+    """List items, newest first.
+
+    Examples:
+        memfs list --type convention
+        memfs list --since 7d --agent coder --limit 20
+        memfs list --json
+        memfs list --as-of HEAD~3
+    """
     most = limit or (MOST if wants_json() else _SHOWN)
     workspace.repository.require_readable()
     past = past_at(workspace, as_of)

@@ -12,11 +12,7 @@ import click
 from memfs.doors.cli.command import verb
 
 
-@verb(
-    "merge-driver",
-    example="git config merge.memfs.driver 'memfs merge-driver %O %A %B --marker-size %L --path %P'",
-    json=False,
-)
+@verb("merge-driver", json=False)
 @click.argument("base", type=click.Path(path_type=Path))
 @click.argument("ours", type=click.Path(path_type=Path))
 @click.argument("theirs", type=click.Path(path_type=Path))
@@ -27,6 +23,9 @@ def merge_driver(base: Path, ours: Path, theirs: Path, path: str, marker_size: i
 
     Git calls this with its temporary files wherever both sides changed a memory file; 'memfs init' arranges that. The
     exit code is 0 where the file is joined, and 1 where somebody has to decide first.
+
+    Examples:
+        git config merge.memfs.driver 'memfs merge-driver %O %A %B --marker-size %L --path %P'
     """
     from memfs.doors.cli import merge_request
 

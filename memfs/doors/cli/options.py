@@ -9,13 +9,13 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from memfs.config_names import SETTINGS_FILE
 from memfs.doors.cli.command import Unclear, remark, wants_json
-from memfs.doors.cli.output import Note, clean, count, day, one_line, render, styled
+from memfs.doors.cli.output import Note, Text, count, day, one_line, render, styled
 from memfs.doors.cli.streams import is_interactive
 from memfs.errors import ContentError, EraseRefused, ItemNotFound, PathEscape
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES
@@ -63,7 +63,7 @@ def allow_in(workspace: Workspace, paths: Collection[str], reason: str) -> None:
     workspace.store.refresh(paths)
 
 
-def confirm_rewrite(question: str, plan: Iterable[Any]) -> None:
+def confirm_rewrite(question: str, plan: Text) -> None:
     """Show what a rewrite of history would do, and ask.
 
     Raises:
@@ -233,11 +233,11 @@ def note_served(workspace: Workspace, items: Iterable[MemoryItem]) -> None:
     workspace.usage.served.note("read", paths, workspace.parts.clock(), paths=paths)
 
 
-def waiting_text(found: Sequence[MemoryItem], number: int) -> Iterator[str | Note]:
+def waiting_text(found: Sequence[MemoryItem], number: int) -> Text:
     """What could be shared: text, type, day and id; and how many there are."""
     for item in found:
         yield styled(one_line(item.title or item.content, 72), bold=True)
-        yield f"  {clean(item.id)}  {styled(f'{item.type}  {day(item)}', dim=True)}"
+        yield f"  {item.id}  {styled(f'{item.type}  {day(item)}', dim=True)}"
     more = number - len(found)
     further = f"; {more:,} more with --limit" if more > 0 else ""
     yield Note(f"{count(number, 'memory', 'memories')} in private memory could be shared{further}")

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import click
 
@@ -328,28 +328,29 @@ class Document(NamedTuple):
     value: Any
 
 
+Text: TypeAlias = "Iterable[str | Table | Block | Document | Note | MemfsError | Problem]"
+"""What a result looks like: lines, other parts, and what is said on standard error. Nothing in it need be clean."""
+
+
 def facts(rows: Mapping[str, str], width: int = 11) -> Iterator[str]:
     """A line for each fact that is not empty, its faint name before it."""
-    for name, value in rows.items():
-        if value:
-            yield f"{styled(name.ljust(width), dim=True)}{clean(value)}"
+    return (f"{styled(name.ljust(width), dim=True)}{value}" for name, value in rows.items() if value)
 
 
 def listed(label: str, rows: Iterable[str], shown: int = 10) -> Iterator[str]:
     """A line for each of the first rows, the label before it where there is one, and how many more there are."""
     found = list(rows)
     before = f"  {label} " if label else "    "
-    yield from (f"{before}{clean(row)}" for row in found[:shown])
+    yield from (f"{before}{row}" for row in found[:shown])
     if len(found) > shown:
         yield f"{before}and {len(found) - shown:,} more"
 
 
-def render(result: Any, shown: Iterable[Any], *, json: bool, more: Mapping[str, Any] = MappingProxyType({})) -> None:
+def render(result: Any, shown: Text, *, json: bool, more: Mapping[str, Any] = MappingProxyType({})) -> None:
     """Print a result: with ``json`` its fields as one document, else what it looks like; remarks in both cases.
 
     Args:
         more: what else the document holds.
-        shown: lines as text, ``Table``, ``Block``, ``Document``, ``Note``, and problems and errors of memfs.
     """
     if json:
         print_json({**as_json(result), **as_json(more)})

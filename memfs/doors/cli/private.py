@@ -121,7 +121,7 @@ def _joined(project: private_memories.Project, folder: Path) -> None:
 def _where(folder: Path) -> str:
     record = private_memories.read_record(folder)
     path = record.homes[-1].path if record is not None and record.homes else str(folder)
-    return clean(path.removesuffix("/.git"))
+    return clean(path.removesuffix("/.git"))  # it stands in a question, too
 
 
 def counts(folder: Path) -> dict[str, int]:

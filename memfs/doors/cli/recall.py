@@ -16,6 +16,7 @@ from memfs.doors.cli.filters import as_of, filters, pair, past_at, query
 from memfs.doors.cli.output import (
     OMIT,
     Block,
+    Text,
     clean,
     count,
     day,
@@ -127,7 +128,7 @@ class FoundItems:
     fenced: str | None = field(default=None, metadata=OMIT)
 
 
-def _text(found: FoundItems) -> Iterator[Any]:
+def _text(found: FoundItems) -> Text:
     if found.fenced is not None and found.hits:
         yield Block(found.fenced)
         return
@@ -137,7 +138,7 @@ def _text(found: FoundItems) -> Iterator[Any]:
         yield from _hit_text(hit)
 
 
-def _hit_text(hit: FoundItem) -> Iterator[str]:
+def _hit_text(hit: FoundItem) -> Text:
     item = hit.item
     facts = [item.type, day(item), *([f"relevance {hit.relevance}"] if hit.relevance else [])]
     if item.trust in _UNVOUCHED:
@@ -160,7 +161,7 @@ def _hit_text(hit: FoundItem) -> Iterator[str]:
         yield f"  {styled('contradicts ' + ', '.join(hit.contradicts), fg='yellow')}"
     if hit.reasons:
         factors = "  ".join(f"{name} {value:.3g}" for name, value in hit.reasons.items())
-        yield f"  {styled('because', dim=True)} score {hit.score:.3g} from {clean(factors)}"
+        yield f"  {styled('because', dim=True)} score {hit.score:.3g} from {factors}"
 
 
 def _first_lines(item: MemoryItem) -> list[str]:
@@ -203,16 +204,7 @@ def _why_nothing(text: str) -> str:
     return f"nothing found for {text!r}" if words else "nothing found"
 
 
-@verb(
-    "recall",
-    text=_text,
-    example='memfs recall "which database did we choose"\n'
-    "memfs recall deploy --type procedural --since 30d --explain\n"
-    'memfs recall "login bug" --agent coder --json\n'
-    "memfs recall retries --context project=shop --budget 800 --fenced\n"
-    "memfs recall deploy --as-of '3 days ago'\n"
-    "memfs recall deploy --diff HEAD~20..HEAD",
-)
+@verb("recall", text=_text)
 @click.argument("question", nargs=-1, required=True, metavar="QUERY...")
 @click.option("-n", "--limit", type=click.IntRange(1, MOST), help="At most this many hits; 'recall.limit' by default.")
 @filters
@@ -237,6 +229,14 @@ def recall(
     QUERY is a question or a few words; an item is found when it shares at least one word with it, in whatever form. An
     id finds its item. An empty QUERY brings the newest items. What mounted workspaces hold is found, too; such ids
     begin with the mount's name.
+
+    Examples:
+        memfs recall "which database did we choose"
+        memfs recall deploy --type procedural --since 30d --explain
+        memfs recall "login bug" --agent coder --json
+        memfs recall retries --context project=shop --budget 800 --fenced
+        memfs recall deploy --as-of '3 days ago'
+        memfs recall deploy --diff HEAD~20..HEAD
     """
     if diff is not None:
         _refuse_beside_diff({"--as-of": as_of, "--fenced": fenced, "--explain": explain})

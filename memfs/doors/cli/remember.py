@@ -13,7 +13,7 @@ from memfs.doors.cli.command import Unclear, complete_tags, complete_types, invo
 from memfs.doors.cli.draft import draft, text_of, weighing
 from memfs.doors.cli.filters import PHASE
 from memfs.doors.cli.options import SOURCE, CommitReport, allow_secret_option, land, remark_likely
-from memfs.doors.cli.output import MERGE, OMIT, clean, merge, one_line, styled, width
+from memfs.doors.cli.output import MERGE, OMIT, Text, merge, one_line, styled, width
 from memfs.errors import IdExists
 from memfs.format.text_guard import findings
 from memfs.model.kinds import OFFERED
@@ -78,11 +78,11 @@ class StoredText:
     landed: CommitReport | None = field(default=None, metadata=MERGE)
 
 
-def _text(done: StoredText) -> Iterator[str]:
+def _text(done: StoredText) -> Text:
     if done.item is not None:
         word = "Merged into" if done.review is not None and done.review.result.merged_into else "Remembered"
         yield f"{word} {styled(done.item.id, fg='green', bold=True)}"
-        yield f"  {clean(done.item.path)}"
+        yield f"  {done.item.path}"
     elif not done.problems:
         yield styled("Not stored", fg="yellow", bold=True)
     if done.review is not None:
@@ -92,17 +92,13 @@ def _text(done: StoredText) -> Iterator[str]:
             ("says nearly the same as", done.review.result.near),
         ):
             for name in ids:
-                yield f"  {styled(what, fg='yellow')} {clean(name)}; see 'memfs show {clean(name)}'"
+                yield f"  {styled(what, fg='yellow')} {name}; see 'memfs show {name}'"
 
 
 @verb(
     "remember",
     text=_text,
     exit_code=lambda done: bool(done.problems or (done.review is not None and not done.stored)),
-    example='memfs remember "We chose PostgreSQL for transactions" --type semantic --tag database\n'
-    "git log -1 --format=%B | memfs remember - --type task_history --agent coder --session s42\n"
-    'memfs remember "The freeze lasts until March" --importance 5 --expires 30d\n'
-    'memfs remember --edit --type convention --title "Name branches after issues"',
     offers=OFFERED,
 )
 @click.argument("text", nargs=-1, metavar="[TEXT]...")
@@ -143,6 +139,12 @@ def remember(
     is stored.
 
     Exit code 1: something was refused.
+
+    Examples:
+        memfs remember "We chose PostgreSQL for transactions" --type semantic --tag database
+        git log -1 --format=%B | memfs remember - --type task_history --agent coder --session s42
+        memfs remember "The freeze lasts until March" --importance 5 --expires 30d
+        memfs remember --edit --type convention --title "Name branches after issues"
     """
     if edit and (text or review):
         raise Unclear("the text of --edit is written in the editor", "leave out the text and --review")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from memfs.doors.cli.command import Unclear, complete_ids, opened, remark, verb
 from memfs.doors.cli.options import land, named
-from memfs.doors.cli.output import Table, clean, count, styled
+from memfs.doors.cli.output import Table, Text, count, styled
 
 if TYPE_CHECKING:
     from memfs.admin.recover import Recoverable
@@ -33,23 +32,17 @@ class Restoration:
     recoverable: tuple[Recoverable, ...] = ()
 
 
-def _text(done: Restoration, dry_run: bool) -> Iterator[Any]:
+def _text(done: Restoration, dry_run: bool) -> Text:
     for path in done.restored:
-        yield f"{'Would restore' if dry_run else 'Restored'} {clean(path)}"
+        yield f"{'Would restore' if dry_run else 'Restored'} {path}"
     for path in done.removed:
-        yield f"{'Would remove' if dry_run else 'Removed'} {clean(path)}"
+        yield f"{'Would remove' if dry_run else 'Removed'} {path}"
     if done.commit:
         yield f"Committed {styled(done.commit[:12], fg='yellow')}"
     yield Table([(row.name, f"{row.time:%Y-%m-%d %H:%M}", row.path) for row in done.recoverable], dim=(1,))
 
 
-@verb(
-    "restore",
-    text=_text,
-    echo=("dry_run",),
-    example="memfs restore use-postgresql-for-transactions-7h2k9q --from HEAD~1\n"
-    "memfs restore --from 2026-03-01 --dry-run\nmemfs restore --displaced",
-)
+@verb("restore", text=_text, echo=("dry_run",))
 @click.argument("target", required=False, metavar="[ID|PATH]", shell_complete=complete_ids)
 @click.option("--from", "revision", metavar="REV", help="As of this revision or date: HEAD~3, a branch, 2026-03-01.")
 @click.option("--displaced", is_flag=True, help="What was written and is in no commit; without ID, list it.")
@@ -66,6 +59,11 @@ def restore(target: str | None, revision: str | None, displaced: bool, dry_run: 
     With --displaced it brings back what memfs had written and no commit holds, such as what an edit by hand displaced.
     A content called damaged-... is the copy of what 'memfs check --fix' replaced: the error names its file.
     'memfs admin backup restore' recreates a workspace from a backup.
+
+    Examples:
+        memfs restore use-postgresql-for-transactions-7h2k9q --from HEAD~1
+        memfs restore --from 2026-03-01 --dry-run
+        memfs restore --displaced
     """
     backup = target is not None and target.endswith(".tar")
     hint = "name a revision with --from REV ('memfs log' lists them), or give --displaced"

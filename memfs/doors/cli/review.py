@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs.doors.cli.command import Unclear, invocation, remark, verb, wants_json
-from memfs.doors.cli.output import MERGE, Block, count, note, print_command, print_text
+from memfs.doors.cli.output import MERGE, Block, Text, count, note, print_command, print_text
 
 if TYPE_CHECKING:
     from memfs.errors import WorkspaceNotFound
@@ -38,22 +38,13 @@ class ReviewedChange:
     report: Report = field(metadata=MERGE)
 
 
-def _text(reviewed: ReviewedChange) -> Iterator[Block]:
+def _text(reviewed: ReviewedChange) -> Text:
     from memfs.team.review_text import markdown
 
     yield Block(markdown(reviewed.report).rstrip("\n"))
 
 
-@verb(
-    "review",
-    text=_text,
-    exit_code=lambda reviewed, strict: reviewed.report.failed(strict=strict),
-    example=(
-        "memfs review main..HEAD\nmemfs review origin/tune\nmemfs review --staged --strict\n"
-        "memfs review origin/main..HEAD --format github\n"
-        "memfs review --template github > .github/workflows/memory.yml"
-    ),
-)
+@verb("review", text=_text, exit_code=lambda reviewed, strict: reviewed.report.failed(strict=strict))
 @click.argument("revisions", required=False, metavar="[BASE..HEAD | HEAD]")
 @click.option("--staged", is_flag=True, help="Look at what is staged for the next commit instead.")
 @click.option(
@@ -73,6 +64,13 @@ def review(revisions: str | None, staged: bool, form: str, strict: bool, templat
     head, and the branch that is checked out its base; without a range, the main branch of 'origin', or else 'main' or
     'master', is. Nothing is written. Exit code 0: nothing stands against it. 1: errors were found, or warnings with
     --strict, or the range cannot be compared.
+
+    Examples:
+        memfs review main..HEAD
+        memfs review origin/tune
+        memfs review --staged --strict
+        memfs review origin/main..HEAD --format github
+        memfs review --template github > .github/workflows/memory.yml
     """
     if template:
         from memfs.resources import template_text  # wanted once in a workspace's life

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ import click
 
 from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.config import refuse_overruled, write_setting
-from memfs.doors.cli.output import MERGE, Note, clean, count, progress, size, styled
+from memfs.doors.cli.output import MERGE, Note, Text, count, progress, size, styled
 from memfs.errors import MemfsError, SettingInvalid
 from memfs.model.memory_config import OFF, VECTOR_DB
 
@@ -85,13 +84,13 @@ class SemanticSwitch:
     change: SemanticChange | None = field(default=None, metadata=MERGE)
 
 
-def _text(done: SemanticSwitch) -> Iterator[str | Note]:
+def _text(done: SemanticSwitch) -> Text:
     found = done.status
     if not found.on:
         yield "Search by meaning is off: memories are found by their words. 'memfs semantic on' switches it on"
     else:
-        where = f" at {clean(found.endpoint)}" if found.endpoint else ", on this machine"
-        yield f"{styled('Search by meaning is on', fg='green')}: {clean(found.model)}{where} ({clean(found.origin)})"
+        where = f" at {found.endpoint}" if found.endpoint else ", on this machine"
+        yield f"{styled('Search by meaning is on', fg='green')}: {found.model}{where} ({found.origin})"
         yield f"  {how_far(found)}"
         if not found.problem:
             yield f"  {_SENT if found.endpoint else _COST.get(found.model, _NOTHING)}"
@@ -101,11 +100,7 @@ def _text(done: SemanticSwitch) -> Iterator[str | Note]:
         yield f"embedded {count(done.change.made, 'memory', 'memories')} in {done.change.seconds:.1f} s"
 
 
-@verb(
-    "semantic",
-    text=_text,
-    example="memfs semantic on\nmemfs semantic on --model hashing\nmemfs semantic status --json\nmemfs semantic off",
-)
+@verb("semantic", text=_text)
 @click.argument("action", type=click.Choice(("on", "off", "status")))
 @click.option("--model", metavar="NAME", help=f"With on: the model; '{_DEFAULT}' unless one is chosen already.")
 def semantic(action: str, model: str | None) -> SemanticSwitch:
@@ -115,6 +110,12 @@ def semantic(action: str, model: str | None) -> SemanticSwitch:
     came since. 'off' takes that back. 'status' says how many memories have their vector, and how many wait. Nothing
     is downloaded: 'minilm' comes with the extra 'embeddings', 'hashing' needs nothing, and any other name is a model
     of the service that semantic.endpoint names.
+
+    Examples:
+        memfs semantic on
+        memfs semantic on --model hashing
+        memfs semantic status --json
+        memfs semantic off
     """
     if model is not None and (action != "on" or not model.strip() or model == OFF):
         raise click.UsageError("--model NAME goes with 'on'")

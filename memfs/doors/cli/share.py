@@ -12,7 +12,7 @@ import click
 
 from memfs.doors.cli.command import Unclear, invocation, opened, remark, verb
 from memfs.doors.cli.options import land, waiting_text
-from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, clean, note, styled
+from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Text, note, styled
 from memfs.doors.cli.streams import is_interactive
 from memfs.errors import WorkspaceNotFound
 from memfs.model import MemoryItem
@@ -57,9 +57,9 @@ def _code(done: ShareReport) -> bool:
     return any(one.fate.became in ("refused", "kept") for one in copies)
 
 
-def _text(done: ShareReport, dry_run: bool) -> Iterator[str | Note]:
+def _text(done: ShareReport, dry_run: bool) -> Text:
     for kept in done.kept_private:
-        yield f"{styled('Stays private', fg='green')} {clean(kept)}"
+        yield f"{styled('Stays private', fg='green')} {kept}"
     if done.count is not None:
         yield from waiting_text([one for one in done.items if isinstance(one, MemoryItem)], done.count)
         return
@@ -68,29 +68,22 @@ def _text(done: ShareReport, dry_run: bool) -> Iterator[str | Note]:
             yield from _copy_text(one, done.paths.get(one.fate.id, ""), dry_run)
 
 
-def _copy_text(one: ShareResult, path: str, dry_run: bool) -> Iterator[str | Note]:
+def _copy_text(one: ShareResult, path: str, dry_run: bool) -> Text:
     told = _TOLD.get(one.fate.became.value)
     if told is None:
         also = "; --replace takes yours" if one.fate.became == "kept" else ""
-        yield Note(f"{clean(one.item.id)}: {clean(one.fate.reason)}{also}")
+        yield Note(f"{one.item.id}: {one.fate.reason}{also}")
         return
     yield f"{styled(told[dry_run], fg='green')} {styled(one.fate.id, bold=True)}"
     if path:
-        yield f"  {clean(path)}"
+        yield f"  {path}"
     if one.fate.contradicts:
-        yield Note(f"{clean(one.fate.id)} contradicts {clean(', '.join(one.fate.contradicts))}")
+        yield Note(f"{one.fate.id} contradicts {', '.join(one.fate.contradicts)}")
     if one.unmarked:
-        yield Note(f"the private one could not be marked as shared: {clean(one.unmarked)}; share it again")
+        yield Note(f"the private one could not be marked as shared: {one.unmarked}; share it again")
 
 
-@verb(
-    "share",
-    text=_text,
-    exit_code=_code,
-    echo=("dry_run",),
-    example="memfs share\nmemfs share always-use-pnpm-in-this-repository-never-npm-0b9494f8\n"
-    "memfs share always-use-pnpm --to ../team-memory --dry-run\nmemfs share always-use-pnpm --keep-private",
-)
+@verb("share", text=_text, exit_code=_code, echo=("dry_run",))
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @click.option(
     "--to", metavar="FOLDER", type=click.Path(file_okay=False), help="Copy into this workspace, not the one at hand."
@@ -116,6 +109,12 @@ def share(
     Without an ID it lists what could be shared. A copy is a file to be reviewed like any other. It keeps its id, its
     trust and who said it in which session; what was typed in that session stays private. Sharing again brings the copy
     up to date. An ID may be shortened. The exit code is 1 where something was refused, or left as others edited it.
+
+    Examples:
+        memfs share
+        memfs share always-use-pnpm-in-this-repository-never-npm-0b9494f8
+        memfs share always-use-pnpm --to ../team-memory --dry-run
+        memfs share always-use-pnpm --keep-private
     """
     from memfs.intake.import_service import ImportService
     from memfs.learning.share import ShareService, mark, waiting
@@ -172,7 +171,7 @@ def _ask(edited: Sequence[str]) -> None:
     """Ask before an edit is shared that may be half done."""
     if not edited:
         return
-    named = ", ".join(clean(path) for path in edited)
+    named = ", ".join(path for path in edited)
     note(f"edited by hand, and in no commit yet: {named}")
     if not is_interactive():
         raise Unclear("an edit made by hand would be shared with it", "look at it, and add --yes")

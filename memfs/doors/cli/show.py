@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from memfs.doors.cli.command import Unclear, complete_ids, invocation, verb, wants_json
 from memfs.doors.cli.filters import as_of
 from memfs.doors.cli.options import note_served, reference
-from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, Block, Note, facts, readable, styled, time_text
+from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, Block, Note, Text, facts, readable, styled, time_text
 from memfs.errors import ContentError, HistoryUnavailable, IndexUnavailable, ItemNotFound, MemfsError, StorageIO
 from memfs.model.ids import of_mount, without_mount
 from memfs.model.kinds import ITEM_LIMIT
@@ -48,7 +47,7 @@ class ShownItem:
     error: MemfsError | None = field(default=None, metadata=TEXT_ONLY)
 
 
-def _text(shown: ShownItem) -> Iterator[Any]:
+def _text(shown: ShownItem) -> Text:
     if shown.file is not None:
         yield Block(shown.file.decode("utf-8", "replace").removesuffix("\n"))
         return
@@ -60,7 +59,7 @@ def _text(shown: ShownItem) -> Iterator[Any]:
         yield Note(f"contradicts {name}, or is contradicted by it; 'memfs team conflicts' asks which one holds")
 
 
-def _item_text(item: MemoryItem) -> Iterator[Any]:
+def _item_text(item: MemoryItem) -> Text:
     yield styled(item.id, fg="green", bold=True)
     if item.title:
         yield styled(item.title, bold=True)
@@ -94,17 +93,18 @@ def _facts(item: MemoryItem) -> dict[str, str]:
     }
 
 
-@verb(
-    "show",
-    text=_text,
-    example="memfs show use-postgresql-for-transactions-7h2k9q\nmemfs show use-postgresql@HEAD~3\n"
-    "memfs show use-postgresql --as-of 2026-03-01",
-)
+@verb("show", text=_text)
 @click.argument("id", metavar="ID[@REV]", shell_complete=complete_ids)
 @as_of
 @click.option("--raw", is_flag=True, help="Print the file as it is.")
 def show(workspace: Workspace, id: str, as_of: str | None, raw: bool) -> ShownItem:
-    """Show one item, by its id, the beginning of its id, or its path; of a mounted workspace, by NAME:ID."""
+    """Show one item, by its id, the beginning of its id, or its path; of a mounted workspace, by NAME:ID.
+
+    Examples:
+        memfs show use-postgresql-for-transactions-7h2k9q
+        memfs show use-postgresql@HEAD~3
+        memfs show use-postgresql --as-of 2026-03-01
+    """
     name, _, revision = id.partition("@")
     revision = as_of or revision
     past: Past | None = None

@@ -25,7 +25,7 @@ from memfs.doors.cli.output import (
     OMIT,
     TEXT_ONLY,
     Table,
-    clean,
+    Text,
     count,
     facts,
     listed,
@@ -442,7 +442,7 @@ class WorkspaceStatus:
     problems: tuple[Problem, ...] = ()
 
 
-def _text(found: WorkspaceStatus, mine: bool, as_of: str | None) -> Iterator[Any]:
+def _text(found: WorkspaceStatus, mine: bool, as_of: str | None) -> Text:
     if mine:
         assert found.private is not None  # else there is no result
         yield str(found.private.folder)
@@ -460,21 +460,21 @@ def _text(found: WorkspaceStatus, mine: bool, as_of: str | None) -> Iterator[Any
         yield from found.problems
 
 
-def _waiting(now: PresentState) -> Iterator[str]:
+def _waiting(now: PresentState) -> Text:
     yield from listed(f"{'':9}{styled('waiting', fg='yellow')}", now.pending, _NAMED)
     for path in now.hand_edits:
         wrong = "  invalid: 'memfs commit' leaves it alone" if path in now.invalid else ""
-        yield f"{'':11}{styled('edited', fg='yellow')} {clean(path)}{wrong}"
+        yield f"{'':11}{styled('edited', fg='yellow')} {path}{wrong}"
 
 
-def _counted(found: MemoryTally) -> Iterator[Any]:
+def _counted(found: MemoryTally) -> Text:
     yield styled(count(found.items, "item"), bold=True)
     yield Table([(f"  {name}", f"{number:>9,}", size(found.type_bytes[name])) for name, number in found.types.items()])
     yield styled("Layers", bold=True)
     yield Table([(f"  {layer}", f"{number:>9,}") for layer, number in found.layers.items()])
 
 
-def _weighed(found: StorageUse) -> Iterator[Any]:
+def _weighed(found: StorageUse) -> Text:
     yield styled("Areas", bold=True)
     yield Table([area.row(name) for name, area in (*found.areas.items(), ("total", found.total))])
     if found.free is not None:
@@ -491,12 +491,7 @@ def _weighed(found: StorageUse) -> Iterator[Any]:
     yield f"  {size(mean)} each on average; growth is {'linear' if even else trend}"
 
 
-@verb(
-    "status",
-    text=_text,
-    example="memfs status\nmemfs status --all\nmemfs status --storage\nmemfs status --as-of 2026-03-01\n"
-    'memfs -C ~/project status --json\nmemfs -C "$(memfs status --private)" list',
-)
+@verb("status", text=_text)
 @click.option("--all", "all_", is_flag=True, help="Show every row, and what everything weighs.")
 @click.option("--storage", is_flag=True, help="Show only what items, areas and iterations weigh, and the quotas.")
 @click.option("--private", "mine", is_flag=True, help="Print only the folder of your private memory of this project.")
@@ -507,6 +502,14 @@ def status(all_: bool, storage: bool, mine: bool, as_of: str | None) -> Workspac
     JSON has all of it. Private memory is what you type to an agent and what its sessions teach: hooks keep it outside
     the repository, readable by you alone. Nothing of it reaches others unless you say 'memfs share'. All branches and
     worktrees of a repository have one together; a copy, a fork or a fresh clone begins with none, see 'memfs init'.
+
+    Examples:
+        memfs status
+        memfs status --all
+        memfs status --storage
+        memfs status --as-of 2026-03-01
+        memfs -C ~/project status --json
+        memfs -C "$(memfs status --private)" list
     """
     if mine:
         return _private()

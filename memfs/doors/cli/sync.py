@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
 
 from memfs.doors.cli.command import remark, verb, wants_json
-from memfs.doors.cli.output import clean, count, listed, merge, note, one_line, readable, styled
+from memfs.doors.cli.output import Text, count, listed, merge, note, one_line, readable, styled
 from memfs.doors.cli.streams import is_interactive
 from memfs.fs.own_branch import BRANCH
 
@@ -44,15 +43,15 @@ class SyncReport:
     conflicts: tuple[FileClash, ...]
 
 
-def _text(report: SyncReport, dry_run: bool, no_push: bool) -> Iterator[str]:
+def _text(report: SyncReport, dry_run: bool, no_push: bool) -> Text:
     done = report.outcome
-    where = f"{clean(done.remote)}/{clean(done.branch)}"
+    where = f"{done.remote}/{done.branch}"
     if done.uncommitted:
         yield f"Would first commit {count(done.uncommitted, 'write')} that wait" + "s" * (done.uncommitted == 1)
     if done.joined is not None:
         yield from _joined_text(done.joined, where, dry_run)
     if done.rescued:
-        yield f"What {where} had before is kept as {clean(done.rescued)}"
+        yield f"What {where} had before is kept as {done.rescued}"
     if done.pushed:
         yield f"Pushed {count(done.ahead, 'commit')} to {where}: {styled(done.commit[:12], fg='yellow')}"
     elif dry_run and not no_push and (done.ahead or done.uncommitted):
@@ -65,7 +64,7 @@ def _text(report: SyncReport, dry_run: bool, no_push: bool) -> Iterator[str]:
 def _way_in(done: SyncOutcome) -> str:
     if done.branch == BRANCH:
         return "'memfs init' in their clone of the code"
-    address, name = shlex.quote(clean(done.address)), shlex.quote(clean(done.branch))
+    address, name = shlex.quote(done.address), shlex.quote(done.branch)
     return f"'git clone --branch {name} {address}', and 'memfs init' in that folder"
 
 
@@ -79,13 +78,13 @@ def _to_be_pushed(done: SyncOutcome) -> str:
     return ", ".join(found)
 
 
-def _joined_text(joined: MergeResult, where: str, dry_run: bool) -> Iterator[str]:
+def _joined_text(joined: MergeResult, where: str, dry_run: bool) -> Text:
     done = "Would merge" if dry_run else "Moved forward to" if joined.forward else "Merged"
     yield f"{done} {where}: {count(len(joined.changed), 'file')} changed here"
     yield from listed("", joined.changed, _PATHS_SHOWN)
     for clash in joined.conflicts:
         kept, lost = (one_line(readable(value), _VALUE_WIDTH) for value in (clash.kept, clash.lost))
-        place = f"{clean(clash.path)} {clean(clash.field) or 'the whole file'}"
+        place = f"{clash.path} {clash.field or 'the whole file'}"
         yield f"{styled('Both changed', fg='yellow')} {place}: {kept} stands, {lost} is kept aside"
     if joined.conflicts and not dry_run:
         yield "memfs team conflicts lists them and decides."
@@ -104,7 +103,7 @@ def _remark_edits(edits: Sequence[str], invalid: Sequence[str], fate: str, hint:
 
 def _first(paths: Sequence[str]) -> str:
     more = f" and {len(paths) - _PATHS_SHOWN:,} more" if len(paths) > _PATHS_SHOWN else ""
-    return clean(", ".join(paths[:_PATHS_SHOWN])) + more
+    return ", ".join(paths[:_PATHS_SHOWN]) + more
 
 
 def _fate(push: bool, dry_run: bool, yes: bool, adopts: bool) -> tuple[str, str]:
@@ -127,13 +126,7 @@ def _ask(edits: Sequence[str], asked: bool) -> bool | None:
     return click.confirm("Commit and publish them? (no: they stay as they are, the rest is synced)", err=True)
 
 
-@verb(
-    "sync",
-    text=_text,
-    exit_code=lambda report: bool(report.outcome.waiting),
-    echo=("dry_run",),
-    example="memfs sync\nmemfs sync origin --dry-run\nmemfs sync backup --branch team-memory --json",
-)
+@verb("sync", text=_text, exit_code=lambda report: bool(report.outcome.waiting), echo=("dry_run",))
 @click.argument("remote", required=False, metavar="[REMOTE]")
 @click.option("--branch", metavar="B", default="", help="The branch there, if not the one that this branch follows.")
 @click.option("--dry-run", is_flag=True, help="Fetch, and only say what would be merged and pushed.")
@@ -152,6 +145,11 @@ def sync(
     push at the same moment, it fetches and merges again. A remote whose history was rewritten is refused, and what it
     had is kept; so are commits of other files than memory: push those yourself. Exit code 1 when the merge waits, as
     git is busy.
+
+    Examples:
+        memfs sync
+        memfs sync origin --dry-run
+        memfs sync backup --branch team-memory --json
     """
     push = not no_push
     syncer = workspace.teams.syncer

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
 from memfs.doors.cli.command import Unclear, opened, verb
 from memfs.doors.cli.filters import when
-from memfs.doors.cli.output import Note, clean, count, one_line, readable, styled
+from memfs.doors.cli.output import Note, Text, count, one_line, readable, styled
 from memfs.errors import HistoryUnavailable
 
 if TYPE_CHECKING:
@@ -27,21 +26,21 @@ _PLANNED = {
 }
 
 
-def _text(done: Undone, dry_run: bool) -> Iterator[str | Note]:
+def _text(done: Undone, dry_run: bool) -> Text:
     words = _PLANNED if dry_run else _DONE
     for step in done.steps[:_STEPS_SHOWN]:
         commit = styled(step.commit[:_SHORT], fg="yellow")
         moment = styled(f"{step.time:%Y-%m-%d %H:%M}", dim=True)
-        yield f"{commit}  {moment}  {clean(step.author)}  {one_line(step.subject)}"
+        yield f"{commit}  {moment}  {step.author}  {one_line(step.subject)}"
     if len(done.steps) > _STEPS_SHOWN:
         yield f"and {count(len(done.steps) - _STEPS_SHOWN, 'older commit')}"
     for one in done.files:
         if one.action in words:
             out = f" (handed out {count(one.handed_out, 'time')})" if one.handed_out else ""
-            yield f"{words[one.action]} {clean(one.path)}{out}"
+            yield f"{words[one.action]} {one.path}{out}"
     yield from map(_clash, done.conflicts)
     for left in done.left:
-        yield f"Left alone {clean(left.path)}: {clean(left.reason)}"
+        yield f"Left alone {left.path}: {left.reason}"
     if done.handed_out:
         yield Note(f"since then {count(done.handed_out, 'answer')} gave it out: 'memfs team access ID' shows to whom")
     if done.already:
@@ -62,21 +61,14 @@ def _clash(one: UntouchedField) -> str:
     """What stays because somebody edited it later."""
     if not one.field:
         what = {"brought back": "was made again since, and stays", "removed": "was edited since, and stays"}
-        return f"Kept {clean(one.path)}: it {what.get(str(one.undone), 'stays')}"
+        return f"Kept {one.path}: it {what.get(str(one.undone), 'stays')}"
     now, undone = (
         one_line(readable(value), _VALUE) if value is not None else "nothing" for value in (one.now, one.undone)
     )
-    return f"Kept {clean(one.path)} {clean(one.field)}: {now} (without the later edit: {undone})"
+    return f"Kept {one.path} {one.field}: {now} (without the later edit: {undone})"
 
 
-@verb(
-    "undo",
-    text=_text,
-    exit_code=lambda done: not done.files,
-    echo=("dry_run",),
-    example="memfs undo --session 4f1c --dry-run\nmemfs undo --session 4f1c\nmemfs undo --agent scout --since 2d\n"
-    "memfs undo --commit c92f02c1",
-)
+@verb("undo", text=_text, exit_code=lambda done: not done.files, echo=("dry_run",))
 @click.option("--session", default="", metavar="NAME", help="What was written in this session.")
 @click.option("--agent", default="", metavar="NAME", help="What this agent wrote; with --session, in that session.")
 @click.option("--commit", "commits", multiple=True, metavar="REV", help="What this commit changed; may be repeated.")
@@ -93,6 +85,12 @@ def undo(
     taken back like any commit: memfs undo --commit REV. 'memfs restore' brings back an earlier state of an item.
 
     Exit code 1: there is nothing to undo, or nothing could be taken back.
+
+    Examples:
+        memfs undo --session 4f1c --dry-run
+        memfs undo --session 4f1c
+        memfs undo --agent scout --since 2d
+        memfs undo --commit c92f02c1
     """
     if bool(commits) == bool(session or agent):
         hint = "name --session, --agent or both; or --commit HEAD, the newest commit"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from memfs.doors.cli.options import (
     reference,
     remark_likely,
 )
-from memfs.doors.cli.output import MERGE, OMIT, clean, styled
+from memfs.doors.cli.output import MERGE, OMIT, Text, styled
 from memfs.errors import ContentError, ItemNotFound
 from memfs.model.item import Link
 from memfs.store.authorship import signed_by
@@ -52,19 +52,12 @@ class UpdatedItem:
     landed: CommitReport = field(metadata=MERGE)
 
 
-def _text(done: UpdatedItem) -> Iterator[str]:
+def _text(done: UpdatedItem) -> Text:
     yield f"{'Updated' if done.changed else 'Unchanged'} {styled(done.id, fg='green', bold=True)}"
-    yield f"  {clean(done.path)}"
+    yield f"  {done.path}"
 
 
-@verb(
-    "update",
-    text=_text,
-    exit_code=lambda done: bool(done.problems),
-    example='memfs update deploy-day "We deploy on Tuesdays" --tag +ops --tag -draft\n'
-    "memfs update use-postgresql --importance 5 --pin --expires 2027-01-01\n"
-    "memfs update use-postgresql --link supersedes=use-mysql\nmemfs update use-postgresql --edit",
-)
+@verb("update", text=_text, exit_code=lambda done: bool(done.problems))
 @click.argument("id", metavar="ID", shell_complete=complete_ids)
 @click.argument("text", nargs=-1, metavar="[TEXT]...")
 @click.option("--title", help="A short name.")
@@ -93,6 +86,12 @@ def update(
     'memfs restore' brings back what an item was.
 
     Exit code 1: refused, or the edited file is invalid.
+
+    Examples:
+        memfs update deploy-day "We deploy on Tuesdays" --tag +ops --tag -draft
+        memfs update use-postgresql --importance 5 --pin --expires 2027-01-01
+        memfs update use-postgresql --link supersedes=use-mysql
+        memfs update use-postgresql --edit
     """
     asked = bool(text) or any(value is not None and value != () for value in given.values())
     if edit and asked:

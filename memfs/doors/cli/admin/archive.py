@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from memfs.doors.cli.command import Actions, Number, verb
 from memfs.doors.cli.filters import as_of, state_at
-from memfs.doors.cli.output import MERGE, Note, clean, count, size, styled
+from memfs.doors.cli.output import MERGE, Note, Text, count, size, styled
 from memfs.state.archives import ArchiveResult, ArchiveVerdict, Period, UnpackResult, iterations_text
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ class ArchiveReport:
     deleted: tuple[str, ...]
 
 
-def _run_text(report: ArchiveReport, dry_run: bool) -> Iterator[str | Note]:
+def _run_text(report: ArchiveReport, dry_run: bool) -> Text:
     done = report.archived
     if not done.iterations and not report.deleted:
         yield "Nothing is due"
@@ -43,11 +42,11 @@ def _run_text(report: ArchiveReport, dry_run: bool) -> Iterator[str | Note]:
             packed = f"now {size(done.packed)} ({_smaller(done)}), verified"
             yield f"{styled('Archived', fg='green')} {what} {packed}; {count(done.removed, 'file')} left the tree"
     for name in report.deleted:
-        yield f"{'would delete' if dry_run else 'Deleted'} the archive {clean(name)}"
+        yield f"{'would delete' if dry_run else 'Deleted'} the archive {name}"
     for path, reason in done.left.items():
-        yield Note(f"{clean(path)} stays in the tree: {clean(reason)}")
+        yield Note(f"{path} stays in the tree: {reason}")
     if done.reason:
-        yield Note(f"archived, but the originals stay until git is free: {clean(done.reason)}")
+        yield Note(f"archived, but the originals stay until git is free: {done.reason}")
 
 
 def _smaller(one: ArchiveResult | Period) -> str:
@@ -59,8 +58,6 @@ def _smaller(one: ArchiveResult | Period) -> str:
     text=_run_text,
     exit_code=lambda report: bool(report.archived.reason or report.archived.left),
     echo=("dry_run",),
-    example="memfs admin archive run --dry-run\nmemfs admin archive run --older-than 7\n"
-    "memfs admin archive run --iteration 3",
 )
 @click.option("-n", "--dry-run", is_flag=True, help="Say what would be archived and deleted, and do nothing.")
 @click.option("--older-than", "days", type=Number(min=0), metavar="DAYS", help="Instead of active_days.")
@@ -79,13 +76,18 @@ def run(workspace: Workspace, dry_run: bool, days: float | None, chosen: tuple[i
     delete.archives_after_days are deleted, if that is set.
 
     Exit code 1: something stays in the tree that was to go.
+
+    Examples:
+        memfs admin archive run --dry-run
+        memfs admin archive run --older-than 7
+        memfs admin archive run --iteration 3
     """
     done = workspace.states.retention.run(dry_run, active_days=days, iterations=chosen)
     return ArchiveReport(done.archived, done.deleted)
 
 
 # -- list ---------------------------------------------------------------------------------------------------------
-def _list_text(listed: tuple[Period, ...], as_of: str | None) -> Iterator[Any]:
+def _list_text(listed: tuple[Period, ...], as_of: str | None) -> Text:
     for one in listed:
         where = "" if one.present else "  (payload not here: read from history)"
         back = f"  back in the tree: {iterations_text(one.unpacked)}" if one.unpacked else ""
@@ -96,17 +98,20 @@ def _list_text(listed: tuple[Period, ...], as_of: str | None) -> Iterator[Any]:
         yield "No archives at that time" if as_of else "No archives yet"
 
 
-@verb(
-    "list", text=_list_text, key="archives", example="memfs admin archive list\nmemfs admin archive list --as-of HEAD~3"
-)
+@verb("list", text=_list_text, key="archives")
 @as_of
 def list_(workspace: Workspace, as_of: str | None) -> tuple[Period, ...]:
-    """List the archives with their iterations and sizes."""
+    """List the archives with their iterations and sizes.
+
+    Examples:
+        memfs admin archive list
+        memfs admin archive list --as-of HEAD~3
+    """
     return tuple(state_at(workspace, as_of).archives.periods())
 
 
 # -- verify -------------------------------------------------------------------------------------------------------
-def _verify_text(proof: tuple[ArchiveVerdict, ...]) -> Iterator[str]:
+def _verify_text(proof: tuple[ArchiveVerdict, ...]) -> Text:
     yield from map(_verdict_text, proof)
     if not proof:
         yield "No archives yet"
@@ -118,28 +123,25 @@ def _verdict_text(one: ArchiveVerdict) -> str:
     if one.sound:
         kept = count(one.documents, "document")
         return f"{styled('Sound', fg='green')}  {one.name}: its payload is not here, history has {kept}"
-    wrong = "; ".join(f"{clean(path)} {clean(reason)}".strip() for path, reason in list(one.problems.items())[:3])
-    lost = f"lost: {', '.join(map(clean, one.lost[:3]))}" if one.lost else "history has every document"
+    wrong = "; ".join(f"{path} {reason}".strip() for path, reason in list(one.problems.items())[:3])
+    lost = f"lost: {', '.join(one.lost[:3])}" if one.lost else "history has every document"
     return f"{styled('Damaged', fg='red')}  {one.name}: {wrong or 'its payload is not here'}; {lost}"
 
 
-@verb(
-    "verify",
-    text=_verify_text,
-    key="archives",
-    exit_code=lambda proof: not all(one.sound for one in proof),
-    example="memfs admin archive verify",
-)
+@verb("verify", text=_verify_text, key="archives", exit_code=lambda proof: not all(one.sound for one in proof))
 def verify(workspace: Workspace) -> tuple[ArchiveVerdict, ...]:
     """Read every byte of the archives; a document that only history still has is no loss.
 
     Exit code 1: one is damaged.
+
+    Examples:
+        memfs admin archive verify
     """
     return tuple(workspace.states.archives.verify())
 
 
 # -- unpack -------------------------------------------------------------------------------------------------------
-def _unpack_text(done: tuple[UnpackResult, ...]) -> Iterator[str | Note]:
+def _unpack_text(done: tuple[UnpackResult, ...]) -> Text:
     for one in done:
         what = f"{count(one.documents, 'file')}, {size(one.bytes)}"
         yield f"{styled('Unpacked', fg='green')} iteration {one.iteration}: {what}"
@@ -147,10 +149,14 @@ def _unpack_text(done: tuple[UnpackResult, ...]) -> Iterator[str | Note]:
             yield Note(f"{count(len(one.kept), 'file')} in the tree already, and newer: left as they are")
 
 
-@verb("unpack", text=_unpack_text, key="unpacked", example="memfs admin archive unpack 3")
+@verb("unpack", text=_unpack_text, key="unpacked")
 @click.argument("numbers", nargs=-1, required=True, type=click.IntRange(min=0), metavar="N...")
 def unpack(workspace: Workspace, numbers: tuple[int, ...]) -> tuple[UnpackResult, ...]:
-    """Bring iterations back into the tree, as a commit; what is in the tree already is newer and stays."""
+    """Bring iterations back into the tree, as a commit; what is in the tree already is newer and stays.
+
+    Examples:
+        memfs admin archive unpack 3
+    """
     return tuple(workspace.states.archiver.unpack(number) for number in numbers)
 
 

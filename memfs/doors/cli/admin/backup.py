@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from memfs.doors.cli.command import Actions, Unclear, remark, verb
-from memfs.doors.cli.output import Note, Table, clean, count, merge, problems_note, size, styled
+from memfs.doors.cli.output import Note, Table, Text, count, merge, problems_note, size, styled
 from memfs.git.log import OWN_PATHS
 from memfs.model import Problem
 
@@ -57,28 +56,22 @@ class NewBackup:
         return cls(made, len(told.files), told.refs.get(told.head) or told.refs.get("HEAD"))
 
 
-def _create_text(report: tuple[NewBackup, ...]) -> Iterator[str | Note]:
+def _create_text(report: tuple[NewBackup, ...]) -> Text:
     for one in report:
         made, told = one.made, one.made.manifest
         waiting = f", {count(told.waiting, 'waiting write')}" if told.waiting else ""
         what = f"{count(one.files, 'file')}{' and the history' if told.refs else ''}{waiting}"
-        yield f"{styled('Backed up', fg='green')} {what} to {clean(str(made.path))} ({size(made.bytes)})"
+        yield f"{styled('Backed up', fg='green')} {what} to {made.path} ({size(made.bytes)})"
         for path in made.removed:
-            yield f"{'':10}removed {clean(path.name)}, older than the ones that are kept"
+            yield f"{'':10}removed {path.name}, older than the ones that are kept"
         for row in told.left_out:
-            yield Note(f"left out: {clean(row)}")
+            yield Note(f"left out: {row}")
         if not made.whole:
             lack = "this backup lacks what could not be read, so no older one was removed"
             yield Note(f"{lack}; see 'memfs check --integrity'")
 
 
-@verb(
-    "create",
-    text=_create_text,
-    key="backups",
-    exit_code=lambda report: not all(one.made.whole for one in report),
-    example="memfs admin backup create\nmemfs admin backup create --to /mnt/disk/backups",
-)
+@verb("create", text=_create_text, key="backups", exit_code=lambda report: not all(one.made.whole for one in report))
 @_TO
 def create(workspace: Workspace, to: Path | None) -> tuple[NewBackup, ...]:
     """Write one verified file with all files, the whole history and what waits for its commit.
@@ -87,6 +80,10 @@ def create(workspace: Workspace, to: Path | None) -> tuple[NewBackup, ...]:
     Only you can read it; it is not encrypted.
 
     Exit code 1: refused, or the backup lacks what could not be read; then no older one was removed for it.
+
+    Examples:
+        memfs admin backup create
+        memfs admin backup create --to /mnt/disk/backups
     """
     return tuple(map(NewBackup.of, workspace.backups.make(to)))
 
@@ -105,16 +102,20 @@ class BackupEntry:
     bytes: int
 
 
-def _list_text(listed: tuple[BackupEntry, ...]) -> Iterator[str | Table]:
+def _list_text(listed: tuple[BackupEntry, ...]) -> Text:
     yield Table([(size(one.bytes), str(one.path)) for one in listed])
     if not listed:
         yield "No backups of this workspace yet"
 
 
-@verb("list", text=_list_text, key="backups", example="memfs admin backup list")
+@verb("list", text=_list_text, key="backups")
 @_TO
 def list_(workspace: Workspace, to: Path | None) -> tuple[BackupEntry, ...]:
-    """List the backups of this workspace."""
+    """List the backups of this workspace.
+
+    Examples:
+        memfs admin backup list
+    """
     return tuple(BackupEntry(path, path.stat().st_size) for path in workspace.backups.kept(to))
 
 
@@ -134,16 +135,19 @@ class BackupProof:
     sound: bool = True
 
 
-def _verify_text(proof: BackupProof) -> Iterator[str]:
+def _verify_text(proof: BackupProof) -> Text:
     yield f"Sound: {count(proof.files, 'file')}, made {proof.told.created}"
 
 
-@verb("verify", text=_verify_text, example="memfs admin backup verify backup.tar")
+@verb("verify", text=_verify_text)
 @_FILE
 def verify(file: Path) -> BackupProof:
     """Read a whole backup, take its history on trial, and say whether it is sound.
 
     Exit code 1: it is not.
+
+    Examples:
+        memfs admin backup verify backup.tar
     """
     from memfs.admin.backup_file import prove
 
@@ -171,17 +175,14 @@ class RestoreReport:
     problems: tuple[Problem, ...]
 
 
-def _restore_text(done: RestoreReport) -> Iterator[Any]:
-    where = f"{clean(str(done.workspace))}, as of {done.created}"
+def _restore_text(done: RestoreReport) -> Text:
+    where = f"{done.workspace}, as of {done.created}"
     yield f"{styled('Restored', fg='green')} {count(done.items, 'item')} in {where}"
     yield from done.problems
 
 
 @verb(
-    "restore",
-    text=_restore_text,
-    exit_code=lambda done: any(problem.severity == "error" for problem in done.problems),
-    example="memfs admin backup restore backup.tar notes",
+    "restore", text=_restore_text, exit_code=lambda done: any(problem.severity == "error" for problem in done.problems)
 )
 @_FILE
 @click.argument("folder", type=click.Path(file_okay=False))
@@ -193,6 +194,9 @@ def restore(file: Path, folder: str, bare: bool) -> RestoreReport:
     hooks, remotes and reflogs are not in a backup.
 
     Exit code 1: refused, or the workspace that was made has problems.
+
+    Examples:
+        memfs admin backup restore backup.tar notes
     """
     from memfs.admin.restore import restore as build
     from memfs.workspace import open_workspace  # costs start-up time
@@ -203,7 +207,7 @@ def restore(file: Path, folder: str, bare: bool) -> RestoreReport:
     with open_workspace(made.root, watch=False) as workspace:
         items, problems = workspace.store.count(), tuple(workspace.checker.check())
     for row in made.manifest.left_out:
-        remark(f"the backup was made without {clean(row)}")
+        remark(f"the backup was made without {row}")
     if made.others:  # what git checks out leaves out the workspace's own files
         prefix = f"{made.manifest.prefix}/" if made.manifest.prefix else ""
         own = " ".join(f"':(top,exclude){prefix}{name}'" for name in OWN_PATHS)

@@ -17,16 +17,16 @@ from memfs.doors.cli.output import print_text
 _SHELLS = ("bash", "zsh", "fish")
 
 
-@verb(
-    "completion",
-    example='eval "$(memfs admin completion bash)"                          # in ~/.bashrc\n'
-    'eval "$(memfs admin completion zsh)"                           # in ~/.zshrc\n'
-    "memfs admin completion fish > ~/.config/fish/completions/memfs.fish",
-    json=False,
-)
+@verb("completion", json=False)
 @click.argument("shell", required=False, type=click.Choice(_SHELLS))
 def completion(shell: str | None) -> None:
-    """Print the script that lets your shell complete verbs, options, types and ids. SHELL is yours by default."""
+    """Print the script that lets your shell complete verbs, options, types and ids. SHELL is yours by default.
+
+    Examples:
+        eval "$(memfs admin completion bash)"                          # in ~/.bashrc
+        eval "$(memfs admin completion zsh)"                           # in ~/.zshrc
+        memfs admin completion fish > ~/.config/fish/completions/memfs.fish
+    """
     name = shell or os.path.basename(os.environ.get("SHELL", ""))
     made = get_completion_class(name)
     if made is None:

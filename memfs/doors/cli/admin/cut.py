@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -10,12 +9,12 @@ import click
 from memfs.admin.cut import CutPlan
 from memfs.doors.cli.command import Unclear, opened, verb
 from memfs.doors.cli.options import confirm_rewrite
-from memfs.doors.cli.output import Note, clean, count, listed, time_text
+from memfs.doors.cli.output import Note, Text, count, listed, time_text
 from memfs.errors import EraseRefused
 from memfs.model.time import parse_when, utc_now
 
 
-def _text(plan: CutPlan) -> Iterator[str | Note]:
+def _text(plan: CutPlan) -> Text:
     done = plan.export is not None
     if not plan.commit or plan.time is None:
         yield f"Nothing to cut: no history before {time_text(plan.before)} can go"
@@ -28,19 +27,13 @@ def _text(plan: CutPlan) -> Iterator[str | Note]:
     yield from listed("no later, because of what began before it:", plan.held_by)
     yield from listed("the old history stays on the remote", plan.elsewhere)
     if plan.refused:
-        yield f"  it would be refused now: {clean(plan.refused)}"
+        yield f"  it would be refused now: {plan.refused}"
     if done:
-        yield f"  exported to {clean(str(plan.export))}, sha256 {plan.sha256}"
-        yield Note(f"'git clone {clean(str(plan.export))} old' brings it back, beside this")
+        yield f"  exported to {plan.export}, sha256 {plan.sha256}"
+        yield Note(f"'git clone {plan.export} old' brings it back, beside this")
 
 
-@verb(
-    "cut",
-    text=_text,
-    exit_code=lambda plan: bool(plan.refused),
-    echo=("dry_run",),
-    example="memfs admin cut 2025-01-01 --dry-run\nmemfs admin cut '2 years ago' --export ~/memory-until-2024.bundle",
-)
+@verb("cut", text=_text, exit_code=lambda plan: bool(plan.refused), echo=("dry_run",))
 @click.argument("before", metavar="DATE")
 @click.option("--export", type=click.Path(path_type=Path), metavar="FILE", help="Where what is cut goes: a git bundle.")
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would be cut.")
@@ -53,6 +46,10 @@ def cut(before: str, export: Path | None, dry_run: bool, yes: bool) -> CutPlan:
     for a repository that memfs made; remotes, clones and backups keep the old history.
 
     Exit code 1: it is refused, or a dry run says that it would be.
+
+    Examples:
+        memfs admin cut 2025-01-01 --dry-run
+        memfs admin cut '2 years ago' --export ~/memory-until-2024.bundle
     """
     try:
         moment = parse_when(before, utc_now())

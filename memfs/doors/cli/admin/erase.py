@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ import click
 from memfs.admin.erase import ErasePlan, EraseResult
 from memfs.doors.cli.command import complete_ids, verb
 from memfs.doors.cli.options import confirm_rewrite, is_path, reference
-from memfs.doors.cli.output import Note, clean, count, listed, merge, styled
+from memfs.doors.cli.output import Note, Text, count, listed, merge, styled
 
 if TYPE_CHECKING:
     from memfs.workspace import Workspace
@@ -41,7 +40,7 @@ def _code(erasure: Erasure) -> bool:
     return bool(erasure.plan.refused if done is None else done.proof.hits or done.backups_left)
 
 
-def _text(erasure: Erasure) -> Iterator[str | Note]:
+def _text(erasure: Erasure) -> Text:
     plan, done = erasure.plan, erasure.done
     word = "Would erase" if done is None else "Erased"
     yield f"{word} {styled(erasure.id, fg='yellow', bold=True)}: {count(plan.versions, 'version')}"
@@ -55,19 +54,19 @@ def _text(erasure: Erasure) -> Iterator[str | Note]:
     yield from listed("it may still be in", plan.unreachable)
 
 
-def _plan_text(plan: ErasePlan) -> Iterator[str]:
+def _plan_text(plan: ErasePlan) -> Text:
     yield f"  {count(plan.commits, 'commit')} would be rewritten, {count(plan.refs, 'ref')} moved"
     if plan.waiting:
         yield f"  {count(plan.waiting, 'waiting write')} would be committed first"
     if plan.shared:
         yield "  memfs did not make this repository: --rewrite-shared-history is needed"
     if plan.refused:
-        yield f"  it would be refused now: {clean(plan.refused)}"
+        yield f"  it would be refused now: {plan.refused}"
     yield from listed("a new backup would replace", map(str, plan.backups))
     yield from listed("a backup elsewhere may hold it, delete it yourself:", map(str, plan.backups_elsewhere))
 
 
-def _done_text(done: EraseResult) -> Iterator[str | Note]:
+def _done_text(done: EraseResult) -> Text:
     proof = done.proof
     lost = f", {count(done.unsigned, 'signature')} lost" if done.unsigned else ""
     yield f"  {count(done.plan.commits, 'commit')} rewritten{lost}; HEAD is {(done.head or 'empty')[:12]}"
@@ -85,14 +84,7 @@ def _done_text(done: EraseResult) -> Iterator[str | Note]:
         yield Note(f"a backup made before may hold it: delete {path}")
 
 
-@verb(
-    "erase",
-    text=_text,
-    exit_code=_code,
-    echo=("dry_run",),
-    example="memfs admin erase old-password-4k8m2p --dry-run\nmemfs admin erase old-password-4k8m2p --yes\n"
-    "memfs admin erase ContextMemory/memories/knowledge/2026-03/note.yaml --rewrite-shared-history",
-)
+@verb("erase", text=_text, exit_code=_code, echo=("dry_run",))
 @click.argument("id", metavar="ID|PATH", shell_complete=complete_ids)
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would be erased and rewritten.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
@@ -105,6 +97,11 @@ def erase(workspace: Workspace, id: str, dry_run: bool, yes: bool, rewrite_share
     This rewrites history: commits since the item's first one get new ids and lose their signatures, and git's notes
     stay under the old ids. There is no undo.
     Exit code 1 when a trace is left that memfs could not remove, or a dry run says that it would be refused now.
+
+    Examples:
+        memfs admin erase old-password-4k8m2p --dry-run
+        memfs admin erase old-password-4k8m2p --yes
+        memfs admin erase ContextMemory/memories/knowledge/2026-03/note.yaml --rewrite-shared-history
     """
     done = _ended_before(workspace, id)
     if done is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ import click
 from memfs.admin.cleanup import CleanupStep
 from memfs.doors.cli.command import verb
 from memfs.doors.cli.options import land
-from memfs.doors.cli.output import MERGE, clean, count, size
+from memfs.doors.cli.output import MERGE, Text, count, size
 from memfs.doors.cli.semantic import embed
 from memfs.errors import MemfsError
 
@@ -51,10 +50,10 @@ class GcReport:
     care: CareReport | None = field(default=None, metadata=MERGE)
 
 
-def _text(report: GcReport, dry_run: bool) -> Iterator[str]:
+def _text(report: GcReport, dry_run: bool) -> Text:
     for step in report.steps:
         freed = f"up to {size(step.bytes)}" if dry_run else size(step.bytes)
-        yield f"{freed:>16}  {clean(step.what)}" + (f": {clean(step.error)}" if step.error else "")
+        yield f"{freed:>16}  {step.what}" + (f": {step.error}" if step.error else "")
     if not report.steps:
         yield "Nothing to clean up"
     if (care := report.care) is None:
@@ -67,13 +66,7 @@ def _text(report: GcReport, dry_run: bool) -> Iterator[str]:
         yield "Made the backup that was due"
 
 
-@verb(
-    "gc",
-    text=_text,
-    exit_code=lambda report: any(step.error for step in report.steps),
-    echo=("dry_run",),
-    example="memfs admin gc --dry-run\nmemfs admin gc",
-)
+@verb("gc", text=_text, exit_code=lambda report: any(step.error for step in report.steps), echo=("dry_run",))
 @click.option("-n", "--dry-run", is_flag=True, help="Say what could be done and what it could free, and do nothing.")
 def gc(workspace: Workspace, dry_run: bool) -> GcReport:
     """Make room without losing anything: leftovers, contents kept twice, loose history, surplus backups.
@@ -83,6 +76,10 @@ def gc(workspace: Workspace, dry_run: bool) -> GcReport:
     the backup that is due. The room is made by itself when a quota fills up, the rest by resident processes.
 
     Exit code 1: a step failed; the others were done.
+
+    Examples:
+        memfs admin gc --dry-run
+        memfs admin gc
     """
     if dry_run:
         planned = tuple(workspace.cleaner.plan())

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from contextlib import redirect_stdout
 from typing import TYPE_CHECKING
 
 from memfs.context.source_status import SourceCheck, SourceRow
 from memfs.doors.cli.command import Actions, verb
 from memfs.doors.cli.config import note_ignored
-from memfs.doors.cli.output import Note, Table, clean, count, styled
+from memfs.doors.cli.output import Note, Table, Text, count, styled
 
 if TYPE_CHECKING:
     from memfs.workspace import Workspace
 
 
-def _list_text(listed: tuple[SourceRow, ...]) -> Iterator[Table]:
+def _list_text(listed: tuple[SourceRow, ...]) -> Text:
     yield Table([(row.name, row.layer or "?", _state(row), row.where) for row in listed], dim=(3,))
 
 
@@ -27,9 +26,14 @@ def _state(row: SourceRow) -> str:
     return f"{wrong}{row.setting}, {row.origin}"
 
 
-@verb("list", text=_list_text, key="sources", example="memfs admin plugins list\nmemfs admin plugins list --json")
+@verb("list", text=_list_text, key="sources")
 def list_(workspace: Workspace) -> tuple[SourceRow, ...]:
-    """List the sources: built in, installed, and named in the settings. None of others is imported for that."""
+    """List the sources: built in, installed, and named in the settings. None of others is imported for that.
+
+    Examples:
+        memfs admin plugins list
+        memfs admin plugins list --json
+    """
     from memfs.context import source_status
 
     found = source_status.listed(workspace.root, workspace.settings)
@@ -37,30 +41,27 @@ def list_(workspace: Workspace) -> tuple[SourceRow, ...]:
     return tuple(found)
 
 
-def _check_text(report: tuple[SourceCheck, ...]) -> Iterator[str | Note]:
+def _check_text(report: tuple[SourceCheck, ...]) -> Text:
     for one in report:
         mark = styled("broken", fg="red") if one.failure else styled("works", fg="green")
         said = f"said {count(one.letters, 'letter')}" if one.letters else "had nothing to say"
-        told = clean(one.failure) if one.failure else f"{said} in {one.seconds * 1000:.0f} ms"
-        yield f"{mark}  {styled(clean(one.name), bold=True)} ({one.layer}, {clean(one.where)}): {told}"
+        told = one.failure if one.failure else f"{said} in {one.seconds * 1000:.0f} ms"
+        yield f"{mark}  {styled(one.name, bold=True)} ({one.layer}, {one.where}): {told}"
         if one.hint:
-            yield f"    {clean(one.hint)}"
+            yield f"    {one.hint}"
     if broken := sum(not one.works for one in report):
         verb = "does" if broken == 1 else "do"
         yield Note(f"{count(broken, 'source')} of {len(report)} {verb} not work")
 
 
-@verb(
-    "check",
-    text=_check_text,
-    key="sources",
-    exit_code=lambda report: not all(one.works for one in report),
-    example="memfs admin plugins check",
-)
+@verb("check", text=_check_text, key="sources", exit_code=lambda report: not all(one.works for one in report))
 def check(workspace: Workspace) -> tuple[SourceCheck, ...]:
     """Load each source that is enabled, ask it once, and say what is wrong with it.
 
     Exit code 1: one of them does not work.
+
+    Examples:
+        memfs admin plugins check
     """
     from memfs.context import source_status
 

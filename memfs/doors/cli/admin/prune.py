@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from memfs.doors.cli.command import remark, verb
 from memfs.doors.cli.options import land
-from memfs.doors.cli.output import Note, Table, count, merge, one_line
+from memfs.doors.cli.output import Note, Table, Text, count, merge, one_line
 
 if TYPE_CHECKING:
     from memfs.admin.prune import PruneResult
@@ -30,7 +29,7 @@ class PruneReport:
     revision: str | None = None
 
 
-def _text(report: PruneReport, dry_run: bool) -> Iterator[Any]:
+def _text(report: PruneReport, dry_run: bool) -> Text:
     away, rows = report.away, [(one.item, f"{one.importance:.3g}") for one in report.away.items]
     yield Table(
         [(item.id, worth, item.type, item.title or one_line(item.content, 60)) for item, worth in rows], dim=(1, 2)
@@ -43,7 +42,7 @@ def _text(report: PruneReport, dry_run: bool) -> Iterator[Any]:
         yield Note("'memfs list --archived' shows them; 'memfs restore ID' brings one back")
 
 
-@verb("prune", text=_text, echo=("dry_run",), example="memfs admin prune --dry-run\nmemfs admin prune")
+@verb("prune", text=_text, echo=("dry_run",))
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would go.")
 @click.option("--reason", default="", help="Why, for the history.")
 def prune(workspace: Workspace, dry_run: bool, reason: str) -> PruneReport:
@@ -52,6 +51,10 @@ def prune(workspace: Workspace, dry_run: bool, reason: str) -> PruneReport:
     They lie in ContextMemory/archive/pruned then, where recall does not look. One commit says what went and why:
     'memfs undo --commit REV' takes it back, 'memfs restore ID' brings one item back. Pinned items and
     conventions of people stay.
+
+    Examples:
+        memfs admin prune --dry-run
+        memfs admin prune
     """
     head = workspace.repository.head().commit
     result = workspace.pruner.prune(dry_run, reason)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from memfs.admin.store_builder import has_states
 from memfs.doors.cli.command import remark, verb
-from memfs.doors.cli.output import OMIT, count, problems_note, progress
+from memfs.doors.cli.output import OMIT, Text, count, problems_note, progress
 
 if TYPE_CHECKING:
     from memfs.workspace import Workspace
@@ -32,15 +31,19 @@ class IndexReport:
     state_documents: int | None = field(default=None, metadata=OMIT)
 
 
-def _text(done: IndexReport) -> Iterator[str]:
+def _text(done: IndexReport) -> Text:
     states = done.state_documents
     also = f" and {count(states, 'state document')}" if states is not None else ""
     yield f"Indexed {count(done.items, 'item')} with {done.engine}{also} in {done.seconds:.1f} s"
 
 
-@verb("reindex", text=_text, example="memfs admin reindex")
+@verb("reindex", text=_text)
 def reindex(workspace: Workspace) -> IndexReport:
-    """Rebuild the search index from the files. Nothing is lost by it: the index is only a cache."""
+    """Rebuild the search index from the files. Nothing is lost by it: the index is only a cache.
+
+    Examples:
+        memfs admin reindex
+    """
     began = time.monotonic()
     with progress("Indexing") as step:
         items = workspace.store.reindex(progress=step)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ import click
 
 from memfs.admin.format import EDITOR_FOLDER
 from memfs.doors.cli.command import verb
-from memfs.doors.cli.output import clean, count
+from memfs.doors.cli.output import Text, count
 
 if TYPE_CHECKING:
     from memfs.workspace import Workspace
@@ -30,17 +29,21 @@ class SchemaExport:
     files: tuple[str, ...]
 
 
-def _text(done: SchemaExport) -> Iterator[str]:
-    yield f"Wrote {count(len(done.files), 'file')} into {clean(str(done.folder))}"
+def _text(done: SchemaExport) -> Text:
+    yield f"Wrote {count(len(done.files), 'file')} into {done.folder}"
 
 
-@verb("schema", text=_text, example="memfs admin schema\nmemfs admin schema ~/schemas")
+@verb("schema", text=_text)
 @click.argument("folder", required=False, metavar="[FOLDER]", type=click.Path(file_okay=False, path_type=Path))
 def schema(workspace: Workspace, folder: Path | None) -> SchemaExport:
     """Write the JSON Schemas of all files of the workspace, those of its own kinds included, into FOLDER.
 
     Without FOLDER they go to ContextMemory/.schemas/, where the editor settings in the documentation look for them; git
     leaves that folder out. memfs itself validates by what it brings along, never by these copies.
+
+    Examples:
+        memfs admin schema
+        memfs admin schema ~/schemas
     """
     from memfs.admin.layout import export_schemas
 

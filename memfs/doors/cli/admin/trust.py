@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import click
 
 from memfs import trust as workspace_trust
 from memfs.doors.cli.command import Unclear, invocation, verb, wants_json
-from memfs.doors.cli.output import TEXT_ONLY, clean, render, styled
+from memfs.doors.cli.output import TEXT_ONLY, Text, clean, render, styled
 from memfs.doors.cli.streams import somebody_types
 from memfs.errors import MemfsError, WorkspaceNotFound
 from memfs.fs.workspace_location import find_workspace
@@ -41,27 +41,23 @@ class TrustReport:
     said: tuple[str, ...] = field(metadata=TEXT_ONLY)
 
 
-def _text(report: TrustReport) -> Iterable[str]:
+def _text(report: TrustReport) -> Text:
     return report.said
 
 
 def _wants(enables: tuple[PluginTrust, ...], owners: tuple[int, ...], elsewhere: Path | None) -> Iterator[str]:
     for want in enables:
         place = f"{want.file}:{want.line}" if want.line else want.file
-        yield f"{styled(place, bold=True)}: {clean(want.key)} = {clean(repr(want.value))}"
+        yield f"{styled(place, bold=True)}: {want.key} = {want.value!r}"
     for owner in owners:
-        yield f"the repository belongs to {clean(_user(owner))}"
+        yield f"the repository belongs to {_user(owner)}"
     if elsewhere is not None:
-        yield f"its git folder is another working tree's: {clean(str(elsewhere))}"
+        yield f"its git folder is another working tree's: {elsewhere}"
     if not enables and not owners and elsewhere is None:
         yield "Nothing in this workspace asks for trust; a setting that does will need it again"
 
 
-@verb(
-    "trust",
-    text=_text,
-    example="memfs admin trust --show\nmemfs admin trust ~/project\nmemfs admin trust ~/project --revoke",
-)
+@verb("trust", text=_text)
 @click.argument("path", required=False, metavar="[PATH]", type=click.Path(file_okay=False))
 @click.option("--show", is_flag=True, help="Show what would be trusted, and change nothing.")
 @click.option("--revoke", is_flag=True, help="Take the trust back.")
@@ -71,6 +67,11 @@ def trust(path: str | None, show: bool, revoke: bool, yes: bool) -> TrustReport:
 
     Shows what that is, and asks, before anything is recorded. The trust holds for this folder and the values you saw:
     it ends when one of these settings changes. Reading, writing and committing need no trust.
+
+    Examples:
+        memfs admin trust --show
+        memfs admin trust ~/project
+        memfs admin trust ~/project --revoke
     """
     if show and revoke:
         raise Unclear("--show and --revoke exclude each other")
@@ -83,16 +84,16 @@ def trust(path: str | None, show: bool, revoke: bool, yes: bool) -> TrustReport:
     if revoke:
         changed = workspace_trust.revoke(root)
         standing = workspace_trust.standing(root)
-        said = (f"{clean(str(root))} {'is no longer trusted' if changed else 'was not trusted'}",)
+        said = (f"{root} {'is no longer trusted' if changed else 'was not trusted'}",)
     elif show or not (yes or standing.wants or owners or elsewhere):
-        said = (*wants, "trusted" if standing.trusted else f"not trusted: {clean(standing.reason)}")
+        said = (*wants, "trusted" if standing.trusted else f"not trusted: {standing.reason}")
     else:
         if not (yes or wants_json()):
             render(None, wants, json=False)
         if not yes:
             _ask(root)
         standing, changed = workspace_trust.grant(root, standing.wants), True
-        said = (*(wants if yes else ()), f"{styled('Trusted', fg='green')} {clean(str(root))}")
+        said = (*(wants if yes else ()), f"{styled('Trusted', fg='green')} {root}")
     return TrustReport(standing.root, standing.trusted, standing.reason or None, changed, standing.wants, owners, said)
 
 

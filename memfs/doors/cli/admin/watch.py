@@ -6,15 +6,20 @@ import threading
 from typing import TYPE_CHECKING
 
 from memfs.doors.cli.command import opened, verb
-from memfs.doors.cli.output import clean, note, print_json_line, print_raw, styled
+from memfs.doors.cli.output import note, print_json_line, print_raw, styled
 
 if TYPE_CHECKING:
     from memfs.watch import NoticedChange
 
 
-@verb("watch", example="memfs admin watch\nmemfs admin watch --json | tee changes.jsonl")
+@verb("watch")
 def watch(as_json: bool) -> None:
-    """Follow changes of the files, by hand or by git, and keep the index fresh, until interrupted."""
+    """Follow changes of the files, by hand or by git, and keep the index fresh, until interrupted.
+
+    Examples:
+        memfs admin watch
+        memfs admin watch --json | tee changes.jsonl
+    """
     from memfs.watch import Watcher, notes_folder  # watchdog is slow to start, and no other verb needs it
 
     ended = threading.Event()
@@ -48,6 +53,6 @@ def _print_noticed(noticed: NoticedChange, as_json: bool) -> None:
         return
     for name, paths in found.items():
         for path in paths:
-            print_raw(f"{styled(f'{name:<8}', dim=True)} {clean(path)}")
+            print_raw(f"{styled(f'{name:<8}', dim=True)} {path}")
     if noticed.error:
         note(noticed.error)

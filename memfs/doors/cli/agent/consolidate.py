@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ import click
 
 from memfs.doors.cli.command import verb
 from memfs.doors.cli.options import note_waiting
-from memfs.doors.cli.output import Note, clean, count, merge, one_line, styled
+from memfs.doors.cli.output import Note, Text, count, merge, one_line, styled
 from memfs.store.values import FlushResult
 
 if TYPE_CHECKING:
@@ -31,17 +30,17 @@ class ConsolidatedSession:
     revision: str | None
 
 
-def _text(ended: ConsolidatedSession) -> Iterator[str | Note]:
+def _text(ended: ConsolidatedSession) -> Text:
     done = ended.done
     for one in done.promoted:
         word = "Would keep" if done.dry_run else "Kept"
         yield f"{word} {styled(one.item.id, fg='green', bold=True)}  {styled(one.why, dim=True)}"
         yield f"  {one_line(one.item.content, 100)}"
     if done.read:
-        told = f"{count(len(done.cleared), 'working memory', 'working memories')} of session {clean(done.session)}"
+        told = f"{count(len(done.cleared), 'working memory', 'working memories')} of session {done.session}"
         yield f"{'Would clear' if done.dry_run else 'Cleared'} {told}"
     else:
-        yield Note(f"there is no working memory of session {clean(done.session)}")
+        yield Note(f"there is no working memory of session {done.session}")
     if done.pinned:
         yield f"  {count(len(done.pinned), 'pinned one', 'pinned ones')} not touched"
     if ended.revision:
@@ -50,7 +49,7 @@ def _text(ended: ConsolidatedSession) -> Iterator[str | Note]:
         yield Note(f"{name} stays: {why}")
 
 
-@verb("consolidate", text=_text, example="memfs agent consolidate --session 2026-03-01-morning --dry-run")
+@verb("consolidate", text=_text)
 @click.option("--session", required=True, metavar="NAME", help="Which session ended.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be kept and cleared.")
 def consolidate(workspace: Workspace, session: str, dry_run: bool) -> ConsolidatedSession:
@@ -59,6 +58,9 @@ def consolidate(workspace: Workspace, session: str, dry_run: bool) -> Consolidat
     Kept are decisions, lessons and outcomes, what is important or was recalled often, what was said repeatedly, and
     what several have in common. Pinned items are not touched. What waits is committed before; the command that takes
     all back is printed. With history.commit = "manual" nothing is committed.
+
+    Examples:
+        memfs agent consolidate --session 2026-03-01-morning --dry-run
     """
     commits = not dry_run and not workspace.store.by_hand
     if commits:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import click
 from memfs.doors.cli.command import Actions, Unclear, remark, verb
 from memfs.doors.cli.filters import as_of, past_at
 from memfs.doors.cli.options import SOURCE, land
-from memfs.doors.cli.output import Block, Table, clean, count, readable
+from memfs.doors.cli.output import Block, Table, Text, count, readable
 from memfs.errors import ContentError, ItemNotFound
 from memfs.model.kinds import nearest
 from memfs.store.context import DEFAULT, Contexts
@@ -43,19 +43,23 @@ class ContextValues:
     values: Mapping[str, Any]
 
 
-def _values_text(found: ContextValues, key: str | None) -> Iterator[Any]:
+def _values_text(found: ContextValues, key: str | None) -> Text:
     if key is not None:
         yield Block(readable(found.values[key]))
     else:
         yield Table([(name, readable(value)) for name, value in found.values.items()])
 
 
-@verb("get", text=_values_text, example="memfs agent context get branch")
+@verb("get", text=_values_text)
 @click.argument("key", required=False)
 @_named
 @as_of
 def get(workspace: Workspace, key: str | None, name: str, as_of: str | None) -> ContextValues:
-    """Show all keys, or the value of one."""
+    """Show all keys, or the value of one.
+
+    Examples:
+        memfs agent context get branch
+    """
     past = past_at(workspace, as_of)
     contexts = _of(workspace, past)
     values, others = contexts.read(name), contexts.names()
@@ -82,22 +86,21 @@ class ContextChange:
     values: Mapping[str, Any]
 
 
-def _change_text(done: ContextChange) -> Iterator[str]:
-    yield f"The context {clean(done.name)} has {count(len(done.values), 'key')}"
+def _change_text(done: ContextChange) -> Text:
+    yield f"The context {done.name} has {count(len(done.values), 'key')}"
 
 
-@verb(
-    "set",
-    text=_change_text,
-    example="memfs agent context set branch=main ticket=SHOP-12\n"
-    'memfs agent context set \'open:=["SHOP-12", "SHOP-13"]\'',
-)
+@verb("set", text=_change_text)
 @click.argument("pairs", nargs=-1, required=True, metavar="KEY=VALUE...")
 @_named
 def set_(workspace: Workspace, pairs: tuple[str, ...], name: str) -> ContextChange:
     """Give keys new values, and leave the others alone.
 
     KEY=VALUE is text, KEY:=VALUE is JSON, for numbers, lists and the like.
+
+    Examples:
+        memfs agent context set branch=main ticket=SHOP-12
+        memfs agent context set 'open:=["SHOP-12", "SHOP-13"]'
     """
     values = dict(map(_pair, pairs))
     left = workspace.contexts.set(values, name, source=SOURCE)
@@ -105,11 +108,15 @@ def set_(workspace: Workspace, pairs: tuple[str, ...], name: str) -> ContextChan
     return ContextChange(name, left)
 
 
-@verb("unset", text=_change_text, example="memfs agent context unset ticket")
+@verb("unset", text=_change_text)
 @click.argument("keys", nargs=-1, required=True, metavar="KEY...")
 @_named
 def unset(workspace: Workspace, keys: tuple[str, ...], name: str) -> ContextChange:
-    """Take keys away."""
+    """Take keys away.
+
+    Examples:
+        memfs agent context unset ticket
+    """
     left = workspace.contexts.unset(keys, name, source=SOURCE)
     land(workspace)
     return ContextChange(name, left)
@@ -146,15 +153,19 @@ class ContextSize:
     keys: int | None
 
 
-def _list_text(found: tuple[ContextSize, ...]) -> Iterator[Table]:
+def _list_text(found: tuple[ContextSize, ...]) -> Text:
     rows = [(one.name, "invalid" if one.keys is None else count(one.keys, "key")) for one in found]
     yield Table(rows, dim=(1,))
 
 
-@verb("list", text=_list_text, key="contexts", example="memfs agent context list")
+@verb("list", text=_list_text, key="contexts")
 @as_of
 def list_(workspace: Workspace, as_of: str | None) -> tuple[ContextSize, ...]:
-    """Name the contexts there are."""
+    """Name the contexts there are.
+
+    Examples:
+        memfs agent context list
+    """
     rows: list[ContextSize] = []
     past = past_at(workspace, as_of)
     contexts = _of(workspace, past)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.draft import spoken
 from memfs.doors.cli.filters import pair
 from memfs.doors.cli.options import SOURCE, CommitReport, allow_secret_option, land
-from memfs.doors.cli.output import MERGE, Note, clean, count, merge, one_line, styled
+from memfs.doors.cli.output import MERGE, Note, Text, count, merge, one_line, styled
 from memfs.recall.conflict_notes import CONTRADICTS
 
 if TYPE_CHECKING:
@@ -49,11 +48,11 @@ class CorrectionReport:
     landed: CommitReport = field(metadata=MERGE)
 
 
-def _text(done: CorrectionReport) -> Iterator[str | Note]:
+def _text(done: CorrectionReport) -> Text:
     for one in done.preferences:
         yield f"{styled(one.item.id, fg='green', bold=True)}  {one_line(one.item.content, 100)}"
         for other in one.contradicts:
-            yield f"  contradicts {clean(other)}: this one is told; 'memfs team conflicts' settles it"
+            yield f"  contradicts {other}: this one is told; 'memfs team conflicts' settles it"
     if not done.preferences:
         yield Note("no sentence corrects or prefers: nothing was kept")
     for sentence in done.passed_over[:_PASSED_SHOWN]:
@@ -62,12 +61,7 @@ def _text(done: CorrectionReport) -> Iterator[str | Note]:
         yield Note(f"nor were {count(more, 'further sentence')}")
 
 
-@verb(
-    "correct",
-    text=_text,
-    example='memfs agent correct "Don\'t use print for logging"\n'
-    'memfs agent correct "No, always run the tests with -x" --speaker Ada --session s42',
-)
+@verb("correct", text=_text)
 @click.argument("text", nargs=-1, required=True, metavar="TEXT...")
 @click.option("--speaker", default="", metavar="NAME", help="Who says so.")
 @click.option("--agent", default="", metavar="NAME", help="The agent it is said to.")
@@ -81,6 +75,10 @@ def correct(text: tuple[str, ...], context: tuple[str, ...], only_corrections: b
 
     Each sentence of TEXT that corrects or prefers becomes a preference of trust 'human', or else TEXT as a whole. What
     was said before is united with it, and what it contradicts is linked. '-' reads standard input.
+
+    Examples:
+        memfs agent correct "Don't use print for logging"
+        memfs agent correct "No, always run the tests with -x" --speaker Ada --session s42
     """
     from memfs.learning.corrections import corrections, passed_over  # --help does without it
 

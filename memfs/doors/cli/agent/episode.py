@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from memfs.doors.cli.command import Actions, opened, remark, verb
 from memfs.doors.cli.draft import spoken
 from memfs.doors.cli.filters import as_of, past_at
 from memfs.doors.cli.options import SOURCE, CommitReport, land
-from memfs.doors.cli.output import MERGE, Note, Table, clean, count, merge, one_line, styled
+from memfs.doors.cli.output import MERGE, Note, Table, Text, count, merge, one_line, styled
 from memfs.model.ids import of_mount
 from memfs.model.suggestion import Keep
 
@@ -45,16 +44,11 @@ class RecordedEpisode:
     landed: CommitReport = field(metadata=MERGE)
 
 
-def _recorded_text(done: RecordedEpisode) -> Iterator[str]:
+def _recorded_text(done: RecordedEpisode) -> Text:
     yield f"Recorded {styled(done.episode.id, fg='green', bold=True)}  {done.episode.outcome.value}"
 
 
-@verb(
-    "record",
-    text=_recorded_text,
-    example='memfs agent episode record "edited the token check" --file src/auth.py --tool edit --outcome failure '
-    '--error "test_login failed"',
-)
+@verb("record", text=_recorded_text)
 @click.argument("text", nargs=-1, metavar="[TEXT]...")
 @click.option("--outcome", type=_OUTCOMES, required=True, help="How it ended.")
 @situation
@@ -80,6 +74,9 @@ def record(
     """Record TEXT, what was done, with how it ended; '-' reads standard input.
 
     Without --agent it is a person's report.
+
+    Examples:
+        memfs agent episode record "edited the login" --file auth.py --tool edit --outcome failure --error "test failed"
     """
     from memfs.model.episode import Action, Episode  # --help does without it
 
@@ -116,7 +113,7 @@ class EpisodeList:
     count: int
 
 
-def _list_text(found: EpisodeList) -> Iterator[Table | Note]:
+def _list_text(found: EpisodeList) -> Text:
     yield Table([_row(one) for one in found.episodes], dim=(0, 1))
     more = found.count - len(found.episodes)
     yield Note(count(found.count, "episode") + (f"; {more:,} more with --limit" if more else ""))
@@ -127,7 +124,7 @@ def _row(one: TriggerRow) -> tuple[str, ...]:
     return one.timestamp.date().isoformat(), one.id, one.outcome, ", ".join(one.files[:2]), one_line(what, 0)
 
 
-@verb("list", text=_list_text, example="memfs agent episode list --outcome failure")
+@verb("list", text=_list_text)
 @click.option("--outcome", type=_OUTCOMES, help="Only those that ended so.")
 @situation
 @click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=20, help="List at most so many; 20.")
@@ -135,7 +132,11 @@ def _row(one: TriggerRow) -> tuple[str, ...]:
 def list_(
     workspace: Workspace, files: tuple[str, ...], limit: int, as_of: str | None, **wanted: str | None
 ) -> EpisodeList:
-    """List what was recorded, the newest first."""
+    """List what was recorded, the newest first.
+
+    Examples:
+        memfs agent episode list --outcome failure
+    """
     past = past_at(workspace, as_of)
     every = workspace.sources.triggers.rows("episode")[::-1] if past is None else past.episodes()
     rows = [
@@ -163,23 +164,26 @@ class EpisodeAnalysis:
     landed: CommitReport = field(metadata=MERGE)
 
 
-def _analysis_text(analysis: EpisodeAnalysis) -> Iterator[str | Note]:
+def _analysis_text(analysis: EpisodeAnalysis) -> Text:
     done, found, writes = analysis.done, analysis.done.found, analysis.kept is Keep.WRITE
     for rule in found:
         word = "Learned" if writes else "Suggest"
         yield f"{word} {styled(rule.id, fg='green', bold=True)}  {styled(f'{rule.confidence:.0%}', dim=True)}"
-        yield f"  {clean(one_line(rule.action, 0))}"
+        yield f"  {one_line(rule.action, 0)}"
     words = {"brought up to date": done.changed, "retired": done.retired, "doubtful": done.doubted}
     yield from (f"{rule_id}  {styled(word, dim=True)}" for word, ids in words.items() for rule_id in ids)
     waits = "; 'memfs inbox' accepts or refuses them" if found and not writes else ""
     yield Note(f"read {count(done.read, 'episode')}: {count(len(found), 'rule')} found{waits}")
 
 
-@verb("analyze", text=_analysis_text, example="memfs agent episode analyze")
+@verb("analyze", text=_analysis_text)
 def analyze(workspace: Workspace) -> EpisodeAnalysis:
     """Analyse the failures into rules now, as is done after every 100 episodes.
 
     Rules wait in 'memfs inbox' unless learning.rules is 'write'.
+
+    Examples:
+        memfs agent episode analyze
     """
     keep = Keep.WRITE if workspace.learner.keep("rules") is Keep.WRITE else Keep.SUGGEST
     done = workspace.sources.rules.analyze(keep=keep)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ import click
 
 from memfs.doors.cli.command import complete_ids, verb
 from memfs.doors.cli.options import SOURCE, CommitReport, land, reference
-from memfs.doors.cli.output import MERGE, Note, styled
+from memfs.doors.cli.output import MERGE, Note, Text, styled
 
 if TYPE_CHECKING:
     from memfs.workspace import Workspace
@@ -37,18 +36,13 @@ class FeedbackReport:
     landed: CommitReport = field(metadata=MERGE)
 
 
-def _text(done: FeedbackReport) -> Iterator[str | Note]:
+def _text(done: FeedbackReport) -> Text:
     yield f"{styled(done.id, fg='green', bold=True)}  importance {done.before:g} -> {done.importance:g}"
     if done.due:
         yield Note("it is weak enough to be pruned; 'memfs admin prune --dry-run' lists what is due")
 
 
-@verb(
-    "feedback",
-    text=_text,
-    example="memfs agent feedback use-postgresql-for-transactions-7h2k9q good\n"
-    'memfs agent feedback old-decision-4k8m2p bad --reason "it misled the migration"',
-)
+@verb("feedback", text=_text)
 @click.argument("id", metavar="ID", shell_complete=complete_ids)
 @click.argument("signal", metavar="good|bad", type=click.Choice(list(_SIGNALS)))
 @click.option("--reason", default="", help="Why, for the history.")
@@ -56,6 +50,10 @@ def feedback(workspace: Workspace, id: str, signal: str, reason: str) -> Feedbac
     """Say whether an item helped (good, yes, +) or did not (bad, no, -).
 
     Its importance changes, in its file, and with it its place in answers.
+
+    Examples:
+        memfs agent feedback use-postgresql-for-transactions-7h2k9q good
+        memfs agent feedback old-decision-4k8m2p bad --reason "it misled the migration"
     """
     helped = _SIGNALS[signal]
     before = workspace.store.find(reference(workspace, id))

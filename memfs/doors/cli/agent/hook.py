@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from memfs.workspace import Workspace
 
 
-@verb("hook", example="memfs agent hook SessionStart < event.json", json=False)
+@verb("hook", json=False)
 @click.argument("event", nargs=-1, type=click.UNPROCESSED, metavar="[EVENT]")
 @click.option("--into", type=click.Choice(["private", "repository"]), default="private", help="Which memory keeps it.")
 def hook(event: tuple[str, ...], into: str) -> None:
@@ -36,6 +36,9 @@ def hook(event: tuple[str, ...], into: str) -> None:
 
     The exit code is 0 whatever happens: a memory must not stop anybody's work. What goes wrong is told in one line on
     standard error, and by 'memfs status'.
+
+    Examples:
+        memfs agent hook SessionStart < event.json
     """
     from memfs.doors.claude_code.hook import main
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ import click
 from memfs.doors.cli.command import Unclear, opened, options, remark, verb
 from memfs.doors.cli.draft import spoken
 from memfs.doors.cli.options import land
-from memfs.doors.cli.output import Block, count, merge
+from memfs.doors.cli.output import Block, Text, count, merge
 from memfs.doors.cli.streams import read_named
 from memfs.errors import StorageIO
 
@@ -68,7 +67,7 @@ def delivered(workspace: Workspace, given: DeliveryResult, nothing: str) -> Deli
     return DeliveredMemory(given, problems)
 
 
-def delivered_text(delivered: DeliveredMemory) -> Iterator[Block]:
+def delivered_text(delivered: DeliveredMemory) -> Text:
     """The text."""
     if delivered.given.texts:
         yield Block(delivered.given.text)
@@ -96,12 +95,7 @@ def read_prompt(path: str | None) -> str:
     return data.decode("utf-8", "replace").replace("\r\n", "\n")
 
 
-@verb(
-    "inject",
-    text=delivered_text,
-    example="memfs agent inject\nmemfs agent inject --agent coder --prompt-file system.txt --max-tokens 600\n"
-    'memfs agent inject --file src/auth.py "change the login" --json',
-)
+@verb("inject", text=delivered_text)
 @click.argument("text", nargs=-1, metavar="[TEXT]...")
 @situation
 @prompt
@@ -113,6 +107,11 @@ def inject(
     TEXT says what the work is about, where that is known: preferences that fit it come first; '-' reads standard input.
     What CLAUDE.md, AGENTS.md or --prompt-file says already is left out. Nothing is printed where there is nothing to
     say.
+
+    Examples:
+        memfs agent inject
+        memfs agent inject --agent coder --prompt-file system.txt --max-tokens 600
+        memfs agent inject --file src/auth.py "change the login" --json
     """
     state = state_of(spoken(text), files, **named)
     with opened() as workspace, redirect_stdout(sys.stderr):  # what a source of others prints is no context

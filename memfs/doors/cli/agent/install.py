@@ -20,7 +20,7 @@ from memfs.doors import clients
 from memfs.doors.claude_code.installer import program, project_folder
 from memfs.doors.claude_code.settings_file import InstallScope, SettingsChange, user_folder
 from memfs.doors.cli.command import invocation, options, remark, verb, wants_json
-from memfs.doors.cli.output import OMIT, clean, merge, styled
+from memfs.doors.cli.output import OMIT, Text, merge, styled
 from memfs.doors.cli.private import ask_to_join
 from memfs.doors.clients import CLIENTS, Client, InstallResult
 from memfs.errors import WorkspaceNotFound
@@ -131,25 +131,18 @@ def at_program(function: Callable[..., Installation]) -> Callable[..., Installat
     )(called)
 
 
-def changes(done: Installation, dry_run: bool) -> Iterator[str]:
+def changes(done: Installation, dry_run: bool) -> Text:
     """The files, with their diffs."""
     there = [one for one in done.files if (one.change.before, one.change.after) != (None, None)]
     for one in there:
         yield from (styled(line.rstrip("\r"), fg=_COLOURS.get(line[:1])) for line in one.diff.split("\n")[:-1])
         word = (_WOULD if dry_run else _TOLD)[one.change.done.value]
-        yield f"{styled(word, fg='green')} {clean(shown(one.change.path))}"
+        yield f"{styled(word, fg='green')} {shown(one.change.path)}"
     if not there:
-        yield f"Nothing to do: memfs is not in {clean(shown(done.files[0].change.path))}"
+        yield f"Nothing to do: memfs is not in {shown(done.files[0].change.path)}"
 
 
-@verb(
-    "install",
-    text=changes,
-    echo=("dry_run",),
-    example="memfs agent install claude-code --dry-run\nmemfs agent install claude-code\n"
-    "memfs agent install claude-code --user\nmemfs agent install claude-code --mcp\n"
-    "memfs agent install cursor",
-)
+@verb("install", text=changes, echo=("dry_run",))
 @click.option(
     "--into",
     type=click.Choice(["private", "repository"]),
@@ -171,6 +164,13 @@ def install(target: InstallTarget, into: str, server: bool) -> Installation:
     The rest of these settings stays as it is, to the byte; installing again brings memfs's part up to date. No
     workspace is needed, and memfs commits none of these files. 'memfs status --private' shows what is kept,
     'memfs agent uninstall PROGRAM' turns it off.
+
+    Examples:
+        memfs agent install claude-code --dry-run
+        memfs agent install claude-code
+        memfs agent install claude-code --user
+        memfs agent install claude-code --mcp
+        memfs agent install cursor
     """
     client, project = target.client, target.project
     scope = target.scope or client.scope
@@ -205,7 +205,7 @@ def _on_recording(project: Path, scope: InstallScope, into: str) -> Iterator[str
         yield "what quotes you stays on this machine: it is suggested in the inbox, and you decide with 'memfs inbox'"
         return
     folder = private.find(private.project_at(project)) if scope is not InstallScope.USER else None
-    yield f"it goes into your private memory: {clean(str(folder or private.projects_folder()))}"
+    yield f"it goes into your private memory: {folder or private.projects_folder()!s}"
     yield "nobody else can read that, and no repository gets any of it but what you copy with 'memfs share'"
     if scope is InstallScope.PROJECT:
         yield "with these settings each person who works here has a private memory of their own"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.doors.cli.command import Invocation, invocation, verb
-from memfs.doors.cli.output import clean, note
+from memfs.doors.cli.output import note
 from memfs.doors.cli.streams import somebody_types
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _ONLY_HTTP = ("host", "port", "token_file")
 
 
-@verb("mcp", example="memfs mcp\nmemfs mcp --read-only --tools search,get\nmemfs mcp --http --port 8377", json=False)
+@verb("mcp", json=False)
 @click.option("--http", is_flag=True, help="Serve over HTTP on this machine instead of standard input and output.")
 @click.option("--host", metavar="ADDRESS", help="Listen at 127.0.0.1 (the default) or ::1; no other is taken.")
 @click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="Listen at this port; 0 takes a free one.")
@@ -42,6 +42,11 @@ def mcp(
 
     The program starts this command itself and talks to it over standard input and output. With --http it is started by
     hand and listens on this machine only; each request needs the token.
+
+    Examples:
+        memfs mcp
+        memfs mcp --read-only --tools search,get
+        memfs mcp --http --port 8377
     """  # fmt: skip
     given = [name for name in _ONLY_HTTP if network[name] is not None]
     if given and not http:
@@ -57,7 +62,7 @@ def mcp(
     from memfs.doors.mcp.stdio import serve
 
     if somebody_types():
-        note(f"serving {clean(root)}; a program that speaks MCP is expected to type here, Ctrl-C ends it")
+        note(f"serving {root}; a program that speaks MCP is expected to type here, Ctrl-C ends it")
     serve(server)
 
 
@@ -93,6 +98,6 @@ def _over_http(server: MemoryServer, root: str, host: str | None, port: int | No
 
     token = token_from(token_file, os.environ)
     with listen(host or "127.0.0.1", port) as listening:
-        note(f"serving {clean(root)} at {listening.url} until Ctrl-C")
-        note(f"token: {token.text}" if token.fresh else f"token: {clean(token.origin)}")
+        note(f"serving {root} at {listening.url} until Ctrl-C")
+        note(f"token: {token.text}" if token.fresh else f"token: {token.origin}")
         serve(server, listening, token.text)

@@ -7,17 +7,16 @@ from memfs.doors.cli.agent.install import Installation, InstallTarget, at_progra
 from memfs.doors.cli.command import verb
 
 
-@verb(
-    "uninstall",
-    text=changes,
-    echo=("dry_run",),
-    example="memfs agent uninstall claude-code --dry-run\nmemfs agent uninstall claude-code --user",
-)
+@verb("uninstall", text=changes, echo=("dry_run",))
 @at_program
 def uninstall(target: InstallTarget) -> Installation:
     """Take memfs's hooks, and its server, out of a program's settings again.
 
     Every other byte is as it was before they came; a file that was made for them goes. What was remembered stays.
+
+    Examples:
+        memfs agent uninstall claude-code --dry-run
+        memfs agent uninstall claude-code --user
     """
     outcome = clients.uninstall(target.scope, target.project, target.program, dry=target.dry)
     said = (

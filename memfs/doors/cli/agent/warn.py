@@ -20,12 +20,7 @@ from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.draft import spoken
 
 
-@verb(
-    "warn",
-    text=delivered_text,
-    example='memfs agent warn --file src/auth.py "change the login"\n'
-    'memfs agent warn --tool bash "drop the staging database" --json',
-)
+@verb("warn", text=delivered_text)
 @click.argument("text", nargs=-1, metavar="[TEXT]...")
 @situation
 @click.option("--tool", default="", metavar="NAME", help="The tool that is about to be used.")
@@ -43,6 +38,10 @@ def warn(
     TEXT says what is about to be done; '-' reads standard input. Nothing is printed where nothing matches. What was
     told is remembered: 'memfs agent episode record' with the same --file, --agent and --session writes it into the
     episode.
+
+    Examples:
+        memfs agent warn --file src/auth.py "change the login"
+        memfs agent warn --tool bash "drop the staging database" --json
     """
     state = state_of(spoken(text), files, tool, **named)
     if not (state.context.strip() or state.files or state.tool):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from memfs.doors.cli.command import verb
 from memfs.doors.cli.options import land
-from memfs.doors.cli.output import Note, Table
+from memfs.doors.cli.output import Note, Table, Text
 
 if TYPE_CHECKING:
     from memfs.workspace import Workspace
@@ -31,20 +30,24 @@ class MadeAggregates:
     behind: tuple[int, ...]
 
 
-def _text(made: MadeAggregates) -> Iterator[Any]:
+def _text(made: MadeAggregates) -> Text:
     rows = [(f"  {path}", "changed" if path in made.changed else "as it was") for path in made.paths]
     yield Table(rows, dim=(1,))
     if not rows:
         yield Note("there is nothing to sum up yet")
 
 
-@verb("aggregates", text=_text, example="memfs state aggregates\nmemfs state aggregates --rebuild")
+@verb("aggregates", text=_text)
 @click.option("--rebuild", is_flag=True, help="Rebuild them from the documents alone.")
 def aggregates(workspace: Workspace, rebuild: bool) -> MadeAggregates:
     """Bring the three files in ContextMemory/aggregates up to date, and say which of them changed.
 
     They follow from the documents of the iterations, archived ones included: --rebuild gives the same bytes as bringing
     them up to date, unless somebody edited them.
+
+    Examples:
+        memfs state aggregates
+        memfs state aggregates --rebuild
     """
     from memfs.model.state_paths import AGGREGATE_NAMES, aggregate_path
 

@@ -5,15 +5,15 @@ Also what ``status`` says of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from memfs.doors.cli.command import Actions, opened, verb
 from memfs.doors.cli.filters import as_of, past_at
-from memfs.doors.cli.output import MERGE, Note, Table, clean, count, listed, readable, styled, time_text
+from memfs.doors.cli.output import MERGE, Note, Table, Text, count, listed, readable, styled, time_text
 
 if TYPE_CHECKING:
     from memfs.model.state_documents import RecoveryState
@@ -39,25 +39,28 @@ class MadeCheckpoint:
     verified: bool = True
 
 
-def _made_text(made: MadeCheckpoint) -> Iterator[str]:
+def _made_text(made: MadeCheckpoint) -> Text:
     one = made.checkpoint
     weight = f"{count(one.files, 'document')}, {one.bytes:,} bytes in {one.payload_bytes:,}"
     yield f"{styled('Created', fg='green')} {one.id}: {weight}, verified"
 
 
-@verb("create", text=_made_text, example="memfs state checkpoint create --reason 'before the tournament'")
+@verb("create", text=_made_text)
 @click.option("--reason", default="", metavar="TEXT", help="Why, for the manifest.")
 def create(workspace: Workspace, reason: str) -> MadeCheckpoint:
     """Make a checkpoint and verify it, while others may go on writing.
 
     It holds iterations, aggregates, configuration and context; memories and archives are not part of it. Killed before
     it is durable and read back, there is no new checkpoint. Its manifest is in git, its payload beside it is not.
+
+    Examples:
+        memfs state checkpoint create --reason 'before the tournament'
     """
     return MadeCheckpoint(workspace.states.checkpoints.create(reason=reason))
 
 
 # -- list ---------------------------------------------------------------------------------------------------------
-def _list_text(listed: tuple[Checkpoint, ...], as_of: str | None) -> Iterator[Any]:
+def _list_text(listed: tuple[Checkpoint, ...], as_of: str | None) -> Text:
     if not listed:
         yield "There was no checkpoint" if as_of else _NONE_YET
     yield Table([
@@ -72,17 +75,21 @@ def _list_text(listed: tuple[Checkpoint, ...], as_of: str | None) -> Iterator[An
     ])  # fmt: skip
 
 
-@verb("list", text=_list_text, key="checkpoints", example="memfs state checkpoint list --as-of 2026-03-01")
+@verb("list", text=_list_text, key="checkpoints")
 @as_of
 def list_(workspace: Workspace, as_of: str | None) -> tuple[Checkpoint, ...]:
-    """List the checkpoints there are, newest first."""
+    """List the checkpoints there are, newest first.
+
+    Examples:
+        memfs state checkpoint list --as-of 2026-03-01
+    """
     past = past_at(workspace, as_of)
     found = workspace.states.checkpoints.list(past.files if past else None)
     return tuple(found)
 
 
 # -- verify -------------------------------------------------------------------------------------------------------
-def _verdicts_text(checked: tuple[CheckpointVerdict, ...]) -> Iterator[str]:
+def _verdicts_text(checked: tuple[CheckpointVerdict, ...]) -> Text:
     if not checked:
         yield _NONE_YET
     for one in checked:
@@ -92,18 +99,15 @@ def _verdicts_text(checked: tuple[CheckpointVerdict, ...]) -> Iterator[str]:
         )
 
 
-@verb(
-    "verify",
-    text=_verdicts_text,
-    key="checkpoints",
-    exit_code=lambda found: not all(one.good for one in found),
-    example="memfs state checkpoint verify",
-)
+@verb("verify", text=_verdicts_text, key="checkpoints", exit_code=lambda found: not all(one.good for one in found))
 @click.argument("checkpoint_id", metavar="[ID]", required=False)
 def verify(workspace: Workspace, checkpoint_id: str | None) -> tuple[CheckpointVerdict, ...]:
     """Read all checkpoints whole, or the one with this ID.
 
     Exit code 1: one of them cannot be used.
+
+    Examples:
+        memfs state checkpoint verify
     """
     return tuple(workspace.states.checkpoints.verify(checkpoint_id))
 
@@ -122,22 +126,26 @@ class PrunedCheckpoints:
     would_remove: tuple[str, ...]
 
 
-def _pruned_text(pruned: PrunedCheckpoints) -> Iterator[str]:
+def _pruned_text(pruned: PrunedCheckpoints) -> Text:
     did = "Removed" if pruned.removed else "Would remove"
     names = ", ".join(pruned.removed or pruned.would_remove)
     yield f"{did} {names}" if names else "Nothing to remove: the retention policy keeps them all"
 
 
-@verb("prune", text=_pruned_text, example="memfs state checkpoint prune --dry-run")
+@verb("prune", text=_pruned_text)
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 def prune(workspace: Workspace, dry_run: bool) -> PrunedCheckpoints:
-    """Remove what the retention policy does not keep, as every 'create' does."""
+    """Remove what the retention policy does not keep, as every 'create' does.
+
+    Examples:
+        memfs state checkpoint prune --dry-run
+    """
     removed = tuple(workspace.states.checkpoints.prune(dry_run))
     return PrunedCheckpoints(() if dry_run else removed, removed if dry_run else ())
 
 
 # -- recover ------------------------------------------------------------------------------------------------------
-def _recovery_text(state: RecoveryState) -> Iterator[Any]:
+def _recovery_text(state: RecoveryState) -> Text:
     from memfs.state.archives import iterations_text
 
     integrity, work = state.data_integrity, state.completed_work
@@ -147,29 +155,24 @@ def _recovery_text(state: RecoveryState) -> Iterator[Any]:
     yield f"{'done':<9}{done}, {count(work.get('hypotheses', 0), 'hypothesis', 'hypotheses')}"
     for word, tasks in (("since", work.get("completed_since", ())), ("retry", state.active_tasks)):
         for task in tasks:
-            yield f"{word:<9}{clean(readable(task))}"
+            yield f"{word:<9}{readable(task)}"
     for name, resumed in state.resume_points.items():
-        yield f"{'resume':<9}{clean(name)}: {clean(readable(resumed))[:200]}"
+        yield f"{'resume':<9}{name}: {readable(resumed)[:200]}"
     for word in ("restored", "would_restore"):
         yield from _restored_text(word.replace("_", " "), integrity.get(word))
     for one, why in integrity["rejected"].items():
-        yield Note(f"{one} was rejected: {clean(why)}")
+        yield Note(f"{one} was rejected: {why}")
     for sentence in integrity["warnings"]:
-        yield Note(clean(sentence))
+        yield Note(sentence)
 
 
-def _restored_text(word: str, paths: Sequence[str] | None) -> Iterator[str]:
+def _restored_text(word: str, paths: Sequence[str] | None) -> Text:
     if paths is not None:
         yield f"{word} {count(len(paths), 'document')}"
         yield from listed("", paths, _MOST_SHOWN)
 
 
-@verb(
-    "recover",
-    text=_recovery_text,
-    example="memfs state checkpoint recover --json\n"
-    "memfs state checkpoint recover ckpt_20260301_1000 --component Ranking --restore --dry-run",
-)
+@verb("recover", text=_recovery_text)
 @click.argument("checkpoint_id", metavar="[ID]", required=False)
 @click.option("--component", "components", multiple=True, metavar="NAME", help="Only this; repeatable.")
 @click.option("--restore", is_flag=True, help="Bring back documents that are missing or differ.")
@@ -183,6 +186,10 @@ def recover(checkpoint_id: str | None, components: tuple[str, ...], restore: boo
     newer and not in the checkpoint stays, what is archived stays archived, and what is replaced is in history.
 
     Exit code 1: no checkpoint can be used.
+
+    Examples:
+        memfs state checkpoint recover --json
+        memfs state checkpoint recover ckpt_20260301_1000 --component Ranking --restore --dry-run
     """
     if dry_run and not restore:
         raise click.UsageError("--dry-run goes with --restore")

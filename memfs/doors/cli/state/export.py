@@ -10,14 +10,7 @@ from memfs.doors.cli.command import Unclear, verb
 from memfs.doors.cli.export import ExportReport, export_options, export_text, exported, incomplete
 
 
-@verb(
-    "export",
-    text=export_text,
-    exit_code=incomplete,
-    example="memfs state export state.jsonl\n"
-    'memfs state export outputs.csv --type agent_output --agent "Evolution Agent" --iteration 3-7\n'
-    "memfs state export --type hypothesis --since 7d | jq .document.rating",
-)
+@verb("export", text=export_text, exit_code=incomplete)
 @export_options
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Only this type of document; repeat it.")
 @click.option("--iteration", "spans", multiple=True, metavar="N[-M]", help="Only these iterations; repeat it.")
@@ -29,6 +22,11 @@ def export(types: tuple[str, ...], spans: tuple[str, ...], **given: Any) -> Expo
     aggregate are the files that sum them up.
 
     Exit code 1: refused, or a document could not be read and is missing.
+
+    Examples:
+        memfs state export state.jsonl
+        memfs state export outputs.csv --type agent_output --agent "Evolution Agent" --iteration 3-7
+        memfs state export --type hypothesis --since 7d | jq .document.rating
     """
     numbers = tuple(number for written in spans for number in _span(written))
     return exported(types=types, iterations=numbers, **given)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from memfs.doors.cli.command import verb
 from memfs.doors.cli.options import land
-from memfs.doors.cli.output import Block, Note
+from memfs.doors.cli.output import Block, Note, Text
 
 if TYPE_CHECKING:
     from memfs.model.insights import AgentFeedback
     from memfs.workspace import Workspace
 
 
-def _text(feedback: AgentFeedback) -> Iterator[Any]:
+def _text(feedback: AgentFeedback) -> Text:
     if feedback.text:
         yield Block(feedback.text.rstrip("\n"))
     yield from map(Note, feedback.remarks)
@@ -24,7 +23,7 @@ def _text(feedback: AgentFeedback) -> Iterator[Any]:
         yield Note("there is no meta-review yet")
 
 
-@verb("feedback", text=_text, example='memfs state feedback "Evolution Agent"\nmemfs state feedback Scout --no-record')
+@verb("feedback", text=_text)
 @click.argument("agent", metavar="AGENT")
 @click.option("--no-record", is_flag=True, help="Only look: do not record that the agent was given it.")
 def feedback(workspace: Workspace, agent: str, no_record: bool) -> AgentFeedback:
@@ -33,6 +32,10 @@ def feedback(workspace: Workspace, agent: str, no_record: bool) -> AgentFeedback
     It is the agent's own feedback, what is meant for everybody, priorities and patterns; what reviewers wrote stands in
     it as quoted data. That the agent was given this version is recorded once in an iteration, so that 'memfs state
     analyze' can tell what it brought.
+
+    Examples:
+        memfs state feedback "Evolution Agent"
+        memfs state feedback Scout --no-record
     """
     workspace.repository.require_readable()
     given = workspace.states.feedback.for_agent(agent, record=not no_record)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import click
 from memfs.doors.cli.command import Actions, verb
 from memfs.doors.cli.filters import as_of, state_at
 from memfs.doors.cli.options import land
-from memfs.doors.cli.output import Note, Table, clean, count, time_text
+from memfs.doors.cli.output import Note, Table, Text, count, time_text
 from memfs.errors import IterationInvalid
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class ShownIteration:
     iteration: Iteration
 
 
-def _text(shown: ShownIteration) -> Iterator[Any]:
+def _text(shown: ShownIteration) -> Text:
     one = shown.iteration
     yield f"Iteration {one.number} is {_status(one)}"
     rows = [("opened", time_text(one.opened) or ""), ("closed", time_text(one.closed) or "")]
@@ -41,20 +41,20 @@ def _text(shown: ShownIteration) -> Iterator[Any]:
     yield from _statistics_text(one.statistics)
 
 
-def _statistics_text(statistics: Mapping[str, Any]) -> Iterator[Any]:
+def _statistics_text(statistics: Mapping[str, Any]) -> Text:
     """What closing summed up; the values come from a file, and may be anything."""
     for name in ("duration_seconds", "mean_confidence", "resource_consumed"):
         if isinstance(value := statistics.get(name), int | float):
             yield f"  {name.replace('_', ' ')}: {value:,.2f}"
     agents = statistics.get("agents")
     yield Table([
-        (f"  {clean(str(name))}", *(f"{figures[key]:,.6g} {word}" if key in figures else "" for key, word in _SHOWN))
+        (f"  {name}", *(f"{figures[key]:,.6g} {word}" if key in figures else "" for key, word in _SHOWN))
         for name, figures in (agents.items() if isinstance(agents, Mapping) else ())
         if isinstance(figures, Mapping) and all(isinstance(figures.get(key, 0), int | float) for key, _ in _SHOWN)
     ])  # fmt: skip
 
 
-def _list_text(found: tuple[Iteration, ...]) -> Iterator[Any]:
+def _list_text(found: tuple[Iteration, ...]) -> Text:
     yield Table(
         [
             (f"{one.number:>5}", _status(one), time_text(one.opened) or "", count(sum(one.counts.values()), "document"))
@@ -72,38 +72,55 @@ def _status(one: Iteration) -> str:
 _number = click.argument("number", required=False, type=click.IntRange(1), metavar="[N]")
 
 
-@verb("start", text=_text, example="memfs state iteration start")
+@verb("start", text=_text)
 @_number
 def start(workspace: Workspace, number: int | None) -> ShownIteration:
-    """Open iteration N, by default the one after the newest."""
+    """Open iteration N, by default the one after the newest.
+
+    Examples:
+        memfs state iteration start
+    """
     found = workspace.states.iterations.start(number)
     land(workspace)
     return ShownIteration(found)
 
 
-@verb("close", text=_text, example="memfs state iteration close")
+@verb("close", text=_text)
 @_number
 def close(workspace: Workspace, number: int | None) -> ShownIteration:
-    """Close iteration N, by default the newest open one, and sum it up."""
+    """Close iteration N, by default the newest open one, and sum it up.
+
+    Examples:
+        memfs state iteration close
+    """
     found = workspace.states.iterations.close(number)
     land(workspace)
     return ShownIteration(found)
 
 
-@verb("show", text=_text, example="memfs state iteration show\nmemfs state iteration show 3")
+@verb("show", text=_text)
 @_number
 def show(workspace: Workspace, number: int | None) -> ShownIteration:
-    """Show iteration N, by default the newest."""
+    """Show iteration N, by default the newest.
+
+    Examples:
+        memfs state iteration show
+        memfs state iteration show 3
+    """
     number = number or workspace.states.reading.latest_iteration()
     if number is None:
         raise IterationInvalid("there is no iteration yet", hint="'memfs state iteration start' opens one")
     return ShownIteration(workspace.states.iterations.show(number))
 
 
-@verb("list", text=_list_text, key="iterations", example="memfs state iteration list --json")
+@verb("list", text=_list_text, key="iterations")
 @as_of
 def list_(workspace: Workspace, as_of: str | None) -> tuple[Iteration, ...]:
-    """List all iterations, archived ones too."""
+    """List all iterations, archived ones too.
+
+    Examples:
+        memfs state iteration list --json
+    """
     return tuple(state_at(workspace, as_of).iterations.list())
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from memfs.doors.cli.command import verb
-from memfs.doors.cli.output import Document
+from memfs.doors.cli.output import Document, Text
 
 if TYPE_CHECKING:
     from memfs.workspace import Workspace
@@ -28,13 +27,17 @@ class KeptState:
     state: Any
 
 
-def _text(kept: KeptState) -> Iterator[Document]:
+def _text(kept: KeptState) -> Text:
     yield Document(kept.state)
 
 
-@verb("resume", text=_text, example="memfs state resume ct-3-5d41402abc4b2a76b9719d911017c592")
+@verb("resume", text=_text)
 @click.argument("token", metavar="TOKEN")
 def resume(workspace: Workspace, token: str) -> KeptState:
-    """Print the state that an agent kept under a continuation token, as JSON."""
+    """Print the state that an agent kept under a continuation token, as JSON.
+
+    Examples:
+        memfs state resume ct-3-5d41402abc4b2a76b9719d911017c592
+    """
     workspace.repository.require_readable()
     return KeptState(token, workspace.states.continuations.resume(token))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from memfs.doors.cli.command import verb
 from memfs.doors.cli.filters import as_of, state_at, when
-from memfs.doors.cli.output import Note, clean, styled
+from memfs.doors.cli.output import Note, Text, styled
 
 if TYPE_CHECKING:
     from memfs.state.search import StateHit
@@ -30,20 +29,16 @@ class FoundDocuments:
     hits: tuple[StateHit, ...]
 
 
-def _text(found: FoundDocuments) -> Iterator[Any]:
+def _text(found: FoundDocuments) -> Text:
     for hit in found.hits:
-        where = f"  (in the archive {clean(hit.archive)})" if hit.archive else ""
+        where = f"  (in the archive {hit.archive})" if hit.archive else ""
         yield f"{styled(hit.path, fg='yellow')}{where}"
-        yield f"  {clean(hit.excerpt)}"
+        yield f"  {hit.excerpt}"
     if not found.hits:
         yield Note("no document holds any of these words")
 
 
-@verb(
-    "search",
-    text=_text,
-    example="memfs state search kinase inhibitors\nmemfs state search kinase --iteration 3 --agent Ranking",
-)
+@verb("search", text=_text)
 @click.argument("words", nargs=-1, required=True, metavar="WORDS...")
 @click.option("-n", "--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="At most so many.")
 @click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only of or about this agent; repeatable.")
@@ -61,7 +56,12 @@ def search(
     until: str | None,
     as_of: str | None,
 ) -> FoundDocuments:
-    """Find documents by their words, archived ones too."""
+    """Find documents by their words, archived ones too.
+
+    Examples:
+        memfs state search kinase inhibitors
+        memfs state search kinase --iteration 3 --agent Ranking
+    """
     from memfs.state.search import search_states
 
     text = " ".join(words)

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from memfs.doors.cli.command import Number, verb
 from memfs.doors.cli.filters import as_of, state_at, when
-from memfs.doors.cli.output import Document, as_json
+from memfs.doors.cli.output import Document, Text, as_json
 
 if TYPE_CHECKING:
     from memfs.model.state_documents import RetrievedState
     from memfs.workspace import Workspace
 
 
-def _text(shown: RetrievedState) -> Iterator[Document]:
+def _text(shown: RetrievedState) -> Text:
     yield Document(as_json(shown))
 
 
-@verb(
-    "show",
-    text=_text,
-    example="memfs state show --request summary\n"
-    'memfs state show --agent "Evolution Agent" --metric pending_reviews --since 7d',
-)
+@verb("show", text=_text)
 @click.option("--request", type=click.Choice(["full", "partial", "summary"]), help="How much of it.")
 @click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent; repeatable.")
 @click.option("--component", "components", multiple=True, metavar="NAME", help="Only this part; repeatable.")
@@ -48,7 +42,12 @@ def show(
     as_of: str | None,
     **named: Any,
 ) -> RetrievedState:
-    """Print the present state of a multi-agent system, or what the options name, as JSON."""
+    """Print the present state of a multi-agent system, or what the options name, as JSON.
+
+    Examples:
+        memfs state show --request summary
+        memfs state show --agent "Evolution Agent" --metric pending_reviews --since 7d
+    """
     if whole and deadline is not None:
         raise click.UsageError("'--whole' has no deadline")
     wanted = {name: values or None for name, values in named.items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ import click
 from memfs.doors.cli.command import Unclear, opened, verb
 from memfs.doors.cli.draft import decoded
 from memfs.doors.cli.options import land
-from memfs.doors.cli.output import Note, note
+from memfs.doors.cli.output import Note, Text, note
 from memfs.doors.cli.streams import read_named, somebody_types
 from memfs.errors import ContentError, ItemSyntaxError, MemfsError
 from memfs.state.export_formats import load
@@ -35,7 +34,7 @@ class StoredDocuments:
     stored: tuple[Acknowledgement, ...]
 
 
-def _text(done: StoredDocuments) -> Iterator[Any]:
+def _text(done: StoredDocuments) -> Text:
     for ack in done.stored:
         yield f"Stored {ack.path}"
         for name in ("checkpoint_id", "continuation_token"):
@@ -49,13 +48,7 @@ def _text(done: StoredDocuments) -> Iterator[Any]:
         yield Note("there was nothing to store")
 
 
-@verb(
-    "store",
-    text=_text,
-    example="memfs state store agent_output output.json\n"
-    """echo '{"winner": "h2", "loser": "h1"}' | memfs state store tournament_result\n"""
-    "memfs state store hypothesis changed.json --base read.json",
-)
+@verb("store", text=_text)
 @click.argument("kind", type=click.Choice(_TYPES), metavar="TYPE")
 @click.argument("file", default="", type=click.Path(dir_okay=False, allow_dash=True), metavar="[FILE]")
 @click.option(
@@ -71,6 +64,11 @@ def store(kind: str, file: str, base: str | None) -> StoredDocuments:
     and reviews of all who changed a hypothesis at once add up; without it each field takes the place of the stored one.
 
     Exit code 1: refused; what came before the refused document is stored.
+
+    Examples:
+        memfs state store agent_output output.json
+        echo '{"winner": "h2", "loser": "h1"}' | memfs state store tournament_result
+        memfs state store hypothesis changed.json --base read.json
     """
     name = _name(file)
     if base is not None and kind != "hypothesis":

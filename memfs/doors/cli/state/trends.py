@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from memfs.doors.cli.command import remark, verb
 from memfs.doors.cli.filters import as_of, state_at
-from memfs.doors.cli.output import Note, Table, count
+from memfs.doors.cli.output import Note, Table, Text, count
 
 if TYPE_CHECKING:
     from memfs.model.insights import PatternTrend, TrendReport
     from memfs.workspace import Workspace
 
 
-def _text(report: TrendReport) -> Iterator[Any]:
+def _text(report: TrendReport) -> Text:
     yield from map(Note, report.missing)
     yield Table([_row(one) for one in report.patterns], dim=(1,))
 
@@ -27,11 +26,16 @@ def _row(one: PatternTrend) -> tuple[str, ...]:
     return f"{one.total:>5}", f"iterations {seen}", one.direction, one.name
 
 
-@verb("trends", text=_text, example="memfs state trends\nmemfs state trends --limit 5 --json")
+@verb("trends", text=_text)
 @click.option("-n", "--limit", type=click.IntRange(1), default=20, show_default=True, help="At most so many patterns.")
 @as_of
 def trends(workspace: Workspace, limit: int, as_of: str | None) -> TrendReport:
-    """Show the patterns that meta-reviews name, the weightiest first: when they were seen, and where they go."""
+    """Show the patterns that meta-reviews name, the weightiest first: when they were seen, and where they go.
+
+    Examples:
+        memfs state trends
+        memfs state trends --limit 5 --json
+    """
     from memfs.state.trends import pattern_trends
 
     report = pattern_trends(state_at(workspace, as_of).reading)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ import click
 from memfs.doors.cli.command import complete_ids, verb
 from memfs.doors.cli.filters import when
 from memfs.doors.cli.options import named
-from memfs.doors.cli.output import TEXT_ONLY, Note, Table, count, merge, one_line
+from memfs.doors.cli.output import TEXT_ONLY, Note, Table, Text, count, merge, one_line
 
 if TYPE_CHECKING:
     from memfs.store.access_log import AccessRecord
@@ -73,7 +72,7 @@ class AccessReport:
     problem: str = field(default="", metadata=TEXT_ONLY)
 
 
-def _text(found: AccessReport) -> Iterator[Table | Note]:
+def _text(found: AccessReport) -> Text:
     yield Table([row.row() for row in found.served], dim=(0,))
     if not found.total:
         yield Note(
@@ -85,12 +84,7 @@ def _text(found: AccessReport) -> Iterator[Table | Note]:
         yield Note(found.problem)
 
 
-@verb(
-    "access",
-    text=_text,
-    example="memfs team access\nmemfs team access use-postgresql-for-transactions-7h2k9q --since 7d\n"
-    "memfs team access --agent coder --json",
-)
+@verb("access", text=_text)
 @click.argument("id", required=False, metavar="[ID]", shell_complete=complete_ids)
 @click.option("--agent", default="", metavar="NAME", help="Only what this agent was given.")
 @click.option("--session", default="", metavar="NAME", help="Only what this session was given.")
@@ -104,6 +98,11 @@ def access(
     """Show which items were handed out, when, through which door and to whom; with ID, only when that one was.
 
     The record is this machine's own, private and bounded: 'served.days' and 'served.megabytes' say how much is kept.
+
+    Examples:
+        memfs team access
+        memfs team access use-postgresql-for-transactions-7h2k9q --since 7d
+        memfs team access --agent coder --json
     """
     wanted = [named(workspace, id) or id] if id else []
     log = workspace.usage.served

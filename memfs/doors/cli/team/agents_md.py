@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs.doors.cli.command import Actions, invocation, verb
-from memfs.doors.cli.output import OMIT, TEXT_ONLY, Block, Note, clean, count, styled
+from memfs.doors.cli.output import OMIT, TEXT_ONLY, Block, Note, Text, count, styled
 from memfs.fs.own_branch import code_of
 
 if TYPE_CHECKING:
@@ -97,14 +96,14 @@ def _report(
     )
 
 
-def _left_out_note(ids: tuple[str, ...]) -> Iterator[Note]:
+def _left_out_note(ids: tuple[str, ...]) -> Text:
     if ids:
         names = ", ".join(ids[:5]) + (" and others" if len(ids) > 5 else "")
         yield Note(f"left out, as no person stands behind it: {names}; 'memfs team convention accept ID' does")
 
 
 # -- check --------------------------------------------------------------------------------------------------------
-def _check_text(found: BlockReport) -> Iterator[str | Note]:
+def _check_text(found: BlockReport) -> Text:
     good = found.standing.value == "current"
     if good and not found.line:
         yield f"{styled(found.name, bold=True)} {styled('needs no block: nothing is agreed on yet', fg='green')}"
@@ -116,72 +115,80 @@ def _check_text(found: BlockReport) -> Iterator[str | Note]:
         yield Note(f"'memfs team agents-md write{how}")
 
 
-@verb(
-    "check",
-    text=_check_text,
-    exit_code=lambda found: found.standing.value != "current",
-    example="memfs team agents-md check",
-)
+@verb("check", text=_check_text, exit_code=lambda found: found.standing.value != "current")
 @_file
 @_preferences
 def _check(workspace: Workspace, file: str | None, preferences: bool | None) -> BlockReport:
-    """Say whether the block is what is agreed on. Exit code 1: it is not current."""
+    """Say whether the block is what is agreed on. Exit code 1: it is not current.
+
+    Examples:
+        memfs team agents-md check
+    """
     return _report(block_of(workspace), file, preferences)
 
 
 # -- show ---------------------------------------------------------------------------------------------------------
-def _show_text(shown: BlockReport) -> Iterator[Block | Note]:
+def _show_text(shown: BlockReport) -> Text:
     if shown.text:
         yield Block(shown.text.rstrip("\n"))
     yield from _left_out_note(shown.left_out)
     yield Note(f"about {count(shown.tokens, 'token')}" if shown.text else _NOTHING)
 
 
-@verb("show", text=_show_text, example="memfs team agents-md show --preferences")
+@verb("show", text=_show_text)
 @_file
 @_preferences
 def _show(workspace: Workspace, file: str | None, preferences: bool | None) -> BlockReport:
-    """Print what the block is to say."""
+    """Print what the block is to say.
+
+    Examples:
+        memfs team agents-md show --preferences
+    """
     workspace.repository.require_readable()
     return _report(block_of(workspace), file, preferences)
 
 
 # -- write, remove ------------------------------------------------------------------------------------------------
-def _written_text(written: BlockReport) -> Iterator[str | Note]:
+def _written_text(written: BlockReport) -> Text:
     done = written.done.value if written.done is not None else "nothing"
-    yield f"{styled(_TOLD[done], fg='green')} {clean(written.name)}"
+    yield f"{styled(_TOLD[done], fg='green')} {written.name}"
     if done in ("created", "written", "updated"):
         yield Note(f"about {count(written.tokens, 'token')}; commit the file yourself")
         yield from _left_out_note(written.left_out)
 
 
-def _write_text(written: BlockReport) -> Iterator[str | Note]:
+def _write_text(written: BlockReport) -> Text:
     yield from _written_text(written)
     if not written.text:
         yield from _left_out_note(written.left_out)
         yield Note(_NOTHING)
 
 
-@verb(
-    "write",
-    text=_write_text,
-    example="memfs team agents-md write\nmemfs team agents-md write --file CLAUDE.md --preferences",
-)
+@verb("write", text=_write_text)
 @_file
 @_preferences
 @_force
 def _write(workspace: Workspace, file: str | None, preferences: bool | None, force: bool) -> BlockReport:
-    """Put the block into the file, or bring it up to date. Nothing outside the block is touched."""
+    """Put the block into the file, or bring it up to date. Nothing outside the block is touched.
+
+    Examples:
+        memfs team agents-md write
+        memfs team agents-md write --file CLAUDE.md --preferences
+    """
     workspace.repository.require_readable()
     block = block_of(workspace)
     return _report(block, file, done=block.write(file, preferences=preferences, force=force))
 
 
-@verb("remove", text=_written_text, example="memfs team agents-md remove")
+@verb("remove", text=_written_text)
 @_file
 @_force
 def _remove(workspace: Workspace, file: str | None, force: bool) -> BlockReport:
-    """Take the block out again, byte for byte; a file that held nothing else goes."""
+    """Take the block out again, byte for byte; a file that held nothing else goes.
+
+    Examples:
+        memfs team agents-md remove
+    """
     block = block_of(workspace)
     return _report(block, file, done=block.remove(file, force=force))
 

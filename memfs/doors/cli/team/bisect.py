@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ import click
 
 from memfs.doors.cli.answer_diff import head_line, remarks, whose
 from memfs.doors.cli.command import verb
-from memfs.doors.cli.output import Note, clean, count, merge, note, styled
+from memfs.doors.cli.output import Note, Text, count, merge, note, styled
 from memfs.model.query import MOST
 
 if TYPE_CHECKING:
@@ -65,18 +64,18 @@ class BrokenAnswer:
         return cls(found, agent, session, source, tuple(ChangedPath(*pair) for pair in found.changes))
 
 
-def _text(broken: BrokenAnswer) -> Iterator[str | Note]:
+def _text(broken: BrokenAnswer) -> Text:
     culprit = broken.found.culprit
     yield f"{styled('broken by', fg='red')} {head_line(culprit.revision)}"
     for line in filter(None, (whose(culprit), *remarks(culprit))):
         yield f"  {line}"
     for one in broken.found.answers:
         if one.broken:
-            yield f"  {clean(one.expect)}"
+            yield f"  {one.expect}"
             yield f"    before  {_listed(one.before)}"
             yield f"    after   {_listed(one.after)}"
     for change in broken.changes[:_SHOWN]:
-        yield f"  {styled(f'{change.what:<7}', fg=_COLOURS[change.what])} {clean(change.path)}"
+        yield f"  {styled(f'{change.what:<7}', fg=_COLOURS[change.what])} {change.path}"
     if (more := len(broken.changes) - _SHOWN) > 0:
         yield f"  and {count(more, 'more file')}"
     name = culprit.revision.short
@@ -85,16 +84,10 @@ def _text(broken: BrokenAnswer) -> Iterator[str | Note]:
 
 
 def _listed(ids: tuple[str, ...]) -> str:
-    return clean(", ".join(ids[:5])) + (" ..." if len(ids) > 5 else "") if ids else "nothing"
+    return ", ".join(ids[:5]) + (" ..." if len(ids) > 5 else "") if ids else "nothing"
 
 
-@verb(
-    "bisect",
-    text=_text,
-    example='memfs team bisect --good v1.0 --expect "which database => use-postgresql"\n'
-    'memfs team bisect --good "3 weeks ago" --bad HEAD --expect "deploy => deploy-by-tag" --limit 3\n'
-    'memfs team bisect --good HEAD~40 --expect "tabs or spaces => !use-tabs" --json',
-)
+@verb("bisect", text=_text)
 @click.option("--good", required=True, metavar="REV", help="A commit, tag or date at which every expectation was met.")
 @click.option("--bad", default="HEAD", show_default=True, metavar="REV", help="One at which an expectation is not met.")
 @click.option(
@@ -112,6 +105,11 @@ def bisect(workspace: Workspace, good: str, bad: str, expected: tuple[str, ...],
     Both ends are asked first; then the commits between them that changed the memory are halved, each asked with the
     full ranking as it was. Commits that cannot be read are passed over. Nothing is checked out or changed. Exit code
     2: an end is not what it is said to be.
+
+    Examples:
+        memfs team bisect --good v1.0 --expect "which database => use-postgresql"
+        memfs team bisect --good "3 weeks ago" --bad HEAD --expect "deploy => deploy-by-tag" --limit 3
+        memfs team bisect --good HEAD~40 --expect "tabs or spaces => !use-tabs" --json
     """
     from memfs.model import Query  # --help does without these
     from memfs.team.bisect import Expectation

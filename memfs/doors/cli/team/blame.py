@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ import click
 
 from memfs.doors.cli.command import complete_ids, verb
 from memfs.doors.cli.options import named
-from memfs.doors.cli.output import clean, one_line, readable, styled, width
+from memfs.doors.cli.output import Text, clean, one_line, readable, styled, width
 
 if TYPE_CHECKING:
     from memfs.team.blame import LearnedFrom
@@ -32,7 +31,7 @@ class BlameReport:
     fields: tuple[LearnedFrom, ...]
 
 
-def _text(found: BlameReport) -> Iterator[str]:
+def _text(found: BlameReport) -> Text:
     rows = [(one.commit[:_SHORT] or _WAITING[one.waiting], _day(one), written_by(one), one) for one in found.fields]
     commits = max((len(commit) for commit, *_ in rows), default=0)
     names = max((len(who) for _, _, who, _ in rows), default=0)
@@ -56,12 +55,7 @@ def written_by(one: LearnedFrom) -> str:
     return one_line(", ".join(filter(None, (who, session, through, tool))))
 
 
-@verb(
-    "blame",
-    text=_text,
-    example="memfs team blame use-postgresql-for-transactions-7h2k9q\n"
-    "memfs team blame use-postgresql title --as-of 2026-03-01",
-)
+@verb("blame", text=_text)
 @click.argument("id", metavar="ID|PATH", shell_complete=complete_ids)
 @click.argument("field", required=False, default="", metavar="[FIELD]")
 @click.option("--as-of", "as_of", metavar="REV", help="The version at this revision or date.")
@@ -70,6 +64,10 @@ def blame(workspace: Workspace, id: str, field: str, as_of: str | None) -> Blame
 
     Each element of a list stands for itself. With FIELD only that one and what is below it, such as content, tags or
     origin. Without --as-of, what waits for its commit and edits by hand are told as such.
+
+    Examples:
+        memfs team blame use-postgresql-for-transactions-7h2k9q
+        memfs team blame use-postgresql title --as-of 2026-03-01
     """
     target = named(workspace, id) or id
     return BlameReport(fields=tuple(workspace.teams.blame.fields(target, field, as_of)))

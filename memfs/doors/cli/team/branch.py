@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
 
 from memfs.doors.cli.command import Actions, verb
-from memfs.doors.cli.output import MERGE, TEXT_ONLY, Note, Table, clean, count, listed, merge, readable, styled
+from memfs.doors.cli.output import MERGE, TEXT_ONLY, Note, Table, Text, count, listed, merge, readable, styled
 
 if TYPE_CHECKING:
     from memfs.team.branches import Branch, BranchMerge, DroppedBranch
@@ -35,7 +34,7 @@ class BranchList:
     branches: tuple[Branch, ...]
 
 
-def _list_text(found: BranchList) -> Iterator[Table | Note]:
+def _list_text(found: BranchList) -> Text:
     rows = [(one.name, one.agent, _standing(one), str(one.folder or "")) for one in found.branches]
     yield Table(rows, dim=(1, 3))
     if not rows:
@@ -57,20 +56,24 @@ def _standing(one: Branch) -> str:
     return ", ".join(words)
 
 
-@verb("list", text=_list_text, example="memfs team branch list")
+@verb("list", text=_list_text)
 def _list(workspace: Workspace) -> BranchList:
-    """Show how each branch stands."""
+    """Show how each branch stands.
+
+    Examples:
+        memfs team branch list
+    """
     return BranchList(tuple(workspace.teams.branches.list()))
 
 
 # -- start --------------------------------------------------------------------------------------------------------
-def _start_text(one: Branch) -> Iterator[str | Note]:
+def _start_text(one: Branch) -> Text:
     yield f"Started {styled(one.branch, fg='green', bold=True)} at {one.commit[:12]}"
     yield f"export MEMFS_WORKSPACE={shlex.quote(str(one.folder))}"
     yield Note(f"whatever is written there goes to that branch; 'memfs team branch merge {one.name}' brings it here")
 
 
-@verb("start", text=_start_text, example="memfs team branch start refactoring --agent coder")
+@verb("start", text=_start_text)
 @_name
 @click.option("--agent", metavar="NAME", default="", help="Whose branch it is; what names nobody there is its.")
 @click.option("--at", metavar="FOLDER", type=click.Path(), help="Where it works; beside this one if not.")
@@ -78,6 +81,9 @@ def _start(workspace: Workspace, name: str, agent: str, at: str | None) -> Branc
     """Make a branch, and a folder to work on it.
 
     Nothing but the memory lies there; what MEMFS_WORKSPACE is to be set to is printed.
+
+    Examples:
+        memfs team branch start refactoring --agent coder
     """
     return workspace.teams.branches.start(name, agent=agent, folder=at)
 
@@ -105,8 +111,8 @@ class MergedBranch:
     name: str = field(metadata=TEXT_ONLY)
 
 
-def _merge_text(merged: MergedBranch) -> Iterator[str | Note]:
-    done, name = merged.done, clean(merged.name)
+def _merge_text(merged: MergedBranch) -> Text:
+    done, name = merged.done, merged.name
     joined = done.joined
     if done.uncommitted:
         them = "it" if done.uncommitted == 1 else "them"
@@ -129,11 +135,7 @@ def _merge_text(merged: MergedBranch) -> Iterator[str | Note]:
         yield Note(f"{program} (process {number}) still works there; what it writes from now on is not merged yet")
 
 
-@verb(
-    "merge",
-    text=_merge_text,
-    example="memfs team branch merge refactoring --dry-run\nmemfs team branch merge refactoring",
-)
+@verb("merge", text=_merge_text)
 @_name
 @click.option("-m", "--message", metavar="TEXT", default="", help="The commit's message.")
 @_dry_run
@@ -141,6 +143,10 @@ def _merge(workspace: Workspace, name: str, message: str, dry_run: bool) -> Merg
     """Join what was written there with what is here.
 
     The branch that is checked out here gets it, field by field. What waits there is committed first.
+
+    Examples:
+        memfs team branch merge refactoring --dry-run
+        memfs team branch merge refactoring
     """
     done = workspace.teams.branches.merge(name, message=message, dry_run=dry_run)
     return MergedBranch(done, tuple(number for number, _ in done.alive), dry_run, name)
@@ -160,38 +166,38 @@ class BranchDrop:
     dry_run: bool
 
 
-def _drop_text(done: BranchDrop) -> Iterator[str | Note]:
+def _drop_text(done: BranchDrop) -> Text:
     dropped, stays = done.dropped, "would stay" if done.dry_run else "stays"
     name = styled(dropped.branch.removeprefix("refs/heads/"), fg="yellow", bold=True)
     yield f"{'Would drop' if done.dry_run else 'Dropped'} {name}"
     if dropped.rescue:
-        yield f"  what was not merged {stays} as {clean(dropped.rescue)}"
+        yield f"  what was not merged {stays} as {dropped.rescue}"
     for path in dropped.left[:_SHOWN]:
         yield Note(f"{path} stays in {dropped.folder}: it is not committed, or no memory")
 
 
-@verb("drop", text=_drop_text, example="memfs team branch drop refactoring")
+@verb("drop", text=_drop_text)
 @_name
 @click.option("--force", is_flag=True, help="Even if it was not merged; a rescue ref keeps it.")
 @_dry_run
 def _drop(workspace: Workspace, name: str, force: bool, dry_run: bool) -> BranchDrop:
-    """Take branch and folder away, if nothing is lost by that."""
+    """Take branch and folder away, if nothing is lost by that.
+
+    Examples:
+        memfs team branch drop refactoring
+    """
     return BranchDrop(workspace.teams.branches.drop(name, force=force, dry_run=dry_run), dry_run)
 
 
 # -- quarantine, release ------------------------------------------------------------------------------------------
-def _quarantine_text(one: Branch) -> Iterator[str | Note]:
+def _quarantine_text(one: Branch) -> Text:
     yield f"{'Quarantined' if one.quarantined else 'Released'} {styled(one.branch, fg='yellow', bold=True)}"
     if one.quarantined and one.commit and not one.ahead:
         hint = f"memfs undo --agent {one.agent}" if one.agent else "memfs undo"
         yield Note(f"what it wrote is merged already, and is still read here; '{hint}' takes it back")
 
 
-@verb(
-    "quarantine",
-    text=_quarantine_text,
-    example='memfs team branch quarantine refactoring --reason "it believed a web page"',
-)
+@verb("quarantine", text=_quarantine_text)
 @_name
 @click.option("--reason", metavar="TEXT", default="", help="Why, for those who ask.")
 def _quarantine(workspace: Workspace, name: str, reason: str) -> Branch:
@@ -199,14 +205,21 @@ def _quarantine(workspace: Workspace, name: str, reason: str) -> Branch:
 
     It reaches no recall, no prompt and no merge, until it is released. 'show', 'log', 'diff' and
     'review' still look at it.
+
+    Examples:
+        memfs team branch quarantine refactoring --reason "it believed a web page"
     """
     return workspace.teams.branches.quarantine(name, reason)
 
 
-@verb("release", text=_quarantine_text, example="memfs team branch release refactoring")
+@verb("release", text=_quarantine_text)
 @_name
 def _release(workspace: Workspace, name: str) -> Branch:
-    """Let a quarantined branch be read again."""
+    """Let a quarantined branch be read again.
+
+    Examples:
+        memfs team branch release refactoring
+    """
     return workspace.teams.branches.release(name)
 
 

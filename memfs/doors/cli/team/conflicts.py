@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from memfs.doors.cli.options import SOURCE, land
 from memfs.doors.cli.output import (
     TEXT_ONLY,
     Note,
-    clean,
+    Text,
     count,
     day,
     merge,
@@ -93,26 +93,24 @@ class ConflictList:
     scanned: bool = field(default=True, metadata=TEXT_ONLY)
 
 
-def _list_text(found: ConflictList) -> Iterator[str | Note]:
+def _list_text(found: ConflictList) -> Text:
     left = found.left
     for pair in found.conflicts:
         yield from _pair_text(pair)
     for one in left.open:
-        yield f"{styled('open', fg='yellow')}  {clean(one.path)}  {one.what}"
+        yield f"{styled('open', fg='yellow')}  {one.path}  {one.what}"
     if left.open:
         yield _command("--all")
     for item in found.items:
         yield from _item_text(item)
     for clash in left.documents:
         last = ", ".join(filter(None, (clash.by and f"written last by {clash.by}", time_text(clash.timestamp))))
-        yield f"{styled(_what(clash.field), fg='yellow')} {clean(clash.document)}" + (
-            f"  {clean(last)}" if last else ""
-        )
+        yield f"{styled(_what(clash.field), fg='yellow')} {clash.document}" + (f"  {last}" if last else "")
         yield from _values_text(_VALUES, clash.kept, clash.lost)
         yield _command(f"{clash.path} --keep kept|lost")
     for record in left.spooled:
         what = styled(_what(str(record["field"])), fg="yellow")
-        yield f"{what} {clean(str(record['document']))}, to be decided when the merge is over"
+        yield f"{what} {record['document']!s}, to be decided when the merge is over"
     if found.conflicts or not left.count:
         scan = "" if found.conflicts or found.scanned else "; '--scan' compares what nobody compared"
         yield Note(count(len(found.conflicts), "conflict") + scan)
@@ -121,10 +119,10 @@ def _list_text(found: ConflictList) -> Iterator[str | Note]:
 
 
 def _command(words: str) -> str:
-    return styled(f"  memfs team conflicts resolve {clean(words)}", dim=True)
+    return styled(f"  memfs team conflicts resolve {words}", dim=True)
 
 
-def _pair_text(pair: Disagreement) -> Iterator[str]:
+def _pair_text(pair: Disagreement) -> Text:
     anew = " (decided before, and edited since)" if pair.anew else ""
     yield f"{styled(one_line(pair.reason), fg='yellow')}{anew}"
     for item in pair.items:
@@ -133,7 +131,7 @@ def _pair_text(pair: Disagreement) -> Iterator[str]:
     yield _command(f"{' '.join(pair.ids)} --keep ID|both")
 
 
-def _item_text(item: MergedItem) -> Iterator[str]:
+def _item_text(item: MergedItem) -> Text:
     """The conflicts that an item carries, who wrote which value and when, and the command that settles them."""
     from memfs.recall.conflict_notes import values
 
@@ -157,10 +155,10 @@ def _writer(one: LearnedFrom | None) -> str:
 
 
 def _what(name: str) -> str:
-    return f"two values of {clean(name)} in" if name else "two versions of"
+    return f"two values of {name} in" if name else "two versions of"
 
 
-def _values_text(words: Sequence[str], *values: Any) -> Iterator[str]:
+def _values_text(words: Sequence[str], *values: Any) -> Text:
     for word, value in zip(words, values, strict=True):
         shown = "nothing" if value is None else readable(value)
         yield f"  {styled(word, bold=True)}  {one_line(shown, _LONGEST)}"
@@ -178,13 +176,17 @@ def _summary(left: OpenConflicts) -> str:
     return told
 
 
-@verb("list", text=_list_text, example="memfs team conflicts\nmemfs team conflicts --scan")
+@verb("list", text=_list_text)
 @click.option("--scan", is_flag=True, help="First compare what nobody compared: hand-written files, pulls.")
 @as_of
 def _list(scan: bool, as_of: str | None) -> ConflictList:
     """Show memories that cannot both hold, and what merges left.
 
     With --as-of only those pairs that a link named then.
+
+    Examples:
+        memfs team conflicts
+        memfs team conflicts --scan
     """
     if as_of is not None and scan:
         raise Unclear("what only a scan finds has no past", "leave out --scan or --as-of")
@@ -238,46 +240,41 @@ class ConflictDecision:
     notes: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
 
 
-def _decision_text(done: ConflictDecision) -> Iterator[str | Note]:
+def _decision_text(done: ConflictDecision) -> Text:
     for file in done.files:
         yield from _file_text(file, done.dry_run)
     words = ("would be", "would stay") if done.dry_run else ("is now", "stays")
     for one in done.decided:
         take = done.kept == "lost"
         held = {pair.field or "the item as a whole": _held(pair, take) for pair in reversed(one.settled)}
-        told = ", ".join(f"{clean(name)} {words[not take]} {value}" for name, value in reversed(held.items()))
+        told = ", ".join(f"{name} {words[not take]} {value}" for name, value in reversed(held.items()))
         outcome = f"{'would be ' if done.dry_run else ''}removed" if one.removed else told
         yield f"{styled(one.id or one.path, bold=True)}: {outcome}"
     if done.ids:
         before = "" if done.changed else ", as it was decided before"
         if done.kept == "both":
-            yield f"{styled('Both hold:', fg='green')} {clean(', '.join(done.ids))}{before}"
+            yield f"{styled('Both hold:', fg='green')} {', '.join(done.ids)}{before}"
         else:
             (lost,) = (one for one in done.ids if one != done.kept)
-            yield f"{styled('Kept', fg='green')} {clean(done.kept)}; {clean(lost)} is superseded{before}"
+            yield f"{styled('Kept', fg='green')} {done.kept}; {lost} is superseded{before}"
     for name, reason in done.left.items():
-        yield Note(f"{clean(name)}: {clean(reason)}")
+        yield Note(f"{name}: {reason}")
     yield from map(Note, done.notes)
 
 
-def _file_text(one: MergeOutcome, dry_run: bool) -> Iterator[str]:
+def _file_text(one: MergeOutcome, dry_run: bool) -> Text:
     if one.undecided:
-        yield f"{styled('left', fg='yellow')}  {clean(one.open.path)}: {clean(one.undecided)}"
+        yield f"{styled('left', fg='yellow')}  {one.open.path}: {one.undecided}"
     else:
         word = "yours" if one.outcome == "own" else one.outcome
-        yield f"{styled(f'would be {word}' if dry_run else word, fg='green')}  {clean(one.open.path)}"
+        yield f"{styled(f'would be {word}' if dry_run else word, fg='green')}  {one.open.path}"
     for pair in one.conflicts:
-        yield f"  {clean(pair.field) or 'the item as a whole'}: both sides changed it"
+        yield f"  {pair.field or 'the item as a whole'}: both sides changed it"
         yield from _values_text(_SIDES if one.undecided else _VALUES, pair.kept, pair.lost)
 
 
 @verb(
-    "resolve",
-    text=_decision_text,
-    exit_code=lambda done: bool(done.left) or any(one.undecided for one in done.files),
-    example="memfs team conflicts resolve --all\nmemfs team conflicts resolve deploy-target --keep theirs\n"
-    "memfs team conflicts resolve deploy-target --field content --keep lost\n"
-    "memfs team conflicts resolve timeout-9s timeout-5s --keep timeout-9s --reason 'measured again'",
+    "resolve", text=_decision_text, exit_code=lambda done: bool(done.left) or any(one.undecided for one in done.files)
 )
 @click.argument("names", nargs=-1, metavar="[ID|PATH]...", shell_complete=complete_ids)
 @click.option("--all", "every", is_flag=True, help="Everything that a merge left, instead of names.")
@@ -301,6 +298,12 @@ def _resolve(
     are compatible. It is not asked about again, until an edit makes the two contradict each other again.
 
     Exit code 1: something was left, and the reason is told.
+
+    Examples:
+        memfs team conflicts resolve --all
+        memfs team conflicts resolve deploy-target --keep theirs
+        memfs team conflicts resolve deploy-target --field content --keep lost
+        memfs team conflicts resolve timeout-9s timeout-5s --keep timeout-9s --reason 'measured again'
     """
     _refuse_unfit(names, every, keep, field, number, reason, dry_run)
     with opened() as workspace:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ import click
 from memfs.doors.cli.command import Actions, Unclear, complete_ids, opened, verb
 from memfs.doors.cli.filters import as_of, past_at
 from memfs.doors.cli.options import SOURCE, land
-from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Table, clean, count, one_line, styled
+from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Table, Text, count, one_line, styled
 from memfs.doors.cli.streams import read_named, write
 from memfs.model.item import VOUCHED
 
@@ -42,7 +41,7 @@ def _row(one: Convention) -> tuple[str, ...]:
     return one.status or "no status", where, one.owner, one.id, told, one_line(str(one))
 
 
-def _list_text(found: tuple[Convention, ...]) -> Iterator[Table | Note]:
+def _list_text(found: tuple[Convention, ...]) -> Text:
     yield Table([_row(one) for one in found], dim=(1,))
     number = len(found)
     yield Note(count(number, "convention") + ("" if number else "; memfs team convention propose 'TEXT' makes one"))
@@ -50,19 +49,19 @@ def _list_text(found: tuple[Convention, ...]) -> Iterator[Table | Note]:
         yield Note("only those that are accepted hold; 'memfs team convention accept ID' decides")
 
 
-@verb(
-    "list",
-    text=_list_text,
-    key="conventions",
-    example="memfs team convention\nmemfs team convention list --file src/api/login.py",
-)
+@verb("list", text=_list_text, key="conventions")
 @_status
 @click.option("--file", "files", multiple=True, metavar="PATH", help="Those that hold for this file.")
 @as_of
 def _list(
     workspace: Workspace, statuses: tuple[str, ...], files: tuple[str, ...], as_of: str | None
 ) -> tuple[Convention, ...]:
-    """Show all of them, whatever their status."""
+    """Show all of them, whatever their status.
+
+    Examples:
+        memfs team convention
+        memfs team convention list --file src/api/login.py
+    """
     workspace.repository.require_readable()
     past = past_at(workspace, as_of)
     every = (workspace.sources.conventions if past is None else past.conventions).every()
@@ -90,9 +89,9 @@ class ConventionDecision:
     notes: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
 
 
-def _decision_text(done: ConventionDecision) -> Iterator[str | Note]:
+def _decision_text(done: ConventionDecision) -> Text:
     for status, name in done.lines:
-        yield f"{styled(status, fg='green')} {clean(name)}"
+        yield f"{styled(status, fg='green')} {name}"
     yield from map(Note, done.notes)
 
 
@@ -108,12 +107,7 @@ def _decide(ids: tuple[str, ...], status: str, reason: str) -> ConventionDecisio
     return ConventionDecision(status, tuple(one.id for one in changed), lines=lines, notes=notes)
 
 
-@verb(
-    "propose",
-    text=_decision_text,
-    example="memfs team convention propose 'Columns hold UTC with an explicit Z.' --title 'Times are UTC' "
-    "--scope 'src/**'",
-)
+@verb("propose", text=_decision_text)
 @click.argument("names", nargs=-1, required=True, metavar="TEXT|ID...", shell_complete=complete_ids)
 @click.option("--title", metavar="TEXT", default="", help="A short name.")
 @click.option("--id", metavar="ID", default="", help="The id it is to have.")
@@ -126,6 +120,9 @@ def _propose(names: tuple[str, ...], reason: str, **said: Any) -> ConventionDeci
     """Write a convention down that reaches no agent yet.
 
     TEXT is in quotes; the ID of one that was accepted takes the acceptance back.
+
+    Examples:
+        memfs team convention propose 'Columns hold UTC with an explicit Z.' --title 'Times are UTC' --scope 'src/**'
     """
     if len(names) > 1 or not any(letter.isspace() for letter in names[0].strip()):  # an id has no blanks
         if given := [name for name, value in said.items() if value]:
@@ -134,27 +131,31 @@ def _propose(names: tuple[str, ...], reason: str, **said: Any) -> ConventionDeci
     with opened() as workspace:
         made = workspace.sources.agreements.propose(names[0], **said, reason=reason, source=SOURCE)
         land(workspace)
-    notes = (f"no agent is told of it until 'memfs team convention accept {clean(made.id)}'",)
+    notes = (f"no agent is told of it until 'memfs team convention accept {made.id}'",)
     return ConventionDecision("proposed", (made.id,), made.item.path, (("proposed", made.id),), notes)
 
 
-@verb(
-    "accept",
-    text=_decision_text,
-    example="memfs team convention accept times-are-utc --reason 'team meeting of 3 March'",
-)
+@verb("accept", text=_decision_text)
 @click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=complete_ids)
 @_reason
 def _accept(ids: tuple[str, ...], reason: str) -> ConventionDecision:
-    """Let it reach agents, and retire what it supersedes."""
+    """Let it reach agents, and retire what it supersedes.
+
+    Examples:
+        memfs team convention accept times-are-utc --reason 'team meeting of 3 March'
+    """
     return _decide(ids, "accepted", reason)
 
 
-@verb("retire", text=_decision_text, example="memfs team convention retire tabs-not-spaces")
+@verb("retire", text=_decision_text)
 @click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=complete_ids)
 @_reason
 def _retire(ids: tuple[str, ...], reason: str) -> ConventionDecision:
-    """End it."""
+    """End it.
+
+    Examples:
+        memfs team convention retire tabs-not-spaces
+    """
     return _decide(ids, "retired", reason)
 
 
@@ -176,12 +177,12 @@ class ConventionExport:
     bytes: int
 
 
-def _export_text(done: ConventionExport) -> Iterator[str]:
+def _export_text(done: ConventionExport) -> Text:
     number = count(len(done.conventions), "convention")
-    yield f"{styled('Exported', fg='green')} {number} of {clean(done.workspace)} to {clean(done.file)}"
+    yield f"{styled('Exported', fg='green')} {number} of {done.workspace} to {done.file}"
 
 
-@verb("export", text=_export_text, example="memfs team convention export team-conventions.yaml")
+@verb("export", text=_export_text)
 @click.argument("file", metavar="FILE")
 @_status
 @click.option("--id", "ids", multiple=True, metavar="ID", help="This one instead; may be repeated.")
@@ -192,7 +193,11 @@ def _export_text(done: ConventionExport) -> Iterator[str]:
 def _export(
     file: str, statuses: tuple[str, ...], ids: tuple[str, ...], name: str, replace: bool
 ) -> ConventionExport | None:
-    """Write what is accepted into one readable file; '-' prints it."""
+    """Write what is accepted into one readable file; '-' prints it.
+
+    Examples:
+        memfs team convention export team-conventions.yaml
+    """
     if ids and statuses:
         raise Unclear("--id and --status exclude each other", "give one of them")
     from memfs.state.export import out_file
@@ -227,7 +232,7 @@ class ConventionIntake:
     notes: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
 
 
-def _import_text(done: ConventionIntake) -> Iterator[str | Table | Note]:
+def _import_text(done: ConventionIntake) -> Text:
     yield Table(
         [(f"  {one.became}", one.id or one.arrival.key, one.reason) for one in done.conventions if one.became != "same"]
     )
@@ -237,12 +242,7 @@ def _import_text(done: ConventionIntake) -> Iterator[str | Table | Note]:
     yield from map(Note, done.notes)
 
 
-@verb(
-    "import",
-    text=_import_text,
-    exit_code=lambda done: any(one.became == "refused" for one in done.conventions),
-    example="memfs team convention import ../platform/team-conventions.yaml --dry-run",
-)
+@verb("import", text=_import_text, exit_code=lambda done: any(one.became == "refused" for one in done.conventions))
 @click.argument("file", metavar="FILE")
 @click.option("--accepted", is_flag=True, help="What they accepted is accepted here, too.")
 @click.option("--replace", is_flag=True, help="Where both sides changed one, theirs replaces ours.")
@@ -254,6 +254,9 @@ def _import(workspace: Workspace, file: str, accepted: bool, replace: bool, dry_
     stays without --replace. Importing again changes nothing.
 
     Exit code 1: something was refused.
+
+    Examples:
+        memfs team convention import ../platform/team-conventions.yaml --dry-run
     """
     from memfs.learning.convention_exchange import LARGEST  # --help does without it
 

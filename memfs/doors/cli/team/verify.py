@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
 
 from memfs.doors.cli.command import verb
-from memfs.doors.cli.output import TEXT_ONLY, Note, clean, count, one_line, styled
+from memfs.doors.cli.output import TEXT_ONLY, Note, Text, count, one_line, styled
 
 if TYPE_CHECKING:
     from memfs.team.verify import CommitCheck
@@ -38,26 +37,21 @@ class VerifiedRange:
     wrong: int = field(metadata=TEXT_ONLY)
 
 
-def _text(checked: VerifiedRange) -> Iterator[str | Note]:
+def _text(checked: VerifiedRange) -> Text:
     for one in checked.commits:
         good = one.verdict == _GOOD
         verdict = styled(f"{one.verdict.value:<15}", fg="green" if good else "red", bold=not good)
-        yield f"{styled(one.commit[:_SHORT], fg='yellow')}  {verdict}  {clean(one.author)}"
-        yield f"    {clean(one_line(one.subject, 100))}"
+        yield f"{styled(one.commit[:_SHORT], fg='yellow')}  {verdict}  {one.author}"
+        yield f"    {one_line(one.subject, 100)}"
         if not good:
-            yield f"    {clean(one.reason)}"
+            yield f"    {one.reason}"
     if not checked.number:
         yield Note("no commit there changes the memory")
     else:
         yield Note(f"{count(checked.number, 'commit')}, {f'{checked.wrong} not good' if checked.wrong else 'all good'}")
 
 
-@verb(
-    "verify",
-    text=_text,
-    exit_code=lambda found: not found.good,
-    example="memfs team verify origin/main..HEAD\nmemfs team verify --allowed-signers ~/team/allowed_signers",
-)
+@verb("verify", text=_text, exit_code=lambda found: not found.good)
 @click.argument("range", required=False, default="HEAD", metavar="[RANGE]")
 @click.option(
     "--allowed-signers",
@@ -72,6 +66,10 @@ def verify(workspace: Workspace, range: str, allowed_signers: str | None, bad: b
     RANGE is A..B, what B has and A has not, or one revision with all that came before it; HEAD by default. A commit is
     good when its author's key signed it, or the committer's for an agent that has none. Exit code 1: not all are good,
     or it cannot be told.
+
+    Examples:
+        memfs team verify origin/main..HEAD
+        memfs team verify --allowed-signers ~/team/allowed_signers
     """
     checked = workspace.teams.signatures.verify(range, allowed_signers)
     wrong = [one for one in checked if one.verdict != _GOOD]
