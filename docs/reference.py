@@ -24,6 +24,7 @@ from typing import Any
 import click
 
 from memfs.doors.cli.app import EVERYDAY, GROUPS, HIDDEN, MORE, cli
+from memfs.doors.cli.options import CommitReport
 from memfs.doors.cli.output import ATTRIBUTES, keys
 
 _VERBS, _NOTES = "<!-- verbs -->\n", "<!-- notes -->\n"
@@ -50,7 +51,7 @@ def result_of(command: click.Command) -> type | None:
 
 
 def schema_of(command: click.Command) -> Schema:
-    """The JSON schema of what a command prints, but for a revision that is asked for and the options it repeats."""
+    """The JSON schema of what a command prints, but for what ``VerbCommand`` adds: a revision, options, a commit."""
     kind, key = result_of(command), getattr(command, "key", "")
     if not key:
         return schema(kind)
@@ -263,6 +264,8 @@ def _described(kind: type, command: click.Command | None = None) -> str:
         rows = [f"| `{key}` | array of {name} | {_cell(sentence)} |"]
         rows += _rows(kind, f"{key}[].") if kind.__name__ not in ATTRIBUTES else ()
         sentence = _prose(command.help or "").partition("\n\n")[0]
+    if getattr(command, "lands", False):
+        rows += (row.replace("` |", "?` |", 1) for row in _rows(CommitReport, ""))
     for option in getattr(command, "echo", ()):
         rows.append(f"| `{option}` | boolean | whether `--{option.replace('_', '-')}` was given. |")
     if (
@@ -328,9 +331,9 @@ def _model_values() -> set[type]:
                     found.add(inner)
                 look(inner)
 
-    for _, result, _ in results():
+    for _, result, command in results():
         look(result)
-        found |= {result} if result.__name__ in ATTRIBUTES else set()
+        found |= {result} if result.__name__ in ATTRIBUTES and getattr(command, "key", None) else set()
     return found
 
 

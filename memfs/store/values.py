@@ -86,7 +86,8 @@ class FlushResult:
     Attributes:
         commits: ids of the commits made, oldest first.
         adopted: paths whose hand edits were committed.
-        skipped: paths left alone because the person has staged something else for them.
+        skipped: paths left alone because the person has staged something else for them; what ``memfs commit`` prints
+            names here also those that are invalid or hold a secret.
         waiting: operations still in the journal.
         reason: why they wait, "" when nothing does.
         notes: what was noticed, such as bytes that were set aside.

@@ -94,6 +94,11 @@ class BranchMerge:
     alive: tuple[tuple[int, str], ...] = ()
     uncommitted: int = 0
 
+    @property
+    def at_work(self) -> tuple[int, ...]:
+        """Ids of the processes that still work there."""
+        return tuple(number for number, _ in self.alive)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DroppedBranch:

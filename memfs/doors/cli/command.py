@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import augment_usage_errors
 
-from memfs.doors.cli.output import Text, note, render, time_text
+from memfs.doors.cli.output import Text, as_json, note, render, time_text
 from memfs.errors import MemfsError
 
 if TYPE_CHECKING:
+    from memfs.doors.cli.options import CommitReport
     from memfs.model import Problem
     from memfs.team.asof import Past
     from memfs.workspace import Workspace
@@ -28,13 +29,14 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Invocation:
-    """What the global options say, and which revision is asked; one for each run of the command."""
+    """What the global options say, which revision is asked, how safe a write is; one for each run of the command."""
 
     def __init__(self, json: bool = False) -> None:
         self.workspace: str | None = None
         self.settings: dict[str, str] = {}
         self.json = json
         self.past: Past | None = None
+        self.landed: CommitReport | None = None
 
 
 class Unclear(click.UsageError):
@@ -61,6 +63,7 @@ class VerbCommand(click.Command):
     key = ""
     echo: tuple[str, ...] = ()
     exit_code: Callable[..., int] | None = None
+    lands = False
     in_workspace = False
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -78,6 +81,8 @@ class VerbCommand(click.Command):
             if self.text is None or result is None:
                 return result
             more = {name: ctx.params[name] for name in self.echo}
+            if self.lands and (landed := invocation().landed) is not None:
+                more |= as_json(landed)
             if (past := invocation().past) is not None:
                 more["as_of"] = {"commit": past.commit, "time": past.time}
                 for text in (f"as of {time_text(past.time)}, commit {past.commit[:10]}", *past.notes):
@@ -173,6 +178,7 @@ def verb(
     exit_code: Callable[..., int] | None = None,
     key: str = "",
     echo: tuple[str, ...] = (),
+    lands: bool = False,
     json: bool = True,
     offers: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[[Callable[..., Any]], click.Command]:
@@ -189,6 +195,7 @@ def verb(
         exit_code: makes the exit code of the command likewise: a number, or whether something is amiss.
         key: the key of JSON that has the result, where that is a tuple of values.
         echo: the options whose values JSON has beside the fields of the result.
+        lands: whether JSON says how safe the item is that was written (see ``options.land``).
         json: whether the verb has ``--json``.
         offers: the types to choose from, which its help explains in a line each.
     """
@@ -197,6 +204,7 @@ def verb(
         told, _, examples = inspect.cleandoc(function.__doc__ or "").partition("\n\nExamples:\n")
         command = click.command(name, cls=VerbCommand, help=told, epilog=inspect.cleandoc(examples))(function)
         command.text, command.key, command.echo, command.exit_code = text, key, echo, exit_code
+        command.lands = lands
         command.in_workspace = function.__code__.co_varnames[:1] == ("workspace",)
         if offers:
             rows = [f"  {name:<12} {use}" for name, use in offers.items()]

@@ -2,48 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
 from memfs.doors.cli.command import remark, verb
 from memfs.doors.cli.options import allow_in, allow_secret_option
-from memfs.doors.cli.output import Text, count, merge, problems_note, styled
+from memfs.doors.cli.output import Text, count, problems_note, styled
 
 if TYPE_CHECKING:
     from memfs.store.values import FlushResult
     from memfs.workspace import Workspace
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryCommit:
-    """What was committed, and what was not.
-
-    Attributes:
-        done: the commits, what was adopted and what waits; these fields stand beside the others.
-        skipped: files left alone, as something else is staged for them, they are invalid or hold a secret.
-    """
-
-    done: FlushResult = field(metadata=merge("commits adopted waiting reason"))
-    skipped: tuple[str, ...]
-
-
-def _text(report: MemoryCommit) -> Text:
-    done = report.done
+def _text(done: FlushResult) -> Text:
     for name in done.commits:
         yield f"Committed {styled(name[:12], fg='yellow')}"
     for path in done.adopted:
         yield f"  {path} {styled('(edited by hand)', dim=True)}"
     if not done.commits:
-        yield "Nothing was committed" if report.skipped or done.reason else "Nothing to commit"
+        yield "Nothing was committed" if done.skipped or done.reason else "Nothing to commit"
 
 
-@verb("commit", text=_text, exit_code=lambda report: bool(report.done.reason))
+@verb("commit", text=_text, exit_code=lambda done: bool(done.reason))
 @click.option("-m", "--message", default="", help="The commit's message, instead of one made from what changed.")
 @click.option("--include-staged", is_flag=True, help="Also files for which something else is staged in git.")
 @allow_secret_option
-def commit(workspace: Workspace, message: str, include_staged: bool, allow_secret: str) -> MemoryCommit:
+def commit(workspace: Workspace, message: str, include_staged: bool, allow_secret: str) -> FlushResult:
     """Commit what waits: what memfs wrote, and the edits that people made by hand.
 
     Only files of memfs are committed, whatever else is staged. With -m that is one commit, unless agents wrote some of
@@ -71,4 +57,4 @@ def commit(workspace: Workspace, message: str, include_staged: bool, allow_secre
     if done.commits and (hooks := workspace.repository.skipped_hooks()):
         remark(f"the hooks of this repository did not run: {', '.join(hooks)}")
     remark(problems_note(len(workspace.store.problems())))
-    return MemoryCommit(done, (*done.skipped, *invalid))
+    return replace(done, skipped=(*done.skipped, *invalid))

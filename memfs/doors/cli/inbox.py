@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -11,9 +12,8 @@ import click
 
 from memfs.doors.cli.command import Actions, Unclear, opened, remark, verb, wants_json
 from memfs.doors.cli.filters import as_of, pair, past_at
-from memfs.doors.cli.options import SOURCE, CommitReport, land, waiting_text
+from memfs.doors.cli.options import SOURCE, land, waiting_text
 from memfs.doors.cli.output import (
-    MERGE,
     OMIT,
     TEXT_ONLY,
     Note,
@@ -191,30 +191,17 @@ class AcceptedMemory:
     place: str = field(metadata=TEXT_ONLY)
 
 
-@dataclass(frozen=True, slots=True)
-class Acceptance:
-    """What was accepted.
-
-    Attributes:
-        accepted: the memories.
-        landed: how safe they are.
-    """
-
-    accepted: tuple[AcceptedMemory, ...]
-    landed: CommitReport = field(metadata=MERGE)
-
-
-def _accepted_text(done: Acceptance) -> Text:
-    for one in done.accepted:
+def _accepted_text(accepted: tuple[AcceptedMemory, ...]) -> Text:
+    for one in accepted:
         yield f"Accepted {styled(one.id, fg='green', bold=True)}"
         yield f"  {one.place}"
 
 
-@verb("accept", text=_accepted_text)
+@verb("accept", text=_accepted_text, key="accepted", lands=True)
 @_ids
 @click.option("--content", metavar="TEXT", help="Accept it with other words.")
 @click.option("--edit", is_flag=True, help="Accept it as you change it in your editor.")
-def accept(ids: tuple[str, ...], content: str | None, edit: bool) -> Acceptance:
+def accept(ids: tuple[str, ...], content: str | None, edit: bool) -> tuple[AcceptedMemory, ...]:
     """Make a memory of each of these suggestions, vouched for by you.
 
     An ID may be shortened. Accepting what was refused takes that back; what private memory suggests stays private.
@@ -231,15 +218,10 @@ def accept(ids: tuple[str, ...], content: str | None, edit: bool) -> Acceptance:
             found = [_changed(workspace, found[0], content)]
         agent = workspace.parts.policy.agent  # on an agent's branch nobody else speaks
         stored = workspace.inbox.accept(found, trust="" if agent else Trust.REVIEWED.value, source=SOURCE)
-        landed = land(workspace, stored[-1])
+        land(workspace, stored[-1])
         root = workspace.root
-    return Acceptance(
-        tuple(
-            AcceptedMemory(_mounted(item.id, mount), item, str(root / item.path) if mount else item.path)
-            for item in stored
-        ),
-        landed,
-    )
+    base = str(root) + os.sep if mount else ""
+    return tuple(AcceptedMemory(_mounted(item.id, mount), item, base + item.path) for item in stored)
 
 
 def _changed(workspace: Workspace, one: Suggestion, content: str | None) -> Suggestion:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs.config_names import SETTINGS_FILE
-from memfs.doors.cli.command import Unclear, remark, wants_json
+from memfs.doors.cli.command import Unclear, invocation, remark, wants_json
 from memfs.doors.cli.output import Note, Text, count, day, one_line, render, styled
 from memfs.doors.cli.streams import is_interactive
 from memfs.errors import ContentError, EraseRefused, ItemNotFound, PathEscape
@@ -190,7 +190,7 @@ SOURCE = "cli"
 """The door's name in commit trailers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class CommitReport:
     """How safe a write is.
 
@@ -203,22 +203,22 @@ class CommitReport:
     revision: str | None = None
 
 
-def land(workspace: Workspace, item: MemoryItem | None = None) -> CommitReport:
-    """Commit what was written if the policy says so, and tell how safe the item is now.
+def land(workspace: Workspace, item: MemoryItem | None = None) -> None:
+    """Commit what was written if the policy says so, and let the command tell how safe the item is now.
 
     A person's edits that have rested were committed before it was written (``Store.adopt_rested``); others wait.
     """
     reason = ""
     if workspace.settings.history.commit in AT_ONCE:
         reason = workspace.store.flush(adopt=False).reason
+    landed = CommitReport()
     if item is not None and workspace.is_committed(item):
-        return CommitReport(durability="commit", revision=workspace.repository.head().commit)
-    if item is not None and workspace.parts.durability(item.path) == "fallback":
-        storage = workspace.store.storage()
-        note_waiting(f"it is in {storage.secondary} for now: {storage.reason or 'earlier writes wait there'}")
-        return CommitReport(durability="fallback")
+        landed, reason = CommitReport("commit", workspace.repository.head().commit), ""
+    elif item is not None and workspace.parts.durability(item.path) == "fallback":
+        landed, storage = CommitReport("fallback"), workspace.store.storage()
+        reason = f"it is in {storage.secondary} for now: {storage.reason or 'earlier writes wait there'}"
     note_waiting(reason)
-    return CommitReport()
+    invocation().landed = landed
 
 
 def note_waiting(reason: str) -> None:

@@ -13,7 +13,6 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -184,6 +183,12 @@ ATTRIBUTES: Mapping[str, str] = {
     "ImportResult": "id there=arrival.key where=arrival.where type=arrival.item.type became reason near contradicts",
     "SkippedSource": "where reason",
     "ShareResult": "id=item.id shared_as=fate.id became=fate.became reason=fate.reason contradicts=fate.contradicts",
+    "FlushResult": "commits adopted waiting reason skipped",
+    "Episode": "id outcome tool=action.tool did=action.description about=state.context files=state.files "
+    "error=error_message warned timestamp",
+    "DeliveryResult": "text texts ids repeated left_out problems",
+    "BranchMerge": "branch commit=joined.commit forward=joined.forward changed=joined.changed "
+    "conflicts=joined.conflicts waiting=joined.waiting edited uncommitted alive=at_work",
     "Weak": "id=item.id path=item.path importance reason",
     "Promotion": "id=item.id content=item.content why sources known",
     "ArchiveVerdict": "name documents sound present problems lost",
@@ -228,8 +233,15 @@ def keys(names: str) -> Iterator[tuple[str, str, bool]]:
 
 
 def _attributes_json(value: Any, names: str) -> dict[str, Any]:
-    rows = ((key, attrgetter(attribute)(value), always) for key, attribute, always in keys(names))
+    rows = ((key, _attribute(value, attribute), always) for key, attribute, always in keys(names))
     return {key: as_json(part) for key, part, always in rows if always or not _empty(part)}
+
+
+def _attribute(value: Any, written: str) -> Any:
+    """An attribute of a value, or of one in it; None where that is not there."""
+    for name in written.split("."):
+        value = None if value is None else getattr(value, name)
+    return value
 
 
 def _fields_json(value: Any, fields: Mapping[str, Any]) -> dict[str, Any]:

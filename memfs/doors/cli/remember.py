@@ -12,7 +12,7 @@ import click
 from memfs.doors.cli.command import Unclear, complete_tags, complete_types, invocation, opened, remark, verb
 from memfs.doors.cli.draft import draft, text_of, weighing
 from memfs.doors.cli.filters import PHASE
-from memfs.doors.cli.options import SOURCE, CommitReport, allow_secret_option, land, remark_likely
+from memfs.doors.cli.options import SOURCE, allow_secret_option, land, remark_likely
 from memfs.doors.cli.output import MERGE, OMIT, Text, merge, one_line, styled, width
 from memfs.errors import IdExists
 from memfs.format.text_guard import findings
@@ -67,7 +67,6 @@ class StoredText:
         stored: whether it was stored.
         review: with --review, what was said of it.
         problems: with --edit, what is wrong with the file.
-        landed: how safe it is.
     """
 
     id: str | None = field(default=None, metadata=OMIT)
@@ -75,7 +74,6 @@ class StoredText:
     stored: bool
     review: ReviewedText | None = field(default=None, metadata=MERGE)
     problems: tuple[FileFault, ...] = field(default=(), metadata=OMIT)
-    landed: CommitReport | None = field(default=None, metadata=MERGE)
 
 
 def _text(done: StoredText) -> Text:
@@ -99,6 +97,7 @@ def _text(done: StoredText) -> Text:
     "remember",
     text=_text,
     exit_code=lambda done: bool(done.problems or (done.review is not None and not done.stored)),
+    lands=True,
     offers=OFFERED,
 )
 @click.argument("text", nargs=-1, metavar="[TEXT]...")
@@ -168,10 +167,10 @@ def remember(
         except IdExists as error:
             error.hint = f"choose another, or change that item with 'memfs update {given['id']}'"
             raise
-        landed = land(workspace, item)
+        land(workspace, item)
     _advise(given["tags"], item, allow_invisible)
     remark_likely(item)
-    return StoredText(id=item.id, item=item, stored=True, landed=landed)
+    return StoredText(id=item.id, item=item, stored=True)
 
 
 def _edit(allow_secret: str, **given: Any) -> StoredText:
@@ -183,10 +182,11 @@ def _edit(allow_secret: str, **given: Any) -> StoredText:
     with opened() as workspace:
         done = edit_new(workspace, workspace.kinds.get(kind or "semantic"), title, id_, allow_secret)
         item = workspace.store.get(done.id) if done.changed and not done.errors else None
-        landed = land(workspace, item) if item is not None else None
+        if item is not None:
+            land(workspace, item)
     remark("" if done.changed else "the template was left as it was")
     done.tell()
-    return StoredText(id=done.id, item=item, stored=item is not None, problems=done.faults(), landed=landed)
+    return StoredText(id=done.id, item=item, stored=item is not None, problems=done.faults())
 
 
 def _advise(tags: Sequence[str], item: MemoryItem, allow_invisible: bool) -> None:
@@ -204,9 +204,10 @@ def _reviewed(workspace: Workspace, fresh: MemoryItem, allow_secret: str) -> Sto
     """Have a text judged, and store it if it is worth it."""
     result = workspace.intake.store(fresh, source=SOURCE, allow_secret=allow_secret)
     item = workspace.store.get(result.memory_id) if result.memory_id else None
-    landed = land(workspace, item) if item is not None else None
+    if item is not None:
+        land(workspace, item)
     told = ReviewedText(result, round(result.consensus_score, 3), tuple(_verdicts(result.review)))
-    return StoredText(id=result.memory_id, item=item, stored=result.stored, review=told, landed=landed)
+    return StoredText(id=result.memory_id, item=item, stored=result.stored, review=told)
 
 
 def _verdicts(review: ReviewResult | None) -> Iterator[ReviewerVerdict]:

@@ -12,14 +12,13 @@ from memfs.doors.cli.command import Unclear, complete_ids, complete_types, opene
 from memfs.doors.cli.draft import draft, text_of, weighing
 from memfs.doors.cli.options import (
     SOURCE,
-    CommitReport,
     allow_secret_option,
     item_named,
     land,
     reference,
     remark_likely,
 )
-from memfs.doors.cli.output import MERGE, OMIT, Text, styled
+from memfs.doors.cli.output import OMIT, Text, styled
 from memfs.errors import ContentError, ItemNotFound
 from memfs.model.item import Link
 from memfs.store.authorship import signed_by
@@ -41,7 +40,6 @@ class UpdatedItem:
         sha256: of the file; not where that is invalid.
         changed: whether it is another than before.
         problems: with --edit, what is wrong with the file.
-        landed: how safe it is.
     """
 
     id: str
@@ -49,7 +47,6 @@ class UpdatedItem:
     sha256: str = field(default="", metadata=OMIT)
     changed: bool
     problems: tuple[FileFault, ...] = field(default=(), metadata=OMIT)
-    landed: CommitReport = field(metadata=MERGE)
 
 
 def _text(done: UpdatedItem) -> Text:
@@ -57,7 +54,7 @@ def _text(done: UpdatedItem) -> Text:
     yield f"  {done.path}"
 
 
-@verb("update", text=_text, exit_code=lambda done: bool(done.problems))
+@verb("update", text=_text, exit_code=lambda done: bool(done.problems), lands=True)
 @click.argument("id", metavar="ID", shell_complete=complete_ids)
 @click.argument("text", nargs=-1, metavar="[TEXT]...")
 @click.option("--title", help="A short name.")
@@ -110,13 +107,13 @@ def _edit(workspace: Workspace, name: str, allow_secret: str) -> UpdatedItem:
     done = edit_file(workspace, name, _path_of(workspace, name), allow_secret)
     done.tell()
     item = workspace.store.read(done.path) if not done.errors else None
+    land(workspace, item)
     return UpdatedItem(
         id=item.id if item else name,
         path=done.path,
         sha256=item.sha256 if item else "",
         changed=done.changed,
         problems=done.faults(),
-        landed=land(workspace, item),
     )
 
 
@@ -143,12 +140,12 @@ def _update(
         item = workspace.update(before.id, expected=before.sha256, source=SOURCE, allow_secret=allow_secret, **changes)
     if content:
         remark_likely(item)
+    land(workspace, item)
     return UpdatedItem(
         id=item.id,
         path=item.path,
         sha256=item.sha256,
         changed=(item.sha256, item.path) != (before.sha256, before.path),
-        landed=land(workspace, item),
     )
 
 

@@ -73,27 +73,14 @@ def get(workspace: Workspace, key: str | None, name: str, as_of: str | None) -> 
 
 
 # -- set, unset ---------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class ContextChange:
-    """A context after a change.
-
-    Attributes:
-        name: of the context.
-        values: all its keys.
-    """
-
-    name: str
-    values: Mapping[str, Any]
-
-
-def _change_text(done: ContextChange) -> Text:
+def _change_text(done: ContextValues) -> Text:
     yield f"The context {done.name} has {count(len(done.values), 'key')}"
 
 
 @verb("set", text=_change_text)
 @click.argument("pairs", nargs=-1, required=True, metavar="KEY=VALUE...")
 @_named
-def set_(workspace: Workspace, pairs: tuple[str, ...], name: str) -> ContextChange:
+def set_(workspace: Workspace, pairs: tuple[str, ...], name: str) -> ContextValues:
     """Give keys new values, and leave the others alone.
 
     KEY=VALUE is text, KEY:=VALUE is JSON, for numbers, lists and the like.
@@ -105,13 +92,13 @@ def set_(workspace: Workspace, pairs: tuple[str, ...], name: str) -> ContextChan
     values = dict(map(_pair, pairs))
     left = workspace.contexts.set(values, name, source=SOURCE)
     land(workspace)
-    return ContextChange(name, left)
+    return ContextValues(name, left)
 
 
 @verb("unset", text=_change_text)
 @click.argument("keys", nargs=-1, required=True, metavar="KEY...")
 @_named
-def unset(workspace: Workspace, keys: tuple[str, ...], name: str) -> ContextChange:
+def unset(workspace: Workspace, keys: tuple[str, ...], name: str) -> ContextValues:
     """Take keys away.
 
     Examples:
@@ -119,7 +106,7 @@ def unset(workspace: Workspace, keys: tuple[str, ...], name: str) -> ContextChan
     """
     left = workspace.contexts.unset(keys, name, source=SOURCE)
     land(workspace)
-    return ContextChange(name, left)
+    return ContextValues(name, left)
 
 
 def _pair(word: str) -> tuple[str, Any]:

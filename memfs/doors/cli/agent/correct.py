@@ -10,8 +10,8 @@ import click
 from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.draft import spoken
 from memfs.doors.cli.filters import pair
-from memfs.doors.cli.options import SOURCE, CommitReport, allow_secret_option, land
-from memfs.doors.cli.output import MERGE, Note, Text, count, merge, one_line, styled
+from memfs.doors.cli.options import SOURCE, allow_secret_option, land
+from memfs.doors.cli.output import Note, Text, count, merge, one_line, styled
 from memfs.recall.conflict_notes import CONTRADICTS
 
 if TYPE_CHECKING:
@@ -40,12 +40,10 @@ class CorrectionReport:
     Attributes:
         preferences: what is told from now on.
         passed_over: sentences that were not kept, as they neither correct nor prefer.
-        landed: how safe they are.
     """
 
     preferences: tuple[KeptPreference, ...]
     passed_over: tuple[str, ...]
-    landed: CommitReport = field(metadata=MERGE)
 
 
 def _text(done: CorrectionReport) -> Text:
@@ -61,7 +59,7 @@ def _text(done: CorrectionReport) -> Text:
         yield Note(f"nor were {count(more, 'further sentence')}")
 
 
-@verb("correct", text=_text)
+@verb("correct", text=_text, lands=True)
 @click.argument("text", nargs=-1, required=True, metavar="TEXT...")
 @click.option("--speaker", default="", metavar="NAME", help="Who says so.")
 @click.option("--agent", default="", metavar="NAME", help="The agent it is said to.")
@@ -86,8 +84,8 @@ def correct(text: tuple[str, ...], context: tuple[str, ...], only_corrections: b
     with opened() as workspace:
         preferences = workspace.sources.preferences
         items = preferences.record(message, context=circumstances, whole=not only_corrections, source=SOURCE, **known)
-        landed = land(workspace, items[-1] if items else None)
+        land(workspace, items[-1] if items else None)
     against = [tuple(link.to for link in item.links if link.relation == CONTRADICTS) for item in items]
     kept = tuple(map(KeptPreference, items, against))
     # where nothing was kept, or the message as a whole, no sentence was passed over
-    return CorrectionReport(kept, tuple(passed_over(message)) if items and corrections(message) else (), landed)
+    return CorrectionReport(kept, tuple(passed_over(message)) if items and corrections(message) else ())

@@ -11,8 +11,8 @@ from memfs.doors.cli.agent.inject import situation, state_of
 from memfs.doors.cli.command import Actions, opened, remark, verb
 from memfs.doors.cli.draft import spoken
 from memfs.doors.cli.filters import as_of, past_at
-from memfs.doors.cli.options import SOURCE, CommitReport, land
-from memfs.doors.cli.output import MERGE, Note, Table, Text, count, merge, one_line, styled
+from memfs.doors.cli.options import SOURCE, land
+from memfs.doors.cli.output import Note, Table, Text, count, merge, one_line, styled
 from memfs.model.ids import of_mount
 from memfs.model.suggestion import Keep
 
@@ -26,29 +26,11 @@ _OUTCOMES = click.Choice(["success", "failure", "partial"])
 
 
 # -- record -------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class RecordedEpisode:
-    """An episode that was recorded.
-
-    Attributes:
-        episode: of which these fields stand beside the others.
-        landed: how safe it is.
-    """
-
-    episode: Episode = field(
-        metadata=merge(
-            "id outcome tool=action.tool did=action.description about=state.context files=state.files "
-            "error=error_message warned timestamp"
-        )
-    )
-    landed: CommitReport = field(metadata=MERGE)
+def _recorded_text(done: Episode) -> Text:
+    yield f"Recorded {styled(done.id, fg='green', bold=True)}  {done.outcome.value}"
 
 
-def _recorded_text(done: RecordedEpisode) -> Text:
-    yield f"Recorded {styled(done.episode.id, fg='green', bold=True)}  {done.episode.outcome.value}"
-
-
-@verb("record", text=_recorded_text)
+@verb("record", text=_recorded_text, lands=True)
 @click.argument("text", nargs=-1, metavar="[TEXT]...")
 @click.option("--outcome", type=_OUTCOMES, required=True, help="How it ended.")
 @situation
@@ -70,7 +52,7 @@ def record(
     error: str,
     warned: tuple[str, ...],
     **named: str,
-) -> RecordedEpisode:
+) -> Episode:
     """Record TEXT, what was done, with how it ended; '-' reads standard input.
 
     Without --agent it is a person's report.
@@ -90,13 +72,13 @@ def record(
         made = Episode.create(state, Action(tool, did), outcome, error, warned=told)
         trust = "agent" if named["agent"] else "human"
         stored = workspace.sources.episodes.record(made, trust=trust, source=SOURCE)
-        landed = land(workspace, workspace.store.get(stored.id))
+        land(workspace, workspace.store.get(stored.id))
         for one in warned:
             if not of_mount(one) and workspace.store.get(one) is None:
                 remark(f"--warned {one}: no memory is called so; kept as it was given")
     if _REDACTED in stored.error_message and _REDACTED not in error:
         remark("what looks like a secret in the error was blacked out")
-    return RecordedEpisode(stored, landed)
+    return stored
 
 
 # -- list ---------------------------------------------------------------------------------------------------------
@@ -156,12 +138,10 @@ class EpisodeAnalysis:
     Attributes:
         done: what became of rules; of which these fields stand beside the others.
         kept: `write` where they are stored, `suggest` where they wait in the inbox.
-        landed: how safe that is.
     """
 
     done: FailureAnalysis = field(metadata=merge("read found changed retired doubted"))
     kept: Keep
-    landed: CommitReport = field(metadata=MERGE)
 
 
 def _analysis_text(analysis: EpisodeAnalysis) -> Text:
@@ -176,7 +156,7 @@ def _analysis_text(analysis: EpisodeAnalysis) -> Text:
     yield Note(f"read {count(done.read, 'episode')}: {count(len(found), 'rule')} found{waits}")
 
 
-@verb("analyze", text=_analysis_text)
+@verb("analyze", text=_analysis_text, lands=True)
 def analyze(workspace: Workspace) -> EpisodeAnalysis:
     """Analyse the failures into rules now, as is done after every 100 episodes.
 
@@ -187,8 +167,8 @@ def analyze(workspace: Workspace) -> EpisodeAnalysis:
     """
     keep = Keep.WRITE if workspace.learner.keep("rules") is Keep.WRITE else Keep.SUGGEST
     done = workspace.sources.rules.analyze(keep=keep)
-    landed = land(workspace)
-    return EpisodeAnalysis(done, keep, landed)
+    land(workspace)
+    return EpisodeAnalysis(done, keep)
 
 
 episode = Actions(

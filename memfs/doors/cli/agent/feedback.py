@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 from memfs.doors.cli.command import complete_ids, verb
-from memfs.doors.cli.options import SOURCE, CommitReport, land, reference
-from memfs.doors.cli.output import MERGE, Note, Text, styled
+from memfs.doors.cli.options import SOURCE, land, reference
+from memfs.doors.cli.output import Note, Text, styled
 
 if TYPE_CHECKING:
     from memfs.workspace import Workspace
@@ -26,14 +26,12 @@ class FeedbackReport:
         importance: what it counts for now.
         before: what it counted for.
         due: whether a bad signal made it weak enough to be pruned.
-        landed: how safe the change is.
     """
 
     id: str
     importance: float
     before: float
     due: bool
-    landed: CommitReport = field(metadata=MERGE)
 
 
 def _text(done: FeedbackReport) -> Text:
@@ -42,7 +40,7 @@ def _text(done: FeedbackReport) -> Text:
         yield Note("it is weak enough to be pruned; 'memfs admin prune --dry-run' lists what is due")
 
 
-@verb("feedback", text=_text)
+@verb("feedback", text=_text, lands=True)
 @click.argument("id", metavar="ID", shell_complete=complete_ids)
 @click.argument("signal", metavar="good|bad", type=click.Choice(list(_SIGNALS)))
 @click.option("--reason", default="", help="Why, for the history.")
@@ -58,6 +56,6 @@ def feedback(workspace: Workspace, id: str, signal: str, reason: str) -> Feedbac
     helped = _SIGNALS[signal]
     before = workspace.store.find(reference(workspace, id))
     item = workspace.feedback.give(before.id, helped, reason, source=SOURCE)
-    landed = land(workspace, item)
+    land(workspace, item)
     due = not helped and any(weak.item.id == item.id for weak in workspace.pruner.due())
-    return FeedbackReport(item.id, item.importance, before.importance, due, landed)
+    return FeedbackReport(item.id, item.importance, before.importance, due)

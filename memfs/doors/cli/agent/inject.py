@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,13 +12,12 @@ import click
 from memfs.doors.cli.command import Unclear, opened, options, remark, verb
 from memfs.doors.cli.draft import spoken
 from memfs.doors.cli.options import land
-from memfs.doors.cli.output import Block, Text, count, merge
+from memfs.doors.cli.output import Block, Text, count
 from memfs.doors.cli.streams import read_named
 from memfs.errors import StorageIO
 
 if TYPE_CHECKING:
     from memfs.context.deliver import DeliveryResult
-    from memfs.model import Problem
     from memfs.model.episode import StateSnapshot
     from memfs.workspace import Workspace
 
@@ -37,20 +36,7 @@ prompt = options(
 """Give a verb the options that tell what a prompt says, and what room it has."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveredMemory:
-    """What an agent is to be told, as quoted data.
-
-    Attributes:
-        given: the text, its parts, and what is not in it.
-        problems: what keeps sources from having their say.
-    """
-
-    given: DeliveryResult = field(metadata=merge("text texts ids repeated left_out"))
-    problems: tuple[Problem, ...]
-
-
-def delivered(workspace: Workspace, given: DeliveryResult, nothing: str) -> DeliveredMemory:
+def delivered(workspace: Workspace, given: DeliveryResult, nothing: str) -> DeliveryResult:
     """What was put together, with what sources lack: trust, something to run, success; all that it lacks is remarked.
 
     Args:
@@ -64,13 +50,13 @@ def delivered(workspace: Workspace, given: DeliveryResult, nothing: str) -> Deli
     if not given.texts and not given.left_out:
         told = f"what is remembered is told already: {', '.join(given.repeated)}"
         remark(told if given.repeated else nothing)
-    return DeliveredMemory(given, problems)
+    return replace(given, problems=problems)
 
 
-def delivered_text(delivered: DeliveredMemory) -> Text:
+def delivered_text(given: DeliveryResult) -> Text:
     """The text."""
-    if delivered.given.texts:
-        yield Block(delivered.given.text)
+    if given.texts:
+        yield Block(given.text)
 
 
 def state_of(text: str, files: tuple[str, ...], tool: str = "", **named: Any) -> StateSnapshot:
@@ -101,7 +87,7 @@ def read_prompt(path: str | None) -> str:
 @prompt
 def inject(
     text: tuple[str, ...], files: tuple[str, ...], prompt_file: str | None, max_tokens: int | None, **named: str
-) -> DeliveredMemory:
+) -> DeliveryResult:
     """Print what belongs into the system prompt of an agent: the automatic memory, as quoted data.
 
     TEXT says what the work is about, where that is known: preferences that fit it come first; '-' reads standard input.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from contextlib import redirect_stdout
+from typing import TYPE_CHECKING
 
 import click
 
 from memfs.doors.cli.agent.inject import (
-    DeliveredMemory,
     delivered,
     delivered_text,
     prompt,
@@ -18,6 +18,9 @@ from memfs.doors.cli.agent.inject import (
 )
 from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.draft import spoken
+
+if TYPE_CHECKING:
+    from memfs.context.deliver import DeliveryResult
 
 
 @verb("warn", text=delivered_text)
@@ -32,7 +35,7 @@ def warn(
     prompt_file: str | None,
     max_tokens: int | None,
     **named: str,
-) -> DeliveredMemory:
+) -> DeliveryResult:
     """Print what a situation brings to mind before a step: past failures like it, and rules learned from them.
 
     TEXT says what is about to be done; '-' reads standard input. Nothing is printed where nothing matches. What was

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,19 +22,8 @@ _TYPES = ("state_update", "agent_output", "meta_review", "hypothesis", "tourname
 _STDIN = "standard input"
 
 
-@dataclass(frozen=True, slots=True)
-class StoredDocuments:
-    """Documents that were stored.
-
-    Attributes:
-        stored: what became of each, in order.
-    """
-
-    stored: tuple[Acknowledgement, ...]
-
-
-def _text(done: StoredDocuments) -> Text:
-    for ack in done.stored:
+def _text(stored: tuple[Acknowledgement, ...]) -> Text:
+    for ack in stored:
         yield f"Stored {ack.path}"
         for name in ("checkpoint_id", "continuation_token"):
             if value := getattr(ack, name):
@@ -44,11 +32,11 @@ def _text(done: StoredDocuments) -> Text:
             yield Note(f"the update is stored, but no checkpoint was made: {ack.checkpoint_problem}")
         for name in ack.conflicts:
             yield Note(f"somebody else had changed {name}, too: their value is in history and in conflicts/")
-    if not done.stored:
+    if not stored:
         yield Note("there was nothing to store")
 
 
-@verb("store", text=_text)
+@verb("store", text=_text, key="stored")
 @click.argument("kind", type=click.Choice(_TYPES), metavar="TYPE")
 @click.argument("file", default="", type=click.Path(dir_okay=False, allow_dash=True), metavar="[FILE]")
 @click.option(
@@ -57,7 +45,7 @@ def _text(done: StoredDocuments) -> Text:
     metavar="FILE",
     help="The hypothesis as it was read: what others stored since then holds, too.",
 )
-def store(kind: str, file: str, base: str | None) -> StoredDocuments:
+def store(kind: str, file: str, base: str | None) -> tuple[Acknowledgement, ...]:
     """Store documents of the TYPE state_update, agent_output, meta_review, hypothesis or tournament_result.
 
     They are read from FILE, or from standard input: one JSON object, or one a line. With --base, wins, losses, matches
@@ -94,7 +82,7 @@ def store(kind: str, file: str, base: str | None) -> StoredDocuments:
                     error.hint = f"{error.hint or 'correct it'}; the {len(stored)} before it are stored"
                 raise
         land(workspace)
-        return StoredDocuments(tuple(stored))
+        return tuple(stored)
 
 
 def _base(file: str) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -20,19 +19,8 @@ _WAITING = {"memfs": "uncommitted", "hand": "by hand"}
 _LEAST = 20
 
 
-@dataclass(frozen=True, slots=True)
-class BlameReport:
-    """Who taught an item.
-
-    Attributes:
-        fields: each field and where it comes from; each element of a list stands for itself.
-    """
-
-    fields: tuple[LearnedFrom, ...]
-
-
-def _text(found: BlameReport) -> Text:
-    rows = [(one.commit[:_SHORT] or _WAITING[one.waiting], _day(one), written_by(one), one) for one in found.fields]
+def _text(found: tuple[LearnedFrom, ...]) -> Text:
+    rows = [(one.commit[:_SHORT] or _WAITING[one.waiting], _day(one), written_by(one), one) for one in found]
     commits = max((len(commit) for commit, *_ in rows), default=0)
     names = max((len(who) for _, _, who, _ in rows), default=0)
     for commit, day, who, one in rows:
@@ -55,11 +43,11 @@ def written_by(one: LearnedFrom) -> str:
     return one_line(", ".join(filter(None, (who, session, through, tool))))
 
 
-@verb("blame", text=_text)
+@verb("blame", text=_text, key="fields")
 @click.argument("id", metavar="ID|PATH", shell_complete=complete_ids)
 @click.argument("field", required=False, default="", metavar="[FIELD]")
 @click.option("--as-of", "as_of", metavar="REV", help="The version at this revision or date.")
-def blame(workspace: Workspace, id: str, field: str, as_of: str | None) -> BlameReport:
+def blame(workspace: Workspace, id: str, field: str, as_of: str | None) -> tuple[LearnedFrom, ...]:
     """Show for each field of an item which commit brought it, when, and who: agent, session, door and tool.
 
     Each element of a list stands for itself. With FIELD only that one and what is below it, such as content, tags or
@@ -70,4 +58,4 @@ def blame(workspace: Workspace, id: str, field: str, as_of: str | None) -> Blame
         memfs team blame use-postgresql title --as-of 2026-03-01
     """
     target = named(workspace, id) or id
-    return BlameReport(fields=tuple(workspace.teams.blame.fields(target, field, as_of)))
+    return tuple(workspace.teams.blame.fields(target, field, as_of))

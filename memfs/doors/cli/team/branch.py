@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
 
 from memfs.doors.cli.command import Actions, verb
-from memfs.doors.cli.output import MERGE, TEXT_ONLY, Note, Table, Text, count, listed, merge, readable, styled
+from memfs.doors.cli.output import Note, Table, Text, count, listed, readable, styled
 
 if TYPE_CHECKING:
     from memfs.team.branches import Branch, BranchMerge, DroppedBranch
@@ -23,19 +22,8 @@ _dry_run = click.option("--dry-run", is_flag=True, help="Only say what would be 
 
 
 # -- list ---------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class BranchList:
-    """The branches of agents.
-
-    Attributes:
-        branches: each branch, and how it stands.
-    """
-
-    branches: tuple[Branch, ...]
-
-
-def _list_text(found: BranchList) -> Text:
-    rows = [(one.name, one.agent, _standing(one), str(one.folder or "")) for one in found.branches]
+def _list_text(found: tuple[Branch, ...]) -> Text:
+    rows = [(one.name, one.agent, _standing(one), str(one.folder or "")) for one in found]
     yield Table(rows, dim=(1, 3))
     if not rows:
         yield Note("no branches; memfs team branch start NAME makes one")
@@ -56,14 +44,14 @@ def _standing(one: Branch) -> str:
     return ", ".join(words)
 
 
-@verb("list", text=_list_text)
-def _list(workspace: Workspace) -> BranchList:
+@verb("list", text=_list_text, key="branches")
+def _list(workspace: Workspace) -> tuple[Branch, ...]:
     """Show how each branch stands.
 
     Examples:
         memfs team branch list
     """
-    return BranchList(tuple(workspace.teams.branches.list()))
+    return tuple(workspace.teams.branches.list())
 
 
 # -- start --------------------------------------------------------------------------------------------------------
@@ -89,30 +77,7 @@ def _start(workspace: Workspace, name: str, agent: str, at: str | None) -> Branc
 
 
 # -- merge --------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class MergedBranch:
-    """What a merge of a branch did, or would do.
-
-    Attributes:
-        done: what was joined; these fields stand beside the others.
-        alive: ids of the processes that still work there.
-        dry_run: whether nothing was done.
-        name: the branch as it was asked for.
-    """
-
-    done: BranchMerge = field(
-        metadata=merge(
-            "branch commit=joined.commit forward=joined.forward changed=joined.changed conflicts=joined.conflicts "
-            "waiting=joined.waiting edited uncommitted"
-        )
-    )
-    alive: tuple[int, ...]
-    dry_run: bool
-    name: str = field(metadata=TEXT_ONLY)
-
-
-def _merge_text(merged: MergedBranch) -> Text:
-    done, name = merged.done, merged.name
+def _merge_text(done: BranchMerge, name: str, dry_run: bool) -> Text:
     joined = done.joined
     if done.uncommitted:
         them = "it" if done.uncommitted == 1 else "them"
@@ -120,7 +85,7 @@ def _merge_text(merged: MergedBranch) -> Text:
     if joined.nothing and not done.uncommitted:
         yield f"Nothing to merge from {name}"
     elif not joined.nothing:
-        yield f"{'Would merge' if merged.dry_run else 'Merged'} {styled(name, fg='green', bold=True)}"
+        yield f"{'Would merge' if dry_run else 'Merged'} {styled(name, fg='green', bold=True)}"
     yield from listed("", joined.changed, _SHOWN)
     for one in joined.conflicts:
         kept, lost = readable(one.kept), readable(one.lost)
@@ -135,11 +100,11 @@ def _merge_text(merged: MergedBranch) -> Text:
         yield Note(f"{program} (process {number}) still works there; what it writes from now on is not merged yet")
 
 
-@verb("merge", text=_merge_text)
+@verb("merge", text=_merge_text, echo=("dry_run",))
 @_name
 @click.option("-m", "--message", metavar="TEXT", default="", help="The commit's message.")
 @_dry_run
-def _merge(workspace: Workspace, name: str, message: str, dry_run: bool) -> MergedBranch:
+def _merge(workspace: Workspace, name: str, message: str, dry_run: bool) -> BranchMerge:
     """Join what was written there with what is here.
 
     The branch that is checked out here gets it, field by field. What waits there is committed first.
@@ -148,45 +113,31 @@ def _merge(workspace: Workspace, name: str, message: str, dry_run: bool) -> Merg
         memfs team branch merge refactoring --dry-run
         memfs team branch merge refactoring
     """
-    done = workspace.teams.branches.merge(name, message=message, dry_run=dry_run)
-    return MergedBranch(done, tuple(number for number, _ in done.alive), dry_run, name)
+    return workspace.teams.branches.merge(name, message=message, dry_run=dry_run)
 
 
 # -- drop ---------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class BranchDrop:
-    """What became of a branch that was dropped.
-
-    Attributes:
-        dropped: what it was, and what is left of it.
-        dry_run: whether nothing was done.
-    """
-
-    dropped: DroppedBranch = field(metadata=MERGE)
-    dry_run: bool
-
-
-def _drop_text(done: BranchDrop) -> Text:
-    dropped, stays = done.dropped, "would stay" if done.dry_run else "stays"
+def _drop_text(dropped: DroppedBranch, dry_run: bool) -> Text:
+    stays = "would stay" if dry_run else "stays"
     name = styled(dropped.branch.removeprefix("refs/heads/"), fg="yellow", bold=True)
-    yield f"{'Would drop' if done.dry_run else 'Dropped'} {name}"
+    yield f"{'Would drop' if dry_run else 'Dropped'} {name}"
     if dropped.rescue:
         yield f"  what was not merged {stays} as {dropped.rescue}"
     for path in dropped.left[:_SHOWN]:
         yield Note(f"{path} stays in {dropped.folder}: it is not committed, or no memory")
 
 
-@verb("drop", text=_drop_text)
+@verb("drop", text=_drop_text, echo=("dry_run",))
 @_name
 @click.option("--force", is_flag=True, help="Even if it was not merged; a rescue ref keeps it.")
 @_dry_run
-def _drop(workspace: Workspace, name: str, force: bool, dry_run: bool) -> BranchDrop:
+def _drop(workspace: Workspace, name: str, force: bool, dry_run: bool) -> DroppedBranch:
     """Take branch and folder away, if nothing is lost by that.
 
     Examples:
         memfs team branch drop refactoring
     """
-    return BranchDrop(workspace.teams.branches.drop(name, force=force, dry_run=dry_run), dry_run)
+    return workspace.teams.branches.drop(name, force=force, dry_run=dry_run)
 
 
 # -- quarantine, release ------------------------------------------------------------------------------------------
