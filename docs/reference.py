@@ -50,12 +50,17 @@ def result_of(command: click.Command) -> type | None:
     return typing.cast(type, parts[0])
 
 
+def is_listed(command: click.Command) -> bool:
+    """Whether the key of a verb has several values."""
+    return "tuple[" in inspect.unwrap(typing.cast(types.FunctionType, command.callback)).__annotations__["return"]
+
+
 def schema_of(command: click.Command) -> Schema:
     """The JSON schema of what a command prints, but for what ``VerbCommand`` adds: a revision, options, a commit."""
     kind, key = result_of(command), getattr(command, "key", "")
     if not key:
         return schema(kind)
-    rows = {"type": "array", "items": schema(kind)}
+    rows = {"type": "array", "items": schema(kind)} if is_listed(command) else schema(kind)
     return {"type": "object", "properties": {key: rows}, "required": [key], "additionalProperties": False}
 
 
@@ -261,8 +266,9 @@ def _described(kind: type, command: click.Command | None = None) -> str:
     rows = list(_rows(kind, ""))
     if command is not None and (key := getattr(command, "key", "")):
         name = f"[{kind.__name__}](#{kind.__name__.lower()})" if kind.__name__ in ATTRIBUTES else "object"
-        rows = [f"| `{key}` | array of {name} | {_cell(sentence)} |"]
-        rows += _rows(kind, f"{key}[].") if kind.__name__ not in ATTRIBUTES else ()
+        of, brackets = ("array of ", "[]") if is_listed(command) else ("", "")
+        rows = [f"| `{key}` | {of}{name} | {_cell(sentence)} |"]
+        rows += _rows(kind, f"{key}{brackets}.") if kind.__name__ not in ATTRIBUTES else ()
         sentence = _prose(command.help or "").partition("\n\n")[0]
     if getattr(command, "lands", False):
         rows += (row.replace("` |", "?` |", 1) for row in _rows(CommitReport, ""))

@@ -38,7 +38,12 @@ class Due:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionResult:
-    """What obeying the policy did, or would do."""
+    """What obeying the retention policy did, or would do.
+
+    Attributes:
+        archived: what went into archives.
+        deleted: the archives that were deleted.
+    """
 
     archived: ArchiveResult
     deleted: tuple[str, ...] = ()

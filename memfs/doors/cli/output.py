@@ -184,6 +184,9 @@ ATTRIBUTES: Mapping[str, str] = {
     "SkippedSource": "where reason",
     "ShareResult": "id=item.id shared_as=fate.id became=fate.became reason=fate.reason contradicts=fate.contradicts",
     "FlushResult": "commits adopted waiting reason skipped",
+    "RetentionResult": "iterations=archived.iterations archives=archived.archives documents=archived.documents "
+    "bytes=archived.bytes packed=archived.packed removed=archived.removed left=archived.left reason=archived.reason "
+    "deleted",
     "Episode": "id outcome tool=action.tool did=action.description about=state.context files=state.files "
     "error=error_message warned timestamp",
     "DeliveryResult": "text texts ids repeated left_out problems",

@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
 
 from memfs.doors.cli.command import Actions, Number, verb
 from memfs.doors.cli.filters import as_of, state_at
-from memfs.doors.cli.output import MERGE, Note, Text, count, size, styled
+from memfs.doors.cli.output import Note, Text, count, size, styled
 from memfs.state.archives import ArchiveResult, ArchiveVerdict, Period, UnpackResult, iterations_text
 
 if TYPE_CHECKING:
+    from memfs.state.retention import RetentionResult
     from memfs.workspace import Workspace
 
 
 # -- run ----------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class ArchiveReport:
-    """What was archived and deleted, or would be.
-
-    Attributes:
-        archived: what went into archives; its fields stand beside the others.
-        deleted: the archives that were deleted.
-    """
-
-    archived: ArchiveResult = field(metadata=MERGE)
-    deleted: tuple[str, ...]
-
-
-def _run_text(report: ArchiveReport, dry_run: bool) -> Text:
+def _run_text(report: RetentionResult, dry_run: bool) -> Text:
     done = report.archived
     if not done.iterations and not report.deleted:
         yield "Nothing is due"
@@ -69,7 +56,7 @@ def _smaller(one: ArchiveResult | Period) -> str:
     metavar="N",
     help="Exactly this one, also if not due.",
 )
-def run(workspace: Workspace, dry_run: bool, days: float | None, chosen: tuple[int, ...]) -> ArchiveReport:
+def run(workspace: Workspace, dry_run: bool, days: float | None, chosen: tuple[int, ...]) -> RetentionResult:
     """Pack iterations that were closed long ago, as configuration/retention_policy.json says.
 
     Iterations closed for active_days go into a verified archive and leave the tree; archives older than
@@ -82,8 +69,7 @@ def run(workspace: Workspace, dry_run: bool, days: float | None, chosen: tuple[i
         memfs admin archive run --older-than 7
         memfs admin archive run --iteration 3
     """
-    done = workspace.states.retention.run(dry_run, active_days=days, iterations=chosen)
-    return ArchiveReport(done.archived, done.deleted)
+    return workspace.states.retention.run(dry_run, active_days=days, iterations=chosen)
 
 
 # -- list ---------------------------------------------------------------------------------------------------------

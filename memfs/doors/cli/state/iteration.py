@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,19 +20,7 @@ if TYPE_CHECKING:
 _SHOWN = (("outputs", "outputs"), ("mean_confidence", "confidence"), ("resource_consumed", "consumed"))
 
 
-@dataclass(frozen=True, slots=True)
-class ShownIteration:
-    """One iteration.
-
-    Attributes:
-        iteration: it, with the number of its documents by kind.
-    """
-
-    iteration: Iteration
-
-
-def _text(shown: ShownIteration) -> Text:
-    one = shown.iteration
+def _text(one: Iteration) -> Text:
     yield f"Iteration {one.number} is {_status(one)}"
     rows = [("opened", time_text(one.opened) or ""), ("closed", time_text(one.closed) or "")]
     rows += [(kind.replace("_", " "), f"{number:,}") for kind, number in sorted(one.counts.items())]
@@ -72,9 +59,9 @@ def _status(one: Iteration) -> str:
 _number = click.argument("number", required=False, type=click.IntRange(1), metavar="[N]")
 
 
-@verb("start", text=_text)
+@verb("start", text=_text, key="iteration")
 @_number
-def start(workspace: Workspace, number: int | None) -> ShownIteration:
+def start(workspace: Workspace, number: int | None) -> Iteration:
     """Open iteration N, by default the one after the newest.
 
     Examples:
@@ -82,12 +69,12 @@ def start(workspace: Workspace, number: int | None) -> ShownIteration:
     """
     found = workspace.states.iterations.start(number)
     land(workspace)
-    return ShownIteration(found)
+    return found
 
 
-@verb("close", text=_text)
+@verb("close", text=_text, key="iteration")
 @_number
-def close(workspace: Workspace, number: int | None) -> ShownIteration:
+def close(workspace: Workspace, number: int | None) -> Iteration:
     """Close iteration N, by default the newest open one, and sum it up.
 
     Examples:
@@ -95,12 +82,12 @@ def close(workspace: Workspace, number: int | None) -> ShownIteration:
     """
     found = workspace.states.iterations.close(number)
     land(workspace)
-    return ShownIteration(found)
+    return found
 
 
-@verb("show", text=_text)
+@verb("show", text=_text, key="iteration")
 @_number
-def show(workspace: Workspace, number: int | None) -> ShownIteration:
+def show(workspace: Workspace, number: int | None) -> Iteration:
     """Show iteration N, by default the newest.
 
     Examples:
@@ -110,7 +97,7 @@ def show(workspace: Workspace, number: int | None) -> ShownIteration:
     number = number or workspace.states.reading.latest_iteration()
     if number is None:
         raise IterationInvalid("there is no iteration yet", hint="'memfs state iteration start' opens one")
-    return ShownIteration(workspace.states.iterations.show(number))
+    return workspace.states.iterations.show(number)
 
 
 @verb("list", text=_list_text, key="iterations")

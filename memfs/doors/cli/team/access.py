@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memfs.doors.cli.command import complete_ids, verb
+from memfs.doors.cli.command import complete_ids, remark, verb
 from memfs.doors.cli.filters import when
 from memfs.doors.cli.options import named
-from memfs.doors.cli.output import TEXT_ONLY, Note, Table, Text, count, merge, one_line
+from memfs.doors.cli.output import Note, Table, Text, count, merge, one_line
 
 if TYPE_CHECKING:
     from memfs.store.access_log import AccessRecord
@@ -63,13 +63,11 @@ class AccessReport:
         served: the answers, newest first.
         total: how many there are without --limit.
         kept: whether it is written down at all (`served.log`).
-        problem: what is wrong with the record.
     """
 
     served: tuple[ServedAnswer, ...]
     total: int
     kept: bool
-    problem: str = field(default="", metadata=TEXT_ONLY)
 
 
 def _text(found: AccessReport) -> Text:
@@ -80,8 +78,6 @@ def _text(found: AccessReport) -> Text:
         )
     elif (older := found.total - len(found.served)) > 0:
         yield Note(f"{count(older, 'older line')} more (--limit)")
-    if found.problem:
-        yield Note(found.problem)
 
 
 @verb("access", text=_text)
@@ -109,4 +105,5 @@ def access(
     rows = log.find(wanted, agent=agent, session=session, since=when(since, "since"))
     kept = workspace.settings.served.log
     served = tuple(ServedAnswer(row, tuple(ServedItem(*pair) for pair in row.items)) for row in rows[:limit])
-    return AccessReport(served, len(rows), kept, log.problem)
+    remark(log.problem)
+    return AccessReport(served, len(rows), kept)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Actions, Unclear, complete_ids, opened, verb
+from memfs.doors.cli.command import Actions, Unclear, complete_ids, opened, remark, verb
 from memfs.doors.cli.filters import as_of, past_at
 from memfs.doors.cli.options import SOURCE, land
 from memfs.doors.cli.output import (
@@ -227,7 +227,6 @@ class ConflictDecision:
         left: names that could not be decided about, and why.
         ids: the two memories of which one holds, or both do.
         changed: whether anything was written about those two.
-        notes: what else is to be told.
     """
 
     kept: str
@@ -237,7 +236,6 @@ class ConflictDecision:
     left: Mapping[str, str] = field(default_factory=dict)
     ids: tuple[str, ...] = ()
     changed: bool = False
-    notes: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
 
 
 def _decision_text(done: ConflictDecision) -> Text:
@@ -259,7 +257,6 @@ def _decision_text(done: ConflictDecision) -> Text:
             yield f"{styled('Kept', fg='green')} {done.kept}; {lost} is superseded{before}"
     for name, reason in done.left.items():
         yield Note(f"{name}: {reason}")
-    yield from map(Note, done.notes)
 
 
 def _file_text(one: MergeOutcome, dry_run: bool) -> Text:
@@ -338,12 +335,11 @@ def _finish(workspace: Workspace, names: tuple[str, ...], keep: str, dry_run: bo
     resolver = workspace.teams.resolver
     side: Side = "ours" if keep == "ours" else "theirs" if keep == "theirs" else ""
     outcomes = resolver.finish(names, side=side, dry_run=dry_run)
-    notes: tuple[str, ...] = ()
     if not outcomes:
-        notes = ("nothing is open; 'memfs team conflicts' lists what waits",)
+        remark("nothing is open; 'memfs team conflicts' lists what waits")
     elif not dry_run:
-        notes = (_summary(resolver.waiting()),)
-    return ConflictDecision(keep, dry_run, files=tuple(outcomes), notes=notes)
+        remark(_summary(resolver.waiting()))
+    return ConflictDecision(keep, dry_run, files=tuple(outcomes))
 
 
 def _decide(
@@ -362,10 +358,10 @@ def _decide(
             if len(names) == 1:
                 raise
             left[name] = str(error)
-    notes = () if names else ("nothing waits for a decision",)
+    remark("" if names else "nothing waits for a decision")
     if not dry_run:
         land(workspace)
-    return ConflictDecision(keep, dry_run, decided=tuple(decided), left=left, notes=notes)
+    return ConflictDecision(keep, dry_run, decided=tuple(decided), left=left)
 
 
 def _waiting_names(waiting: OpenConflicts, field: str | None) -> tuple[str, ...]:
@@ -379,10 +375,9 @@ def _settle(workspace: Workspace, names: tuple[str, ...], keep: str, reason: str
     """Say which of two memories holds."""
     done: Decision = workspace.conflicts.resolve(*names, keep=keep, reason=reason, source=SOURCE)
     slip = "nothing said that these two contradict each other; if it was a slip, --keep both takes it back"
-    notes = (slip,) if not done.known and done.kept != "both" else ()
+    remark(slip if not done.known and done.kept != "both" else "")
     land(workspace)
-    ids = (done.one.id, done.other.id)
-    return ConflictDecision(done.kept, ids=ids, changed=done.changed, notes=notes)
+    return ConflictDecision(done.kept, ids=(done.one.id, done.other.id), changed=done.changed)
 
 
 # -- for status ---------------------------------------------------------------------------------------------------

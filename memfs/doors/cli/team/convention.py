@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Actions, Unclear, complete_ids, opened, verb
+from memfs.doors.cli.command import Actions, Unclear, complete_ids, opened, remark, verb
 from memfs.doors.cli.filters import as_of, past_at
 from memfs.doors.cli.options import SOURCE, land
 from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Table, Text, count, one_line, styled
@@ -79,20 +79,16 @@ class ConventionDecision:
         changed: ids of those that have another status now.
         path: the file of a new one.
         lines: each of them, with the status it has.
-        notes: what else is to be told.
     """
 
     status: str
     changed: tuple[str, ...]
     path: str = field(default="", metadata=OMIT)
     lines: tuple[tuple[str, str], ...] = field(default=(), metadata=TEXT_ONLY)
-    notes: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
 
 
 def _decision_text(done: ConventionDecision) -> Text:
-    for status, name in done.lines:
-        yield f"{styled(status, fg='green')} {name}"
-    yield from map(Note, done.notes)
+    return (f"{styled(status, fg='green')} {name}" for status, name in done.lines)
 
 
 def _decide(ids: tuple[str, ...], status: str, reason: str) -> ConventionDecision:
@@ -100,11 +96,11 @@ def _decide(ids: tuple[str, ...], status: str, reason: str) -> ConventionDecisio
         changed = workspace.sources.agreements.decide(ids, status, reason, SOURCE)
         if changed:
             land(workspace)
-        notes = () if changed else (f"all of them are {status} already",)
+        remark("" if changed else f"all of them are {status} already")
         if changed and status == "accepted" and "conventions" not in workspace.settings.memory.automatic:
-            notes = ("agents are told by 'memfs team agents-md write', or with \"conventions\" in memory.automatic",)
+            remark("agents are told by 'memfs team agents-md write', or with \"conventions\" in memory.automatic")
     lines = tuple((one.status, one.id) for one in changed)
-    return ConventionDecision(status, tuple(one.id for one in changed), lines=lines, notes=notes)
+    return ConventionDecision(status, tuple(one.id for one in changed), lines=lines)
 
 
 @verb("propose", text=_decision_text)
@@ -131,8 +127,8 @@ def _propose(names: tuple[str, ...], reason: str, **said: Any) -> ConventionDeci
     with opened() as workspace:
         made = workspace.sources.agreements.propose(names[0], **said, reason=reason, source=SOURCE)
         land(workspace)
-    notes = (f"no agent is told of it until 'memfs team convention accept {made.id}'",)
-    return ConventionDecision("proposed", (made.id,), made.item.path, (("proposed", made.id),), notes)
+    remark(f"no agent is told of it until 'memfs team convention accept {made.id}'")
+    return ConventionDecision("proposed", (made.id,), made.item.path, (("proposed", made.id),))
 
 
 @verb("accept", text=_decision_text)
@@ -224,12 +220,10 @@ class ConventionIntake:
     Attributes:
         dry_run: whether nothing was written.
         conventions: what became of each.
-        notes: what else is to be told.
     """
 
     dry_run: bool
     conventions: tuple[ImportResult, ...]
-    notes: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
 
 
 def _import_text(done: ConventionIntake) -> Text:
@@ -239,7 +233,6 @@ def _import_text(done: ConventionIntake) -> Text:
     counts = Counter(one.became for one in done.conventions)
     told = ", ".join(f"{number} {word}" for word, number in counts.items()) or "nothing"
     yield f"{'Would import' if done.dry_run else 'Imported'}: {told}"
-    yield from map(Note, done.notes)
 
 
 @verb("import", text=_import_text, exit_code=lambda done: any(one.became == "refused" for one in done.conventions))
@@ -265,9 +258,9 @@ def _import(workspace: Workspace, file: str, accepted: bool, replace: bool, dry_
     done = workspace.sources.sharing.take_in(data, name, accepted=accepted, replace=replace, dry_run=dry_run)
     if not dry_run:
         land(workspace)
-    proposed = not accepted and any(one.became in ("stored", "updated") for one in done)
-    notes = ("what comes in is proposed; 'memfs team convention accept ID' makes it one of yours",) if proposed else ()
-    return ConventionIntake(dry_run, tuple(done), notes)
+    if not accepted and any(one.became in ("stored", "updated") for one in done):
+        remark("what comes in is proposed; 'memfs team convention accept ID' makes it one of yours")
+    return ConventionIntake(dry_run, tuple(done))
 
 
 convention = Actions(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
-from memfs.doors.cli.command import verb
-from memfs.doors.cli.output import TEXT_ONLY, Note, Text, count, one_line, styled
+from memfs.doors.cli.command import remark, verb
+from memfs.doors.cli.output import Text, count, one_line, styled
 
 if TYPE_CHECKING:
     from memfs.team.verify import CommitCheck
@@ -26,15 +26,11 @@ class VerifiedRange:
         range: the range as it was asked for.
         good: whether all of them are good.
         commits: the commits, newest first, or those that are not good.
-        number: how many were checked.
-        wrong: how many of them are not good.
     """
 
     range: str
     good: bool
     commits: tuple[CommitCheck, ...]
-    number: int = field(metadata=TEXT_ONLY)
-    wrong: int = field(metadata=TEXT_ONLY)
 
 
 def _text(checked: VerifiedRange) -> Text:
@@ -45,10 +41,6 @@ def _text(checked: VerifiedRange) -> Text:
         yield f"    {one_line(one.subject, 100)}"
         if not good:
             yield f"    {one.reason}"
-    if not checked.number:
-        yield Note("no commit there changes the memory")
-    else:
-        yield Note(f"{count(checked.number, 'commit')}, {f'{checked.wrong} not good' if checked.wrong else 'all good'}")
 
 
 @verb("verify", text=_text, exit_code=lambda found: not found.good)
@@ -73,4 +65,6 @@ def verify(workspace: Workspace, range: str, allowed_signers: str | None, bad: b
     """
     checked = workspace.teams.signatures.verify(range, allowed_signers)
     wrong = [one for one in checked if one.verdict != _GOOD]
-    return VerifiedRange(range, not wrong, tuple(wrong if bad else checked), len(checked), len(wrong))
+    told = f"{count(len(checked), 'commit')}, {f'{len(wrong)} not good' if wrong else 'all good'}"
+    remark(told if checked else "no commit there changes the memory")
+    return VerifiedRange(range, not wrong, tuple(wrong if bad else checked))
