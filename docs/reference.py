@@ -105,8 +105,9 @@ def _keys(kind: type, names: str = "") -> Iterator[tuple[str, Any, str, bool]]:
     for key, attribute, always in keys(chosen):
         outer, _, inner = attribute.partition(".")
         if inner:
-            type_, text = next((type_, text) for _, type_, text, _ in _keys(hints[outer], inner))
-            yield key, type_, text, always
+            within, *rest = typing.get_args(hints[outer]) or (hints[outer],)
+            type_, text = next((type_, text) for _, type_, text, _ in _keys(within, inner))
+            yield key, typing.Union[type_, None] if rest else type_, text, always  # noqa: UP007  of types at run time
         else:
             yield key, hints.get(attribute, str), texts.get(attribute, ""), always
     for field in () if chosen else fields(kind):

@@ -345,20 +345,18 @@ class BackupState:
 
     Attributes:
         last: when the last one was made, None where none is known; ``path`` is where.
+        age: seconds since then.
         interval_hours: how often one is wanted, 0 for never.
         due: whether one should have been made by now.
         error: why the last try failed, "" when it did not.
     """
 
     last: datetime | None
+    age: int | None
     path: str
     interval_hours: float
     due: bool
     error: str = ""
-
-    def age(self, now: datetime) -> float | None:
-        """Seconds since the last one."""
-        return (now - self.last).total_seconds() if self.last else None
 
 
 class Backups:
@@ -517,6 +515,7 @@ class Backups:
         age = (self._parts.clock() - last.at).total_seconds() if last else None
         return BackupState(
             last=last.at if last else None,
+            age=None if age is None else round(age),
             path=last.path if last else "",
             interval_hours=hours,
             due=hours > 0 and (age is None or not 0 <= age < hours * 3600),

@@ -72,7 +72,7 @@ class CheckpointStatus:
     """The state of a workspace's checkpoints.
 
     Attributes:
-        last: the newest one's id, "" where there is none.
+        last: the newest one's id, None where there is none.
         age: its age in seconds.
         count: how many there are.
         damaged: how many of them have a manifest that cannot be used, or lack their payload.
@@ -80,12 +80,12 @@ class CheckpointStatus:
         update_late: seconds since the last state update, where an iteration is open and one should have come; else 0.
     """
 
-    last: str = ""
-    age: float | None = None
+    last: str | None = None
+    age: int | None = None
     count: int = 0
     damaged: int = 0
     due: str = ""
-    update_late: float = 0.0
+    update_late: int = 0
 
 
 _AREA = "checkpoints"
@@ -472,17 +472,17 @@ class Checkpoints:
                 self._settings = (entry, read_system_config(self._parts.seen, self._parts.codec))
         return self._settings[1]
 
-    def _update_late(self) -> float:
+    def _update_late(self) -> int:
         """Seconds since the last state update, where the newest iteration is open and one is missed; else 0."""
         if not (self._parts.tree.root / ITERATIONS).is_dir():
-            return 0.0
+            return 0
         number = self._reader.open_iteration()
         newest = self._reader.index.find(StateQuery(kinds=("state_update",), newest=True, limit=1))
         moment = newest[0].facts.timestamp if newest else None
         if number is None or number != self._reader.index.newest_iteration() or moment is None:
-            return 0.0
+            return 0
         age = (self._parts.clock() - moment).total_seconds()
-        return age if age > _LATE * self._config().update_interval else 0.0
+        return round(age) if age > _LATE * self._config().update_interval else 0
 
     def _newest(self) -> datetime | None:
         try:
@@ -499,8 +499,8 @@ class Checkpoints:
         found = self.list()
         last = found[0] if found else None
         return CheckpointStatus(
-            last=last.id if last else "",
-            age=(self._parts.clock() - last.timestamp).total_seconds() if last else None,
+            last=last.id if last else None,
+            age=round((self._parts.clock() - last.timestamp).total_seconds()) if last else None,
             count=len(found),
             damaged=sum(bool(one.problem) for one in found),
             due=self.due(),

@@ -466,7 +466,8 @@ def test_age_and_lateness_follow_the_clock(opened: Open, tmp_path: Path) -> None
         for hours in (0, 1.9, 2, 30, -1)
         if not object.__setattr__(workspace.parts, "clock", lambda hours=hours: now + timedelta(hours=hours))
     ] == [(0, False), (1.9, False), (2, True), (30, True), (-1, True)]
-    assert workspace.backups.state().age(now + timedelta(hours=3)) == 3 * 3600
+    object.__setattr__(workspace.parts, "clock", lambda: now + timedelta(hours=3))
+    assert workspace.backups.state().age == 3 * 3600
 
 
 def test_a_backup_setting_of_an_untrusted_workspace_reaches_nowhere(opened: Open, tmp_path: Path) -> None:

@@ -192,6 +192,10 @@ ATTRIBUTES: Mapping[str, str] = {
     "DeliveryResult": "text texts ids repeated left_out problems",
     "BranchMerge": "branch commit=joined.commit forward=joined.forward changed=joined.changed "
     "conflicts=joined.conflicts waiting=joined.waiting edited uncommitted alive=at_work",
+    "MountState": "path folder items unread problem=problem.message hint=problem.hint",
+    "Storage": "state reason free secondary secondary_reason waiting",
+    "BackupState": "last age_seconds=age path interval_hours overdue=due error",
+    "CheckpointStatus": "last age_seconds=age count damaged due update_late_seconds=update_late",
     "Weak": "id=item.id path=item.path importance reason",
     "Promotion": "id=item.id content=item.content why sources known",
     "ArchiveVerdict": "name documents sound present problems lost",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -34,7 +34,6 @@ from memfs.doors.cli.output import (
     problems_note,
     size,
     styled,
-    time_text,
 )
 from memfs.doors.cli.private import PrivateMemory, private_folder, private_memory
 from memfs.doors.cli.semantic import SemanticStatus, how_far, semantic_status
@@ -45,11 +44,13 @@ from memfs.recall.conflict_notes import OVER, contradicted
 from memfs.watch import watch_facts
 
 if TYPE_CHECKING:
+    from memfs.admin.backup import BackupState
     from memfs.admin.usage_by_area import MemoryTally
     from memfs.context.mounts import MountState
     from memfs.model import MemoryItem
+    from memfs.state.checkpoints import CheckpointStatus
     from memfs.state.retention import IterationUse
-    from memfs.store.values import PendingCommit
+    from memfs.store.values import PendingCommit, Storage
     from memfs.workspace import Workspace
 
 
@@ -182,18 +183,8 @@ def _mounts(workspace: Workspace) -> StatusPart:
     if not workspace.settings.mounts:
         return StatusPart("mounts", None, {})
     states = [one for one in workspace.sources.mounts.states() if not _is_private(one)]
-    value = {
-        one.name: {
-            "path": one.path,
-            "folder": str(one.folder) if one.folder else None,
-            "items": one.items,
-            "unread": one.unread,
-            "problem": one.problem.message if one.problem else None,
-            "hint": one.problem.hint if one.problem else None,
-        }
-        for one in states
-    }
-    return StatusPart("mounts", value, {"mounts": ", ".join(f"{one.name} ({_mount_text(one)})" for one in states)})
+    told = ", ".join(f"{one.name} ({_mount_text(one)})" for one in states)
+    return StatusPart("mounts", {one.name: one for one in states}, {"mounts": told})
 
 
 def _is_private(state: MountState) -> bool:
@@ -225,25 +216,15 @@ def _states(workspace: Workspace) -> Iterator[StatusPart]:
     told = f"{len(iterations):,}" + (f", {archived} archived" if archived else "")
     told += f", number {current} is open" if current is not None else ", none is open"
     yield StatusPart("states", value, {"iterations": f"{told}; {count(documents, 'document')}"})
-    since = round(late.update_late)
-    value = {
-        "last": late.last or None,
-        "age_seconds": None if late.age is None else round(late.age),
-        "count": late.count,
-        "damaged": late.damaged,
-        "due": late.due,
-        "update_late_seconds": since,
-    }
     parts = [f"{count(late.count, 'checkpoint')}, the last {late.last}" if late.last else "none yet"]
     if late.damaged:
         parts.append(f"{late.damaged} cannot be used, see 'memfs state checkpoint verify'")
     if late.due:
         parts.append(f"one is due by {late.due}")
-    if since:
-        parts.append(f"no state update for {since} s, update_interval_seconds expects one")
-    yield StatusPart(
-        "checkpoints", value, {"checkpoint": "; ".join(parts)}, usual=not (late.damaged or late.due or since)
-    )
+    if late.update_late:
+        parts.append(f"no state update for {late.update_late} s, update_interval_seconds expects one")
+    usual = not (late.damaged or late.due or late.update_late)
+    yield StatusPart("checkpoints", late, {"checkpoint": "; ".join(parts)}, usual)
 
 
 def _storage(workspace: Workspace) -> StatusPart:
@@ -257,7 +238,7 @@ def _storage(workspace: Workspace) -> StatusPart:
     if found.secondary_reason:
         words.append(f"which takes no writes: {found.secondary_reason}")
     amiss = found.reason or found.waiting or found.secondary_reason
-    return StatusPart("storage", {"state": found.state, **asdict(found)}, {"storage": "; ".join(words)}, not amiss)
+    return StatusPart("storage", found, {"storage": "; ".join(words)}, not amiss)
 
 
 def _quota(workspace: Workspace) -> StatusPart:
@@ -269,19 +250,10 @@ def _quota(workspace: Workspace) -> StatusPart:
 
 def _backup(workspace: Workspace) -> StatusPart:
     state = workspace.backups.state()
-    age = state.age(workspace.parts.clock())
-    value = {
-        "last": time_text(state.last),
-        "age_seconds": None if age is None else round(age),
-        "path": state.path,
-        "interval_hours": state.interval_hours,
-        "overdue": state.due,
-        "error": state.error,
-    }
-    made = "none yet" if age is None else f"{_age(round(age))} ago, {state.path}"
+    made = "none yet" if state.age is None else f"{_age(state.age)} ago, {state.path}"
     wanted = f"; overdue, one is wanted every {state.interval_hours:g} h" if state.due else ""
     failed = f"; the last try failed: {state.error}" if state.error else ""
-    return StatusPart("backup", value, {"backup": made + wanted + failed}, usual=not (state.due or state.error))
+    return StatusPart("backup", state, {"backup": made + wanted + failed}, usual=not (state.due or state.error))
 
 
 def _age(seconds: int) -> str:
@@ -338,15 +310,15 @@ class PresentState:
     index: Mapping[str, Any]
     watch: Mapping[str, Any]
     trust: Mapping[str, Any]
-    storage: Mapping[str, Any]
+    storage: Storage
     quota: tuple[Mapping[str, Any], ...]
-    backup: Mapping[str, Any]
+    backup: BackupState
     semantic: SemanticStatus | None = field(default=None, metadata=OMIT)
     states: Mapping[str, Any] | None = field(default=None, metadata=OMIT)
-    checkpoints: Mapping[str, Any] | None = field(default=None, metadata=OMIT)
+    checkpoints: CheckpointStatus | None = field(default=None, metadata=OMIT)
     delivery: Mapping[str, Any]
     hooks: Mapping[str, Any]
-    mounts: Mapping[str, Any] | None = field(default=None, metadata=OMIT)
+    mounts: Mapping[str, MountState] | None = field(default=None, metadata=OMIT)
     merges: Mapping[str, Any]
     invalid: frozenset[str] = field(default=frozenset(), metadata=TEXT_ONLY)
     rows: Mapping[str, str] = field(metadata=TEXT_ONLY)
