@@ -111,7 +111,8 @@ def _told(function: Callable[..., Any], result: Any, given: Mapping[str, Any]) -
 class Actions(click.Group):
     """A verb that does several things, each with a help and options of its own; without a word it does the first."""
 
-    def __init__(self, name: str, *commands: click.Command, help: str) -> None:
+    def __init__(self, name: str, help: str | None, *commands: click.Command) -> None:
+        """``help``: the docstring of its module."""
         super().__init__(name, help=help, commands={str(one.name): one for one in commands})
         self.first = str(commands[0].name)
         self.options_metavar, self.subcommand_metavar = "", f"[{'|'.join(self.commands)}] ..."

@@ -1,4 +1,12 @@
-"""``inbox``: show, accept and refuse what memfs suggests to remember, and show the patterns that were accepted."""
+"""Show what memfs suggests to remember, with its evidence; accept or refuse it.
+
+Patterns in your memories, rules that failures teach, preferences that somebody was heard to have and what sessions
+leave behind wait here, outside of git, and are not recalled. 'accept' makes a memory of one, 'refuse' never
+suggests it again.
+
+Suggestions of your private memory of the project are listed with them; their ids begin with 'private:', and what
+is accepted stays private. What private memory holds and nobody else has follows: 'memfs share' copies it.
+"""
 
 from __future__ import annotations
 
@@ -360,18 +368,4 @@ def patterns(
         return rows
 
 
-inbox = Actions(
-    "inbox",
-    list_,
-    accept,
-    refuse,
-    patterns,
-    help="""Show what memfs suggests to remember, with its evidence; accept or refuse it.
-
-    Patterns in your memories, rules that failures teach, preferences that somebody was heard to have and what sessions
-    leave behind wait here, outside of git, and are not recalled. 'accept' makes a memory of one, 'refuse' never
-    suggests it again.
-
-    Suggestions of your private memory of the project are listed with them; their ids begin with 'private:', and what
-    is accepted stays private. What private memory holds and nobody else has follows: 'memfs share' copies it.""",
-)
+inbox = Actions("inbox", __doc__, list_, accept, refuse, patterns)

@@ -1,4 +1,4 @@
-"""``admin archive``: pack old iterations, which stay readable."""
+"""Pack iterations that were closed long ago; they stay readable."""
 
 from __future__ import annotations
 
@@ -146,6 +146,4 @@ def unpack(workspace: Workspace, numbers: tuple[int, ...]) -> tuple[UnpackResult
     return tuple(workspace.states.archiver.unpack(number) for number in numbers)
 
 
-archive = Actions(
-    "archive", run, list_, verify, unpack, help="Pack iterations that were closed long ago; they stay readable."
-)
+archive = Actions("archive", __doc__, run, list_, verify, unpack)

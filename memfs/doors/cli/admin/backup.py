@@ -1,4 +1,4 @@
-"""``admin backup``: write backups, list and verify them, and make a workspace from one."""
+"""Write backups, list and verify them, and restore from one."""
 
 from __future__ import annotations
 
@@ -216,6 +216,4 @@ def restore(file: Path, folder: str, bare: bool) -> RestoreReport:
     return RestoreReport(made.root, made.files, items, made.manifest.created, problems)
 
 
-backup = Actions(
-    "backup", create, list_, verify, restore, help="Write backups, list and verify them, and restore from one."
-)
+backup = Actions("backup", __doc__, create, list_, verify, restore)

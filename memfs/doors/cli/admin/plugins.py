@@ -1,4 +1,4 @@
-"""``admin plugins``: list the sources that give agents their context, and test them."""
+"""Show the sources that give agents their context, and test them."""
 
 from __future__ import annotations
 
@@ -71,4 +71,4 @@ def check(workspace: Workspace) -> tuple[SourceCheck, ...]:
     return tuple(found)
 
 
-plugins = Actions("plugins", list_, check, help="Show the sources that give agents their context, and test them.")
+plugins = Actions("plugins", __doc__, list_, check)

@@ -1,4 +1,7 @@
-"""``agent context``: keep keys and values of a session or workflow."""
+"""Keep the circumstances of a session or workflow, which no memory disturbs.
+
+They lie in ContextMemory/context/NAME.yaml, each change in history.
+"""
 
 from __future__ import annotations
 
@@ -165,13 +168,4 @@ def list_(workspace: Workspace, as_of: str | None) -> tuple[ContextSize, ...]:
     return tuple(rows)
 
 
-context = Actions(
-    "context",
-    get,
-    set_,
-    unset,
-    list_,
-    help="""Keep the circumstances of a session or workflow, which no memory disturbs.
-
-    They lie in ContextMemory/context/NAME.yaml, each change in history.""",
-)
+context = Actions("context", __doc__, get, set_, unset, list_)

@@ -1,4 +1,4 @@
-"""``agent episode``: record what agents did, list it, and learn rules from how it ended."""
+"""Record what an agent did, list what was recorded, or learn rules from how it ended."""
 
 from __future__ import annotations
 
@@ -171,10 +171,4 @@ def analyze(workspace: Workspace) -> EpisodeAnalysis:
     return EpisodeAnalysis(done, keep)
 
 
-episode = Actions(
-    "episode",
-    list_,
-    record,
-    analyze,
-    help="Record what an agent did, list what was recorded, or learn rules from how it ended.",
-)
+episode = Actions("episode", __doc__, list_, record, analyze)

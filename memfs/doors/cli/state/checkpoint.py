@@ -1,7 +1,4 @@
-"""``state checkpoint``: make, list, verify, use and prune checkpoints of a multi-agent system's state.
-
-Also what ``status`` says of them.
-"""
+"""Keep the whole state of a multi-agent system as it is at one moment, and go on from it after a crash."""
 
 from __future__ import annotations
 
@@ -198,12 +195,4 @@ def recover(checkpoint_id: str | None, components: tuple[str, ...], restore: boo
         return checkpoints.recover(checkpoint_id, list(components) or None, restore, dry_run)
 
 
-checkpoint = Actions(
-    "checkpoint",
-    list_,
-    create,
-    verify,
-    recover,
-    prune,
-    help="Keep the whole state of a multi-agent system as it is at one moment, and go on from it after a crash.",
-)
+checkpoint = Actions("checkpoint", __doc__, list_, create, verify, recover, prune)

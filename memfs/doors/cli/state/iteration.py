@@ -1,4 +1,4 @@
-"""``state iteration``: start, close and show the rounds of work of a multi-agent system."""
+"""Start, close and show the rounds of work in which a multi-agent system stores its state."""
 
 from __future__ import annotations
 
@@ -111,11 +111,4 @@ def list_(workspace: Workspace, as_of: str | None) -> tuple[Iteration, ...]:
     return tuple(state_at(workspace, as_of).iterations.list())
 
 
-iteration = Actions(
-    "iteration",
-    list_,
-    start,
-    close,
-    show,
-    help="Start, close and show the rounds of work in which a multi-agent system stores its state.",
-)
+iteration = Actions("iteration", __doc__, list_, start, close, show)

@@ -1,4 +1,7 @@
-"""``agents-md``: keep a block with the team's conventions in the file that agents read on their own."""
+"""Keep a block with the conventions that are agreed on in AGENTS.md, or another file agents read on their own.
+
+Only what a person wrote or reviewed goes in. memfs does not commit the file.
+"""
 
 from __future__ import annotations
 
@@ -193,13 +196,4 @@ def _remove(workspace: Workspace, file: str | None, force: bool) -> BlockReport:
     return _report(block, file, done=block.remove(file, force=force))
 
 
-agents_md = Actions(
-    "agents-md",
-    _check,
-    _show,
-    _write,
-    _remove,
-    help="""Keep a block with the conventions that are agreed on in AGENTS.md, or another file agents read on their own.
-
-    Only what a person wrote or reviewed goes in. memfs does not commit the file.""",
-)
+agents_md = Actions("agents-md", __doc__, _check, _show, _write, _remove)

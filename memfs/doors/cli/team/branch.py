@@ -1,4 +1,8 @@
-"""``branch``: give an agent a branch of its own, merge it, drop it, or quarantine it."""
+"""Give an agent a branch with a folder of its own, merge or drop it, or let nobody read from it.
+
+NAME is the branch memfs/NAME, or with a slash the name as it stands. Exit code 1: it was refused, and the message
+names all that stands in the way.
+"""
 
 from __future__ import annotations
 
@@ -174,16 +178,4 @@ def _release(workspace: Workspace, name: str) -> Branch:
     return workspace.teams.branches.release(name)
 
 
-branch = Actions(
-    "branch",
-    _list,
-    _start,
-    _merge,
-    _drop,
-    _quarantine,
-    _release,
-    help="""Give an agent a branch with a folder of its own, merge or drop it, or let nobody read from it.
-
-    NAME is the branch memfs/NAME, or with a slash the name as it stands. Exit code 1: it was refused, and the message
-    names all that stands in the way.""",
-)
+branch = Actions("branch", __doc__, _list, _start, _merge, _drop, _quarantine, _release)

@@ -1,4 +1,4 @@
-"""``conflicts``: what contradicts, what merges left undecided, and decisions about both."""
+"""Show what contradicts or a merge left, and decide about it."""
 
 from __future__ import annotations
 
@@ -402,4 +402,4 @@ def merges_row(merges: Mapping[str, Any]) -> str:
     return "; ".join(told)
 
 
-conflicts = Actions("conflicts", _list, _resolve, help="Show what contradicts or a merge left, and decide about it.")
+conflicts = Actions("conflicts", __doc__, _list, _resolve)

@@ -1,4 +1,4 @@
-"""``convention``: show, decide about, export and import what the team agreed on."""
+"""Show what the team agreed on, decide about it, and share it with other workspaces."""
 
 from __future__ import annotations
 
@@ -263,13 +263,4 @@ def _import(workspace: Workspace, file: str, accepted: bool, replace: bool, dry_
     return ConventionIntake(dry_run, tuple(done))
 
 
-convention = Actions(
-    "convention",
-    _list,
-    _propose,
-    _accept,
-    _retire,
-    _export,
-    _import,
-    help="Show what the team agreed on, decide about it, and share it with other workspaces.",
-)
+convention = Actions("convention", __doc__, _list, _propose, _accept, _retire, _export, _import)
