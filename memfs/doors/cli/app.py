@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import click
 
 from memfs.doors.cli.command import Invocation, Unclear, set_settings, set_workspace
-from memfs.doors.cli.output import note, print_json, print_raw, print_text, write_error
+from memfs.doors.cli.output import print_json, print_raw, print_text, write_error
 from memfs.doors.cli.streams import OutputLost, drop_output, secure
 from memfs.errors import MemfsError, QueryInvalid, SettingInvalid
 
@@ -353,32 +353,23 @@ def run(arguments: Sequence[str] | None = None) -> int:
         code = cli.main(words, prog_name="memfs", standalone_mode=False, obj=asked)
         sys.stdout.flush()
     except MemfsError as error:
-        code = UNCLEAR if _is_typed(error, words) else REFUSED
-        if asked.json and not isinstance(error, OutputLost):
-            for one in error.also:
-                write_error(one)
-            return _tell(asked, code, error.code, error.message, error.hint, error.path, error.field)
-        write_error(error)
-        return code
+        return _tell(asked, error, error.code, UNCLEAR if _is_typed(error, words) else REFUSED)
     except click.UsageError as error:
         error = _no_option(error) if isinstance(error, click.NoSuchOption) else _bounds(error)
         where = error.ctx.command_path if error.ctx is not None else "memfs"
         message = " ".join(error.format_message().split())  # click puts each choice on a line
-        hint = getattr(error, "hint", None) or f"see '{where} --help'"
-        return _tell(asked, UNCLEAR, "Usage", message, hint)
+        told = MemfsError(message, hint=getattr(error, "hint", None) or f"see '{where} --help'")
+        return _tell(asked, told, "Usage", UNCLEAR)
     except click.ClickException as error:
-        return _tell(asked, REFUSED, "Refused", error.format_message())
+        return _tell(asked, MemfsError(error.format_message()), "Refused", REFUSED)
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except BrokenPipeError:
         drop_output()
         return PIPE_CLOSED
     except OSError as error:  # what the library does not expect is refused with the system's words
-        reason = error.strerror or str(error)
-        if asked.json:
-            return _tell(asked, REFUSED, type(error).__name__, reason, path=error.filename)
-        note(f"{error.filename}: {reason}" if error.filename else reason)
-        return REFUSED
+        told = MemfsError(error.strerror or str(error), path=error.filename)
+        return _tell(asked, told, type(error).__name__, REFUSED)
     return code if isinstance(code, int) else 0
 
 
@@ -391,23 +382,19 @@ def _is_typed(error: MemfsError, words: Sequence[str]) -> bool:
     return isinstance(error, QueryInvalid) or (isinstance(error, SettingInvalid) and named)
 
 
-def _tell(
-    asked: Invocation,
-    exit_code: int,
-    code: str,
-    message: str,
-    hint: str | None = None,
-    path: str | None = None,
-    field: str | None = None,
-) -> int:
-    if not asked.json:
-        note(message, hint)
-        return exit_code
-    try:
-        print_json({"error": {"code": code, "message": message, "path": path, "field": field, "hint": hint}})
-    except OutputLost as error:
-        note(message, hint)
+def _tell(asked: Invocation, error: MemfsError, code: str, exit_code: int) -> int:
+    """Say what went wrong, as a person or a program reads it; returns the exit code."""
+    if not asked.json or isinstance(error, OutputLost):
         write_error(error)
+        return exit_code
+    for one in error.also:
+        write_error(one)
+    told = {"code": code, "message": error.message, "path": error.path, "field": error.field, "hint": error.hint}
+    try:
+        print_json({"error": told})
+    except OutputLost as lost:
+        write_error(error)
+        write_error(lost)
     except BrokenPipeError:  # nobody reads it: the exit code says it
         drop_output()
     return exit_code
