@@ -56,7 +56,7 @@ def is_listed(command: click.Command) -> bool:
 
 
 def schema_of(command: click.Command) -> Schema:
-    """The JSON schema of what a command prints, but for what ``VerbCommand`` adds: a revision, options, a commit."""
+    """The JSON schema of what a command prints, but for what ``VerbCommand`` adds: a revision, --dry-run, a commit."""
     kind, key = result_of(command), getattr(command, "key", "")
     if not key:
         return schema(kind)
@@ -273,8 +273,8 @@ def _described(kind: type, command: click.Command | None = None) -> str:
         sentence = _prose(command.help or "").partition("\n\n")[0]
     if getattr(command, "lands", False):
         rows += (row.replace("` |", "?` |", 1) for row in _rows(CommitReport, ""))
-    for option in getattr(command, "echo", ()):
-        rows.append(f"| `{option}` | boolean | whether `--{option.replace('_', '-')}` was given. |")
+    if command is not None and any(one.name == "dry_run" for one in command.params):
+        rows.append("| `dry_run` | boolean | whether `--dry-run` was given. |")
     if (
         command is not None
         and any(one.name == "as_of" for one in command.params)

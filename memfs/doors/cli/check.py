@@ -34,13 +34,11 @@ class CheckReport:
     Attributes:
         problems: what is wrong now, by path; with the severity ``unknown`` what could not be checked.
         repairs: what ``--fix`` did, would do, or cannot do.
-        dry_run: whether nothing was repaired.
         error: why nothing could be checked.
     """
 
     problems: tuple[Problem, ...]
     repairs: tuple[Repair, ...] = field(default=(), metadata=OMIT)
-    dry_run: bool = field(default=False, metadata=OMIT)
     error: MemfsError | None = field(default=None, metadata=TEXT_ONLY)
 
 
@@ -53,12 +51,12 @@ def _code(found: CheckReport, strict: bool) -> int:
     return _COULD_NOT_TELL if UNKNOWN in severities else 0
 
 
-def _text(found: CheckReport) -> Text:
+def _text(found: CheckReport, dry_run: bool) -> Text:
     if found.error is not None:
         yield found.error
         return
     for one in found.repairs:
-        word, colour = ("Would fix", "yellow") if found.dry_run else ("Fixed", "green")
+        word, colour = ("Would fix", "yellow") if dry_run else ("Fixed", "green")
         word, colour = (word, colour) if one.possible else ("Left", "red")
         yield f"{styled(word, fg=colour)}: {f'{one.path}: '.removeprefix(': ') + one.sentence}"
     yield from found.problems
@@ -104,7 +102,7 @@ def check(items: tuple[str, ...], fix: bool, dry_run: bool, integrity: bool, **_
     except MemfsError as error:
         return CheckReport((Problem.of(error, severity=UNKNOWN),), error=error)
     chosen = tuple(problem for problem in problems if not paths or problem.path in paths)
-    return CheckReport(chosen, tuple(repairs), dry_run)
+    return CheckReport(chosen, tuple(repairs))
 
 
 def _repaired(workspace: Workspace, paths: list[str], dry_run: bool, integrity: bool) -> list[Repair]:

@@ -61,7 +61,6 @@ class VerbCommand(click.Command):
 
     text: Callable[..., Text] | None = None
     key = ""
-    echo: tuple[str, ...] = ()
     exit_code: Callable[..., int] | None = None
     lands = False
     in_workspace = False
@@ -80,7 +79,7 @@ class VerbCommand(click.Command):
                 result = ctx.invoke(self.callback, *first, **ctx.params)
             if self.text is None or result is None:
                 return result
-            more = {name: ctx.params[name] for name in self.echo}
+            more: dict[str, Any] = {name: given for name, given in ctx.params.items() if name == "dry_run"}
             if self.lands and (landed := invocation().landed) is not None:
                 more |= as_json(landed)
             if (past := invocation().past) is not None:
@@ -178,7 +177,6 @@ def verb(
     text: Callable[..., Text] | None = None,
     exit_code: Callable[..., int] | None = None,
     key: str = "",
-    echo: tuple[str, ...] = (),
     lands: bool = False,
     json: bool = True,
     offers: Mapping[str, str] = MappingProxyType({}),
@@ -189,13 +187,12 @@ def verb(
     anything is printed; others open what they need themselves.
 
     With ``text`` the function returns a dataclass, which is printed here: its fields with ``--json``, else what
-    ``text`` makes of it (see ``output.render``) and of the options that it takes besides. Without ``text`` the function
-    prints by itself, and takes ``--json`` as ``as_json``.
+    ``text`` makes of it (see ``output.render``) and of the options that it takes besides; JSON says, too, whether
+    ``--dry-run`` was given. Without ``text`` the function prints by itself, and takes ``--json`` as ``as_json``.
 
     Args:
         exit_code: makes the exit code of the command likewise: a number, or whether something is amiss.
         key: the key of JSON that has the result, where that is a tuple of values.
-        echo: the options whose values JSON has beside the fields of the result.
         lands: whether JSON says how safe the item is that was written (see ``options.land``).
         json: whether the verb has ``--json``.
         offers: the types to choose from, which its help explains in a line each.
@@ -204,8 +201,7 @@ def verb(
     def decorate(function: Callable[..., Any]) -> click.Command:
         told, _, examples = inspect.cleandoc(function.__doc__ or "").partition("\n\nExamples:\n")
         command = click.command(name, cls=VerbCommand, help=told, epilog=inspect.cleandoc(examples))(function)
-        command.text, command.key, command.echo, command.exit_code = text, key, echo, exit_code
-        command.lands = lands
+        command.text, command.key, command.exit_code, command.lands = text, key, exit_code, lands
         command.in_workspace = function.__code__.co_varnames[:1] == ("workspace",)
         if offers:
             rows = [f"  {name:<12} {use}" for name, use in offers.items()]

@@ -126,7 +126,6 @@ def _done_text(done: Deinitialization) -> Text:
     "deinit",
     text=_text,
     exit_code=lambda done, dry_run, force: dry_run and bool(done.plan.refused) and not force,
-    echo=("dry_run",),
 )
 @click.option("--purge", is_flag=True, help="Remove the files, too: ContextMemory/, memfs.toml, blocks in AGENTS.md.")
 @click.option("--private", "with_private", is_flag=True, help="Remove your private memory of the repository, too.")

@@ -57,7 +57,7 @@ def _text(done: Removal, dry_run: bool) -> Text:
                 yield f"  to erase it from history, too: memfs admin erase {item.id}"
 
 
-@verb("forget", text=_text, echo=("dry_run",))
+@verb("forget", text=_text)
 @click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=complete_ids)
 @click.option("--reason", default="", help="Why, for the history.")
 @click.option("--agent", default="", metavar="NAME", help="The agent that removes them.")

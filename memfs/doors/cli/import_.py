@@ -159,7 +159,7 @@ def _named(word: str, rows: Iterable[tuple[str, str]]) -> Text:
 
 
 # -- the verb -----------------------------------------------------------------------------------------------------
-@verb("import", text=_text, exit_code=_failed, echo=("dry_run",))
+@verb("import", text=_text, exit_code=_failed)
 @click.argument("files", nargs=-1, type=click.Path(allow_dash=True), metavar="[PATH]...")
 @click.option("--from", "origin", type=click.Choice((_EXPORT, *STORES)), help="By default, what PATH looks like.")
 @click.option("--dry-run", is_flag=True, help="Show what would be stored, and store nothing.")

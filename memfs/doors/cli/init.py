@@ -48,7 +48,6 @@ class InitResult:
     Attributes:
         workspace: the folder of the workspace.
         created: whether it was made now.
-        dry_run: whether nothing was done.
         repository_made: whether a git repository was made for it, too, or would be.
         files: that were written, or would be.
         git_config: lines that would be set in git's configuration.
@@ -64,7 +63,6 @@ class InitResult:
 
     workspace: Path
     created: bool
-    dry_run: bool = field(default=False, metadata=OMIT)
     repository_made: bool = False
     files: tuple[str, ...] = ()
     git_config: tuple[str, ...] = field(default=(), metadata=OMIT)
@@ -78,12 +76,12 @@ class InitResult:
     committed: tuple[str, ...] = field(default=(), metadata=TEXT_ONLY)
 
 
-def _text(done: InitResult) -> Text:
+def _text(done: InitResult, dry_run: bool) -> Text:
     if done.private is not None:
         yield f"Sessions here use {done.private}"
     elif done.own is not None:
-        yield from _own_text(done, done.own)
-    elif done.dry_run:
+        yield from _own_text(done, done.own, dry_run)
+    elif dry_run:
         yield from _plan_text(done)
     else:
         yield from _created_text(done)
@@ -132,21 +130,21 @@ def _chosen(policies: Mapping[str, str]) -> str:
     return ", ".join(f"{key} = {toml(value)}" for key, value in policies.items()) + f": {_MEANS[commit]}"
 
 
-def _own_text(done: InitResult, own: OwnBranch) -> Text:
+def _own_text(done: InitResult, own: OwnBranch, dry_run: bool) -> Text:
     name = styled(own.branch, fg="green", bold=True)
     new = not own.already
     if not new:
         yield f"The memory is on its own branch already, {name}"
-    elif done.dry_run:
+    elif dry_run:
         yield f"Would {'make' if done.created else 'take up'} the branch {name}, unless a remote has it, and its memory"
     elif own.origin:
         yield f"Took up the memory on the branch {name} of {own.origin}"
     else:
         yield f"{'Made a memory on its own branch,' if done.created else 'Took up the memory on the branch'} {name}"
-    yield f"  {'would be ' if done.dry_run and new else ''}checked out at {done.workspace}"
+    yield f"  {'would be ' if dry_run and new else ''}checked out at {done.workspace}"
     if own.links:
         yield f"  linked as ContextMemory in {count(len(own.links), 'working tree')}, and left out of git there"
-    if new and not done.dry_run:
+    if new and not dry_run:
         yield "  memfs commits to this branch by itself, and to no other; 'memfs sync' shares it"
     for top in own.blocked:
         yield Note(f"{top} has something else named ContextMemory, which is no part of the memory")
@@ -260,7 +258,7 @@ def _set_up(top: Path, dry_run: bool) -> InitResult:
     from memfs.team import own_branch
 
     own = own_branch.set_up(top, dry_run=dry_run)
-    return InitResult(workspace=own.memory, created=own.made, dry_run=dry_run, commit=own.commit or None, own=own)
+    return InitResult(workspace=own.memory, created=own.made, commit=own.commit or None, own=own)
 
 
 def _is_own(root: Path, place: Path, dry_run: bool) -> bool:
@@ -379,7 +377,6 @@ def _plan(root: Path) -> InitResult:
     return InitResult(
         workspace=root,
         created=False,
-        dry_run=True,
         repository_made=layout is None,
         files=tuple(missing(root, policies)),
         git_config=() if named else setting_lines(),

@@ -42,7 +42,7 @@ def _text(done: Restoration, dry_run: bool) -> Text:
     yield Table([(row.name, f"{row.time:%Y-%m-%d %H:%M}", row.path) for row in done.recoverable], dim=(1,))
 
 
-@verb("restore", text=_text, echo=("dry_run",))
+@verb("restore", text=_text)
 @click.argument("target", required=False, metavar="[ID|PATH]", shell_complete=complete_ids)
 @click.option("--from", "revision", metavar="REV", help="As of this revision or date: HEAD~3, a branch, 2026-03-01.")
 @click.option("--displaced", is_flag=True, help="What was written and is in no commit; without ID, list it.")

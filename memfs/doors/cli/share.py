@@ -83,7 +83,7 @@ def _copy_text(one: ShareResult, path: str, dry_run: bool) -> Text:
         yield Note(f"the private one could not be marked as shared: {one.unmarked}; share it again")
 
 
-@verb("share", text=_text, exit_code=_code, echo=("dry_run",))
+@verb("share", text=_text, exit_code=_code)
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @click.option(
     "--to", metavar="FOLDER", type=click.Path(file_okay=False), help="Copy into this workspace, not the one at hand."

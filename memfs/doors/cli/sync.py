@@ -126,7 +126,7 @@ def _ask(edits: Sequence[str], asked: bool) -> bool | None:
     return click.confirm("Commit and publish them? (no: they stay as they are, the rest is synced)", err=True)
 
 
-@verb("sync", text=_text, exit_code=lambda report: bool(report.outcome.waiting), echo=("dry_run",))
+@verb("sync", text=_text, exit_code=lambda report: bool(report.outcome.waiting))
 @click.argument("remote", required=False, metavar="[REMOTE]")
 @click.option("--branch", metavar="B", default="", help="The branch there, if not the one that this branch follows.")
 @click.option("--dry-run", is_flag=True, help="Fetch, and only say what would be merged and pushed.")

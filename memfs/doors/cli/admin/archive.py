@@ -44,7 +44,6 @@ def _smaller(one: ArchiveResult | Period) -> str:
     "run",
     text=_run_text,
     exit_code=lambda report: bool(report.archived.reason or report.archived.left),
-    echo=("dry_run",),
 )
 @click.option("-n", "--dry-run", is_flag=True, help="Say what would be archived and deleted, and do nothing.")
 @click.option("--older-than", "days", type=Number(min=0), metavar="DAYS", help="Instead of active_days.")

@@ -33,7 +33,7 @@ def _text(plan: CutPlan) -> Text:
         yield Note(f"'git clone {plan.export} old' brings it back, beside this")
 
 
-@verb("cut", text=_text, exit_code=lambda plan: bool(plan.refused), echo=("dry_run",))
+@verb("cut", text=_text, exit_code=lambda plan: bool(plan.refused))
 @click.argument("before", metavar="DATE")
 @click.option("--export", type=click.Path(path_type=Path), metavar="FILE", help="Where what is cut goes: a git bundle.")
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would be cut.")

@@ -84,7 +84,7 @@ def _done_text(done: EraseResult) -> Text:
         yield Note(f"a backup made before may hold it: delete {path}")
 
 
-@verb("erase", text=_text, exit_code=_code, echo=("dry_run",))
+@verb("erase", text=_text, exit_code=_code)
 @click.argument("id", metavar="ID|PATH", shell_complete=complete_ids)
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would be erased and rewritten.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")

@@ -66,7 +66,7 @@ def _text(report: GcReport, dry_run: bool) -> Text:
         yield "Made the backup that was due"
 
 
-@verb("gc", text=_text, exit_code=lambda report: any(step.error for step in report.steps), echo=("dry_run",))
+@verb("gc", text=_text, exit_code=lambda report: any(step.error for step in report.steps))
 @click.option("-n", "--dry-run", is_flag=True, help="Say what could be done and what it could free, and do nothing.")
 def gc(workspace: Workspace, dry_run: bool) -> GcReport:
     """Make room without losing anything: leftovers, contents kept twice, loose history, surplus backups.

@@ -25,7 +25,7 @@ def _text(done: MigrationResult, dry_run: bool) -> Text:
         yield f"  {path}"
 
 
-@verb("migrate", text=_text, echo=("dry_run",))
+@verb("migrate", text=_text)
 @click.option("-n", "--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 def migrate(workspace: Workspace, dry_run: bool) -> MigrationResult:
     """Bring the files to the version of the format that this memfs writes, as one commit.

@@ -23,7 +23,7 @@ def _text(done: MoveResult, dry_run: bool) -> Text:
     yield Note("commit the removal from this branch of the code; other branches get it when they merge that")
 
 
-@verb("move", text=_text, echo=("dry_run",))
+@verb("move", text=_text)
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would be done.")
 def move(workspace: Workspace, dry_run: bool) -> MoveResult:
     """Move the memory of a repository from the branches of its code to a branch of its own.

@@ -42,7 +42,7 @@ def _text(report: PruneReport, dry_run: bool) -> Text:
         yield Note("'memfs list --archived' shows them; 'memfs restore ID' brings one back")
 
 
-@verb("prune", text=_text, echo=("dry_run",))
+@verb("prune", text=_text)
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would go.")
 @click.option("--reason", default="", help="Why, for the history.")
 def prune(workspace: Workspace, dry_run: bool, reason: str) -> PruneReport:

@@ -26,7 +26,7 @@ class ConsolidatedSession:
         revision: the commit of all that; null where there is none.
     """
 
-    done: ConsolidationResult = field(metadata=merge("session read cleared pinned left dry_run promoted"))
+    done: ConsolidationResult = field(metadata=merge("session read cleared pinned left promoted"))
     revision: str | None
 
 

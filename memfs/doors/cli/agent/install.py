@@ -142,7 +142,7 @@ def changes(done: Installation, dry_run: bool) -> Text:
         yield f"Nothing to do: memfs is not in {shown(done.files[0].change.path)}"
 
 
-@verb("install", text=changes, echo=("dry_run",))
+@verb("install", text=changes)
 @click.option(
     "--into",
     type=click.Choice(["private", "repository"]),

@@ -7,7 +7,7 @@ from memfs.doors.cli.agent.install import Installation, InstallTarget, at_progra
 from memfs.doors.cli.command import verb
 
 
-@verb("uninstall", text=changes, echo=("dry_run",))
+@verb("uninstall", text=changes)
 @at_program
 def uninstall(target: InstallTarget) -> Installation:
     """Take memfs's hooks, and its server, out of a program's settings again.

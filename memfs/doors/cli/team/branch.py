@@ -104,7 +104,7 @@ def _merge_text(done: BranchMerge, name: str, dry_run: bool) -> Text:
         yield Note(f"{program} (process {number}) still works there; what it writes from now on is not merged yet")
 
 
-@verb("merge", text=_merge_text, echo=("dry_run",))
+@verb("merge", text=_merge_text)
 @_name
 @click.option("-m", "--message", metavar="TEXT", default="", help="The commit's message.")
 @_dry_run
@@ -131,7 +131,7 @@ def _drop_text(dropped: DroppedBranch, dry_run: bool) -> Text:
         yield Note(f"{path} stays in {dropped.folder}: it is not committed, or no memory")
 
 
-@verb("drop", text=_drop_text, echo=("dry_run",))
+@verb("drop", text=_drop_text)
 @_name
 @click.option("--force", is_flag=True, help="Even if it was not merged; a rescue ref keeps it.")
 @_dry_run

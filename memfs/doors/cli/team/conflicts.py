@@ -221,7 +221,6 @@ class ConflictDecision:
 
     Attributes:
         kept: what was to hold, as it was said; "" where versions were joined.
-        dry_run: whether nothing was done.
         files: what became of files that git had left open.
         decided: items and documents whose fields were decided about.
         left: names that could not be decided about, and why.
@@ -230,7 +229,6 @@ class ConflictDecision:
     """
 
     kept: str
-    dry_run: bool = False
     files: tuple[MergeOutcome, ...] = ()
     decided: tuple[DecisionResult, ...] = ()
     left: Mapping[str, str] = field(default_factory=dict)
@@ -238,15 +236,15 @@ class ConflictDecision:
     changed: bool = False
 
 
-def _decision_text(done: ConflictDecision) -> Text:
+def _decision_text(done: ConflictDecision, dry_run: bool) -> Text:
     for file in done.files:
-        yield from _file_text(file, done.dry_run)
-    words = ("would be", "would stay") if done.dry_run else ("is now", "stays")
+        yield from _file_text(file, dry_run)
+    words = ("would be", "would stay") if dry_run else ("is now", "stays")
     for one in done.decided:
         take = done.kept == "lost"
         held = {pair.field or "the item as a whole": _held(pair, take) for pair in reversed(one.settled)}
         told = ", ".join(f"{name} {words[not take]} {value}" for name, value in reversed(held.items()))
-        outcome = f"{'would be ' if done.dry_run else ''}removed" if one.removed else told
+        outcome = f"{'would be ' if dry_run else ''}removed" if one.removed else told
         yield f"{styled(one.id or one.path, bold=True)}: {outcome}"
     if done.ids:
         before = "" if done.changed else ", as it was decided before"
@@ -339,7 +337,7 @@ def _finish(workspace: Workspace, names: tuple[str, ...], keep: str, dry_run: bo
         remark("nothing is open; 'memfs team conflicts' lists what waits")
     elif not dry_run:
         remark(_summary(resolver.waiting()))
-    return ConflictDecision(keep, dry_run, files=tuple(outcomes))
+    return ConflictDecision(keep, files=tuple(outcomes))
 
 
 def _decide(
@@ -361,7 +359,7 @@ def _decide(
     remark("" if names else "nothing waits for a decision")
     if not dry_run:
         land(workspace)
-    return ConflictDecision(keep, dry_run, decided=tuple(decided), left=left)
+    return ConflictDecision(keep, decided=tuple(decided), left=left)
 
 
 def _waiting_names(waiting: OpenConflicts, field: str | None) -> tuple[str, ...]:

@@ -213,34 +213,21 @@ def _export(
 
 
 # -- import -------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class ConventionIntake:
-    """What an import did, or would do.
-
-    Attributes:
-        dry_run: whether nothing was written.
-        conventions: what became of each.
-    """
-
-    dry_run: bool
-    conventions: tuple[ImportResult, ...]
-
-
-def _import_text(done: ConventionIntake) -> Text:
-    yield Table(
-        [(f"  {one.became}", one.id or one.arrival.key, one.reason) for one in done.conventions if one.became != "same"]
-    )
-    counts = Counter(one.became for one in done.conventions)
+def _import_text(done: tuple[ImportResult, ...], dry_run: bool) -> Text:
+    yield Table([(f"  {one.became}", one.id or one.arrival.key, one.reason) for one in done if one.became != "same"])
+    counts = Counter(one.became for one in done)
     told = ", ".join(f"{number} {word}" for word, number in counts.items()) or "nothing"
-    yield f"{'Would import' if done.dry_run else 'Imported'}: {told}"
+    yield f"{'Would import' if dry_run else 'Imported'}: {told}"
 
 
-@verb("import", text=_import_text, exit_code=lambda done: any(one.became == "refused" for one in done.conventions))
+@verb(
+    "import", text=_import_text, key="conventions", exit_code=lambda done: any(one.became == "refused" for one in done)
+)
 @click.argument("file", metavar="FILE")
 @click.option("--accepted", is_flag=True, help="What they accepted is accepted here, too.")
 @click.option("--replace", is_flag=True, help="Where both sides changed one, theirs replaces ours.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-def _import(workspace: Workspace, file: str, accepted: bool, replace: bool, dry_run: bool) -> ConventionIntake:
+def _import(workspace: Workspace, file: str, accepted: bool, replace: bool, dry_run: bool) -> tuple[ImportResult, ...]:
     """Take in a file that another workspace exported, as one commit.
 
     What is new comes in as 'proposed', what nobody changed here is updated, and where both sides changed one, ours
@@ -260,7 +247,7 @@ def _import(workspace: Workspace, file: str, accepted: bool, replace: bool, dry_
         land(workspace)
     if not accepted and any(one.became in ("stored", "updated") for one in done):
         remark("what comes in is proposed; 'memfs team convention accept ID' makes it one of yours")
-    return ConventionIntake(dry_run, tuple(done))
+    return tuple(done)
 
 
 convention = Actions("convention", __doc__, _list, _propose, _accept, _retire, _export, _import)
