@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from twoclones import CONTEXT, ITEM, RESULT, Clone, Done, clones, joining, memfs, pristine_memory
+from twoclones import CONTEXT, ITEM, RESULT, Clone, Done, clones, joining, memfs, pristine
 
 from memfs import MemoryItem, open_workspace
 from memfs.admin import layout
@@ -20,7 +20,7 @@ from memfs.git.repository import Repository
 from memfs.team.merge_driver import drive, give_up, place_of
 from memfs.team.resolve import DecisionRule
 
-__all__ = ["clones", "joining", "memfs", "pristine_memory"]
+__all__ = ["clones", "joining", "memfs", "pristine"]
 
 Memfs = Callable[..., Done]
 Two = tuple[Clone, Clone]
@@ -37,6 +37,8 @@ def state_of(clone: Clone) -> Path:
 def test_independent_edits_join_without_a_conflict(joining: Two) -> None:
     """Two people who change different fields, lines and tags merge with git alone, and both edits are there (B3)."""
     ada, bo = joining
+    for one in joining:
+        one.install()  # the command that people have
     ada.edit("Frankfurt", "Vienna")
     ada.edit("tags:", "# Ada: no others\ntags:")
     bo.edit("importance: 2", "importance: 5")

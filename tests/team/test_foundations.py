@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from twoclones import Clone, Done, clones, memfs, pristine_memory
+from twoclones import Clone, Done, clones, memfs, pristine
 
-__all__ = ["clones", "memfs", "pristine_memory"]
+__all__ = ["clones", "memfs", "pristine"]
 
 Memfs = Callable[..., Done]
 Two = tuple[Clone, Clone]

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from twoclones import ITEM, Clone, Done, clones, joining, memfs, pristine_memory
+from twoclones import ITEM, Clone, Done, Pristine, clones, joining, memfs, pristine
 
+from kit.copies import copy_workspace
 from memfs.model.ids import stem_of
 
-__all__ = ["clones", "joining", "memfs", "pristine_memory"]
+__all__ = ["clones", "joining", "memfs", "pristine"]
 
 Memfs = Callable[..., Done]
 MEMORIES = "ContextMemory/memories"
@@ -117,26 +118,30 @@ class History:
 
 @dataclass(frozen=True)
 class Tip:
-    """What a commit has: the text of each item, and where it lies, by name; and every word of its history.
+    """What a commit has: the text of each item, and where it lies, by name.
 
     Where two items have one name, ``twins`` says so.
     """
 
     texts: dict[str, str]
     places: dict[str, str]
-    ever: frozenset[str]
     twins: bool
 
 
 def tip(clone: Clone, commit: str) -> Tip:
-    """Read a commit, and all versions that led to it."""
-    listed = clone.git("ls-tree", "-r", "--name-only", commit, MEMORIES).out.split()
+    """Read a commit."""
+    rows = clone.git("ls-tree", "-r", commit, MEMORIES).out.splitlines()
+    listed = {path: facts.split()[2] for facts, path in (row.split("\t") for row in rows)}
     places = {stem_of(path): path for path in listed}
-    texts = {path: clone.git("show", f"{commit}:{path}").out for path in listed}
+    texts = dict(zip(listed, clone.blobs(listed.values()), strict=True))
     if len(places) == len(listed):
         texts = {stem_of(path): text for path, text in texts.items()}
-    ever = WORD.findall(clone.git("log", "-p", "-m", commit, "--", MEMORIES).out)
-    return Tip(texts, places, frozenset(ever), len(places) < len(listed))
+    return Tip(texts, places, len(places) < len(listed))
+
+
+def ever(clone: Clone, commit: str) -> set[str]:
+    """Every word of all versions that led to a commit."""
+    return words([clone.git("log", "-p", "-m", commit, "--", MEMORIES).out])
 
 
 def words(texts: Iterable[str]) -> set[str]:
@@ -148,6 +153,7 @@ def merge(here: Clone, there: Clone, memfs: Memfs) -> None:
     """Merge as a person does who follows what git and memfs say, and hold the outcome against the rule."""
     here.git("fetch", "--quiet", str(there.root), "main")
     ours, theirs = tip(here, "HEAD"), tip(here, "FETCH_HEAD")
+    tips = here.git("rev-parse", "HEAD", "FETCH_HEAD").out.split()
     bases = here.git("merge-base", "--all", "HEAD", "FETCH_HEAD").out.split()
     base = tip(here, bases[0])
     done = here.git("merge", "--quiet", "--no-edit", "FETCH_HEAD", code=None)
@@ -163,8 +169,10 @@ def merge(here: Clone, there: Clone, memfs: Memfs) -> None:
         here.git("commit", "--quiet", "--no-edit")
     listed = memfs(here, "team", "conflicts", "--json").out
     kept = words(path.read_text() for path in (here.root / MEMORIES).rglob("*.yaml")) | words([listed])
-    for mine, other in ((ours, theirs), (theirs, ours)):
-        lost = words(mine.texts.values()) - words(base.texts.values()) - other.ever - kept
+    for mine, other in ((ours, tips[1]), (theirs, tips[0])):
+        lost = words(mine.texts.values()) - words(base.texts.values()) - kept
+        if lost:
+            lost -= ever(here, other)
         assert not lost, (lost, done, here.git("log", "--oneline", "-1").out)
     after = tip(here, "HEAD")
     if len(bases) > 1 or any(side.twins for side in (base, ours, theirs, after)):
@@ -180,13 +188,14 @@ def merge(here: Clone, there: Clone, memfs: Memfs) -> None:
 
 
 @pytest.fixture
-def every(joining: tuple[Clone, Clone], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Clone]:
+def every(
+    joining: tuple[Clone, Clone], pristine: Pristine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> list[Clone]:
     """Three clones with the merge driver."""
     for name in ("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"):
         monkeypatch.setenv(name, "2026-03-02T10:00:00Z")
     third = Clone(tmp_path / "cy")
-    joining[0].git("clone", "--quiet", str(joining[0].root), str(third.root))
-    third.install()
+    copy_workspace(pristine.joining, third.root)
     return [*joining, third]
 
 

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from twoclones import ITEM, TEXT, Clone, Done, clones, joining, memfs, pristine_memory
+from twoclones import ITEM, TEXT, Clone, Done, clones, joining, memfs, pristine
 
 from memfs.format.codec import Codec
 from memfs.format.file_merge import FileMerger
 from memfs.format.schema import Schemas
 from memfs.model.kinds import KindTable
 
-__all__ = ["clones", "joining", "memfs", "pristine_memory"]
+__all__ = ["clones", "joining", "memfs", "pristine"]
 
 Memfs = Callable[..., Done]
 Two = tuple[Clone, Clone]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from twoclones import ITEM, RESULT, TEXT, Clone, Done, clones, joining, memfs, pristine_memory
+from twoclones import ITEM, RESULT, TEXT, Clone, Done, clones, joining, memfs, pristine
 
 from memfs import open_workspace
 from memfs.errors import GitBusy
@@ -19,7 +19,7 @@ from memfs.model import MemoryItem
 from memfs.team import resolve
 from memfs.team.resolve import DecisionRule
 
-__all__ = ["clones", "joining", "memfs", "pristine_memory"]
+__all__ = ["clones", "joining", "memfs", "pristine"]
 
 Memfs = Callable[..., Done]
 Two = tuple[Clone, Clone]

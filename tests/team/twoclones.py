@@ -6,13 +6,15 @@ import io
 import json
 import os
 import subprocess
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kit.copies import copy_workspace
 from memfs import open_workspace
 from memfs.admin import layout
 from memfs.doors.cli.app import run
@@ -69,6 +71,21 @@ class Clone:
         assert code is None or run_.returncode == code, run_.stdout + run_.stderr
         return Done(run_.returncode, run_.stdout, run_.stderr)
 
+    def blobs(self, names: Iterable[str]) -> list[str]:
+        """The texts of blobs."""
+        asked = list(names)
+        words = ["git", "cat-file", "--batch"]
+        out = subprocess.run(
+            words, cwd=self.root, input="".join(f"{one}\n" for one in asked).encode(), capture_output=True, check=True
+        ).stdout
+        found = []
+        for _ in asked:
+            facts, _, out = out.partition(b"\n")
+            size = int(facts.split()[2])
+            found.append(out[:size].decode())
+            out = out[size + 1 :]
+        return found
+
     def read(self, path: str = ITEM) -> str:
         """A file's text."""
         return (self.root / path).read_text(encoding="utf-8")
@@ -106,11 +123,18 @@ class Clone:
         return self.git("status", "--porcelain").out == ""
 
 
+@dataclass(frozen=True)
+class Pristine:
+    """Clones to copy: of a memory with one item, one state document and one context."""
+
+    plain: Path
+    joining: Path
+
+
 @pytest.fixture(scope="session")
-def pristine_memory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A memory with one item, one state document and one context, without a merge driver."""
-    root = tmp_path_factory.mktemp("pristine") / "memory"
-    home = tmp_path_factory.mktemp("home")
+def pristine(forked: Path, tmp_path_factory: pytest.TempPathFactory) -> Pristine:
+    """A clone without a merge driver, and one whose driver is a fork of a process that has imported everything."""
+    folder, home = tmp_path_factory.mktemp("pristine"), tmp_path_factory.mktemp("home")
     (home / ".gitconfig").write_text(
         "[user]\n\tname = Ada\n\temail = ada@example.org\n[init]\n\tdefaultBranch = main\n"
     )
@@ -119,33 +143,38 @@ def pristine_memory(tmp_path_factory: pytest.TempPathFactory) -> Path:
             patch.delenv(name)
         patch.setenv("HOME", str(home))
         patch.setenv("XDG_CACHE_HOME", str(home / "cache"))
-        open_workspace(root, create=True, watch=False).close()
-        one = Clone(root)
-        one.write(TEXT)
+        memory, plain, joining = (Clone(folder / name) for name in ("memory", "plain", "joining"))
+        open_workspace(memory.root, create=True, watch=False).close()
+        memory.write(TEXT)
         document = {"id": "final", "participants": ["h1"], "winner": "h1", "timestamp": "2026-03-01T10:00:00Z"}
-        one.write(json.dumps(document, indent=2) + "\n", RESULT)
-        one.write("values:\n  target: staging\n", CONTEXT)
-        one.commit("The memory so far")
-    return root
+        memory.write(json.dumps(document, indent=2) + "\n", RESULT)
+        memory.write("values:\n  target: staging\n", CONTEXT)
+        memory.commit("The memory so far")
+        for one in (plain, joining):
+            memory.git("clone", "--quiet", str(memory.root), str(one.root))
+        patch.setattr(sys, "executable", str(forked.with_name("python")))
+        joining.install()
+    return Pristine(plain.root, joining.root)
 
 
-@pytest.fixture
-def clones(pristine_memory: Path, tmp_path: Path) -> tuple[Clone, Clone]:
-    """Ada's and Bo's clones, without a merge driver."""
-    both = Clone(tmp_path / "ada"), Clone(tmp_path / "bo")
+def ada_and_bo(source: Path, folder: Path) -> tuple[Clone, Clone]:
+    """Copies of a clone for two people."""
+    both = Clone(folder / "ada"), Clone(folder / "bo")
     for one in both:
-        subprocess.run(
-            ["git", "clone", "--quiet", str(pristine_memory), str(one.root)], check=True, capture_output=True
-        )
+        copy_workspace(source, one.root)
     return both
 
 
 @pytest.fixture
-def joining(clones: tuple[Clone, Clone]) -> tuple[Clone, Clone]:
+def clones(pristine: Pristine, tmp_path: Path) -> tuple[Clone, Clone]:
+    """Ada's and Bo's clones, without a merge driver."""
+    return ada_and_bo(pristine.plain, tmp_path)
+
+
+@pytest.fixture
+def joining(pristine: Pristine, tmp_path: Path) -> tuple[Clone, Clone]:
     """The two clones, both with the merge driver."""
-    for one in clones:
-        one.install()
-    return clones
+    return ada_and_bo(pristine.joining, tmp_path)
 
 
 @pytest.fixture
