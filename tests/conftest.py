@@ -212,7 +212,8 @@ def private_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def opened(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Workspace]]:
     """Open workspaces that are closed at the end of the test; without a path, a new one of its own.
 
-    A new one is a copy of one that ``open_workspace`` made once: making it takes five times as long.
+    A new one is a copy of one that ``open_workspace`` made once, except inside a repository: making it takes five times
+    as long.
     """
     from memfs.workspace import open_workspace
 
@@ -225,7 +226,7 @@ def opened(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             dotted = {"index.engine": "memory", "history.commit": "manual", **dotted}
             root = path or tmp_path / "workspace"
             create = not (root / "ContextMemory").exists()
-            if create and path is None and not root.exists():
+            if create and not root.exists() and not any((folder / ".git").exists() for folder in root.parents):
                 if not pristine.exists():
                     open_workspace(pristine, create=True, watch=False).close()
                     (pristine / CONFIGURATION).mkdir()  # a test may write what a person would

@@ -46,10 +46,24 @@ def write(root: Path, git: Git, year: int, name: str, text: str, *more: str) -> 
 
 def aged(workspace: Workspace, git: Git, years: Sequence[int] = (2081, 2082, 2083, 2084)) -> Path:
     """A workspace with a commit in each of some years, all later than now; ``gate`` is changed in each."""
+    root, stream = workspace.root, ""
+    (root / FOLDER).mkdir(parents=True)
     for year in years:
-        write(workspace.root, git, year, "gate", f"the gate of {year} is marten-{year}")
-        write(workspace.root, git, year, f"note-{year}", f"in {year} the mill was built")
-    return workspace.root
+        date = int(datetime(year, 7, 1, 12, tzinfo=UTC).timestamp())
+        for name, text in (
+            ("gate", f"the gate of {year} is marten-{year}"), (f"note-{year}", f"in {year} the mill was built"),
+        ):  # fmt: skip
+            content = f"content: {text}\n"
+            (root / FOLDER / f"{name}.yaml").write_text(content)
+            told = f"Write {name}\n"
+            stream += (
+                f"commit refs/heads/main\ncommitter Ada Person <ada@example.org> {date} +0000\n"
+                f"data {len(told)}\n{told}{'' if stream else 'from refs/heads/main^0'}\n"
+                f"M 100644 inline {FOLDER}/{name}.yaml\ndata {len(content)}\n{content}\n"
+            )
+    subprocess.run(["git", "-C", str(root), "fast-import", "--quiet"], input=stream.encode(), check=True)
+    git(root, "reset", "--quiet")
+    return root
 
 
 def objects(root: Path) -> bytes:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.copies import copy_workspace
 from memfs.fs import io
 from memfs.git.commit_object import CommitChange, CommitWriter, Group
 from memfs.git.commits import commit
@@ -92,23 +93,29 @@ class World:
             repository.close()
 
 
+def _begin(world: World) -> None:
+    world.root.mkdir()
+    world.git("init", "-q")
+    world.write("src/main.c", "int main;\n", world.root)
+    world.git("add", ".")
+    world.git("commit", "-qm", "one")
+    world.write(ITEM, "title: first\n")
+    world.git("add", ".")
+    world.git("commit", "-qm", "two")
+
+
 @pytest.fixture
-def make_world(tmp_path: Path) -> Iterator[Callable[..., World]]:
-    """Make worlds; what was opened in them is closed at the end."""
+def make_world(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., World]]:
+    """Make worlds, as copies of one; what was opened in them is closed at the end."""
     made: list[World] = []
 
     def make(name: str = "mein Gedächtnis", below: str = "") -> World:
-        root = tmp_path / name
-        root.mkdir()
-        world = World(root, below)
+        pristine = tmp_path_factory.getbasetemp() / f"world-{below.replace('/', '-')}"
+        if not pristine.exists():
+            _begin(World(pristine, below))
+        world = World(tmp_path / name, below)
+        copy_workspace(pristine, world.root)
         made.append(world)
-        world.git("init", "-q")
-        world.write("src/main.c", "int main;\n", root)
-        world.git("add", ".")
-        world.git("commit", "-qm", "one")
-        world.write(ITEM, "title: first\n")
-        world.git("add", ".")
-        world.git("commit", "-qm", "two")
         return world
 
     yield make

@@ -462,6 +462,7 @@ def test_special_indexes_stay_what_they_are(world, setting):
 
 def test_a_sparse_checkout_takes_our_paths(world):
     """Paths outside the sparse cone can be committed all the same."""
+    world.git("update-index", "--refresh")
     world.git("sparse-checkout", "set", "--cone", "--sparse-index", "src")
     world.commit(world.put(NEW, "1\n"))
     assert world.git("show", f"HEAD:{NEW}") == "1\n"
