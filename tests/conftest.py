@@ -230,6 +230,7 @@ def opened(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
                 if not pristine.exists():
                     open_workspace(pristine, create=True, watch=False).close()
                     (pristine / CONFIGURATION).mkdir()  # a test may write what a person would
+                root.parent.mkdir(parents=True, exist_ok=True)
                 copy_workspace(pristine, root)
                 create = False
             workspace = open_workspace(root, create=create, watch=False, settings=dotted)

@@ -116,22 +116,35 @@ class Schemas:
         }
 
     def _check(self, name: str) -> _Check:
+        if not self._is_own(name):
+            return _bundled_check(name)
         check = self._checks.get(name)
         if check is None:
-            body = name.removeprefix("item ")
-            check = self._checks[name] = _Check(self._schema(name), bounded=body in self._bodies)
+            check = self._checks[name] = _Check(self._schema(name), bounded=True)
         return check
 
     def _schema(self, name: str) -> dict[str, Any]:
         if not name.startswith("item "):
             return _bundled(name)
         body = name.removeprefix("item ")
-        shape = self._bodies[body] if body in self._bodies else _bundled(body + _BODY)
-        item = _bundled("item")
-        described = {**item, "properties": {**item["properties"], "data": shape}}
-        if shape.get("required"):  # an item without data lacks all of it
-            described["required"] = [*item.get("required", ()), "data"]
-        return described
+        return _with_data(self._bodies[body] if self._is_own(name) else _bundled(body + _BODY))
+
+    def _is_own(self, name: str) -> bool:
+        return name.startswith("item ") and name.removeprefix("item ") in self._bodies
+
+
+def _with_data(shape: dict[str, Any]) -> dict[str, Any]:
+    item = _bundled("item")
+    described = {**item, "properties": {**item["properties"], "data": shape}}
+    if shape.get("required"):  # an item without data lacks all of it
+        described["required"] = [*item.get("required", ()), "data"]
+    return described
+
+
+@cache
+def _bundled_check(name: str) -> _Check:
+    """One for all workspaces of the process: compiling a schema takes as long as checking hundreds of items."""
+    return _Check(Schemas()._schema(name), bounded=False)
 
 
 @cache

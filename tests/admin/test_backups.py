@@ -211,7 +211,7 @@ def test_restore_writes_over_nothing(workspace: Workspace, tmp_path: Path) -> No
 def test_a_backup_made_while_others_write_is_of_one_moment(opened: Open, tmp_path: Path) -> None:
     """Two items always written as a pair, by batches, are equal in every backup made meanwhile."""
     workspace = opened(history__commit="interval", history__interval_seconds=0.02)
-    for number in range(60):
+    for number in range(30):
         workspace.store.put(MemoryItem("filler " * 50, "knowledge", id=f"filler-{number}"))
     ended = threading.Event()
 
@@ -226,7 +226,7 @@ def test_a_backup_made_while_others_write_is_of_one_moment(opened: Open, tmp_pat
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        made = [workspace.backups.make(tmp_path / "backups")[0] for _ in range(4)]
+        made = [workspace.backups.make(tmp_path / "backups")[0] for _ in range(3)]
     finally:
         ended.set()
         writer.join()

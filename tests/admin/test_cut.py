@@ -261,10 +261,10 @@ def test_stopped_anywhere_it_is_old_or_new_and_the_next_opening_ends_it(
         counted.cutter.cut(moment(2083), tmp_path / "counted.bundle")
     changing = [number for number, seen in enumerate(fault.seen, 1) if seen.split(" ")[0] in CHANGES]
     record = next(number for number in changing if fault.seen[number - 1].endswith("record.json"))
-    count = scale(4, 10_000)
+    count = scale(3, 10_000)
     late = [number for number in changing if number >= record]
     early = [number for number in changing if number < record]
-    tried = {*late[:: max(1, len(late) // count)], *early[:: max(1, len(early) // 3)], changing[-1]}
+    tried = {*late[:: max(1, len(late) // count)], *early[:: max(1, len(early) // 2)], changing[-1]}
     for number in sorted(tried):
         root = tmp_path / f"stopped-{number}"
         workspace = fresh(opened, git, root)
@@ -297,7 +297,7 @@ def test_a_failing_disk_changes_nothing_or_is_ended_later(
     with injected(Fault()) as fault:
         counted.cutter.cut(moment(2083), tmp_path / "counted.bundle")
     changing = [number for number, seen in enumerate(fault.seen, 1) if seen.split(" ")[0] in CHANGES]
-    for number in changing[:: max(1, len(changing) // scale(5, 200))]:
+    for number in changing[:: max(1, len(changing) // scale(3, 200))]:
         root = tmp_path / f"failed-{number}"
         workspace = fresh(opened, git, root)
         with injected(Fault(at=number, error=DISK_ERROR)), contextlib.suppress(MemfsError):
@@ -403,7 +403,7 @@ def test_a_stop_of_a_cut_lets_no_quarantined_branch_out(
     with injected(Fault()) as fault:
         counted.cutter.cut(moment(2083), tmp_path / "counted.bundle")
     numbers = [number for number, seen in enumerate(fault.seen, 1) if seen.split(" ")[0] in CHANGES]
-    for number in numbers[:: max(1, len(numbers) // scale(6, 60))]:
+    for number in numbers[:: max(1, len(numbers) // scale(4, 60))]:
         root = tmp_path / f"stopped-{number}"
         workspace = quarantined(root)
         with injected(Fault(at=number)), pytest.raises(Stopped):

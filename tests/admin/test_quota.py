@@ -143,7 +143,7 @@ def test_a_threshold_is_told_at_the_share_that_it_names(
         told = listening(workspace)
         shares = [0.0]
         while not told:
-            text = chance.randbytes(chance.randrange(100, 4000)).hex()
+            text = chance.randbytes(chance.randrange(100, scale(10_000, 4_000))).hex()
             workspace.store.put(MemoryItem(text, "knowledge", id=f"item-{len(shares)}"))
             usage = measure(workspace.parts)
             shares.append((usage.areas["items"] if area == "items" else usage.total) / limit)
@@ -164,7 +164,7 @@ def test_a_quota_holds_once_what_waits_is_committed(
         root = tmp_path / f"seed-{seed}"
         workspace = opened(root, history__commit=commit, history__adopt="leave")
         limit = weight_committed(workspace) + chance.randrange(300_000, scale(400_000, 900_000))
-        largest = chance.choice([scale(1_500, 300), 3_000, scale(5_000, 15_000)])
+        largest = chance.choice([scale(4_000, 300), scale(6_000, 3_000), scale(8_000, 15_000)])
         set_quotas(root, total_bytes=limit)
         told, shares = listening(workspace), list[float]()
         for _ in writes_until_full(workspace, chance, largest):

@@ -67,7 +67,7 @@ class IndexContract:
     @pytest.mark.parametrize("seed", [1, 2])
     def test_finds_what_looking_at_every_item_finds(self, index: Index, name: str, seed: int) -> None:
         """With every filter, hits, their scores and their order are those of brute force."""
-        items = corpus(300, seed)
+        items = corpus(120, seed)
         index.add(items)
         chance = chance_of(seed)
         for limit in (1, 7, 1000):

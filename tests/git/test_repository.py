@@ -512,7 +512,7 @@ def test_threads_share_the_caches_while_they_are_cleared(world, monkeypatch):
     wrong = []
 
     def read():
-        for _ in range(60):
+        for _ in range(25):
             for one in commits:
                 try:
                     if repository.entry(one, ITEM).id != expected[one]:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memfs.errors import ContentError, MemfsError
@@ -147,7 +147,6 @@ items = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(item=items, suffix=st.sampled_from([".yaml", ".json"]))
 def test_write_then_read_gives_the_same_item(item: MemoryItem, suffix: str) -> None:
     """Any item that is not refused comes back equal; one without a time gets that of its creation."""
@@ -161,7 +160,6 @@ def test_write_then_read_gives_the_same_item(item: MemoryItem, suffix: str) -> N
     assert CODEC.write(back, PLACE + suffix, data).data == data or item.timestamp is item.created is None
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.dictionaries(keys, plain_values, max_size=4))
 def test_written_yaml_means_the_same_to_yaml_1_1_readers(value: dict[str, Any]) -> None:
     """PyYAML's own loader, which reads YAML 1.1, gets the very same values; on one line as well."""
@@ -172,7 +170,6 @@ def test_written_yaml_means_the_same_to_yaml_1_1_readers(value: dict[str, Any]) 
     assert same(yaml_text.load(f"a: {yaml_emit.flow(value)}\n"), {"a": value})
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.lists(
         st.sampled_from([*"ab:-?#&*!|>'\"%@`[]{},\n \t\\~0.", "\r\n", "---", "<<", "é", ": ", "\n- "]), max_size=30
@@ -195,7 +192,6 @@ def outcome(read: Callable[[str], Any], text: str) -> tuple[str, int | None]:
     return "read", 1
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=60))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     """Garbage never raises anything but our errors."""
@@ -205,7 +201,6 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
         assert all(isinstance(error, ContentError) and error.path == path for error in found)
 
 
-@settings(max_examples=50, deadline=None)
 @given(moments, st.integers(-14 * 60, 14 * 60))
 def test_times_keep_their_moment_whatever_the_offset(moment: datetime, minutes: int) -> None:
     """A time written with an offset is the same moment in UTC."""

@@ -29,7 +29,11 @@ WORDS = st.sampled_from(
 PLAIN = st.lists(st.sampled_from([*"abcdefgh", "the"]), min_size=1, max_size=7).map(" ".join)
 TEXTS = st.lists(WORDS, min_size=1, max_size=6).map(" ".join)
 MANY = st.lists(TEXTS, max_size=25)
-QUICK = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUICK = settings(
+    max_examples=settings.default.max_examples // 8,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +75,7 @@ def fresh(pristine: Path) -> Iterator[Fresh]:
 
 
 @given(st.lists(PLAIN, max_size=25), st.integers(2, 5), st.sampled_from([0.3, 0.5, 0.8, 1.0]), st.integers(1, 3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings.default.max_examples // 2, deadline=None)
 def test_whatever_is_given_patterns_are_found_and_told_apart(
     texts: list[str], threshold: int, similarity: float, common: int
 ) -> None:
@@ -92,7 +96,7 @@ def test_whatever_is_given_patterns_are_found_and_told_apart(
 
 
 @given(st.dictionaries(st.sampled_from(sorted(OCCASIONS)), st.lists(st.sampled_from(sorted(OCCASIONS)), max_size=3)))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings.default.max_examples // 2, deadline=None)
 def test_occasions_that_cause_one_another_end(causes: dict[str, list[str]]) -> None:
     """However occasions cause one another, no chain is longer than its bound, and what is too deep is told (L7)."""
     reported: list[Exception] = []

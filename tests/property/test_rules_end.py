@@ -50,7 +50,7 @@ def episodes(draw: st.DrawFn) -> list[TriggerRow]:
     return sorted(rows, key=lambda row: (row.time, row.id))
 
 
-@settings(max_examples=40)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(rows=episodes(), threshold=st.integers(2, 5), gone=st.booleans())
 def test_looking_for_rules_ends(rows: list[TriggerRow], threshold: int, gone: bool) -> None:
     """Each found condition has its failures, is sure enough, and says so in bounded words; void ones are found once."""

@@ -310,7 +310,7 @@ def test_the_store_behaves_like_a_dictionary(
         pass
 
     Machine.prepared = prepared
-    examples = scale(8, 600)
+    examples = scale(5, 600)
     run_state_machine_as_test(Machine, settings=machine_settings(examples))
     figures("state machine", points=examples * 25, lost=0)
 

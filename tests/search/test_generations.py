@@ -48,7 +48,9 @@ class Canary:
         return Path.touch, (self.path,)
 
 
-def test_a_fold_stopped_at_any_step_leaves_a_whole_generation(opened: Opened, folder: Path) -> None:
+def test_a_fold_stopped_at_any_step_leaves_a_whole_generation(
+    opened: Opened, folder: Path, scale: Callable[[int, int], int]
+) -> None:
     """Stopped before each disk operation in turn, what opens next has the old base or the new, and can fold."""
     index = opened()
     index.rebuild(pairs(item("one", "alpha"), item("two", "alpha")))
@@ -58,7 +60,7 @@ def test_a_fold_stopped_at_any_step_leaves_a_whole_generation(opened: Opened, fo
     seen = set()
     at = 0
     while True:
-        at += 1
+        at += scale(2, 1)
         shutil.rmtree(folder)
         shutil.copytree(keep, folder)
         index = opened()
@@ -99,12 +101,14 @@ while True:
 
 
 @pytest.mark.faults
-def test_a_process_killed_while_folding_loses_nothing_it_had_folded(opened: Opened, folder: Path, engine: str) -> None:
+def test_a_process_killed_while_folding_loses_nothing_it_had_folded(
+    opened: Opened, folder: Path, engine: str, forked: Path
+) -> None:
     """kill -9 at arbitrary moments: every fold that was finished is there, and the next process goes on."""
     done = 0
     for delay in (0.0, 0.013, 0.031, 0.057, 0.11):
         process = subprocess.Popen(
-            [sys.executable, "-c", KILLED, str(folder), engine], stdout=subprocess.PIPE, text=True, env=WITH_KIT
+            [str(forked), "-c", KILLED, str(folder), engine], stdout=subprocess.PIPE, text=True, env=WITH_KIT
         )
         assert process.stdout is not None
         with process.stdout as lines:
@@ -138,12 +142,10 @@ while index.overlay_size():
 """
 
 
-def test_processes_folding_at_once_lose_nothing(opened: Opened, folder: Path, engine: str) -> None:
+def test_processes_folding_at_once_lose_nothing(opened: Opened, folder: Path, engine: str, forked: Path) -> None:
     """Two processes that fold as quickly as they can both end with everything of both in the base."""
     running = [
-        subprocess.Popen(
-            [sys.executable, "-c", FOLDING, str(folder), engine, name], stderr=subprocess.PIPE, env=WITH_KIT
-        )
+        subprocess.Popen([str(forked), "-c", FOLDING, str(folder), engine, name], stderr=subprocess.PIPE, env=WITH_KIT)
         for name in ("one", "two")
     ]
     for process in running:

@@ -176,7 +176,7 @@ def test_base_and_overlay_together_find_what_brute_force_finds(opened: Opened, n
     chance = random.Random(9)
     index = opened()
     truth: dict[str, MemoryItem] = {}
-    for step in range(12):
+    for step in range(8):
         for fresh in chance.sample(corpus(150, step), k=25):
             truth = {path: one for path, one in truth.items() if one.id != fresh.id}
             index.update(pairs(fresh), [entry for entry in index.stamps() if entry.endswith(f"/{fresh.id}.yaml")])
@@ -516,15 +516,15 @@ class TestStored:
         assert index.fold()
         assert ids(index, "pool") == ids(opened(), "pool") != []
 
-    def test_a_full_disk_leaves_the_old_generation(self, opened: Opened) -> None:
+    def test_a_full_disk_leaves_the_old_generation(self, opened: Opened, scale: Callable[[int, int], int]) -> None:
         """Each disk operation of a fold that fails for lack of room leaves everything findable, now and later."""
         index = opened()
         index.rebuild(pairs(item("one", "alpha")))
-        at = 0
+        at, step = 0, scale(2, 1)
         while True:
-            at += 1
+            at += step
             index.update(pairs(item(f"more-{at}", "alpha")))
-            expected = sorted(["one", *(f"more-{number}" for number in range(1, at + 1))])
+            expected = sorted(["one", *(f"more-{number}" for number in range(step, at + 1, step))])
             with injected(Fault(at=at, error=DISK_FULL)) as fault, contextlib.suppress(StorageFull):
                 index.fold()
             assert sorted(ids(index, "alpha")) == expected
@@ -536,7 +536,9 @@ class TestStored:
 
     # Whoosh leaves files open where its writer fails; they are closed when it is collected.
     @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-    def test_rows_21_28_a_cache_removed_in_use_never_makes_a_wrong_answer(self, opened: Opened, folder: Path) -> None:
+    def test_rows_21_28_a_cache_removed_in_use_never_makes_a_wrong_answer(
+        self, opened: Opened, folder: Path, scale: Callable[[int, int], int]
+    ) -> None:
         """While the folder vanishes again and again a search finds all, or says that the index is to be filled anew."""
         items = corpus(40)
         expected = sorted(one.id for one in items)
@@ -550,7 +552,7 @@ class TestStored:
         thread.start()
         try:
             index = opened()
-            for step in range(200):
+            for step in range(scale(80, 1000)):
                 if step % 5 == 0:
                     index = opened()
                 index.reload()

@@ -17,7 +17,7 @@ def test_fts_scores_are_close_to_ours_where_they_are_taken_as_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beyond the bound for exact scores the same items are found, in nearly the same order."""
-    items = corpus(500)
+    items = corpus(250)
     index = SqliteIndex(tmp_path)
     index.add(items)
     monkeypatch.setattr(sqlite, "_EXACT", 0)

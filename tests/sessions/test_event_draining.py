@@ -517,7 +517,7 @@ def test_a_drain_that_is_killed_anywhere_is_made_good(opened: Opener, tmp_path: 
     steps = len(counting.seen)
     lines = calm.spool.folder
     assert not list(lines.glob("*.jsonl"))
-    for at in range(1, steps - 10, max(steps // 12, 1)):  # a process makes a lock's file once, in its first drain
+    for at in range(1, steps - 10, max(steps // 7, 1)):  # a process makes a lock's file once, in its first drain
         workspace = opened(tmp_path / f"w{at}")
         session = Session(workspace)
         _story(session)

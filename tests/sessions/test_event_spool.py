@@ -126,7 +126,7 @@ def test_a_full_disk_is_told_and_leaves_the_rest(tmp_path: Path) -> None:
     assert _prompts(spool) == ["prompt 0", "prompt 1", "prompt 2"]
 
 
-def test_many_writers_never_mix_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_writers_never_mix_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forked: Path) -> None:
     """Threads and processes add at once while somebody takes away: every event is there once."""
     monkeypatch.setattr(append_log, "_WAIT", LONG)
     code = (
@@ -137,7 +137,7 @@ def test_many_writers_never_mix_lines(tmp_path: Path, monkeypatch: pytest.Monkey
         "for number in range(40):\n"
         "    spool.append(SessionEvent('Stop', 's', fields={'prompt': f'{sys.argv[2]}-{number}'}))\n"
     )
-    others = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path), str(number)]) for number in range(3)]
+    others = [subprocess.Popen([str(forked), "-c", code, str(tmp_path), str(number)]) for number in range(3)]
     spool = Spool(tmp_path)
     taken: list[str] = []
 
@@ -161,7 +161,7 @@ def test_many_writers_never_mix_lines(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.durable
-def test_a_killed_process_loses_nothing_that_it_acknowledged(tmp_path: Path) -> None:
+def test_a_killed_process_loses_nothing_that_it_acknowledged(tmp_path: Path, forked: Path) -> None:
     """kill -9 at any moment: every event that was acknowledged is there, in order (C6, faults row 21)."""
     code = (
         "import sys; from pathlib import Path; from memfs.sessions.spool import Spool\n"
@@ -173,7 +173,7 @@ def test_a_killed_process_loses_nothing_that_it_acknowledged(tmp_path: Path) -> 
     )
     acknowledged: list[str] = []
     for turn in range(4):
-        arguments = [sys.executable, "-c", code, str(tmp_path), str(turn * 100_000)]
+        arguments = [str(forked), "-c", code, str(tmp_path), str(turn * 100_000)]
         with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             acknowledged += [process.stdout.readline().strip() for _ in range(5 + 7 * turn)]

@@ -6,7 +6,6 @@ import errno
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -374,10 +373,10 @@ def test_other_origins_have_others() -> None:
 
 
 # -- made once, by whoever, killed anywhere -----------------------------------------------------------------------
-def test_two_processes_at_once_make_one(shop: Path) -> None:
+def test_two_processes_at_once_make_one(shop: Path, forked: Path) -> None:
     """The first events of a session come from several processes at once: they agree on one memory (C6)."""
     code = "import sys; from memfs.sessions.session_location import find_place; print(find_place(sys.argv[1], {}).root)"
-    running = [subprocess.Popen([sys.executable, "-c", code, str(shop)], stdout=subprocess.PIPE) for _ in range(4)]
+    running = [subprocess.Popen([str(forked), "-c", code, str(shop)], stdout=subprocess.PIPE) for _ in range(4)]
     found = {process.communicate()[0].decode().strip() for process in running}
     assert found == {str(private.projects_folder() / key_in(shop))}
     assert len(list(private.projects_folder().iterdir())) == 1
@@ -389,7 +388,7 @@ def test_killed_anywhere_the_next_one_goes_on(shop: Path, tmp_path: Path, scale:
     with injected(Fault()) as counted:
         made(tmp_path / "counted")
     number = len(counted.seen)
-    points = {*range(1, number + 1, scale(number // 6, 3)), *range(1, 20, scale(5, 1)), number}
+    points = {*range(1, number + 1, scale(number // 4, 3)), *range(1, 20, scale(9, 1)), number}
     for at in sorted(points):
         root = tmp_path / f"at-{at}"
         shutil.copytree(shop, root)

@@ -6,7 +6,6 @@ import json
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -398,7 +397,7 @@ def test_killed_at_any_operation_nothing_is_lost_and_the_next_run_goes_on(
         points += 1
         if whole:
             break
-        step += scale(47, 1)
+        step += scale(71, 1)
     assert points > 3
 
 
@@ -488,13 +487,13 @@ workspace.states.retention.run(iterations=[1])
 
 
 @pytest.mark.parametrize("operations", [2, 9, 40])
-def test_kill_9_while_archiving_loses_nothing(opened: Opened, operations: int) -> None:
+def test_kill_9_while_archiving_loses_nothing(opened: Opened, operations: int, forked: Path) -> None:
     """After kill -9 each document is in the tree or in a verified archive, and the next run finishes (S5, S18)."""
     workspace = opened()
     policy(workspace, archive={"enabled": False})
     before = contents(workspace, paths := iteration(workspace, 1))
     workspace.close()
-    ended = subprocess.run([sys.executable, "-c", KILLED, str(workspace.root), str(operations)], check=False)
+    ended = subprocess.run([str(forked), "-c", KILLED, str(workspace.root), str(operations)], check=False)
     assert ended.returncode in (-signal.SIGKILL, 0)
     again = opened(workspace.root)
     assert {path: _either(again, path) for path in paths} == before

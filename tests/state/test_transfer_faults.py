@@ -103,7 +103,7 @@ def test_leftovers_of_a_killed_export_are_swept(opened: Open, tmp_path: Path) ->
 
 @pytest.mark.faults
 def test_an_import_killed_anywhere_is_taken_up_again(
-    opened: Open, tmp_path: Path, scale: Callable[[int, int], int]
+    opened: Open, tmp_path: Path, scale: Callable[[int, int], int], forked: Path
 ) -> None:
     """After kill -9, each batch is there whole or not at all, and importing again stores exactly the rest (S19)."""
     first = opened(tmp_path / "first")
@@ -117,7 +117,7 @@ def test_an_import_killed_anywhere_is_taken_up_again(
         root = tmp_path / f"second-{turn}"
         opened(root).close()
         stop = turn * total * 9 // (10 * points) if turn else 10**9  # the number of operations varies a little
-        command = [sys.executable, "-c", KILLED, str(root), str(file), str(max(stop, 1))]
+        command = [str(forked), "-c", KILLED, str(root), str(file), str(max(stop, 1))]
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
         if not turn:
             assert ran.returncode == 0, ran.stderr

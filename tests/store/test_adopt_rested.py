@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -210,11 +209,11 @@ def test_a_fresh_edit_is_looked_for_when_it_can_have_rested(workspace: Workspace
 
 
 # -- processes --------------------------------------------------------------------------------------------------------
-def test_two_processes_commit_an_edit_once(workspace: Workspace, git: Git) -> None:
+def test_two_processes_commit_an_edit_once(workspace: Workspace, git: Git, forked: Path) -> None:
     """Processes that write at the same moment commit an edit exactly once, and lose nothing of their own (K4)."""
     root = workspace.root
     paths = [edit(root, f"by-hand-{number}", "a line of the person's") for number in range(5)]
-    words = [sys.executable, "-m", "memfs", "-C", str(root), "--set", "history.commit=each", "remember"]
+    words = [str(forked), "-C", str(root), "--set", "history.commit=each", "remember"]
     started = [subprocess.Popen([*words, f"Process {number} was here", "--id", f"p{number}"]) for number in range(3)]
     assert [process.wait() for process in started] == [0] * 3
     workspace.store.put(item("last"))
@@ -239,10 +238,10 @@ workspace.store.put(MemoryItem("text", "semantic", id="never"))
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_killed_writer_leaves_the_edit_to_the_next(workspace: Workspace, git: Git, when: str) -> None:
+def test_a_killed_writer_leaves_the_edit_to_the_next(workspace: Workspace, git: Git, when: str, forked: Path) -> None:
     """Killed before or after the person's commit was made, the edit is committed once, as theirs (K4)."""
     path = edit(workspace.root, "by-hand", "a line of the person's")
-    done = subprocess.run([sys.executable, "-c", _KILLED, str(workspace.root), when], check=False)
+    done = subprocess.run([str(forked), "-c", _KILLED, str(workspace.root), when], check=False)
     assert done.returncode == -9
     workspace.store.put(item("next"))
     assert git(workspace.root, "log", "--format=%an", "--", path).splitlines() == ["Ada Person"]

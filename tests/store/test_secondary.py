@@ -6,7 +6,6 @@ import errno
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -264,14 +263,14 @@ with open_workspace(sys.argv[1], watch=False, settings=settings) as workspace:
 """
 
 
-def test_two_processes_bring_home_at_once(opened: Opened, spare: Path, git: Callable[..., str]) -> None:
+def test_two_processes_bring_home_at_once(opened: Opened, spare: Path, git: Callable[..., str], forked: Path) -> None:
     """However many processes find that the disk is well again, each write comes home once (S17)."""
     workspace = opened(storage__secondary=str(spare))
     with full(spare):
         for number in range(30):
             workspace.store.put(item(f"item-{number % 10}", f"text {number}"))
         workspace.parts.journal.close()
-    words = [sys.executable, "-c", HOMEWARD, str(workspace.root), str(spare)]
+    words = [str(forked), "-c", HOMEWARD, str(workspace.root), str(spare)]
     processes = [subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(4)]
     for process in processes:
         assert process.stdin is not None

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -561,11 +560,11 @@ for number in range(1, 60):
 
 
 @pytest.mark.parametrize("operations", [41, 157, 333])
-def test_what_was_acknowledged_survives_kill_9(opened: Open, operations: int) -> None:
+def test_what_was_acknowledged_survives_kill_9(opened: Open, operations: int, forked: Path) -> None:
     """A process killed in a batch of two documents leaves every acknowledged one, and no half of another (S18)."""
     root = opened().root
     done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(root), str(operations)], capture_output=True, text=True, check=False
+        [str(forked), "-c", KILLED, str(root), str(operations)], capture_output=True, text=True, check=False
     )
     acknowledged = len(done.stdout.split())
     assert (done.returncode, done.stderr) == (-signal.SIGKILL, "")

@@ -143,7 +143,7 @@ def test_a_revision_answers_as_a_fresh_checkout_does(
     monkeypatch.setattr("memfs.workspace.utc_now", lambda: clock[0])
 
     @settings(
-        max_examples=5,
+        max_examples=settings.default.max_examples // 16,
         phases=[Phase.explicit, Phase.generate],
         suppress_health_check=list(HealthCheck),
         database=None,

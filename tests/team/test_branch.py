@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from kit.copies import copy_workspace
 from kit.orphans import die_while, late_git
 from memfs.catalog.facts import ItemCatalog
 from memfs.doors.cli.app import run
@@ -22,7 +23,7 @@ from memfs.git.layout import Layout
 from memfs.model import MemoryItem, Origin
 from memfs.team import worktrees
 from memfs.team.branches import Branch, Branches
-from memfs.workspace import Workspace
+from memfs.workspace import Workspace, open_workspace
 
 Git = Callable[..., str]
 Open = Callable[..., Workspace]
@@ -34,9 +35,17 @@ def item(text: str, name: str = "", agent: str = "") -> MemoryItem:
 
 
 @pytest.fixture
-def code(tmp_path: Path, git: Git, opened: Open) -> Workspace:
+def code(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, git: Git, opened: Open) -> Workspace:
     """A workspace in a code repository, with everything that is no memory beside it."""
-    root = tmp_path / "code"
+    pristine, root = tmp_path_factory.getbasetemp() / "pristine-code-of-branches", tmp_path / "code"
+    if not pristine.exists():
+        _begin(pristine, git)
+    copy_workspace(pristine, root)
+    git(root, "update-index", "--refresh")
+    return opened(root)
+
+
+def _begin(root: Path, git: Git) -> None:
     root.mkdir()
     git(root, "init", "-q")
     (root / "src").mkdir()
@@ -46,11 +55,10 @@ def code(tmp_path: Path, git: Git, opened: Open) -> Workspace:
     (root / "run.sh").chmod(0o755)
     git(root, "add", ".")
     git(root, "commit", "-q", "-m", "code")
-    workspace = opened(root)
-    workspace.store.put(item("Deploys happen on Tuesdays"))
-    workspace.store.put(item("Backups run at night"))
-    workspace.store.flush(adopt=True)
-    return workspace
+    with open_workspace(root, create=True, watch=False, settings={"index.engine": "memory"}) as workspace:
+        workspace.store.put(item("Deploys happen on Tuesdays"))
+        workspace.store.put(item("Backups run at night"))
+        workspace.store.flush(adopt=True)
 
 
 def place(branch: Branch) -> Path:

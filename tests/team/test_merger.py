@@ -423,7 +423,7 @@ def test_a_merge_killed_anywhere_is_finished_or_never_was(
         outcomes.add(merged)
         if code != 9:
             break
-        number += scale(23, 1)
+        number += scale(37, 1)
     assert outcomes == {False, True}
     assert number > 9
 

@@ -88,5 +88,5 @@ def test_a_killed_move_is_completed_by_the_next(code: Path, memfs: Said, scale: 
         assert own_branch.place_in(trial / ".git") is not None
         assert not os.path.lexists(trial / "memfs.toml")
         shutil.rmtree(trial)
-        number += scale(49, 3)
+        number += scale(79, 3)
     assert number > 100

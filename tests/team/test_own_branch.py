@@ -236,7 +236,7 @@ def test_a_killed_init_is_completed_by_the_next(
         assert not (trial / ".git/memfs/begun").exists()
         memfs(trial, "remember", "A fact", "--id", "fact")
         shutil.rmtree(trial)
-        number += scale(29, 1)
+        number += scale(47, 1)
     assert number > 50
 
 

@@ -47,7 +47,7 @@ def expected(before: State, after: State) -> dict[str, str]:
     return found
 
 
-@chosen(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@chosen(max_examples=chosen.default.max_examples // 5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(states, min_size=2, max_size=2))
 def test_a_review_is_what_a_comparison_gives(steps: list[State], tmp_path_factory: object) -> None:
     """Over random changes each id has the change that the two sides show (B4)."""

@@ -176,7 +176,7 @@ def team(tmp_path: Path) -> Iterator[Callable[[int], Team]]:
 def test_clones_converge_and_nothing_is_lost(team: Callable[[int], Team], scale: Callable[[int, int], int]) -> None:
     """Eight clones write, edit, move, delete, sync at once and are killed: in the end all hold the same (B3)."""
     made = team(scale(1, random.randrange(1 << 30)))
-    for number in range(scale(70, 1500)):
+    for number in range(scale(40, 1500)):
         made.step()
         if number % 4 == 0:
             made.sync()

@@ -599,7 +599,7 @@ def test_killed_anywhere_it_was_done_or_never_begun(
     counted = opened(tmp_path / "counted")
     with injected(Fault()) as fault:
         undo(counted, session="bad-1")
-    for at in range(1, len(fault.seen) + 1, len(fault.seen) // 8):
+    for at in range(1, len(fault.seen) + 1, len(fault.seen) // 5):
         root = tmp_path / f"copy-{at}"
         shutil.copytree(whole, root, symlinks=True)
         killed = opened(root)

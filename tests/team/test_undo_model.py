@@ -81,7 +81,10 @@ def _written(workspace: Workspace, who: str, name: str, what: list[str], number:
     return {field: after.get(field) for field in before.keys() | after.keys() if before.get(field) != after.get(field)}
 
 
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=settings.default.max_examples // 8,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(steps=steps)
 def test_an_undo_leaves_what_the_others_wrote_last(pristine: Path, own_world: Path, steps: list[Any]) -> None:
     """Each field has the value that somebody else wrote last, whatever was written in which order (B2)."""

@@ -1,8 +1,9 @@
 """A ``memfs`` command that is quick to start: each call is a fork of one process that has imported everything.
 
 For tests that run many commands as people do and look at what they print. What a command is given is its own:
-arguments, environment, folder, standard streams, exit code, and a process. Tests of starting, of signals and of what is
-imported start an interpreter instead.
+arguments, environment, folder, standard streams, exit code, and a process. With ``-c`` it runs a text of Python, as an
+interpreter would, and dies of the signal of which the fork died. Tests of starting, of signals that are sent to it and
+of what is imported start an interpreter instead.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ given = b"".join(one.to_bytes(4, sys.byteorder) for one in (0, 1, 2, os.open("."
 link.sendmsg([len(request).to_bytes(8, "big")], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, given)])
 link.sendall(request)
 answer = link.recv(4)
-os._exit(int(answer) if answer else 70)
+code = int(answer) if answer else 70
+if sys.argv[1:2] == ["-c"] and code > 128:
+    os.kill(os.getpid(), code - 128)
+os._exit(code)
 """
 
 
@@ -191,7 +195,13 @@ def _command() -> int:
 
     code: object = None
     try:
-        main()
+        if sys.argv[1:2] == ["-c"]:
+            text = sys.argv[2]
+            del sys.argv[:2]
+            sys.argv[0] = "-c"
+            exec(compile(text, "-c", "exec"), {"__name__": "__main__"})
+        else:
+            main()
     except SystemExit as ended:
         code = ended.code
     threading._shutdown()  # type: ignore[attr-defined]
