@@ -163,6 +163,11 @@ class StateIndex:
         found = self._all(f"SELECT {_ROW} FROM documents d WHERE d.path = ?", (path,))  # noqa: S608
         return _row_of(found[0]) if found else None
 
+    def stamp(self, path: str) -> Stamp | None:
+        """The stamp of a document's file, None where none is known."""
+        found = self._all("SELECT stamp FROM documents WHERE path = ?", (path,))
+        return _stamp_of(found[0][0]) if found else None
+
     def rows(self, keys: Sequence[int]) -> list[StateRow]:
         """The documents with these keys, in no particular order; a key that is gone by now has none."""
         sql = f"SELECT {_ROW} FROM json_each(?) e JOIN documents d ON d.id = e.value"  # noqa: S608

@@ -1,4 +1,4 @@
-"""Try again what other writers outdated, and settle the conflicts that they leave.
+"""Settle the conflicts that writers of one document leave.
 
 A value that was displaced where writers were merged is recorded as a conflict, until a person decides about it.
 """
@@ -6,11 +6,9 @@ A value that was displaced where writers were merged is recorded as a conflict, 
 from __future__ import annotations
 
 import builtins
-import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from itertools import count
-from random import random
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from memfs.admin.merge_spool import MergeSpool, can_be_recorded, key_of
 from memfs.errors import Conflict, ContentError, ItemNotFound, MemfsError, QueryInvalid
@@ -21,39 +19,10 @@ from memfs.model.shape import plain
 from memfs.model.state_paths import conflict_path, document_kind, iteration_of
 from memfs.model.state_query import StateQuery
 from memfs.store.state_files import DocumentChange
+from memfs.store.store import retry_on_conflict
 
 if TYPE_CHECKING:
     from memfs.state.reader import StateReader
-
-
-_PATIENCE = 30.0
-_PAUSE = 0.004
-_LONGEST_PAUSE = 0.1
-
-Result = TypeVar("Result")
-
-
-def settled(attempt: Callable[[], Result], patience: float = _PATIENCE) -> Result:
-    """What an attempt gives that was not outdated by others.
-
-    Args:
-        attempt: reads what is there again each time, and raises ``Conflict`` where somebody was quicker.
-        patience: the seconds for which it is tried again, with growing random pauses in between.
-
-    Raises:
-        Conflict: others never stopped changing the document.
-    """
-    until = time.monotonic() + patience
-    tries = 0
-    while True:
-        try:
-            return attempt()
-        except Conflict as error:
-            if time.monotonic() >= until:
-                message = f"others keep changing the document: {error.message}"
-                raise Conflict(message, path=error.path, hint="try again") from error
-        tries += 1
-        time.sleep(random() * min(_PAUSE * tries, _LONGEST_PAUSE))  # noqa: S311  no secret depends on it
 
 
 KIND = "conflict"
@@ -102,7 +71,7 @@ class Clashes:
             raise QueryInvalid(f"{ascii(keep)[:60]} is neither value", field="keep", hint=f"keep '{KEPT}' or '{LOST}'")
         why = " ".join(reason.split())
         refuse_text(why, "reason")
-        return settled(lambda: self._resolve(path, keep, why, source))
+        return retry_on_conflict(lambda: self._resolve(path, keep, why, source))
 
     def take_up(self, spool: MergeSpool) -> int:
         """Write down the clashes that merges of git's left behind, as far as there is a place for it; how many were.

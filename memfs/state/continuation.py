@@ -19,10 +19,10 @@ from memfs.model import state_paths
 from memfs.model.shape import plain
 from memfs.model.state_query import StateQuery
 from memfs.model.time import format_time, given_time, parse_time
-from memfs.state.concurrent_documents import settled
 from memfs.state.recovery_points import is_final
 from memfs.store.parts import Parts
 from memfs.store.state_files import DocumentChange, State
+from memfs.store.store import retry_on_conflict
 
 if TYPE_CHECKING:
     from memfs.state.iterations import Iterations
@@ -62,7 +62,7 @@ class Continuations:
             SchemaInvalid, SecretDetected: the state cannot be kept; with the field.
             StorageIO: nothing was kept.
         """
-        return settled(lambda: self._saved(self._iterations.current(), agent, task, state, expires))
+        return retry_on_conflict(lambda: self._saved(self._iterations.current(), agent, task, state, expires))
 
     def again(self, iteration: int, agent: str, task: str, state: Any) -> str:
         """The token of a state that is handed over again; a new one where others have taken its place since.

@@ -24,10 +24,10 @@ from memfs.model.state_paths import feedback_path, meta_review_path, system_stat
 from memfs.model.state_query import StateQuery
 from memfs.model.time import format_time, parse_time
 from memfs.resources import template_text
-from memfs.state.concurrent_documents import settled
 from memfs.state.metrics import Summary, combined, key_of, less_is_better, short
 from memfs.state.trends import pattern_text, patterns_of
 from memfs.store.state_files import DocumentChange
+from memfs.store.store import retry_on_conflict
 
 if TYPE_CHECKING:
     from memfs.state.aggregates import Aggregates
@@ -500,7 +500,7 @@ class FeedbackStore:
             return given  # what is archived stays as it is
         path = feedback_path(given.iteration, given.agent)
         try:
-            moment = settled(lambda: self._noted(path, given))
+            moment = retry_on_conflict(lambda: self._noted(path, given))
         except (StorageIO, Conflict, ContentError) as error:
             remarks.append(f"that it was given could not be recorded: {error}")
             return given

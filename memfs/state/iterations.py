@@ -17,9 +17,9 @@ from memfs.errors import Conflict, IterationInvalid
 from memfs.model import state_paths
 from memfs.model.state_query import Iteration, StateQuery
 from memfs.model.time import format_time, parse_time, time_in
-from memfs.state.concurrent_documents import settled
 from memfs.state.metrics import sum_up
 from memfs.store.state_files import DocumentChange, State
+from memfs.store.store import retry_on_conflict
 
 if TYPE_CHECKING:
     from memfs.state.reader import StateReader
@@ -53,7 +53,7 @@ class Iterations:
             IterationInvalid: it was closed or archived, or the number is none.
             StorageIO, ContentError: it could not be stored; or its header, edited by hand, is invalid.
         """
-        return settled(lambda: self._started(number))
+        return retry_on_conflict(lambda: self._started(number))
 
     def close(self, number: int | None = None) -> Iteration:
         """Close an iteration and sum it up; one that is closed is summed up again, with what came late.
@@ -68,7 +68,7 @@ class Iterations:
         wanted = self._reader.open_iteration() if number is None else number
         if wanted is None:
             raise IterationInvalid("no iteration is open", hint="'memfs state iteration start' opens one")
-        return settled(lambda: self._end(wanted))
+        return retry_on_conflict(lambda: self._end(wanted))
 
     def _started(self, number: int | None) -> Iteration:
         newest = self._reader.latest_iteration()
@@ -143,7 +143,7 @@ class Iterations:
 
     def current(self) -> int:
         """The newest open iteration; where none is open, the one after the newest is started."""
-        return settled(self._current)
+        return retry_on_conflict(self._current)
 
     def _current(self) -> int:
         found = self._reader.open_iteration()

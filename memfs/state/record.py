@@ -33,9 +33,9 @@ from memfs.model.state_documents import (
 from memfs.model.state_query import StateQuery
 from memfs.model.time import format_time, parse_time, time_in, utc_now
 from memfs.resources import schema_text
-from memfs.state.concurrent_documents import settled
 from memfs.state.trends import HypothesisVersion
 from memfs.store.state_files import DocumentChange, State
+from memfs.store.store import retry_on_conflict
 
 if TYPE_CHECKING:
     from memfs.state.continuation import Continuations
@@ -131,7 +131,7 @@ class StateRecorder:
             path, there = self._place(partial(state_paths.update_path, number, moment), values)
             return number, there or self._update(number, path, values, given.update_type), there is None
 
-        number, content, new = settled(attempt)
+        number, content, new = retry_on_conflict(attempt)
         revision = ""
         if new and given.update_type == "critical":
             self._files.commit_now()
@@ -181,7 +181,7 @@ class StateRecorder:
             content, token = self._output(number, path, there, given, values)
             return number, content, there is None, token
 
-        number, content, new, token = settled(attempt)
+        number, content, new, token = retry_on_conflict(attempt)
         return _timed(self._acknowledged(content, number, new, continuation_token=token), began)
 
     def _output(
@@ -291,7 +291,7 @@ class StateRecorder:
                 merged = merge(begun, ours, stored.values, _schema(kind)) if stored else FieldMerge(values=ours)
                 return self._write_shared(number, path, stored, merged, now, _untimed(kind, values, begun, stored))
 
-        number, content, new, conflicts = settled(attempt)
+        number, content, new, conflicts = retry_on_conflict(attempt)
         return _timed(self._acknowledged(content, number, new, conflicts=conflicts), began)
 
     def _write_shared(

@@ -1,7 +1,6 @@
 """Retrieve the system's state as it is or was: whole, in part or summarised.
 
-Every answer is made from the documents as they are now; those that were read before come from the reader's cache,
-which is checked against the files.
+Every answer is made from the documents as their files are now; what was read before is not parsed again.
 """
 
 from __future__ import annotations
@@ -463,9 +462,14 @@ class Retrieval:
         )
 
     def cache_statistics(self) -> Mapping[str, Any]:
-        """How often a document came from the cache in this process, and what the cache holds."""
+        """How often this process had parsed a document before when it was read: ``hits``, ``misses``, ``rate`` of hits;
+        and how many ``documents`` it keeps so.
+        """
         self._reader.parts.require_open()
-        return self._reader.kept.statistics()
+        told = self._reader.files.parsed.cache_info()
+        asked = told.hits + told.misses
+        rate = round(told.hits / asked, 4) if asked else 0.0
+        return {"hits": told.hits, "misses": told.misses, "rate": rate, "documents": told.currsize}
 
     def _behind(self) -> dict[str, Any]:
         """How far what is only eventually consistent is behind; nothing of a revision is."""

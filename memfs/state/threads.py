@@ -19,8 +19,8 @@ from memfs.format.secrets import SecretFinding, check_reason, find, found_in_val
 from memfs.model import Problem, state_paths
 from memfs.model.threads import KEPT_IN, Kept, TaskWrites, ThreadPlace, ThreadSnapshot
 from memfs.model.time import format_time, utc_now
-from memfs.state.concurrent_documents import settled
 from memfs.store.state_files import DocumentChange, StateFiles
+from memfs.store.store import retry_on_conflict
 
 SOURCE = "langgraph"
 _NEAR = 64
@@ -76,7 +76,7 @@ class Threads:
         """
         path = writes_path(added.place, added.task)
         message = f"Keep writes of a task in {shown(added.place.thread)}"
-        settled(lambda: self._add(added, path, message, reason))
+        retry_on_conflict(lambda: self._add(added, path, message, reason))
 
     def _add(self, added: TaskWrites, path: str, message: str, reason: str) -> None:
         try:
@@ -254,7 +254,7 @@ class Threads:
         for place in places:
             by_thread.setdefault(place.thread, []).append(place)
         for thread, gone in by_thread.items():
-            settled(partial(self._remove, thread, gone))
+            retry_on_conflict(partial(self._remove, thread, gone))
 
     def copy(self, source: str, target: str) -> int:
         """Copy a thread with all checkpoints and writes, in one batch; return how many documents that were.

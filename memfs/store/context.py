@@ -5,23 +5,20 @@ A document is ``ContextMemory/context/<name>.yaml``; single keys of it are chang
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
-from memfs.errors import Conflict, SchemaInvalid
+from memfs.errors import SchemaInvalid
 from memfs.format.codec import CONTEXTS
-from memfs.fs.lock import renewed_in_child
+from memfs.fs.atomic_replace import sha256
 from memfs.fs.tree import View
 from memfs.model.ids import check_id, stem_of
 from memfs.store.parts import ITEM_SUFFIXES, READ_LIMIT, Parts
-from memfs.store.store import Store
+from memfs.store.store import Store, retry_on_conflict
 
 DEFAULT = "session"
 """The context that is meant where none is named."""
 _SCHEMA = "context"
-_TRIES = 20
 
 Change = Callable[[dict[str, Any]], dict[str, Any] | None]
 
@@ -34,8 +31,6 @@ class Contexts:
         self._store = store
         self._parts = parts
         self._files = files
-        self._changing = threading.Lock()
-        renewed_in_child(self)
 
     def names(self) -> list[str]:
         """The names of the contexts there are, sorted."""
@@ -93,32 +88,18 @@ class Contexts:
 
     # -- internal -------------------------------------------------------------------------------------------------
     def _change(self, name: str, message: str, source: str, change: Change) -> dict[str, Any]:
-        with self._changing:
-            self._store.adopt_rested()
-            for _ in range(_TRIES):
-                path, before = self._found(name)
-                wanted = change(self._mapping(path, before))
-                if before is None and not wanted:
-                    return {}
-                after = None if wanted is None else self._parts.codec.write_document(wanted, path, _SCHEMA, before)
-                if self._written(path, before, after, message, source):
-                    return self._mapping(path, after)
-        raise Conflict("the context keeps changing while it is written", path=path, hint="try again")
+        return retry_on_conflict(lambda: self._changed(name, message, source, change))
 
-    def _written(self, path: str, before: bytes | None, after: bytes | None, message: str, source: str) -> bool:
-        """Write what was made from the bytes before; false where the file holds others by now."""
-        plan = self._store.plan_restore(path, after)
-        if plan is None:
-            return True
-        if plan.before != before:
-            return False
+    def _changed(self, name: str, message: str, source: str, change: Change) -> dict[str, Any]:
+        path, before = self._found(name)
+        wanted = change(self._mapping(path, before))
+        if before is None and not wanted:
+            return {}
+        after = None if wanted is None else self._parts.codec.write_document(wanted, path, _SCHEMA, before)
         # what is replaced was read just now, and stays but for the keys that change: an edit by hand is not lost
-        plan = replace(plan, vetted=False, expected=plan.old_sha)
-        try:
-            self._store.carry_out([plan], message, source=source, critical=False)
-        except Conflict:
-            return False
-        return True
+        expected = "" if before is None else sha256(before)
+        self._store.put_documents([(path, after, expected)], message, source=source, alone=True)
+        return self._mapping(path, after)
 
     def _found(self, name: str) -> tuple[str, bytes | None]:
         """The path of a context's file, and its bytes where there is one."""

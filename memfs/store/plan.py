@@ -20,6 +20,7 @@ from memfs.store import authorship
 from memfs.store.index_sync import IndexSync
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 
+_THERE = ("the document was removed since it was read", "there is such a document already")
 _IGNORED_IN_COMPARISON = {"updated": None, "path": "", "sha256": ""}
 
 
@@ -128,13 +129,29 @@ class Planner:
         Raises:
             PathEscape: memfs has no business with this file.
         """
+        plan = self.document(path, data)
+        return None if plan.before == data else replace(plan, vetted=True)
+
+    def document(self, path: str, data: bytes | None, expected: str | None = None) -> FilePlan:
+        """The plan for writing a document whole, or removing it (None).
+
+        Raises:
+            PathEscape: memfs has no business with this file.
+            Conflict: it is not what was expected.
+        """
         if not is_own(path):
             raise PathEscape("memfs writes only memory", path=path, hint="use git for other files")
         content = self._read(path)
+        current = "" if content is None else sha256(content.data)
+        if expected is not None and expected != current:
+            raise Conflict(
+                "the document changed since it was read" if expected and current else _THERE[bool(current)],
+                current=current,
+                path=path,
+                hint="read it again, apply your change to that, and write it with its new sha256",
+            )
         before = content.data if content else None
-        if before == data:
-            return None
-        return FilePlan(path=path, before=before, after=data, item=None, vetted=True)
+        return FilePlan(path=path, before=before, after=data, item=None, expected=expected or "")
 
     def _read(self, path: str) -> Content | None:
         if not path:

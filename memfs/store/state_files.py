@@ -6,11 +6,12 @@ good version where a document cannot be read as it is.
 
 from __future__ import annotations
 
-import threading
+import marshal
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from memfs.errors import (
@@ -25,7 +26,6 @@ from memfs.errors import (
 from memfs.format.codec import schema_of
 from memfs.format.plain import plain
 from memfs.fs.atomic_replace import sha256
-from memfs.fs.lock import renewed_in_child
 from memfs.fs.scan import ScanEntry
 from memfs.fs.tree import View, blob_id, refuse_rot
 from memfs.model import Stamp
@@ -39,8 +39,8 @@ from memfs.store.plan import FilePlan
 from memfs.store.store import Store
 from memfs.store.values import FlushResult
 
-_TRIES = 50
-_MOST_STAMPS = 20_000
+_MOST_KEPT = 1_000
+_LARGEST_KEPT = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +81,7 @@ class StateFiles:
 
     Attributes:
         revision: the files that are read in place of the present ones, None for these.
+        parsed: gives what bytes hold; of those asked for lately, without parsing them again.
     """
 
     def __init__(self, store: Store, parts: Parts, index: StateIndex, revision: View | None = None) -> None:
@@ -93,9 +94,7 @@ class StateFiles:
         self._parts = parts
         self._index = index
         self.revision = revision
-        self._turns = threading.Lock()
-        renewed_in_child(self)
-        self._stamps: dict[str, Stamp] = {}
+        self.parsed = lru_cache(_MOST_KEPT)(self._as_bytes)
 
     @property
     def seen(self) -> View:
@@ -117,7 +116,7 @@ class StateFiles:
             ContentError: the file is invalid and history has no good version; or a sidecar is not here.
         """
         content = self.seen.read(path, READ_LIMIT)
-        refuse_rot(path, known or self._stamps.get(path), content, self.seen.root)
+        refuse_rot(path, known or self._known(path), content, self.seen.root)
         data, problem = content.data, ""
         try:
             values = self._decoded(path, data)
@@ -126,7 +125,6 @@ class StateFiles:
             problem = str(error)
         if whole and sidecars.holds_reference(data):
             values = sidecars.fill(values, path, sidecars.reader_of(self._parts))
-        self._remember(path, content.stamp)
         return State(
             path=path,
             values=values,
@@ -216,12 +214,8 @@ class StateFiles:
         for path, times in Counter(change.path for change in changes).items():
             if times > 1:
                 raise Conflict("two changes of one document", path=path, hint="join them into one")
-        encoded = [(change, self._encoded(change, critical)) for change in changes]
-        alone = len(encoded) > 1 if alone is None else alone
-        with self._turns:
-            plans, stamps = self._carried_out(encoded, message, source, critical, alone)
-        for plan in plans:
-            self._stamps.pop(plan.path, None)
+        documents = [(change.path, self._encoded(change, critical), change.expected) for change in changes]
+        plans, stamps = self._store.put_documents(documents, message, source=source, critical=critical, alone=alone)
         values = {change.path: change.values for change in changes if change.values is not None}
         written = [self._written(plan, stamps.get(plan.path), plain(values[plan.path])) for plan in plans if plan.after]
         self._learn(written, [plan.path for plan in plans if plan.path not in values])
@@ -259,42 +253,9 @@ class StateFiles:
             sidecars.keep(self._parts, one, critical)
         return data
 
-    def _carried_out(
-        self,
-        encoded: Sequence[tuple[DocumentChange, bytes | None]],
-        message: str,
-        source: str,
-        critical: bool,
-        alone: bool,
-    ) -> tuple[list[FilePlan], Mapping[str, Stamp]]:
-        self._store.adopt_rested()
-        for _ in range(_TRIES):
-            plans = [self._planned(change, data) for change, data in encoded]
-            try:
-                return plans, self._store.carry_out(plans, message, source=source, critical=critical, alone=alone)
-            except Conflict as error:
-                if error.current:  # a person's edit that the policy protects
-                    raise
-        raise Conflict("the document keeps changing while it is written", path=encoded[0][0].path, hint="try again")
-
-    def _planned(self, change: DocumentChange, data: bytes | None) -> FilePlan:
-        path, expected = change.path, change.expected
-        found = self._store.plan_restore(path, data)
-        before = found.before if found is not None else data
-        current = "" if before is None else sha256(before)
-        if expected is not None and expected != current:
-            raise Conflict(
-                "the document changed since it was read" if expected and current else _THERE[bool(current)],
-                current=current,
-                path=path,
-                hint="read it again, apply your change to that, and write it with its new sha256",
-            )
-        return FilePlan(path=path, before=before, after=data, item=None, expected=expected or "")
-
     def _written(self, plan: FilePlan, stamp: Stamp | None, values: dict[str, Any]) -> State:
         path, data = plan.path, plan.after or b""
         stamp = stamp or self.seen.read(path, READ_LIMIT).stamp  # without one it was so already
-        self._remember(path, stamp)
         durability = self._parts.durability(path)
         return State(path=path, values=values, sha256=plan.new_sha, bytes=len(data), stamp=stamp, durability=durability)
 
@@ -313,7 +274,23 @@ class StateFiles:
                 self._index.note(archives="{}")  # an archive may hold them
 
     # -- internal: reading --------------------------------------------------------------------------------------
+    def _known(self, path: str) -> Stamp | None:
+        """The stamp that vouches for a document's content, so that damage to it is known as such."""
+        with suppress(IndexUnavailable):
+            return self._index.stamp(path) if iteration_of(path) is not None else None
+        return None
+
     def _decoded(self, path: str, data: bytes) -> dict[str, Any]:
+        if len(data) > _LARGEST_KEPT:
+            return self._parsed(path, data)
+        values: dict[str, Any] = marshal.loads(self.parsed(path, data))  # noqa: S302  made here, a line below
+        return values
+
+    def _as_bytes(self, path: str, data: bytes) -> bytes:
+        """A document's values as bytes, so that nobody who changes what was handed out changes what is kept."""
+        return marshal.dumps(self._parsed(path, data))
+
+    def _parsed(self, path: str, data: bytes) -> dict[str, Any]:
         return self._parts.codec.read_document(data, path, _schema(path))
 
     def _last_good(self, path: str, error: ContentError) -> tuple[bytes, dict[str, Any]]:
@@ -334,22 +311,9 @@ class StateFiles:
             return
         for operation in reversed(self._parts.journal.operations()):
             yield from (change.data for change in operation.changes if change.path == path and change.data is not None)
-        try:
-            commit = self._parts.repository.head_commit()
-            committed = self._parts.repository.read(commit, path) if commit else None
-        except HistoryError:
-            return
+        committed = self._store.index_sync.last_good(path)
         if committed is not None:
             yield committed
-
-    def _remember(self, path: str, stamp: Stamp) -> None:
-        """Vouch for a content, so that damage to it is known as such."""
-        if len(self._stamps) >= _MOST_STAMPS:
-            self._stamps.clear()
-        self._stamps[path] = stamp
-
-
-_THERE = ("the document was removed since it was read", "there is such a document already")
 
 
 def _schema(path: str) -> str:

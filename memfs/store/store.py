@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from random import random
+from typing import TYPE_CHECKING, TypeVar
 
 from memfs.errors import Conflict, GitBusy, MemfsError, QuotaExceeded, StorageIO
 from memfs.fs import io
@@ -34,6 +36,40 @@ from memfs.store.write import FileWriter, sentence, signatures_of
 
 if TYPE_CHECKING:
     from memfs.store.commits import Committer
+
+
+DocumentBytes = tuple[str, bytes | None, str | None]
+"""The path of a document, its bytes to be (None to remove it), and the sha256 the caller last read: "" for a document
+that must not be there yet, None to replace whatever is there.
+"""
+
+_PATIENCE = 30.0
+_PAUSE, _LONGEST_PAUSE = 0.004, 0.1
+
+Result = TypeVar("Result")
+
+
+def retry_on_conflict(attempt: Callable[[], Result], patience: float = _PATIENCE) -> Result:
+    """What an attempt gives that was not outdated by others.
+
+    Args:
+        attempt: reads what is there again each time, and raises ``Conflict`` where somebody was quicker.
+        patience: the seconds for which it is tried again, with growing random pauses in between.
+
+    Raises:
+        Conflict: others never stopped changing the document.
+    """
+    until = time.monotonic() + patience
+    tries = 0
+    while True:
+        try:
+            return attempt()
+        except Conflict as error:
+            if time.monotonic() >= until:
+                message = f"others keep changing the document: {error.message}"
+                raise Conflict(message, path=error.path, hint="try again") from error
+        tries += 1
+        time.sleep(random() * min(_PAUSE * tries, _LONGEST_PAUSE))  # noqa: S311  no secret depends on it
 
 
 _TRACES = (".tmp", "commit.json")
@@ -130,17 +166,10 @@ class Store(FolderReader):
             IdInvalid, IdExists, Conflict, ContentError, StorageIO (as ``QuotaExceeded`` too): nothing was changed.
             WritePending: it could not be carried out whole nor taken back; look whether it is there.
         """
-        for _ in range(_TRIES):
-            with self._planning:  # threads of this process take turns, so that they outdate nobody's plan
-                self._take_news()
-                self.adopt_rested()
-                try:
-                    plans = self._planner.put(item, expected, allow_secret)
-                    self._carry_out(plans, message or describe(plans), source, batch=len(plans) > 1, critical=critical)
-                    return plans[0].stored(self._parts.durability(plans[0].path))
-                except PlanOutdated as outdated:
-                    self.index_sync.refresh([outdated.path])
-        raise Conflict("the file keeps changing while it is written", hint="try again")
+        plans, _ = self._written(
+            lambda: self._planner.put(item, expected, allow_secret), message, source=source, critical=critical
+        )
+        return plans[0].stored(self._parts.durability(plans[0].path))
 
     def delete(
         self, item_id: str, expected: str | None = None, *, reason: str = "", source: str = ""
@@ -153,17 +182,64 @@ class Store(FolderReader):
         Raises:
             ItemNotFound, Conflict, StorageIO.
         """
+        plans, _ = self._written(lambda: [self._planner.delete(item_id, expected)], reason=reason, source=source)
+        return plans[0].item
+
+    def put_documents(
+        self,
+        documents: Sequence[DocumentBytes],
+        message: str,
+        *,
+        source: str = "",
+        critical: bool = False,
+        alone: bool | None = None,
+    ) -> tuple[list[FilePlan], Mapping[str, Stamp]]:
+        """Store documents whole, all or none; on return they survive kill -9 and power loss.
+
+        Args:
+            documents: each of another path.
+            critical: as for ``put``.
+            alone: as a commit of its own; by default, where there are several.
+
+        Returns:
+            What was carried out, in their order, and the stamps of the files that were written.
+
+        Raises:
+            PathEscape, Conflict, ContentError, StorageIO (as ``QuotaExceeded`` too): nothing was changed.
+        """
+        return self._written(
+            lambda: [self._planner.document(*one) for one in documents],
+            message,
+            source=source,
+            critical=critical,
+            alone=alone,
+        )
+
+    def _written(
+        self,
+        plan: Callable[[], list[FilePlan]],
+        message: str = "",
+        *,
+        reason: str = "",
+        source: str = "",
+        critical: bool = False,
+        alone: bool | None = None,
+    ) -> tuple[list[FilePlan], Mapping[str, Stamp]]:
+        """Carry out plans, made again where somebody changed a file meanwhile; return them, and the new stamps."""
+        path = ""
         for _ in range(_TRIES):
-            with self._planning:
+            with self._planning:  # threads of this process take turns, so that they outdate nobody's plan
                 self._take_news()
                 self.adopt_rested()
                 try:
-                    plan = self._planner.delete(item_id, expected)
-                    self._carry_out([plan], describe([plan]) + because(reason), source)
-                    return plan.item
+                    plans = plan()
+                    said = (message or describe(plans)) + because(reason)
+                    batch = len(plans) > 1 if alone is None else alone
+                    return plans, self._carry_out(plans, said, source, batch=batch, critical=critical)
                 except PlanOutdated as outdated:
-                    self.index_sync.refresh([outdated.path])
-        raise Conflict("the file keeps changing while it is removed", hint="try again")
+                    path = outdated.path
+                    self.index_sync.refresh([path])
+        raise Conflict("the file keeps changing while it is written", path=path or None, hint="try again")
 
     def _take_news(self) -> None:
         """Learn what other processes wrote, before deciding where an item is."""

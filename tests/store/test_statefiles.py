@@ -192,6 +192,23 @@ def test_equal_values_leave_the_file_alone(opened: Open) -> None:
     assert workspace.store.pending().count == 1
 
 
+def test_what_was_read_before_is_not_parsed_again(opened: Open) -> None:
+    """Of equal bytes everybody gets an own copy; a large document takes no room, and an edit counts at once (S14)."""
+    workspace = opened()
+    files = files_of(workspace)
+    path, large = hypothesis_path(1, "h"), hypothesis_path(1, "large")
+    put(files, path, {"id": "h", "tags": ["a"]})
+    put(files, large, {"id": "large", "text": "x" * (1 << 16)})
+
+    files.read(path).values["tags"].append("spoilt")
+    assert files.read(path).values == {"id": "h", "tags": ["a"]}
+    assert files.read(large).values["id"] == files.read(large).values["id"] == "large"
+    assert files.parsed.cache_info()[:2] == (1, 1)
+
+    (workspace.root / path).write_text('{"id": "h", "tags": ["b"]}')
+    assert files.read(path).values["tags"] == ["b"]
+
+
 def test_the_index_learns_of_each_write_and_removal(opened: Open) -> None:
     """What is written is known without being read again (S13)."""
     workspace = opened()
