@@ -52,7 +52,7 @@ def decode(data: bytes) -> Text:
     Raises:
         ItemSyntaxError: not UTF-8, forbidden control characters, an empty file, merge conflict markers; with the line.
     """
-    text = _utf8(data)
+    text = utf8(data)
     bom = text.startswith(BOM)
     if bom:
         text = text[1:]
@@ -86,14 +86,22 @@ def _refuse_conflict(text: str) -> None:
         )
 
 
-def _utf8(data: bytes) -> str:
+def utf8(data: bytes, first: int = 1) -> str:
+    """Bytes as text, whatever its characters; a byte order mark stays.
+
+    Args:
+        first: the line of the file at which the bytes begin, for errors.
+
+    Raises:
+        ItemSyntaxError: not UTF-8; with the place.
+    """
     for mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         if data.startswith(mark):
-            raise ItemSyntaxError("the file is UTF-16, not UTF-8", line=1, hint="save it as UTF-8")
+            raise ItemSyntaxError("the file is UTF-16, not UTF-8", line=first, hint="save it as UTF-8")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
+        line = data.count(b"\n", 0, error.start) + first
         column = error.start - data.rfind(b"\n", 0, error.start)
         raise ItemSyntaxError(
             f"byte 0x{data[error.start]:02X} at offset {error.start} is not UTF-8",

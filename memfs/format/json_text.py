@@ -28,11 +28,13 @@ _CONSTANTS: dict[str, Any] = {"null": None, "true": True, "false": False}
 _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff]")
 
 
-def load(text: str, parts: int | None = MAX_PARTS) -> Any:
+def load(text: str, parts: int | None = MAX_PARTS, first: int = 1) -> Any:
     """The value of a JSON text, made of dict, list, str, int, float, bool and None.
 
     Args:
-        parts: how many keys, values and ends of collections there may be; None where the text is known to be memfs's.
+        parts: how many keys, values and ends of collections there may be; None where the text is known to be memfs's,
+            or whoever asked counts them.
+        first: the line of the file at which the text begins, for errors.
 
     Raises:
         ItemSyntaxError, ItemTooDeep, ItemTooLarge, DuplicateKey: with line, column and remedy.
@@ -42,17 +44,17 @@ def load(text: str, parts: int | None = MAX_PARTS) -> Any:
     try:
         return _LOADER.decode(text)
     except (ValueError, RecursionError):
-        tree(text)
-        raise ItemSyntaxError("not valid JSON", line=1, hint="correct the file") from None
+        tree(text, first)
+        raise ItemSyntaxError("not valid JSON", line=first, hint="correct the file") from None
 
 
-def tree(text: str) -> Node:
+def tree(text: str, first: int = 1) -> Node:
     """The same as positions.
 
     Raises:
         the same errors as ``load``.
     """
-    return _Scanner(text).run()
+    return _Scanner(text, first).run()
 
 
 def document(value: Any, indent: int | str = 2) -> str:
@@ -146,10 +148,11 @@ def _scan_string(text: str, start: int) -> tuple[str, int]:
 class _Scanner:
     """One pass over a JSON text with a stack of open collections."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, first: int) -> None:
         self.text = text
+        self.first = first
         self.at = 0
-        self.line = 1
+        self.line = first
         self.line_start = 0
         self.counted = 0
 
@@ -263,4 +266,4 @@ class _Scanner:
         line, column = position(self.text, self.at)
         if kind is ItemSyntaxError and self.text.startswith(_COMMENTS, self.at):
             message, hint = "a comment, which JSON has none of", "remove it"
-        raise kind(message, line=line, column=column, hint=hint)
+        raise kind(message, line=self.first - 1 + line, column=column, hint=hint)

@@ -11,21 +11,20 @@ import io
 import json
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, BinaryIO, NoReturn, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from memfs.errors import (
     ContentError,
-    DuplicateKey,
     ExtraMissing,
     ItemSyntaxError,
-    ItemTooDeep,
     ItemTooLarge,
     QueryInvalid,
 )
+from memfs.format import json_text
+from memfs.format.decode import BOM, utf8
 from memfs.model.item import Trust
 from memfs.model.kinds import nearest
 
@@ -217,53 +216,18 @@ def read_json_lines(source: BinaryIO) -> Iterator[ExportRecord | ContentError]:
         if len(line) > LONGEST:
             raise ItemTooLarge(f"a line of more than {LONGEST:,} bytes", line=number, hint=_HINT)
         try:
-            if text := decoded(line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line, number).strip():
-                yield record_of(load(text, number), number)
+            if text := utf8(line, number).removeprefix(BOM if number == 1 else "").strip():
+                yield record_of(_value(text, number), number)
         except ContentError as error:
             yield error
 
 
-def decoded(data: bytes, number: int) -> str:
-    """UTF-8 bytes as text.
-
-    Raises:
-        ItemSyntaxError: naming the line.
-    """
+def _value(line: str, number: int) -> Any:
     try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise ItemSyntaxError("not UTF-8 text", line=number, hint="save it as UTF-8") from error
-
-
-def load(text: str, number: int, hint: str = f"{_HINT}; what another memory keeps needs its name: --from") -> Any:
-    """The value of a JSON text, read strictly.
-
-    Raises:
-        ItemSyntaxError, DuplicateKey, ItemTooDeep: naming the line.
-    """
-    try:
-        return json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_no_constant)
-    except RecursionError as error:
-        raise ItemTooDeep("nested too deeply", line=number, hint="flatten it") from error
-    except json.JSONDecodeError as error:
-        raise ItemSyntaxError(f"not JSON: {error.msg}", line=number, column=error.colno, hint=hint) from error
-    except ValueError as error:  # a number of thousands of digits
-        raise ItemSyntaxError("a number is too long", line=number, hint="put it in quotes") from error
-    except ContentError as error:
-        error.line = number
+        return json_text.load(line, parts=None, first=number)
+    except ItemSyntaxError as error:
+        error.hint = f"{error.hint}; {_HINT}; what another memory keeps needs its name: --from"
         raise
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        (name, _), *_ = Counter(name for name, _ in pairs).most_common(1)
-        raise DuplicateKey(f"the key {name!r} stands here twice", hint="keep one")
-    return found
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ItemSyntaxError(f"{name} is not JSON", hint="write a finite number")
 
 
 # -- reading a record ---------------------------------------------------------------------------------------------

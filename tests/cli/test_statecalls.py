@@ -102,7 +102,7 @@ def test_a_refused_document_is_named_by_its_line(memfs: Memfs) -> None:
         (("store", "hypothesis", "--base", "x.json"), '{"id": "a"}', 1, "x.json: cannot be read"),
         (("store", "hypothesis", "nowhere.json"), "", 1, "nowhere.json: cannot be read"),
         (("store", "hypothesis"), "", 0, "there was nothing to store"),
-        (("store", "hypothesis"), '{"id": "a",\n "rating" 3}', 1, "standard input:2:11: not JSON"),
+        (("store", "hypothesis"), '{"id": "a",\n "rating" 3}', 1, "standard input:2:11: expected ':' after the key"),
         (("store", "hypothesis"), '{"id": "a"}\n[]\n', 1, "standard input:2: not a JSON object"),
         (("search",), "", 2, "Missing argument 'WORDS...'"),
         (("show", "--whole", "--deadline", "3"), "", 2, "'--whole' has no deadline"),

@@ -385,12 +385,12 @@ def test_a_record_that_is_none_is_refused_with_its_line(
     ("data", "message"),
     [
         (b"[1]", "not a JSON object"),
-        (b'{"path": "a", "path": "b"}', "twice"),
+        (b'\n{"path": "a", "path": "b"}', "key 'path' at line 2, first at line 2"),
         (b'{"path": NaN}', "NaN"),
-        (b'{"path": ' + b"9" * 5000 + b"}", "too long"),
-        (b"[" * 100_000, "deeply"),
+        (b'{"path": ' + b"9" * 5000 + b"}", "does not fit"),
+        (b"[" * 100_000, "nesting deeper"),
         (b"\xff\xfe", "UTF-8"),
-        (b'{"path"', "not JSON"),
+        (b'{"path"', "expected ':'"),
     ],
 )
 def test_a_damaged_file_is_refused(opened: Open, data: bytes, message: str) -> None:

@@ -13,7 +13,7 @@ from memfs.doors.cli.options import land
 from memfs.doors.cli.output import Note, Text, note
 from memfs.doors.cli.streams import read_named, somebody_types
 from memfs.errors import ContentError, ItemSyntaxError, MemfsError
-from memfs.state.export_formats import load
+from memfs.format import json_text
 
 if TYPE_CHECKING:
     from memfs.model.state_documents import Acknowledgement
@@ -107,7 +107,6 @@ def _documents(text: str, name: str) -> list[tuple[int, dict[str, Any]]]:
         if len(lines) < 2 or not _whole(lines[0][1]):
             return [(1, _mapping(text, 1))] if lines else []
     except ContentError as error:
-        error.line = getattr(error.__cause__, "lineno", 1)
         raise error.located(name) from None
     found = []
     for number, line in lines:
@@ -119,7 +118,7 @@ def _documents(text: str, name: str) -> list[tuple[int, dict[str, Any]]]:
 
 
 def _mapping(text: str, number: int) -> dict[str, Any]:
-    value = load(text, number, "write one object per line")
+    value = json_text.load(text, parts=None, first=number)
     if not isinstance(value, dict):
         raise ItemSyntaxError("not a JSON object", line=number, hint="write one object per line")
     return value
