@@ -23,7 +23,7 @@ from memfs.model.item import MemoryItem
 from memfs.model.kinds import ITEM_LIMIT, nearest
 from memfs.model.query import moment
 from memfs.model.state_paths import AGGREGATE_NAMES, aggregate_path, document_kind, iteration_of
-from memfs.model.state_query import StateQuery, StateRow, names_of, numbers_of
+from memfs.model.state_query import StateQuery, names_of, numbers_of
 from memfs.state.export_formats import (
     MEMORY,
     Columns,
@@ -260,25 +260,17 @@ class Exporter:
         for known in self._reader.iterations() if kinds else ():
             if not query.iterations or known.number in query.iterations:
                 for row in self._reader.rows(replace(query, kinds=kinds, iterations=(known.number,))):
-                    yield row.path, partial(self._document, row)
+                    yield row.path, lambda row=row: _record(self._reader.read(row))  # type: ignore[misc]
         # aggregates are of all iterations and agents, and of no time
         if AGGREGATE in query.kinds and not (query.iterations or query.agents or query.start or query.end):
             for path in filter(files.exists, map(aggregate_path, AGGREGATE_NAMES)):
-                yield path, lambda path=path: _record(path, files.read(path))  # type: ignore[misc]
+                yield path, lambda path=path: _record(files.read(path))  # type: ignore[misc]
         if MEMORY in query.kinds and not query.iterations:
             self._store.follow()
             for path in sorted(self._parts.index.stamps()):
                 yield path, partial(self._item, path, query)
 
     # -- what -----------------------------------------------------------------------------------------------------
-    def _document(self, row: StateRow) -> ExportRecord:
-        with suppress(FileNotFoundError):
-            return _record(row.path, self._reader.files.read(row.path, known=row.stamp))
-        values, digest = self._reader.loaded(row)
-        return ExportRecord(
-            path=row.path, type=row.facts.kind, iteration=row.facts.iteration, sha256=digest, document=values
-        )
-
     def _item(self, path: str, query: StateQuery) -> ExportRecord | None:
         for _ in range(_TRIES):
             item, data = self._store.read(path), self._parts.seen.read(path, ITEM_LIMIT).data
@@ -287,8 +279,9 @@ class Exporter:
         raise ContentError("the file keeps changing while it is read", path=path, hint="export it again")
 
 
-def _record(path: str, state: State) -> ExportRecord:
+def _record(state: State) -> ExportRecord:
     """A document as its file has it; its last good version would not be what the file says."""
+    path = state.path
     if state.problem:
         raise ContentError("it is invalid at present", path=path, hint="'memfs check' says where")
     kind, iteration = document_kind(path), iteration_of(path)

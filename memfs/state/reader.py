@@ -23,7 +23,7 @@ from memfs.search.state_index import RowSet, StateIndex
 from memfs.state.scan import StateScan
 from memfs.store import sidecars
 from memfs.store.parts import Parts
-from memfs.store.state_files import StateFiles
+from memfs.store.state_files import State, StateFiles
 
 if TYPE_CHECKING:
     from memfs.state.archives import Archives
@@ -136,22 +136,25 @@ class StateReader:
             ContentError: the file is invalid and history has no good version.
             ArchiveInvalid: its archive does not give it.
         """
-        return self.loaded(row)[0]
+        return self.read(row).values
 
-    def loaded(self, row: StateRow | str) -> tuple[dict[str, Any], str]:
-        """As ``load``, with the sha256 of its bytes."""
+    def read(self, row: StateRow | str) -> State:
+        """As ``load``, with what else is known of the document; one from an archive has no stamp."""
         path, known = (row, self.index.row(row)) if isinstance(row, str) else (row.path, row)
         try:
             state = self.files.read(path, known=known.stamp if known is not None else None)
-            values, digest, archived = state.values, state.sha256, False
         except FileNotFoundError:
-            data = self._archives.read(path)
-            values, digest, archived = json_text.load(data.decode("utf-8"), parts=None), sha256(data), True
-            if sidecars.holds_reference(data):
-                values = sidecars.fill(values, path, self._sidecar)
-        if known is None or known.sha256 != digest or bool(known.archive) != archived:
+            state = self._archived(path)
+        if known is None or known.sha256 != state.sha256 or bool(known.archive) != (state.stamp is None):
             self._describe(path)
-        return values, digest
+        return state
+
+    def _archived(self, path: str) -> State:
+        data = self._archives.read(path)
+        values: dict[str, Any] = json_text.load(data.decode("utf-8"), parts=None)
+        if sidecars.holds_reference(data):
+            values = sidecars.fill(values, path, self._sidecar)
+        return State(path=path, values=values, sha256=sha256(data), bytes=len(data), stamp=None)
 
     def archived(self, path: str) -> bool:
         """Whether an archive holds a document, also one that is back in the tree."""
@@ -180,7 +183,7 @@ class StateReader:
                 unread = len(rows) - done
                 break
             try:
-                values, digest = self.loaded(row)
+                state = self.read(row)
             except FileNotFoundError:
                 self._describe(row.path)
                 stale = True
@@ -188,8 +191,8 @@ class StateReader:
             except _UNREADABLE as error:
                 problems[row.path] = str(error)
                 continue
-            stale = stale or digest != row.sha256
-            documents.append(StateDocument(row, values))
+            stale = stale or state.sha256 != row.sha256
+            documents.append(StateDocument(row, state.values))
         return DocumentSet(tuple(documents), unread, problems), stale
 
     def reindex(self) -> int:

@@ -10,8 +10,9 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ from memfs.model.state_documents import (
     StateUpdate,
 )
 from memfs.model.state_query import StateQuery
-from memfs.model.time import format_time, parse_time, time_in, utc_now
+from memfs.model.time import format_time, from_timestamp_ns, parse_time, time_in, utc_now
 from memfs.resources import schema_text
 from memfs.state.trends import HypothesisVersion
 from memfs.store.state_files import DocumentChange, State
@@ -54,15 +55,6 @@ _AT_ONCE = ("checkpoint", "critical")
 
 _Outcome = tuple[int, State, bool, tuple[str, ...]]
 """The iteration, the document, whether it is new, and in which fields another writer's value was displaced."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _StoredDocument:
-    """What is there at present: the document of this iteration, else the newest of an earlier one."""
-
-    values: dict[str, Any]
-    sha256: str
-    here: State | None = None
 
 
 class StateRecorder:
@@ -295,9 +287,9 @@ class StateRecorder:
         return _timed(self._acknowledged(content, number, new, conflicts=conflicts), began)
 
     def _write_shared(
-        self, number: int, path: str, stored: _StoredDocument | None, merged: FieldMerge, now: datetime, unstamped: bool
+        self, number: int, path: str, stored: State | None, merged: FieldMerge, now: datetime, unstamped: bool
     ) -> _Outcome:
-        here = stored.here if stored else None
+        here = stored if stored is not None and stored.path == path else None
         stamp = {"timestamp": format_time(now)} if unstamped else {}
         values = {**merged.values, **stamp}
         if here is not None and equal({**here.values, **stamp}, values):
@@ -312,25 +304,23 @@ class StateRecorder:
 
     def _version(self, number: int, name: str, given_way: State) -> DocumentChange:
         """What keeps the displaced version, under its own time."""
-        made = time_in(given_way.values.get("timestamp")) or datetime.fromtimestamp(given_way.stamp.mtime_ns / 1e9, UTC)
+        assert given_way.stamp is not None  # it lies in the tree
+        made = time_in(given_way.values.get("timestamp")) or from_timestamp_ns(given_way.stamp.mtime_ns)
         path_of = partial(state_paths.version_path, number, name, made)
         return DocumentChange(path_of(self._files.first_free(path_of)), given_way.values, "")
 
-    def _stored(self, kind: str, name: str, number: int, path: str) -> _StoredDocument | None:
+    def _stored(self, kind: str, name: str, number: int, path: str) -> State | None:
+        """What is there at present: the document of this iteration, else the newest of an earlier one."""
         try:
-            here = self._files.read(path)
+            return self._files.read(path)
         except FileNotFoundError:
             return self._earlier(kind, name, number)
-        return _StoredDocument(values=here.values, sha256=here.sha256, here=here)
 
-    def _earlier(self, kind: str, name: str, number: int) -> _StoredDocument | None:
+    def _earlier(self, kind: str, name: str, number: int) -> State | None:
         for row in self._reader.recent(StateQuery(kinds=(kind,), names=(name,), newest=True, limit=_LOOKED_AT)):
             if row.facts.iteration is not None and row.facts.iteration < number:
-                try:
-                    values = self._reader.load(row)
-                except FileNotFoundError:  # removed by hand since it was noted
-                    continue
-                return _StoredDocument(values=values, sha256=row.sha256)
+                with suppress(FileNotFoundError):  # removed by hand since it was noted
+                    return self._reader.read(row)
         return None
 
     # -- where, and what is said ----------------------------------------------------------------------------------
@@ -403,7 +393,7 @@ def _later(present: Any, values: Mapping[str, Any]) -> bool:
     return shown is not None and shown > parse_time(values["timestamp"])
 
 
-def _untimed(kind: str, values: Mapping[str, Any], begun: Mapping[str, Any], stored: _StoredDocument | None) -> bool:
+def _untimed(kind: str, values: Mapping[str, Any], begun: Mapping[str, Any], stored: State | None) -> bool:
     """Whether a version has no time of its own.
 
     That of a hypothesis says when this version was made: one that was handed back with another version's has none.
@@ -422,9 +412,7 @@ def _name_of(values: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _records(
-    number: int, path: str, stored: _StoredDocument, merged: FieldMerge, now: datetime
-) -> list[DocumentChange]:
+def _records(number: int, path: str, stored: State, merged: FieldMerge, now: datetime) -> list[DocumentChange]:
     by = merged.values.get("agent")
     common = {"lost_sha256": stored.sha256, "timestamp": format_time(now)} | (
         {"by": by} if isinstance(by, str) and by else {}

@@ -49,7 +49,7 @@ class State:
 
     Attributes:
         values: by field; those in sidecars included.
-        sha256, bytes, stamp: of the file as it is now.
+        sha256, bytes, stamp: of the file as it is now; None for the stamp of one that only an archive has.
         problem: what is wrong with the file; "" where nothing is. The values are then those of its last good version.
         durability: ``file``, or ``fallback`` where what was written is held by the secondary location.
     """
@@ -58,7 +58,7 @@ class State:
     values: dict[str, Any]
     sha256: str
     bytes: int
-    stamp: Stamp
+    stamp: Stamp | None
     problem: str = ""
     durability: str = "file"
 

@@ -44,7 +44,7 @@ class Counting:
 
     def of(self, states: States, act: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
         """The steps and documents that an answer takes, once what changed is known."""
-        load = states.reading.loaded
+        load = states.reading.read
 
         def loaded(row: Any) -> Any:
             self.loaded += 1
@@ -52,7 +52,7 @@ class Counting:
 
         states.reading.catch_up()
         with monkeypatch.context() as patched:
-            patched.setattr(states.reading, "loaded", loaded)
+            patched.setattr(states.reading, "read", loaded)
             self.steps = self.loaded = 0
             act()
         return self.steps, self.loaded

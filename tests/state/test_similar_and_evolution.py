@@ -112,14 +112,14 @@ def test_a_state_that_cannot_be_read_keeps_no_other_from_being_found(
     """The likest state lies on a damaged part of the disk: the next likest is the answer (S13, S18)."""
     states = opened().states
     updates(states, 1, 2, 3)
-    loaded = states.reading.loaded
+    loaded = states.reading.read
 
     def damaged(row: StateRow) -> Any:
         if row.facts.iteration == 3:
             raise CorruptItem("bytes changed", path=row.path)
         return loaded(row)
 
-    monkeypatch.setattr(states.reading, "loaded", damaged)
+    monkeypatch.setattr(states.reading, "read", damaged)
     found = find_similar_states(states.reading, {"total_hypotheses": 15})
     assert [one.iteration for one in found] == [2, 1]
 

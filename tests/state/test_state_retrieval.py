@@ -264,13 +264,13 @@ def test_without_a_deadline_the_setting_bounds_an_answer(opened: Opened, monkeyp
         [DocumentChange(paths.hypothesis_path(1, f"h{number}"), {"id": f"h{number}"}) for number in range(20)],
         "Hypotheses",
     )
-    load, slept = states.reading.loaded, [0.0]
+    load, slept = states.reading.read, [0.0]
 
     def slowly(row: Any) -> Any:
         slept[0] += 0.1
         return load(row)
 
-    monkeypatch.setattr(states.reading, "loaded", slowly)
+    monkeypatch.setattr(states.reading, "read", slowly)
     monkeypatch.setattr(retrieval, "Deadline", lambda seconds: Deadline(seconds, tick=lambda: slept[0]))
     found = states.retrieval.retrieve("partial", components=["hypotheses"])
     assert found.partial
