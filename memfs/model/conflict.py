@@ -16,7 +16,6 @@ from memfs.model.state_paths import iteration_of
 from memfs.model.time import time_in
 
 BOTH = "both"
-KEPT, LOST = "kept", "lost"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

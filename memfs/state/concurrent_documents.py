@@ -1,4 +1,4 @@
-"""Settle the conflicts that writers of one document leave.
+"""Record the conflicts that writers of one document leave, and list them.
 
 A value that was displaced where writers were merged is recorded as a conflict, until a person decides about it.
 """
@@ -11,15 +11,12 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from memfs.admin.merge_spool import MergeSpool, can_be_recorded, key_of
-from memfs.errors import Conflict, ContentError, ItemNotFound, MemfsError, QueryInvalid
-from memfs.format.merge_conflicts import stands_in, with_lost
-from memfs.format.secrets import refuse_text
-from memfs.model.conflict import KEPT, LOST, DocumentClash
-from memfs.model.shape import plain
-from memfs.model.state_paths import conflict_path, document_kind, iteration_of
+from memfs.errors import Conflict, ContentError, MemfsError
+from memfs.format.merge_conflicts import stands_in
+from memfs.model.conflict import DocumentClash
+from memfs.model.state_paths import conflict_path, iteration_of
 from memfs.model.state_query import StateQuery
 from memfs.store.state_files import DocumentChange
-from memfs.store.store import retry_on_conflict
 
 if TYPE_CHECKING:
     from memfs.state.reader import StateReader
@@ -29,7 +26,7 @@ KIND = "conflict"
 
 
 class Clashes:
-    """Finds and settles clashes in one workspace. May be used from several threads."""
+    """Records and lists clashes in one workspace. May be used from several threads."""
 
     def __init__(self, reader: StateReader) -> None:
         self._files = reader.files
@@ -52,26 +49,6 @@ class Clashes:
             if stands_in(values, clash):
                 found.append(clash)
         return found
-
-    def resolve(self, path: str, *, keep: str, reason: str = "", source: str = "") -> DocumentClash:
-        """Decide about a clash: the record goes, and the field gets the value that is kept, in one commit.
-
-        Args:
-            path: of the record.
-            keep: ``kept`` for the value in the document, ``lost`` for the displaced one.
-            reason: why, for the commit.
-
-        Raises:
-            ItemNotFound: there is no such record.
-            QueryInvalid: ``keep`` is neither of the two, or the field has another value by now.
-            Conflict: others never stopped changing the document.
-            ContentError, StorageIO: nothing was written.
-        """
-        if keep not in (KEPT, LOST):
-            raise QueryInvalid(f"{ascii(keep)[:60]} is neither value", field="keep", hint=f"keep '{KEPT}' or '{LOST}'")
-        why = " ".join(reason.split())
-        refuse_text(why, "reason")
-        return retry_on_conflict(lambda: self._resolve(path, keep, why, source))
 
     def take_up(self, spool: MergeSpool) -> int:
         """Write down the clashes that merges of git's left behind, as far as there is a place for it; how many were.
@@ -115,23 +92,3 @@ class Clashes:
         message = f"Record that a merge kept one of two values of {clash.field} in {clash.document}"
         self._files.write([DocumentChange(path, values, "")], message, source="merge")
         return True
-
-    def _resolve(self, path: str, keep: str, reason: str, source: str) -> DocumentClash:
-        if document_kind(path) != KIND:
-            raise ItemNotFound(f"{path!r} is no record of a conflict", hint="'memfs team conflicts' names them")
-        try:
-            record = self._files.read(path)
-            clash = DocumentClash.of(path, record.values)
-            document = self._files.read(clash.document)
-        except FileNotFoundError:
-            raise ItemNotFound(
-                f"there is no record {path!r}, or its document is gone", hint="'memfs team conflicts' names them"
-            ) from None
-        changes = [DocumentChange(path, None, record.sha256)]
-        if keep == LOST:
-            changes.append(DocumentChange(clash.document, with_lost(plain(document.values), clash), document.sha256))
-        value = "the present value" if keep == KEPT else "the other value"
-        field = f"{clash.field} of " if clash.field else ""
-        message = f"Decide for {value} in {field}{clash.document}"
-        self._files.write(changes, f"{message}: {reason}" if reason else message, source=source)
-        return clash

@@ -42,7 +42,7 @@ from memfs.git.refs import HEX
 from memfs.git.repository import Repository
 from memfs.git.unmerged import MERGED, REVERTED, UnmergedPath, situation, stage, unmerged
 from memfs.learning.conflicts import MarkedItems
-from memfs.model.conflict import KEPT, LOST, DocumentClash
+from memfs.model.conflict import DocumentClash
 from memfs.model.ids import stem_of
 from memfs.model.item import MemoryItem, Origin, RecordedConflict
 from memfs.model.shape import plain
@@ -53,6 +53,8 @@ from memfs.store.commit_message import of_items
 from memfs.store.parts import ITEM_SUFFIXES, READ_LIMIT, Parts, is_item
 from memfs.store.reader import path_of
 from memfs.store.recovery import keep_aside
+from memfs.store.state_files import DocumentChange
+from memfs.store.store import retry_on_conflict
 from memfs.store.values import is_own_file
 from memfs.team.history_merge import HistoryJoin, Place, TreeJoin, Versions, bring_back, joined_place, place_in
 
@@ -659,7 +661,7 @@ class _DocumentConflicts:
             What was settled; None where nothing is known of such a record or document.
         """
         if reference.endswith(".json") and schema_of(reference) == "conflict":
-            return self._decide_recorded(reference, ruling.take, source, dry_run)
+            return retry_on_conflict(lambda: self._decide_recorded(reference, ruling.take, source, dry_run))
         path = path_of(reference)
         if not schema_of(path) or all(one["document"] != path for one in self._spool.waiting().values()):
             return None
@@ -677,14 +679,24 @@ class _DocumentConflicts:
         return DecisionResult(id="", path=path, record=path, settled=choice.settled, removed=removed)
 
     def _decide_recorded(self, record: str, take: bool, source: str, dry_run: bool) -> DecisionResult:
-        clashes = self._states().clashes
-        if dry_run:
-            found = next((one for one in clashes.list() if one.path == record), None)
-            if found is None:
-                raise ItemNotFound(f"there is no record {record!r}", hint="'memfs team conflicts' lists what waits")
-        else:
-            found = clashes.resolve(record, keep=LOST if take else KEPT, source=source)
-        return DecisionResult(id="", path=found.document, record=record, settled=(_conflict_of(found),))
+        """Take the record away, in one commit with the document where the other value is taken."""
+        files = self._states().files
+        try:
+            state = files.read(record)
+            clash = DocumentClash.of(record, state.values)
+            document = files.read(clash.document)
+        except FileNotFoundError:
+            hint = "'memfs team conflicts' lists what waits"
+            raise ItemNotFound(f"there is no record {record!r}, or its document is gone", hint=hint) from None
+        changes = [DocumentChange(record, None, state.sha256)]
+        if take:
+            values = with_lost(plain(document.values), clash)
+            changes.append(DocumentChange(clash.document, values, document.sha256))
+        if not dry_run:
+            field = f"{clash.field} of " if clash.field else ""
+            message = f"Decide for the {'other' if take else 'present'} value in {field}{clash.document}"
+            files.write(changes, message, source=source)
+        return DecisionResult(id="", path=clash.document, record=record, settled=(_conflict_of(clash),))
 
     def _kept(self) -> dict[str, DocumentClash]:
         """Those of the clone that wait, by name, in an order that stays: by document, field and value.

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from memfs.errors import ItemNotFound, QueryInvalid, SecretDetected
+from memfs.errors import ItemNotFound, QueryInvalid
 from memfs.model.conflict import DocumentClash
+from memfs.team.resolve import DecisionRule
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]
@@ -39,6 +40,11 @@ def claim(workspace: Workspace) -> object:
     return workspace.states.files.read(DOCUMENT).values["claim"]
 
 
+def decide(workspace: Workspace, path: str, *, take: bool) -> None:
+    """Decide about a record."""
+    workspace.teams.resolver.decide(path, DecisionRule(take=take))
+
+
 def test_what_gave_way_is_shown_with_both_values(workspace: Workspace) -> None:
     """Document, field, the value that stands and the one that does not, and who wrote last (P7)."""
     found = clash(workspace)
@@ -51,13 +57,13 @@ def test_what_gave_way_is_shown_with_both_values(workspace: Workspace) -> None:
 def test_a_decision_takes_the_record_away(workspace: Workspace, git: Callable[..., str]) -> None:
     """Whichever value is kept, the field has it afterwards, in one commit that says why (P7)."""
     workspace.store.flush()
-    workspace.states.clashes.resolve(clash(workspace).path, keep="lost", reason="reads were measured")
+    decide(workspace, clash(workspace).path, take=True)
     workspace.store.flush()
     assert claim(workspace) == "Caching helps reads."
-    assert "reads were measured" in git(workspace.root, "log", "-1", "--format=%s")
+    assert git(workspace.root, "log", "-1", "--format=%s").startswith("Decide for the other value in claim of ")
     assert len(git(workspace.root, "show", "--name-only", "--format=", "HEAD").split()) == 2
 
-    workspace.states.clashes.resolve(clash(workspace, "notes.a.b.c").path, keep="kept")
+    decide(workspace, clash(workspace, "notes.a.b.c").path, take=False)
     assert workspace.states.files.read(DOCUMENT).values["notes"] == {"a.b": {"c": "three"}}
     assert workspace.states.clashes.list() == []
 
@@ -68,19 +74,13 @@ def test_another_value_since_decides_it(workspace: Workspace) -> None:
     workspace.states.recorder.hypothesis({"id": "h-1", "claim": "Something else."})
     assert [one.field for one in workspace.states.clashes.list()] == ["notes.a.b.c"]
     with pytest.raises(QueryInvalid, match="another value"):
-        workspace.states.clashes.resolve(path, keep="lost")
+        decide(workspace, path, take=True)
     assert claim(workspace) == "Something else."
 
 
 def test_what_cannot_be_decided_is_said(workspace: Workspace) -> None:
     """And nothing is changed."""
-    path = clash(workspace).path
-    with pytest.raises(QueryInvalid, match="neither"):
-        workspace.states.clashes.resolve(path, keep="mine")
-    with pytest.raises(ItemNotFound):
-        workspace.states.clashes.resolve("ContextMemory/iterations/iteration_001/conflicts/x.json", keep="kept")
-    with pytest.raises(ItemNotFound):
-        workspace.states.clashes.resolve("memfs.toml", keep="kept")
-    with pytest.raises(SecretDetected):
-        workspace.states.clashes.resolve(path, keep="kept", reason="ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8")
+    for path in ("ContextMemory/iterations/iteration_001/conflicts/x.json", "memfs.toml"):
+        with pytest.raises(ItemNotFound):
+            decide(workspace, path, take=False)
     assert len(workspace.states.clashes.list()) == 2
