@@ -565,7 +565,6 @@ def _restore_attributes(checker: Checker) -> bool:
             return False
         present = checker.parts.tree.read(ATTRIBUTES, READ_LIMIT).data
         wanted = present + (b"" if present.endswith(b"\n") else b"\n") + attribute_lines().encode()
-    plan = checker.store.plan_restore(ATTRIBUTES, wanted)
-    if plan is not None:
-        checker.store.carry_out([plan], "Restore the git attributes of memory files", source="check")
-    return plan is not None
+    plans = checker.store.plan_restore({ATTRIBUTES: wanted})
+    checker.store.carry_out(plans, "Restore the git attributes of memory files", source="check")
+    return bool(plans)

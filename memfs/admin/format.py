@@ -21,7 +21,6 @@ from memfs.format.toml_text import FORMAT, FORMAT_VERSION
 from memfs.fs.tree import View
 from memfs.model import Problem
 from memfs.store.parts import CONTENT, Parts
-from memfs.store.plan import FilePlan
 from memfs.store.store import Store
 
 EDITOR_FOLDER = f"{CONTENT}/.schemas"
@@ -79,14 +78,14 @@ def migrate(store: Store, parts: Parts, dry_run: bool = False) -> MigrationResul
     before = written if written is not None else _version_in_old_place(parts.seen)
     if written == FORMAT_VERSION:
         return MigrationResult(before=before, after=FORMAT_VERSION, changed=False)
-    plans = list(_plans(store, parts))
+    plans = store.plan_restore(_wanted(parts))
     if not dry_run:
         store.carry_out(plans, f"Bring the format to version {FORMAT_VERSION}", source="migrate")
     paths = tuple(plan.path for plan in plans)
     return MigrationResult(before=before, after=FORMAT_VERSION, changed=True, paths=paths)
 
 
-def _plans(store: Store, parts: Parts) -> Iterator[FilePlan]:
+def _wanted(parts: Parts) -> dict[str, bytes | None]:
     text = _settings_text(parts.seen)
     toml_text.parse(text)  # what is no TOML stays as it is
     wanted: dict[str, bytes | None] = {SETTINGS_FILE: toml_text.with_format_version(text).encode()}
@@ -98,10 +97,7 @@ def _plans(store: Store, parts: Parts) -> Iterator[FilePlan]:
             wanted[SYSTEM_CONFIG] = parts.codec.write_document(values, SYSTEM_CONFIG, _SCHEMA, data) if rest else None
     copies = parts.tree.scan(EDITOR_FOLDER, hidden=True)
     wanted.update((entry.path, None) for entry in copies if entry.regular and parts.repository.head_blob(entry.path))
-    for path, after in wanted.items():
-        plan = store.plan_restore(path, after)
-        if plan is not None:
-            yield plan
+    return wanted
 
 
 def _version_in_settings(tree: View) -> int | None:

@@ -189,13 +189,8 @@ class History:
             wanted = {path for path in then.keys() | now if self._meant(path, target)}
             if not wanted & then.keys() and not wanted:
                 raise HistoryUnavailable(f"{target!r} exists neither now nor at {commit[:10]}")
-        plans = []
-        for path in sorted(wanted):
-            data = self._repository.blob(then[path]) if path in then else None
-            plan = self._store.plan_restore(path, data)
-            if plan is not None:
-                plans.append(plan)
-        return plans
+        contents = {path: self._repository.blob(then[path]) if path in then else None for path in sorted(wanted)}
+        return self._store.plan_restore(contents)
 
     def _meant(self, path: str, target: str) -> bool:
         if self._is_path(target):

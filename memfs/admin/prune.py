@@ -79,9 +79,8 @@ class PrunedItems:
         kind = self._parts.kinds.get(item.type)
         month = f"/{item.created:%Y-%m}" if kind.dated and item.created else ""
         home = f"{CONTENT}/{kind.folder}{month}/{item.path.rpartition('/')[2]}"
-        plans = [self._store.plan_restore(home, self._content(item.path).data)]
-        plans.append(self._store.plan_restore(item.path, None))
-        self._store.carry_out([plan for plan in plans if plan], f"Bring back {item.id}", source=SOURCE)
+        plans = self._store.plan_restore({home: self._content(item.path).data, item.path: None})
+        self._store.carry_out(plans, f"Bring back {item.id}", source=SOURCE)
         return self._store.read(home)
 
     # -- reading --------------------------------------------------------------------------------------------------
@@ -279,8 +278,7 @@ class Pruner:
             for one in weak:
                 batch.delete(one.item.id, expected=one.item.sha256)
                 if action == "archive":
-                    kept = self._store.plan_restore(place_of(one.item), batch.plans[-1].before)
-                    batch.plans += [kept] if kept is not None else []
+                    batch.plans += self._store.plan_restore({place_of(one.item): batch.plans[-1].before})
 
     # -- what is due ------------------------------------------------------------------------------------------------
     def _due(self, policy: RetentionPolicy) -> list[Weak]:

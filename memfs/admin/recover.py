@@ -107,11 +107,10 @@ class RecoveryCopies:
                 path=str(copy),
                 hint=f"its first line says where it belongs; 'memfs log {matching[0].path}' names whole versions",
             )
-        plan = self._store.plan_restore(chosen.path, self._content(chosen))
-        if plan is not None:
-            # A person's save may have been set aside: no secret of it was vetted yet.
-            plan = replace(plan, vetted=False)
-            self._store.carry_out([plan], f"Bring back {stem_of(chosen.path)}", source="recover")
+        plans = self._store.plan_restore({chosen.path: self._content(chosen)})
+        # A person's save may have been set aside: no secret of it was vetted yet.
+        plans = [replace(plan, vetted=False) for plan in plans]
+        self._store.carry_out(plans, f"Bring back {stem_of(chosen.path)}", source="recover")
         with suppress(StorageIO):  # it is back; what could not be removed stays listed
             io.unlink(self._folder / (chosen.name + SUFFIX), missing_ok=True)
         return chosen.path

@@ -50,7 +50,6 @@ from memfs.model.item import object_id
 from memfs.model.state_facts import describe
 from memfs.model.state_paths import ARCHIVE, document_kind, document_of_sidecar, iteration_folder, iteration_of
 from memfs.store.parts import READ_LIMIT, Parts
-from memfs.store.plan import FilePlan
 from memfs.store.state_files import StateFiles
 from memfs.store.store import Store
 
@@ -473,9 +472,8 @@ class Archiver:
             index = self._payload(name, group, level, left)
             if index.members:
                 numbers = iterations_text(index.closed)
-                plan = self._store.plan_restore(index_path(name), encode(index))
-                message = f"Archive {numbers} as {name}"
-                self._store.carry_out([plan] if plan else [], message, source=SOURCE)
+                plans = self._store.plan_restore({index_path(name): encode(index)})
+                self._store.carry_out(plans, f"Archive {numbers} as {name}", source=SOURCE)
                 self._parts.gate.filled(payload_path(name), index.bytes)
                 made.append(index)
         return made, left
@@ -593,14 +591,12 @@ class Archiver:
         return removed
 
     def _remove_batch(self, members: Sequence[ArchiveMember], message: str, left: dict[str, str]) -> int:
+        archived = {member.path: member.sha256 for member in members}
         for _ in range(_TRIES):
-            plans: list[FilePlan] = []
-            for member in members:
-                plan = self._store.plan_restore(member.path, None)
-                if plan is not None and plan.old_sha != member.sha256:
-                    left[member.path] = "it changed after it was archived"
-                elif plan is not None:
-                    plans.append(replace(plan, expected=member.sha256))
+            there = self._store.plan_restore({member.path: None for member in members})
+            same = {plan.path for plan in there if plan.old_sha == archived[plan.path]}
+            left |= {plan.path: "it changed after it was archived" for plan in there if plan.path not in same}
+            plans = [replace(plan, expected=plan.old_sha) for plan in there if plan.path in same]
             with suppress(Conflict):  # somebody wrote one of them: look again
                 if plans:
                     self._store.carry_out(plans, message, source=SOURCE)
@@ -635,9 +631,8 @@ class Archiver:
                 if not document_kind(member.path):
                     self._parts.tree.write_stream(member.path, archive.chunks(member))
             for part in _in_commits(member for _, member in wanted.values() if document_kind(member.path)):
-                contents = ((one.path, self._archives.content(*wanted[one.path])) for one in part)
-                plans = [self._store.plan_restore(path, data) for path, data in contents]
-                made = [plan for plan in plans if plan and plan.before is None]
+                plans = self._store.plan_restore({one.path: self._archives.content(*wanted[one.path]) for one in part})
+                made = [plan for plan in plans if plan.before is None]
                 self._store.carry_out(made, f"Unpack iteration {iteration}", source=SOURCE)
             self._store.flush(adopt=False)
         size = sum(member.bytes for _, member in wanted.values())
@@ -645,12 +640,12 @@ class Archiver:
 
     def _mark(self, iteration: int) -> None:
         """Note in the indexes that an iteration is back: before any document is, so that none is archived again."""
-        plans = []
+        marked: dict[str, bytes | None] = {}
         for name in self._archives.iterations().get(iteration, ()):
             index = self._archives.index(name)
-            marked = replace(index, unpacked={**index.unpacked, iteration: self._parts.clock()})
-            plans.append(self._store.plan_restore(index_path(name), encode(marked)))
-        self._store.carry_out([plan for plan in plans if plan], f"Unpack iteration {iteration}", source=SOURCE)
+            unpacked = {**index.unpacked, iteration: self._parts.clock()}
+            marked[index_path(name)] = encode(replace(index, unpacked=unpacked))
+        self._store.carry_out(self._store.plan_restore(marked), f"Unpack iteration {iteration}", source=SOURCE)
 
     def delete(self, name: str, reason: str) -> None:
         """Remove an archive; history keeps what it had of the documents.
@@ -659,10 +654,10 @@ class Archiver:
             FileNotFoundError: there is no such archive.
         """
         with self._working("delete"):
-            plan = self._store.plan_restore(index_path(name), None)
-            if plan is None:
+            plans = self._store.plan_restore({index_path(name): None})
+            if not plans:
                 raise FileNotFoundError(index_path(name))
-            self._store.carry_out([plan], f"Delete the archive {name}: {reason}", source=SOURCE)
+            self._store.carry_out(plans, f"Delete the archive {name}: {reason}", source=SOURCE)
             self._store.flush(adopt=False)
             entry = self._parts.tree.entry(payload_path(name))
             self._parts.tree.remove(payload_path(name))

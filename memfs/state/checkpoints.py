@@ -183,10 +183,9 @@ class Checkpoints:
 
     def _settle(self, made: Checkpoint) -> None:
         """Let there be the checkpoint whose payload is in its place: write its manifest, in one commit."""
-        plan = self._store.plan_restore(manifest_path(made.id), encode(made))
-        assert plan is not None  # nothing is in a folder that was made a moment ago
+        plans = [replace(one, vetted=False) for one in self._store.plan_restore({manifest_path(made.id): encode(made)})]
         message = f"Checkpoint {made.id}: {made.files} documents"
-        self._store.carry_out([replace(plan, vetted=False)], message, source="checkpoint", critical=True)
+        self._store.carry_out(plans, message, source="checkpoint", critical=True)
         self._store.flush(adopt=False, below=STATE_FOLDERS)
 
     def bring_home(self) -> None:
@@ -421,9 +420,8 @@ class Checkpoints:
 
     def _remove(self, checkpoint: str) -> None:
         """Manifest first: killed in between, what is left does not count and is swept."""
-        plan = self._store.plan_restore(manifest_path(checkpoint), None)
-        if plan is not None:
-            self._store.carry_out([plan], f"Remove checkpoint {checkpoint}", source="checkpoint")
+        plans = self._store.plan_restore({manifest_path(checkpoint): None})
+        self._store.carry_out(plans, f"Remove checkpoint {checkpoint}", source="checkpoint")
         payload, weight = self._places.payload(checkpoint), self._places.size(checkpoint) or 0
         io.unlink(payload, missing_ok=True)
         if payload.is_relative_to(self._folder):

@@ -327,11 +327,9 @@ class Importer:
         return data if _values(there) == _values(item) else None
 
     def _restored(self, path: str, data: bytes, item: MemoryItem) -> list[FilePlan]:
-        planned = self._store.plan_restore(path, data)
-        if planned is None:
-            return []
-        reason = allowed(item)[1]
-        return [replace(planned, item=item.replace(path=path, sha256=sha256(data)), vetted=False, reason=reason)]
+        stored, reason = item.replace(path=path, sha256=sha256(data)), allowed(item)[1]
+        plans = self._store.plan_restore({path: data})
+        return [replace(plan, item=stored, vetted=False, reason=reason) for plan in plans]
 
     # -- storing --------------------------------------------------------------------------------------------------
     def _store_all(

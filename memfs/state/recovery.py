@@ -107,9 +107,7 @@ class Restorer:
 
     def _plans(self, components: Collection[str] | None) -> Iterator[FilePlan]:
         for path, content in self._differing(components, large=False):
-            plan = self.store.plan_restore(path, b"".join(content))
-            if plan is not None:
-                yield plan
+            yield from self.store.plan_restore({path: b"".join(content)})
 
     def _differing(
         self, components: Collection[str] | None, large: bool | None = None

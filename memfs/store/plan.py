@@ -123,15 +123,6 @@ class Planner:
         existing = self._decode(path, content)
         return FilePlan(path=path, before=content.data, after=None, item=existing, expected=expected or "")
 
-    def restore(self, path: str, data: bytes | None) -> FilePlan | None:
-        """The plan for bringing a file back to given bytes (None: absent); None when it is so already.
-
-        Raises:
-            PathEscape: memfs has no business with this file.
-        """
-        plan = self.document(path, data)
-        return None if plan.before == data else replace(plan, vetted=True)
-
     def document(self, path: str, data: bytes | None, expected: str | None = None) -> FilePlan:
         """The plan for writing a document whole, or removing it (None).
 

@@ -10,6 +10,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from random import random
@@ -469,10 +470,11 @@ class Store(FolderReader):
         self.notice_commits(thorough=among is None)
         return self.edit_finder.changed_paths() if among is None else self.edit_finder.changed_among(among)
 
-    def plan_restore(self, path: str, data: bytes | None) -> FilePlan | None:
-        """Plan to bring a file back to given bytes (None: absent); None when it is so already."""
+    def plan_restore(self, contents: Mapping[str, bytes | None]) -> list[FilePlan]:
+        """Plans to bring files back to given bytes (None: absent), of those that are not so already."""
         self._take_news()
-        return self._planner.restore(path, data)
+        plans = (self._planner.document(path, data) for path, data in contents.items())
+        return [replace(plan, vetted=True) for plan in plans if plan.before != plan.after]
 
     def standing_still(self, purpose: str) -> contextlib.AbstractContextManager[None]:
         """Keep every writer of this workspace out while the block runs; what was interrupted is finished first."""

@@ -734,11 +734,10 @@ class _DocumentConflicts:
             field = ".".join(map(str, faults[0])) or None
             hint = "edit the document by hand, then decide with --keep kept"
             raise SchemaInvalid("with that value the document would be invalid", path=path, field=field, hint=hint)
-        plan = self._store.plan_restore(path, form.write(values, parsed).data if values is not None else None)
-        if plan is not None:
-            fields = ", ".join(one.field or "the document as a whole" for one in clashes)
-            message = f"Decide for the other value in {fields} of {path}"
-            self._store.carry_out([replace(plan, expected=sha256(data))], message, source=source)
+        after = form.write(values, parsed).data if values is not None else None
+        plans = [replace(plan, expected=sha256(data)) for plan in self._store.plan_restore({path: after})]
+        fields = ", ".join(one.field or "the document as a whole" for one in clashes)
+        self._store.carry_out(plans, f"Decide for the other value in {fields} of {path}", source=source)
 
 
 def _conflict_of(clash: DocumentClash) -> RecordedConflict:

@@ -653,16 +653,10 @@ class Undo:
 
     def _plans(self, files: Iterable[_File], data: Data) -> list[FilePlan] | None:
         """The writes; None where a file is not what it was when it was read."""
-        plans: list[FilePlan] = []
-        for one in files:
-            before = {one.present.path: data(one.present)} if one.present is not None else {}
-            after = {one.reversal.result.path: data(one.reversal.result)} if one.reversal.result is not None else {}
-            for path in {**before, **after}:
-                plan = self._store.plan_restore(path, after.get(path))
-                if plan is not None and plan.before != before.get(path):
-                    return None
-                plans += [plan] if plan is not None else []
-        return plans
+        before = {one.path: data(one) for file in files if (one := file.present) is not None}
+        after = {one.path: data(one) for file in files if (one := file.reversal.result) is not None}
+        plans = self._store.plan_restore({path: after.get(path) for path in {**before, **after}})
+        return plans if all(plan.before == before.get(plan.path) for plan in plans) else None
 
     # -- writing ------------------------------------------------------------------------------------------------------
     def _carried_out(self, plans: list[FilePlan], message: str, done: Undone, by: Origin | None) -> Undone:

@@ -106,11 +106,10 @@ def test_what_was_pruned_is_brought_back(opened: Opened) -> None:
     workspace = opened()
     memory = AgentMemory(workspace=workspace)
     item = workspace.store.put(MemoryItem("The port is 8080", id="port", importance=0.1))
-    plan = [workspace.store.plan_restore(item.path, None)]
     data = (workspace.root / item.path).read_bytes()
-    plan.append(workspace.store.plan_restore("ContextMemory/archive/pruned/semantic/port.yaml", data))
+    plans = workspace.store.plan_restore({item.path: None, "ContextMemory/archive/pruned/semantic/port.yaml": data})
     workspace.store.flush()
-    workspace.store.carry_out([one for one in plan if one], "Prune")
+    workspace.store.carry_out(plans, "Prune")
     back = memory.restore("port", "", CODER)
     assert (back.origin, back.item.content) == ("pruned", "The port is 8080")
 

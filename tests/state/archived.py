@@ -49,5 +49,5 @@ def contents(workspace: Workspace, paths: list[str]) -> dict[str, bytes]:
 def policy(workspace: Workspace, **values: Any) -> None:
     """Write the retention policy."""
     path = "ContextMemory/configuration/retention_policy.json"
-    plan = workspace.store.plan_restore(path, json.dumps(values).encode())
-    workspace.store.carry_out([plan] if plan else [], "Set the retention policy")
+    plans = workspace.store.plan_restore({path: json.dumps(values).encode()})
+    workspace.store.carry_out(plans, "Set the retention policy")

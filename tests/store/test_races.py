@@ -212,9 +212,8 @@ def test_what_is_set_aside_keeps_its_place_whatever_the_name(opened: Opened, git
     """Long and foreign names come back where they were."""
     workspace = opened()
     folder = "ContextMemory/memories/knowledge/" + "/".join(["langer-Ordner-äöü%2F" * 4] * 3)
-    plan = workspace.store.plan_restore(f"{folder}/item.yaml", b"content: x\n")
-    assert plan is not None
-    workspace.store.carry_out([plan], "Deep")
+    plans = workspace.store.plan_restore({f"{folder}/item.yaml": b"content: x\n"})
+    workspace.store.carry_out(plans, "Deep")
     (workspace.root / folder / "item.yaml").unlink()
     assert [row.path for row in workspace.recovered.list()] == [f"{folder}/item.yaml"]
     workspace.store.flush()

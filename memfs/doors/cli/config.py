@@ -155,11 +155,12 @@ def _change(key: str, value: Any) -> Configuration:
 
 def write_setting(workspace: Workspace, key: str, value: Any, message: str) -> bool:
     """Write a setting into ``memfs.toml``, None to take it out, as a change of its own; whether the file changed."""
-    plan = workspace.store.plan_restore(SETTINGS_FILE, changed(workspace.root, key, value) or None)
-    if plan is not None:
-        workspace.store.carry_out([replace(plan, expected=plan.old_sha)], message, source="config")
+    plans = workspace.store.plan_restore({SETTINGS_FILE: changed(workspace.root, key, value) or None})
+    if plans:
+        own = [replace(plan, expected=plan.old_sha) for plan in plans]
+        workspace.store.carry_out(own, message, source="config")
         land(workspace)
-    return plan is not None
+    return bool(plans)
 
 
 def refuse_overruled(key: str, origin: str) -> None:
