@@ -130,7 +130,7 @@ def flip_items(root: Path, count: int, chooser: random.Random) -> int:
 
 def test_28_items(root: Path, scale: Scale, figures: Figures) -> None:
     """Rot in an item is never served, named with its file, and repaired from git or the journal."""
-    figures("bit flips: item", points=flip_items(root, scale(25, 1500), random.Random(1)), lost=0)
+    figures("bit flips: item", points=flip_items(root, scale(15, 1500), random.Random(1)), lost=0)
 
 
 def test_28_items_the_check_catches_a_memfs_that_does_not_compare(root: Path) -> None:
@@ -143,7 +143,7 @@ def test_28_items_the_check_catches_a_memfs_that_does_not_compare(root: Path) ->
 def test_a_flip_with_a_trace_is_an_edit(root: Path, scale: Scale, figures: Figures) -> None:
     """A bit that a program turns over is its edit: valid ones count, invalid ones are named, no other file suffers."""
     chooser = random.Random(2)
-    count = scale(25, 1500)
+    count = scale(15, 1500)
     with opened(root) as workspace:
         for _ in range(count):
             name = chooser.choice(list(TEXTS))
@@ -189,7 +189,7 @@ def flip_journal(root: Path, count: int, chooser: random.Random) -> int:
 
 def test_28_the_journal(root: Path, scale: Scale, figures: Figures) -> None:
     """A damaged record is told and the others are kept; a damaged end is a write that was never acknowledged."""
-    count = scale(40, 2000)
+    count = scale(25, 2000)
     told = flip_journal(root, count, random.Random(3))
     assert told > count / 2  # the last record is the mark that the last write is in place: it counts as torn
     figures("bit flips: journal", points=count, lost=0)
@@ -228,7 +228,7 @@ def test_28_git_objects_refs_and_index(root: Path, packed: bool, scale: Scale, f
         git(root, "pack-refs", "--all")
     chooser = random.Random(4)
     files = git_files(root)
-    count = scale(25, 1500)
+    count = scale(15, 1500)
     for _ in range(count):
         path = chooser.choice(files)
         with turned(path, chooser.randrange(path.stat().st_size * 8)), opened(root) as workspace:
@@ -307,7 +307,7 @@ def flip_index(root: Path, engine: str, count: int, chooser: random.Random) -> N
 @pytest.mark.parametrize("engine", ["sqlite", "whoosh"])
 def test_28_the_index(root: Path, engine: str, scale: Scale, figures: Figures) -> None:
     """A damaged index is never asked: it is made anew, and every answer is right."""
-    count = scale(25 if engine == "sqlite" else 15, 1500)
+    count = scale(15 if engine == "sqlite" else 10, 1500)
     flip_index(root, engine, count, random.Random(6))
     figures(f"bit flips: index, {engine}", points=count, lost=0)
 
@@ -330,7 +330,7 @@ def test_28_a_backup(root: Path, tmp_path: Path, scale: Scale, figures: Figures)
     with opened(root) as workspace:
         backup = workspace.backups.make(tmp_path / "backups")[0].path
     chooser = random.Random(8)
-    count = scale(25, 1500)
+    count = scale(15, 1500)
     harmless = 0
     for bit in bits(backup, chooser, count):
         with turned(backup, bit):
@@ -351,7 +351,7 @@ def test_28_settings_and_documents(root: Path, scale: Scale, figures: Figures) -
     """A flip in settings or documents is an error of ours that names the file, or a value that is allowed."""
     chooser = random.Random(7)
     files = [root / "memfs.toml", *sorted((root / "ContextMemory" / "configuration").glob("*"))]
-    count = scale(25, 1000)
+    count = scale(15, 1000)
     for _ in range(count):
         path = chooser.choice(files)
         bit = chooser.randrange(path.stat().st_size * 8)
@@ -373,7 +373,7 @@ def test_28_files_of_memfss_own(root: Path, own_world: Path, scale: Scale, figur
     files = [path for path in places if path.name not in ("journal", ".gitconfig") and path.stat().st_size]
     assert len(files) > 2, files
     chooser = random.Random(10)
-    count = scale(25, 1500)
+    count = scale(15, 1500)
     for number in range(count):
         path = files[number % len(files)]
         if not path.exists() or not path.stat().st_size:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from kit import nasty
+from kit.copies import copy_workspace
 from kit.nasty import ITEM, NEEDLES, Nasty
 from memfs.admin.history_rewrite import HistoryRewrite
 from memfs.errors import MemfsError
@@ -38,12 +39,12 @@ class Ready:
         self.nasty = nasty.make(folder / "team")
         self._first = folder / "first"
         self.log = self.nasty.log()
-        shutil.copytree(self.nasty.root, self._first, symlinks=True)
+        copy_workspace(self.nasty.root, self._first)
 
     def again(self) -> Nasty:
         """The repository as it first was."""
         shutil.rmtree(self.nasty.root)
-        shutil.copytree(self._first, self.nasty.root, symlinks=True)
+        copy_workspace(self._first, self.nasty.root)
         self.nasty.git("update-index", "-q", "--refresh")
         return self.nasty
 
@@ -142,7 +143,7 @@ def test_50_stopped_at_any_operation_it_is_old_or_new_and_the_next_opening_ends_
     changing, bound = points(base)
     early = [number for number in changing if number <= bound]
     late = [number for number in changing if number > bound]
-    tried = spread(early, scale(3, 10_000)) + spread(late, scale(5, 10_000))
+    tried = spread(early, scale(2, 10_000)) + spread(late, scale(4, 10_000))
     for number in tried:
         ready = base.again()
         with ready.open() as workspace, injected(Fault(at=number)) as fault:
@@ -231,7 +232,7 @@ with open_workspace(sys.argv[1], watch=False, settings=settings) as workspace:
 def test_50_killed_at_any_moment_it_is_old_or_new(base: Ready, scale: Scale, figures: Figures) -> None:
     """kill -9 at random moments, git's children included: whole before the next opening, erased after a rerun."""
     chance = random.Random(50)
-    kills = scale(3, 200)
+    kills = scale(2, 200)
     for _ in range(kills):
         ready = base.again()
         process = subprocess.Popen(

@@ -14,6 +14,7 @@ import pytest
 
 from hostile import content
 from hostile.content import Hostile
+from kit.beginning import a_good_neighbour, copy_of
 from memfs import MemoryItem, Origin, Query, trust
 from memfs.errors import MemfsError, QueryInvalid, SchemaInvalid
 from memfs.workspace import Workspace
@@ -29,12 +30,10 @@ def case(hostile: Hostile) -> str:
 
 
 @pytest.fixture
-def workspace(opened: Opened) -> Workspace:
+def workspace(opened: Opened, tmp_path: Path) -> Workspace:
     """A workspace with one good item, committed."""
-    made = opened()
-    made.store.put(MemoryItem("a good neighbour", "knowledge", id="good"))
-    made.store.flush()
-    return made
+    copy_of(a_good_neighbour, tmp_path / "workspace")
+    return opened(tmp_path / "workspace")
 
 
 def bytes_of(root: Path) -> dict[str, Any]:

@@ -293,7 +293,7 @@ def test_46_among_64_that_lock_without_pause_nobody_waits_forever(
     tmp_path: Path, scale: Scale, figures: Figures
 ) -> None:
     """No writer meets LockTimeout while others go on (faults row 46)."""
-    seconds = scale(4, 60)
+    seconds = scale(2, 60)
     words = [sys.executable, "-c", WAITERS, str(tmp_path / "lock"), str(seconds), "64"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     waits = sorted(map(float, done.stdout.split()))

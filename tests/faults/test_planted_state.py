@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from hostile import planted
+from kit.beginning import a_good_neighbour, copy_of
 from memfs import MemoryItem
 from memfs.doors.cli.app import run
 from memfs.errors import MemfsError, StorageReadOnly
@@ -22,11 +23,10 @@ SHELL = b"touch canary\n"
 
 
 @pytest.fixture
-def root(opened: Opened) -> Path:
+def root(opened: Opened, tmp_path: Path) -> Path:
     """A workspace as somebody unpacked it: with history, and nobody at work in it."""
-    made = opened()
-    made.store.put(MemoryItem("a good neighbour", "knowledge", id="good"))
-    made.store.flush()
+    copy_of(a_good_neighbour, tmp_path / "workspace")
+    made = opened(tmp_path / "workspace")
     made.close()
     for path in planted.state_of(made.root).iterdir():
         path.unlink()

@@ -8,7 +8,6 @@ moments, and not only when memfs asks for it.
 from __future__ import annotations
 
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +20,7 @@ import pytest
 
 from kit import aftermath, broken
 from kit.beginning import fast_folder, make
+from kit.copies import copy_workspace
 from kit.nursery import Job, Nursery, Writer
 from kit.places import Disk, disk
 from kit.script import FIRST, NAMES, Step, allowed, scripted
@@ -109,7 +109,7 @@ class Cuts:
         root, engine = self.root, settings["index.engine"]
         self.disk.format()
         self.disk.mount()
-        shutil.copytree(self.first, root, symlinks=True)
+        copy_workspace(self.first, root)
         self.disk.sync()
         with noise(self.disk.mounted):
             writer = self.nursery.start(Job(root=root, steps=steps, settings=settings, variant=variant))
@@ -163,7 +163,7 @@ def test_23_a_power_cut_loses_nothing_acknowledged(
     cuts: Cuts, scale: Callable[[int, int], int], figures: Callable[..., None], request: pytest.FixtureRequest
 ) -> None:
     """After each cut every acknowledged write is there, git is whole and the index agrees (faults row 23)."""
-    for number in range(scale(8, 200)):
+    for number in range(scale(5, 200)):
         assert cuts.cut_once() == [], f"cut {number}"
     assert cuts.acknowledged > cuts.cuts
     how = request.node.callspec.id
@@ -175,7 +175,7 @@ def test_23_a_power_cut_in_a_large_batch_loses_no_old_content(
     cuts: Cuts, scale: Callable[[int, int], int], figures: Callable[..., None], request: pytest.FixtureRequest
 ) -> None:
     """Cut while some of many files are the new ones: they are all old or all new, and none is torn (faults row 23)."""
-    for number in range(scale(2, 30)):
+    for number in range(scale(1, 30)):
         assert cuts.cut_in_a_large_batch() == [], f"cut {number}"
     how = request.node.callspec.id
     figures(f"power cut in a large batch, {how}", points=cuts.cuts, acknowledged=cuts.acknowledged, lost=0, torn=0)

@@ -50,7 +50,7 @@ def test_32_asked_to_stop_in_the_middle_of_a_write(
     """A program that is asked to stop while it writes leaves no lock and no half item, and nothing is lost (row 32)."""
     chance = random.Random(number)
     state: State = FIRST
-    rounds = scale(15, 500)
+    rounds = scale(10, 500)
     acknowledged = 0
     with Nursery() as nursery:
         for _ in range(rounds):

@@ -66,15 +66,10 @@ def write(workspace: Workspace, name: str, text: str = "x") -> Path:
     return path
 
 
-def memfs(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line."""
-    command = [sys.executable, "-m", "memfs", "-C", str(root), *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-def state_in_status(root: Path) -> str:
+def state_in_status(memfs: Path, root: Path) -> str:
     """What ``memfs status`` says of watching, from another process."""
-    done = memfs(root, "status", "--json")
+    command = [str(memfs), "-C", str(root), "status", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     state = json.loads(done.stdout)["watch"]["state"]
     assert isinstance(state, str)
@@ -121,14 +116,14 @@ LIMITED = """
 import json, subprocess, sys, time
 from pathlib import Path
 from memfs.workspace import open_workspace
-root, limit = Path(sys.argv[1]), sys.argv[2]
+root, limit, memfs = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 def until(condition, seconds=60):
     end = time.monotonic() + seconds
     while not condition() and time.monotonic() < end:
         time.sleep(0.05)
     return condition()
 def status():
-    command = [sys.executable, "-m", "memfs", "-C", str(root), "status", "--json"]
+    command = [memfs, "-C", str(root), "status", "--json"]
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)["watch"]["state"]
 for number in range(40):
     (root / f"ContextMemory/memories/semantic/f{number}").mkdir(parents=True)
@@ -150,11 +145,11 @@ print(json.dumps(said))
 
 @pytest.mark.parametrize("limit", [("max_inotify_watches", 20), ("max_inotify_instances", 0)], ids=lambda row: row[0])
 def test_44_at_the_systems_limits_status_says_degraded_and_the_index_follows(
-    opened: Opened, limit: tuple[str, int]
+    opened: Opened, forked: Path, limit: tuple[str, int]
 ) -> None:
     """With too few watches, or none: said in status, index kept by scans, well again by itself (faults row 44)."""
     root = opened().root
-    done = in_namespace(dict([limit]), LIMITED, str(root), limit[0])
+    done = in_namespace(dict([limit]), LIMITED, str(root), limit[0], str(forked))
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert said["at first"].startswith("degraded: ")
@@ -274,15 +269,18 @@ def test_44_where_others_change_files_unseen_that_is_said(tmp_path: Path, monkey
         assert until(lambda: len(indexed(workspace)) == 2)
 
 
-def test_44_status_tells_how_resident_processes_watch(resident: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_44_status_tells_how_resident_processes_watch(
+    resident: Workspace, forked: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """``memfs status`` reads what other processes say: on, degraded with the reason, off when they ended."""
-    assert state_in_status(resident.root) == f"on, pid {os.getpid()}"
+    assert state_in_status(forked, resident.root) == f"on, pid {os.getpid()}"
     monkeypatch.setattr(watch.FileEvents, "doubt", lambda self: "for the sake of the test")
     assert until(lambda: resident.store.watching.startswith("degraded"))
-    shown = memfs(resident.root, "status").stdout
+    command = [str(forked), "-C", str(resident.root), "status"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     assert f"degraded (for the sake of the test; scanning instead), pid {os.getpid()}" in shown
     resident.close()
-    assert state_in_status(resident.root).startswith("off")
+    assert state_in_status(forked, resident.root).startswith("off")
 
 
 RESIDENT = """
@@ -295,16 +293,16 @@ with open_workspace(sys.argv[1], watch=True, settings=settings) as workspace:
 """
 
 
-def test_44_the_note_of_a_killed_process_is_gone(opened: Opened) -> None:
+def test_44_the_note_of_a_killed_process_is_gone(opened: Opened, forked: Path) -> None:
     """A process that was killed no longer counts as watching, whatever its note said."""
     root = opened().root
     process = subprocess.Popen([sys.executable, "-c", RESIDENT, str(root)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
-    assert state_in_status(root) == f"on, pid {process.pid}"
+    assert state_in_status(forked, root) == f"on, pid {process.pid}"
     process.kill()
     process.communicate()
-    assert state_in_status(root).startswith("off")
+    assert state_in_status(forked, root).startswith("off")
 
 
 # -- row 45: every way to save ------------------------------------------------------------------------------------
@@ -448,12 +446,12 @@ def test_44_the_check_notices_a_watcher_that_misses(tmp_path: Path, monkeypatch:
         assert workspace.recaller.search("apple").hits == ()
 
 
-def test_44_the_check_notices_watches_that_nobody_counts(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_44_the_check_notices_watches_that_nobody_counts(opened: Opened, forked: Path) -> None:
     """Without comparing watches with folders a reached limit stays unsaid: the library keeps it to itself."""
     root = opened().root
     blind = "import memfs.watch\nmemfs.watch.uncovered = lambda folder: None\n"
     short = LIMITED.replace("seconds=60", "seconds=2")
-    done = in_namespace({"max_inotify_watches": 20}, blind + short, str(root), "max_inotify_watches")
+    done = in_namespace({"max_inotify_watches": 20}, blind + short, str(root), "max_inotify_watches", str(forked))
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert said["at first"] == "on"

@@ -49,22 +49,37 @@ def make(root: Path, arrange: Callable[[Workspace], object] = lambda _: None) ->
     Args:
         arrange: what else is to be done with it, before it is closed.
     """
-    copy_workspace(Path(_made_once().name), root)
+    copy_of(_hold_first, root)
     with open_workspace(root, watch=False, settings=SETTINGS) as workspace:
         arrange(workspace)
 
 
+def copy_of(arrange: Callable[[Workspace], object], root: Path) -> None:
+    """Copy a workspace that was made and arranged once, as a clone that nobody has opened: what waits is not there."""
+    copy_workspace(Path(_made_once(arrange).name), root)
+
+
 @functools.cache
-def _made_once() -> TemporaryDirectory[str]:
+def _made_once(arrange: Callable[[Workspace], object]) -> TemporaryDirectory[str]:
     folder = TemporaryDirectory(prefix="memfs-", dir=_IN_MEMORY if os.access(_IN_MEMORY, os.W_OK) else None)
     root = Path(folder.name)
     with open_workspace(root, create=True, watch=False, settings=SETTINGS) as workspace:
-        for name, (kind, content) in FIRST.items():
-            workspace.store.put(MemoryItem(content, kind, id=name))
+        arrange(workspace)
         workspace.store.flush()
-        git(root, "tag", BEGINNING)
     shutil.rmtree(root / ".git" / "memfs")  # what memfs knows of a place
     return folder
+
+
+def _hold_first(workspace: Workspace) -> None:
+    for name, (kind, content) in FIRST.items():
+        workspace.store.put(MemoryItem(content, kind, id=name))
+    workspace.store.flush()
+    git(workspace.root, "tag", BEGINNING)
+
+
+def a_good_neighbour(workspace: Workspace) -> None:
+    """One item, of which a word can be asked for."""
+    workspace.store.put(MemoryItem("a good neighbour", "knowledge", id="good"))
 
 
 @contextmanager
