@@ -53,7 +53,6 @@ from memfs.store.commit_message import of_items
 from memfs.store.parts import ITEM_SUFFIXES, READ_LIMIT, Parts, is_item
 from memfs.store.reader import path_of
 from memfs.store.recovery import keep_aside
-from memfs.store.state_files import DocumentChange
 from memfs.store.store import retry_on_conflict
 from memfs.store.values import is_own_file
 from memfs.team.history_merge import HistoryJoin, Place, TreeJoin, Versions, bring_back, joined_place, place_in
@@ -680,6 +679,8 @@ class _DocumentConflicts:
 
     def _decide_recorded(self, record: str, take: bool, source: str, dry_run: bool) -> DecisionResult:
         """Take the record away, in one commit with the document where the other value is taken."""
+        from memfs.store.state_files import DocumentChange
+
         files = self._states().files
         try:
             state = files.read(record)

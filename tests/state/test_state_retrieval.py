@@ -241,13 +241,13 @@ def test_a_deadline_in_the_middle_says_how_many_were_not_read(
     """Where time ends while hypotheses are read, those that were read come back with the number of the others (S14)."""
     reading = workspace.states.reading
     reading.catch_up()
-    load, read = reading.loaded, [0]
+    load, read = reading.read, [0]
 
     def counted(row: Any) -> Any:
         read[0] += 1
         return load(row)
 
-    monkeypatch.setattr(reading, "loaded", counted)
+    monkeypatch.setattr(reading, "read", counted)
     deadline = Deadline(2.5, tick=lambda: float(read[0]))
     made = answering.StateCollector(reading, wanted_of("partial", components=["hypotheses"]), deadline)
     assert len(made.content()["hypothesis_data"]) == 3
