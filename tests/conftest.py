@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,13 +24,14 @@ settings.register_profile("soak", deadline=None, max_examples=2000)
 settings.load_profile("memfs")
 pytest.register_assert_rewrite("kit")  # its assertions say what they found
 from kit import figures as fault_figures  # noqa: E402
-from kit import forked_command  # noqa: E402
 from kit.copies import copy_workspace  # noqa: E402
+from kit.forked_command import ForkedCommands  # noqa: E402
 from memfs.git import process  # noqa: E402
 
 if TYPE_CHECKING:
     from memfs.workspace import Workspace
 
+_COMMANDS = pytest.StashKey[ForkedCommands]()
 _MEMORY_DISK, _ROOM = Path("/dev/shm"), 8 << 30
 
 
@@ -48,11 +49,18 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY_DISK))
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """Freeze the collected tests, so that the garbage collector skips them, and collect less often."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
+    session.config.stash[_COMMANDS] = ForkedCommands(large=True)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End what commands are forked from."""
+    if _COMMANDS in config.stash:
+        config.stash[_COMMANDS].close()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -181,8 +189,14 @@ def memfs(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
 @pytest.fixture(scope="session")
 def forked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A ``memfs`` command that is quick to start, for tests that run many as people do."""
-    with forked_command.command(tmp_path_factory.mktemp("forked")) as program:
-        yield program
+    with closing(ForkedCommands()) as commands:
+        yield commands.write(tmp_path_factory.mktemp("forked"))
+
+
+@pytest.fixture(scope="session")
+def forked_python(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Path:
+    """An interpreter that is quick to start, and has imported whatever the tests have: memfs, libraries of doors."""
+    return pytestconfig.stash[_COMMANDS].write(tmp_path_factory.mktemp("forked"), "python")
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from kit.sources import Source, sources
 from memfs import errors
 from memfs.model import MemoryItem
 from memfs.testing.faults import Fault, injected
@@ -53,27 +54,19 @@ class Module:
 @cache
 def modules() -> Mapping[str, Module]:
     """Every module of memfs by its dotted name."""
-    paths = {name_of(path): path for path in sorted((ROOT / "memfs").rglob("*.py"))}
-    return {name: module_of(path, paths.keys()) for name, path in paths.items()}
+    known = frozenset(sources())
+    return {name: module_of(source, known) for name, source in sources().items()}
 
 
-def name_of(path: Path) -> str:
-    """A file's dotted name."""
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def module_of(path: Path, names: Iterable[str]) -> Module:
+def module_of(source: Source, known: frozenset[str]) -> Module:
     """Count one module."""
-    text = path.read_text(encoding="utf-8")
-    tree = ast.parse(text)
-    known = frozenset(names)
+    path, tree = source.path, source.tree
     return Module(
         folder=path.parent.relative_to(ROOT / "memfs").as_posix(),
-        lines=len(code_lines(text, tree)),
+        lines=len(code_lines(source)),
         classes=tuple(node.name for node in tree.body if isinstance(node, ast.ClassDef) and not is_exception(node)),
         imports=frozenset(own_imports(top_level(tree.body), known)),
-        uses=frozenset(own_imports(ast.walk(tree), known)),
+        uses=frozenset(own_imports(source.nodes, known)),
         package=path.name == "__init__.py",
     )
 
@@ -85,12 +78,12 @@ def is_exception(node: ast.ClassDef) -> bool:
     return bool(names & (known | {"Exception", "BaseException"})) or any(name.endswith("Error") for name in names)
 
 
-def code_lines(text: str, tree: ast.Module) -> set[int]:
+def code_lines(source: Source) -> set[int]:
     """The lines with a token that is neither comment nor docstring."""
-    lines = enumerate(text.splitlines(), 1)
+    lines = enumerate(source.text.splitlines(), 1)
     found = {number for number, line in lines if (bare := line.strip()) and not bare.startswith("#")}
     silent = set[int]()
-    for node in ast.walk(tree):
+    for node in source.nodes:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             silent.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
         elif isinstance(node, ast.Constant | ast.JoinedStr) and node.end_lineno != node.lineno:

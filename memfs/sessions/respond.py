@@ -232,7 +232,8 @@ class Responder:
         if not known and not event.agent:  # what an agent gets for its iteration, is no item
             return ""
         more = _MORE.format(self._command) if known and workspace.settings.memory.on_demand else ""
-        left = tokens - count_tokens(more)
+        # a long path of memfs, or of the workspace, takes no room from what is remembered
+        left = tokens - (count_tokens(_MORE.format("memfs")) if more else 0)
         waiting = self._pending()
         reminders = _quoted(waiting, _PENDING, int(left * _REMINDERS_SHARE))
         room = max(left - count_tokens(reminders), 1)

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,8 @@ from memfs import ContextMemory
 class Works:
     """Processes that share a folder, and a home of their own."""
 
-    def __init__(self, folder: Path) -> None:
-        self.root = folder / "works"
+    def __init__(self, folder: Path, python: Path) -> None:
+        self.root, self._python = folder / "works", python
         self._home = folder / "home"
         self._home.mkdir()
 
@@ -30,7 +29,7 @@ class Works:
         """Run one command of ``foundry.py`` in a process of its own, and what it printed."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "MEMFS_", "XDG_"))}
         home = {"HOME": str(self._home), "XDG_CACHE_HOME": str(self._home / "cache"), "GIT_CONFIG_NOSYSTEM": "1"}
-        words = (sys.executable, str(foundry.__file__), command, str(self.root))
+        words = (str(self._python), str(foundry.__file__), command, str(self.root))
         done = subprocess.run(words, check=False, capture_output=True, text=True, env={**kept, **home})
         assert done.returncode == ends, done.stderr
         told: dict[str, Any] = json.loads(done.stdout)
@@ -38,9 +37,9 @@ class Works:
 
 
 @pytest.fixture(scope="module")
-def crashed(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, Any]]:
+def crashed(tmp_path_factory: pytest.TempPathFactory, forked_python: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """What a process told before it was killed in the middle of an iteration, and what the next one finds."""
-    works = Works(tmp_path_factory.mktemp("foundry"))
+    works = Works(tmp_path_factory.mktemp("foundry"), forked_python)
     return works.run("melt", ends=-signal.SIGKILL), works.run("recover")
 
 

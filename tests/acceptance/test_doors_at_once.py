@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -82,20 +81,20 @@ def send(program: Path, root: Path, session: str, event: dict[str, Any]) -> str:
     return str(json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]) if done.stdout else ""
 
 
-def program(root: Path, code: str) -> list[str]:
+def program(python: Path, root: Path, code: str) -> list[str]:
     """Run an agent's program; returns what it was acknowledged."""
-    words = [sys.executable, "-c", code, str(root), str(EACH)]
+    words = [str(python), "-c", code, str(root), str(EACH)]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=SECONDS)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
 
-def client(root: Path, talk: Callable[[Any], Any]) -> Any:
+def client(python: Path, root: Path, talk: Callable[[Any], Any]) -> Any:
     """Talk to the MCP server, started as a client starts it."""
     from mcp import Client, StdioServerParameters
 
     async def run() -> Any:
-        server = StdioServerParameters(command=sys.executable, args=["-m", "memfs", "-C", str(root), "mcp"])
+        server = StdioServerParameters(command=str(python), args=["-m", "memfs", "-C", str(root), "mcp"])
         async with Client(server) as connected:
             return await talk(connected)
 
@@ -113,12 +112,12 @@ async def store_facts(connected: Any) -> list[str]:
     return answers
 
 
-def agents(root: Path, hook: Hook) -> list[Callable[[], object]]:
+def agents(python: Path, root: Path, hook: Hook) -> list[Callable[[], object]]:
     """The agents beside the MCP server's client."""
     return [
         lambda: [hook(root, "s1", event) for event in SESSION],
-        lambda: program(root, TOOL),
-        lambda: program(root, GRAPH),
+        lambda: program(python, root, TOOL),
+        lambda: program(python, root, GRAPH),
     ]
 
 
@@ -128,14 +127,14 @@ def text_of(answer: Any) -> str:
 
 
 def test_nothing_is_lost_and_each_finds_what_the_others_said(
-    tmp_path: Path, git: Callable[..., str], hook: Hook
+    tmp_path: Path, git: Callable[..., str], hook: Hook, forked_python: Path
 ) -> None:
     """Four agents write at once; all of it is stored, committed and sound, and comes up at the others' doors (B5)."""
     root = tmp_path / "shop"
     open_workspace(root, create=True, watch=False).close()
     with ThreadPoolExecutor() as pool:
-        facts = pool.submit(client, root, store_facts)
-        others = [pool.submit(work) for work in agents(root, hook)]
+        facts = pool.submit(client, forked_python, root, store_facts)
+        others = [pool.submit(work) for work in agents(forked_python, root, hook)]
         stored = facts.result(SECONDS)
         for other in others:
             other.result(SECONDS)
@@ -167,7 +166,7 @@ def test_nothing_is_lost_and_each_finds_what_the_others_said(
         questions = ("which van needs winter tyres", "when does a depot close", "how are dates written in reports")
         return [text_of(await connected.call_tool("memory_search", {"query": question})) for question in questions]
 
-    vans_found, depots_found, dates_found = client(root, search)
+    vans_found, depots_found, dates_found = client(forked_python, root, search)
     assert "winter tyres" in vans_found
     assert "closes at noon" in depots_found
     assert "2026-03-01" in dates_found

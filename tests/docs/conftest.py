@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -37,11 +36,9 @@ def example(tmp_path: Path, git: Callable[..., str]) -> Path:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, memfs_on_path: Path, git: Callable[..., str]) -> Path:
+def folder(tmp_path: Path, memfs_on_path: Path, forked_python: Path, git: Callable[..., str]) -> Path:
     """An empty repository in which a page's commands run, with memfs and python on PATH."""
-    python = memfs_on_path / "python"
-    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
-    python.chmod(0o755)
+    shutil.copy(forked_python, memfs_on_path / "python")
     root = tmp_path / "project"
     root.mkdir()
     git(root, "init", "--quiet")

@@ -62,9 +62,9 @@ def test_the_shell_tour_runs_and_prints_what_it_says(page: Read, memfs_on_path: 
         *python_blocks("docs/ranking.md"),
     ],
 )
-def test_python_blocks_run(code: str, memfs_on_path: Path, tmp_path: Path) -> None:
+def test_python_blocks_run(code: str, memfs_on_path: Path, forked_python: Path, tmp_path: Path) -> None:
     """Each Python block is a program of its own that ends well."""
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run([str(forked_python), "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 

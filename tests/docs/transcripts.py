@@ -14,7 +14,6 @@ import re
 import select
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -130,7 +129,7 @@ class Replay:
     def _doctest(self, block: str) -> list[str]:
         if self._python is None:
             self._python = subprocess.Popen(
-                [sys.executable, "-c", _PYTHON],
+                ["python", "-c", _PYTHON],
                 cwd=self._folder,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -352,12 +351,12 @@ tool.close()
 """
 
 
-def test_two_processes_lose_no_edit(tmp_path: Path, scale: Callable[[int, int], int]) -> None:
+def test_two_processes_lose_no_edit(tmp_path: Path, scale: Callable[[int, int], int], forked_python: Path) -> None:
     """B5: edits of one file by two processes at once are all there; of two that create a file one is told."""
     with MemfsMemoryTool(tmp_path) as tool:
         tool.call({"command": "create", "path": "/memories/log.md", "file_text": ""})
     count = scale(4, 40)
-    start = [sys.executable, "-c", RACE, str(tmp_path)]
+    start = [str(forked_python), "-c", RACE, str(tmp_path)]
     running = [subprocess.Popen([*start, me, str(count)], stdout=subprocess.PIPE, text=True) for me in ("one", "two")]
     said = [process.communicate(timeout=60)[0] for process in running]
     assert [process.returncode for process in running] == [0, 0]
@@ -379,10 +378,10 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_what_the_model_was_told_is_stored_survives_a_kill(tmp_path: Path) -> None:
+def test_what_the_model_was_told_is_stored_survives_a_kill(tmp_path: Path, forked_python: Path) -> None:
     """Faults: kill -9 right after the answer; the file is there, and in git after the next write."""
     open_workspace(tmp_path, create=True, watch=False).close()
-    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], capture_output=True, text=True, env=os.environ)
+    done = subprocess.run([str(forked_python), "-c", KILLED, str(tmp_path)], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (-signal.SIGKILL, "File created successfully at: /memories/a.md\n")
     with MemfsMemoryTool(tmp_path) as tool:
         assert tool.call({"command": "view", "path": "/memories/a.md"}) == (

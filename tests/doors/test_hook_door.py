@@ -220,8 +220,12 @@ def test_a_start_tells_wishes_intentions_and_how_to_ask(program: Program, worksp
     assert count_tokens(told) <= 500
 
 
-def test_many_wishes_and_intentions_share_the_budget(program: Program, workspace: Workspace) -> None:
-    """C6: neither takes all of the room, and the whole stays within it."""
+@pytest.mark.parametrize("command", ["memfs", f"/home/{'ada/projects/' * 20}.venv/bin/memfs"])
+def test_many_wishes_and_intentions_share_the_budget(
+    command: str, program: Program, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C6: neither takes all of the room, and the whole stays within it, wherever memfs is installed."""
+    monkeypatch.setattr("memfs.doors.claude_code.answer.command", lambda: command)
     for number in range(40):
         workspace.sources.preferences.record(f"Always call variable number {number} by the name of planet {number}.")
         text = f"write chapter {number} of the manual, " + "with many words " * 20
@@ -229,7 +233,8 @@ def test_many_wishes_and_intentions_share_the_budget(program: Program, workspace
     told = program.context("SessionStart", source="startup")
     assert "planet" in told
     assert "chapter" in told
-    assert count_tokens(told) <= 510
+    assert f"`{command} recall" in told
+    assert count_tokens(told.replace(command, "memfs")) <= 510
 
 
 def test_nothing_remembered_costs_nothing(opened: Callable[..., Workspace]) -> None:

@@ -22,15 +22,22 @@ from memfs.workspace import Workspace
 
 HOOK = (*UNHURRIED, "hook", "--into=repository")
 HEAVY = {"click", "git", "jsonschema", "jsonschema_rs", "memfs.workspace", "sqlite3", "watchdog", "whoosh", "yaml"}
+Run = Callable[..., subprocess.CompletedProcess[bytes]]
 SPOOLED = ("PostToolUse", "SessionEnd")
 
 
-def hook(*words: str, told: Any = b"", cwd: Path | None = None, **options: Any) -> subprocess.CompletedProcess[bytes]:
+@pytest.fixture
+def hook(forked: Path) -> Run:
     """Run the hook with an event on standard input."""
-    data = told if isinstance(told, bytes) else json.dumps(told).encode()
-    return subprocess.run(
-        [*HOOK, *words], input=data, cwd=cwd, capture_output=True, check=False, timeout=LONG, **options
-    )
+
+    def run(
+        *words: str, told: Any = b"", cwd: Path | None = None, **options: Any
+    ) -> subprocess.CompletedProcess[bytes]:
+        data = told if isinstance(told, bytes) else json.dumps(told).encode()
+        command = [str(forked), "hook", "--into=repository", *words]
+        return subprocess.run(command, input=data, cwd=cwd, capture_output=True, check=False, timeout=LONG, **options)
+
+    return run
 
 
 @pytest.fixture
@@ -46,7 +53,7 @@ def event(workspace: Workspace, name: str, **fields: Any) -> dict[str, Any]:
     return {"hook_event_name": name, "session_id": "s1", "cwd": str(workspace.root), **fields}
 
 
-def test_a_prompt_is_answered(workspace: Workspace) -> None:
+def test_a_prompt_is_answered(workspace: Workspace, hook: Run) -> None:
     """C6: one JSON object on standard output, nothing else, exit code 0."""
     done = hook("UserPromptSubmit", told=event(workspace, "UserPromptSubmit", prompt="where do deploys go?"))
     assert (done.returncode, done.stderr) == (0, b"")
@@ -66,7 +73,7 @@ def test_a_prompt_is_answered(workspace: Workspace) -> None:
         (["PostToolUse"], b'{"tool_input": ' + b"[" * 5_000),
     ],
 )
-def test_no_call_fails(tmp_path: Path, words: list[str], told: bytes) -> None:
+def test_no_call_fails(tmp_path: Path, words: list[str], told: bytes, hook: Run) -> None:
     """C6: exit code 2 would erase the person's prompt: nothing that a program or a person writes brings it about."""
     done = hook(*words, told=told, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, b"")
@@ -74,7 +81,7 @@ def test_no_call_fails(tmp_path: Path, words: list[str], told: bytes) -> None:
     assert b"Traceback" not in done.stderr
 
 
-def test_help_is_there_for_people() -> None:
+def test_help_is_there_for_people(hook: Run) -> None:
     """B5: the verb explains itself."""
     done = hook("--help")
     assert done.returncode == 0
@@ -93,7 +100,7 @@ def test_an_input_that_does_not_end_is_not_waited_for(workspace: Workspace) -> N
         assert process.wait(LONG) == 0
 
 
-def test_whatever_hangs_is_given_up_in_time(workspace: Workspace) -> None:
+def test_whatever_hangs_is_given_up_in_time(workspace: Workspace, hook: Run) -> None:
     """C6: somebody holds the session's spool and never lets go: the hook ends with 0, and says so to a person."""
     hook("SessionEnd", told=event(workspace, "SessionEnd", reason="other"))
     [spool] = (workspace.repository.state / "spool").glob("*.jsonl")
@@ -150,7 +157,7 @@ def test_a_reader_that_left_is_no_trouble(workspace: Workspace) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_without_a_workspace_the_users_own_is_used(tmp_path: Path, own_world: Path) -> None:
+def test_without_a_workspace_the_users_own_is_used(tmp_path: Path, own_world: Path, hook: Run) -> None:
     """C1: it is made when it is first needed, and the event is kept there; where none can be made, nothing fails."""
     told = {"session_id": "s1", "cwd": str(tmp_path), "prompt": "Rollbacks are tried out on Fridays."}
     for name in ("SessionEnd", "PreToolUse"):  # they have nothing to end or to tell, and no time to make one
@@ -166,24 +173,24 @@ def test_without_a_workspace_the_users_own_is_used(tmp_path: Path, own_world: Pa
     assert done.stderr.count(b"\n") == 1
 
 
-def test_a_workspace_may_be_named(workspace: Workspace, tmp_path: Path) -> None:
+def test_a_workspace_may_be_named(workspace: Workspace, tmp_path: Path, forked: Path) -> None:
     """C6: ``-C`` wins over all that the event says; where there is no workspace, nothing of another is told."""
     told = {"hook_event_name": "UserPromptSubmit", "prompt": "where do deploys go?", "cwd": str(tmp_path)}
     for folder, answered in ((workspace.root, True), (tmp_path, False)):
-        asked = [*UNHURRIED, "-C", str(folder), "hook", "UserPromptSubmit", "--into=repository"]
+        asked = [str(forked), "-C", str(folder), "hook", "UserPromptSubmit", "--into=repository"]
         done = subprocess.run(asked, input=json.dumps(told).encode(), capture_output=True, check=False)
         assert done.returncode == 0
         assert (b"Frankfurt" in done.stdout) == answered
 
 
-def test_what_went_wrong_is_told_by_status_and_check(workspace: Workspace) -> None:
+def test_what_went_wrong_is_told_by_status_and_check(workspace: Workspace, hook: Run, forked: Path) -> None:
     """C6: a hook may not speak, so a person is told where they look."""
     (workspace.root / "memfs.toml").write_text("[recall]\nlimt = 3\n")
     done = hook("UserPromptSubmit", told=event(workspace, "UserPromptSubmit", prompt="where do deploys go?"))
     assert (done.returncode, done.stdout) == (0, b"")
     (workspace.root / "memfs.toml").write_text("")
     for verb in ("status", "check"):
-        asked = [sys.executable, "-m", "memfs", "-C", str(workspace.root), verb, "--json"]
+        asked = [str(forked), "-C", str(workspace.root), verb, "--json"]
         shown = json.loads(subprocess.run(asked, capture_output=True, check=False).stdout)
         [problem] = [one for one in shown["problems"] if one["code"] == "HookFailed"]
         assert "limt" in problem["message"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kit.patience import LONG, UNHURRIED
+from kit.patience import LONG
 from memfs.doors.claude_code.hook import Hook
 from memfs.model import MemoryItem, Query
 from memfs.workspace import Workspace, open_workspace
@@ -150,21 +150,23 @@ def test_letta_teaches_claude_code(root: Path) -> None:
     assert "money.proto" in answers[1]
 
 
-def test_a_session_of_real_processes(root: Path) -> None:
+def test_a_session_of_real_processes(root: Path, forked: Path) -> None:
     """C6: the same through the command an agent's program calls, killed in between: what was told is not lost."""
     events = list(stream("monday", root))
     for event in events[:2]:
-        _process(event)
+        _process(forked, event)
     with subprocess.Popen(
         [sys.executable, "-m", "memfs", "hook", "Stop", "--into=repository"], stdin=subprocess.PIPE
     ) as stop:
         stop.kill()
-    start = _process({"hook_event_name": "SessionStart", "session_id": "next", "source": "startup", "cwd": str(root)})
+    start = _process(
+        forked, {"hook_event_name": "SessionStart", "session_id": "next", "source": "startup", "cwd": str(root)}
+    )
     assert "never npm" in json.loads(start)["hookSpecificOutput"]["additionalContext"]
 
 
-def _process(event: dict[str, Any]) -> bytes:
-    words = [*UNHURRIED, "hook", event["hook_event_name"], "--into=repository"]
+def _process(program: Path, event: dict[str, Any]) -> bytes:
+    words = [str(program), "hook", event["hook_event_name"], "--into=repository"]
     done = subprocess.run(words, input=json.dumps(event).encode(), capture_output=True, check=True, timeout=LONG)
     assert done.stderr == b""
     return done.stdout

@@ -67,7 +67,7 @@ def _wild(draw: st.DrawFn, blanks: st.SearchStrategy[str], value: Any) -> str:
 
 
 # -- in and out -----------------------------------------------------------------------------------------------------
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(written())
 def test_what_install_puts_in_uninstall_takes_out_to_the_byte(text: str) -> None:
     """C6: whatever the file says and however it is formatted, it is the same again; twice installed is once."""
@@ -88,7 +88,7 @@ def test_another_place_of_memfs_is_written_over_the_old(text: str) -> None:
     assert installer.without_hooks(after) == text
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(written(), st.sampled_from([*GROUPS, "Notification"]), st.booleans())
 def test_an_edit_in_between_is_kept(text: str, event: str, first: bool) -> None:
     """C6: keys, groups and values that somebody adds after install are there after uninstall, and nothing else."""

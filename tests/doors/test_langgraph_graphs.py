@@ -6,7 +6,6 @@ import asyncio
 import operator
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -220,21 +219,21 @@ def test_channels_that_are_kept_as_changes_are_made_again(saver: MemfsSaver) -> 
     assert graph.invoke({"notes": ["more"]}, CONFIG)["notes"] == [*whole, "more", "note 7"]
 
 
-def run_killed(tmp_path: Path, die_in: str) -> subprocess.CompletedProcess[str]:
+def run_killed(python: Path, tmp_path: Path, die_in: str) -> subprocess.CompletedProcess[str]:
     """Run the graph of five nodes in a process of its own, which dies within the node of that name."""
     script = tmp_path / "job.py"
     script.write_text(RUN, encoding="utf-8")
-    words = [sys.executable, str(script), str(tmp_path / "memory"), die_in]
+    words = [str(python), str(script), str(tmp_path / "memory"), die_in]
     return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_a_killed_graph_resumes_where_it_was(tmp_path: Path, git: Callable[..., str]) -> None:
+def test_a_killed_graph_resumes_where_it_was(tmp_path: Path, git: Callable[..., str], forked_python: Path) -> None:
     """B5: kill -9 within a node, twice; no finished node runs again, none is left out, and git tells the story."""
     for node in ("two", "four"):
-        killed = run_killed(tmp_path, node)
+        killed = run_killed(forked_python, tmp_path, node)
         assert killed.returncode == -signal.SIGKILL, killed.stderr
 
-    finished = run_killed(tmp_path, "")
+    finished = run_killed(forked_python, tmp_path, "")
 
     assert finished.stdout.strip() == str(["one", "two", "three", "four", "five"]), finished.stderr
     ran = (tmp_path / "ran.txt").read_text(encoding="utf-8").split()

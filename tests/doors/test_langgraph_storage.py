@@ -244,11 +244,11 @@ with MemfsSaver(folder) as saver:
 """
 
 
-def test_two_processes_lose_no_writes(tmp_path: Path) -> None:
+def test_two_processes_lose_no_writes(tmp_path: Path, forked_python: Path) -> None:
     """Two processes write to one checkpoint, also to one task: every write is there once (B5)."""
     with MemfsSaver(tmp_path) as saver:
         config = put(saver, CONFIG, x=0)
-        words = [sys.executable, "-c", WRITER, str(tmp_path)]
+        words = [str(forked_python), "-c", WRITER, str(tmp_path)]
         checkpoint = config["configurable"]["checkpoint_id"]
         running = [subprocess.Popen([*words, name, checkpoint], stderr=subprocess.PIPE) for name in ("ada", "bob")]
         told = [one.communicate(timeout=60)[1] for one in running]

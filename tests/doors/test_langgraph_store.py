@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -509,11 +508,11 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_two_processes_that_are_killed_lose_nothing(tmp_path: Path) -> None:
+def test_two_processes_that_are_killed_lose_nothing(tmp_path: Path, forked_python: Path) -> None:
     """Faults: two writers at once, each killed right after its last answer; all is there, and the later put wins."""
     MemfsStore(tmp_path).close()
     running = [
-        subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), me], stdout=subprocess.PIPE, text=True)
+        subprocess.Popen([str(forked_python), "-c", WRITER, str(tmp_path), me], stdout=subprocess.PIPE, text=True)
         for me in ("one", "two")
     ]
     said = [(process.communicate(timeout=60)[0], process.returncode) for process in running]

@@ -10,7 +10,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -67,10 +66,10 @@ class Serving:
         return int(answer.split(b" ", 2)[1]), answer.decode("latin-1")
 
 
-def started(root: Path, *options: str, **environment: str) -> Serving:
+def started(python: Path, root: Path, *options: str, **environment: str) -> Serving:
     """A server on a free port, once it says where it is."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "memfs", "mcp", "--http", "--port", "0", *options],
+        [str(python), "-m", "memfs", "mcp", "--http", "--port", "0", *options],
         cwd=root, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment},
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored where tests run in the background
     )  # fmt: skip
@@ -88,11 +87,11 @@ def ended(serving: Serving) -> None:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+def server(tmp_path_factory: pytest.TempPathFactory, forked_python: Path) -> Iterator[Serving]:
     """One server for the tests that change nothing."""
     root = tmp_path_factory.mktemp("served")
     open_workspace(root, create=True, watch=False).close()
-    serving = started(root, MEMFS_MCP_TOKEN=TOKEN, HOME=str(root), XDG_CACHE_HOME=str(root / ".cache"))
+    serving = started(forked_python, root, MEMFS_MCP_TOKEN=TOKEN, HOME=str(root), XDG_CACHE_HOME=str(root / ".cache"))
     yield serving
     ended(serving)
 
@@ -131,9 +130,9 @@ def post(body: bytes, *headers: str, kind: str = "application/json") -> str:
 
 
 # -- who is served -----------------------------------------------------------------------------------------------
-def test_the_sdk_client_stores_and_finds(root: Path, git: Git) -> None:
+def test_the_sdk_client_stores_and_finds(root: Path, git: Git, forked_python: Path) -> None:
     """The official client works over HTTP, in the protocol's old and new form; a signal ends it with a commit (B5)."""
-    serving = started(root)
+    serving = started(forked_python, root)
     token = re.search(r"token: (\S+)", serving.told)
     assert token, serving.told
     headers = {"Authorization": f"Bearer {token[1]}"}
@@ -191,13 +190,13 @@ def test_each_connection_is_a_session_of_its_own(server: Serving) -> None:
     assert not any(name.removeprefix("mcp-") in key for name in (first, second) for key in keys)
 
 
-def test_a_client_that_goes_ends_its_session(tmp_path: Path, git: Git) -> None:
+def test_a_client_that_goes_ends_its_session(tmp_path: Path, git: Git, forked_python: Path) -> None:
     """C6: where commits wait for the end of a session, a client that goes brings one about; the server stays."""
     git(tmp_path, "init", "-q")
     git(tmp_path, "commit", "-q", "--allow-empty", "-m", "A project")
     open_workspace(tmp_path, create=True, watch=False).close()
     (tmp_path / "memfs.toml").write_text('[history]\ncommit = "session"\n')
-    serving = started(tmp_path, MEMFS_MCP_TOKEN=TOKEN)
+    serving = started(forked_python, tmp_path, MEMFS_MCP_TOKEN=TOKEN)
 
     async def talk() -> bool:
         headers = {"Authorization": f"Bearer {TOKEN}"}
@@ -423,9 +422,9 @@ def test_a_port_that_is_taken_is_said() -> None:
     assert "--port 0" in str(refused.value.hint)
 
 
-def test_a_token_file_is_named_and_not_printed(root: Path, tmp_path: Path) -> None:
+def test_a_token_file_is_named_and_not_printed(root: Path, tmp_path: Path, forked_python: Path) -> None:
     """What stays in a file is not shown on the terminal; the server at ::1 takes it (B5)."""
-    serving = started(root, "--host", "::1", "--token-file", str(tmp_path / "token"))
+    serving = started(forked_python, root, "--host", "::1", "--token-file", str(tmp_path / "token"))
     try:
         token = (tmp_path / "token").read_text().strip()
         assert token not in serving.told

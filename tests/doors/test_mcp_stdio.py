@@ -53,13 +53,13 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def start(root: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+def start(root: Path, forked_python: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
     """Start a server in the workspace; it does not outlive the test."""
     started: list[subprocess.Popen[bytes]] = []
 
-    def begin(*options: str, **more: Any) -> subprocess.Popen[bytes]:
+    def begin(*options: str, program: str = str(forked_python), **more: Any) -> subprocess.Popen[bytes]:
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | more
-        started.append(subprocess.Popen([sys.executable, "-m", "memfs", "mcp", *options], **{"cwd": root, **pipes}))
+        started.append(subprocess.Popen([program, "-m", "memfs", "mcp", *options], **{"cwd": root, **pipes}))
         return started[-1]
 
     yield begin
@@ -91,13 +91,14 @@ def stored(server: subprocess.Popen[bytes], *numbers: int) -> bool:
 
 
 # -- a client that comes and goes --------------------------------------------------------------------------------
-def test_the_sdk_client_stores_and_finds(root: Path, git: Git, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sdk_client_stores_and_finds(
+    root: Path, git: Git, forked_python: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The official client starts the server, uses it, and leaves a commit and no process behind (B5)."""
     monkeypatch.setattr("mcp.client.stdio.PROCESS_TERMINATION_TIMEOUT", SECONDS)  # it kills who takes longer to close
     environment = {key: value for key, value in os.environ.items() if key.startswith(("HOME", "GIT_", "XDG_"))}
-    server = StdioServerParameters(
-        command=sys.executable, args=["-m", "memfs", "mcp"], cwd=root, env={**environment, "MEMFS_WORKSPACE": str(root)}
-    )
+    environment["MEMFS_WORKSPACE"] = str(root)
+    server = StdioServerParameters(command=str(forked_python), args=["-m", "memfs", "mcp"], cwd=root, env=environment)
 
     async def talk() -> tuple[Any, Any, Any]:
         async with Client(server, mode="legacy") as client:
@@ -131,7 +132,9 @@ def test_connecting_opens_no_file_of_the_workspace(root: Path, start: Any, tmp_p
     (tmp_path / "watching" / "sitecustomize.py").write_text(WATCHING)
     log = tmp_path / "opened"
     paths = os.pathsep.join(filter(None, (str(tmp_path / "watching"), os.environ.get("PYTHONPATH"))))
-    server = start(env=os.environ | {"PYTHONPATH": paths, "WATCHED": str(root), "WATCHED_LOG": str(log)})
+    server = start(
+        program=sys.executable, env=os.environ | {"PYTHONPATH": paths, "WATCHED": str(root), "WATCHED_LOG": str(log)}
+    )
     say(server, greeting(), request(1, "ping"))
     assert hear(server, 0, 1)[0]["result"]["serverInfo"]["name"] == "memfs"
     assert log.read_text() == ""
@@ -182,7 +185,7 @@ def test_a_cancellation_that_names_no_request_harms_nothing(start: Callable[...,
     assert server.returncode == 0
 
 
-def test_nothing_but_protocol_reaches_standard_output(start: Callable[..., Any], root: Path) -> None:
+def test_nothing_but_protocol_reaches_standard_output(root: Path) -> None:
     """What a part of the server prints, or a program it starts, does not break the client's stream (B5)."""
     code = (
         "import os, subprocess, sys, threading\n"
@@ -220,7 +223,7 @@ def test_a_signal_ends_it_and_commits(start: Callable[..., Any], root: Path, git
     assert "Signals end it." in git(root, "log", "-p", "--all")
 
 
-def test_a_signal_while_it_closes_lets_it_finish(root: Path, git: Git) -> None:
+def test_a_signal_while_it_closes_lets_it_finish(root: Path, git: Git, forked_python: Path) -> None:
     """Asked to end while it closes, as clients ask who takes long for that, it commits what waits all the same (B5)."""
     code = (
         "import os, signal, sys\n"
@@ -234,7 +237,8 @@ def test_a_signal_while_it_closes_lets_it_finish(root: Path, git: Git) -> None:
         "sys.exit(run(['mcp']))\n"
     )
     said = greeting() + call(1, "memory_store", content="Closing takes long.")
-    done = subprocess.run([sys.executable, "-c", code], input=said.encode(), cwd=root, capture_output=True, check=False)
+    words = [str(forked_python), "-c", code]
+    done = subprocess.run(words, input=said.encode(), cwd=root, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert "Closing takes long." in git(root, "log", "-p", "--all")
 
@@ -274,14 +278,16 @@ def test_killed_after_an_answer_it_has_lost_nothing(start: Callable[..., Any], r
     assert kept == {f"Kill proof fact {number}." for number in range(1, 6)}
 
 
-def test_two_servers_and_the_command_line_share_a_workspace(start: Callable[..., Any], root: Path) -> None:
+def test_two_servers_and_the_command_line_share_a_workspace(
+    start: Callable[..., Any], root: Path, forked: Path
+) -> None:
     """Two clients store at once while a person does; each finds what the others said, and nothing is lost (B5)."""
     servers = [start(), start()]
     for server in servers:
         say(server, greeting())
     for which, server in enumerate(servers):
         say(server, *(call(n, "memory_store", content=f"Server {which} says thing {n}.") for n in range(1, 6)))
-    remember = [sys.executable, "-m", "memfs", "remember", "A person says something."]
+    remember = [str(forked), "remember", "A person says something."]
     assert subprocess.run(remember, cwd=root, capture_output=True).returncode == 0
     for server in servers:
         assert stored(server, *range(1, 6))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -311,10 +310,10 @@ session.close()
 """
 
 
-def test_processes_share_a_conversation(tmp_path: Path) -> None:
+def test_processes_share_a_conversation(tmp_path: Path, forked_python: Path) -> None:
     """Of two processes that write at once no item is lost, and what one call adds stays together (B5)."""
     open_workspace(tmp_path, create=True, watch=False).close()
-    command = [sys.executable, "-c", WRITER, str(tmp_path), "x"]
+    command = [str(forked_python), "-c", WRITER, str(tmp_path), "x"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdin is not None
         assert other.stdout is not None
