@@ -250,7 +250,7 @@ def _mends(failed: TriggerRow, row: TriggerRow) -> bool:
 
 
 _SHARED = 0.7
-_NUMBERS = re.compile(r"\S*\d\S*")
+_NUMBERS = re.compile(r"(?<!\S)[^\s\d]*\d\S*")  # from the beginning of a word alone: a long one takes no time
 _UNREMEDIED, _REPEATED = "Check first: ", " here before, more than once."
 _DID, _ERROR, _BRIEF, _WHOLE = 120, 160, 60, 400
 QUOTES = str.maketrans({'"': "'", "\u201c": "'", "\u201d": "'", "\u201e": "'", "`": "'"})
@@ -368,7 +368,7 @@ _FILES = 20
 _TERMS = 24
 _MOST_WORDS = 10
 _SURE = 0.8
-_NOISE = re.compile(r"'[^'\n]{0,200}'|[\w.~-]*[/\\][\w.~/\\-]*|\S*\d\S*")
+_NOISE = re.compile(r"'[^'\n]{0,200}'|[\w.~-]{0,200}[/\\][\w.~/\\-]*|[^\s\d]{0,200}\d\S*")
 _WITHIN_WORD = re.compile(r"(?<=\w)'(?=\w)")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import shutil
 import stat
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import pytest
 import reference
 from jsonschema import Draft202012Validator
 
+from kit.copies import copy_workspace
 from memfs.doors.cli import output
 from memfs.doors.cli.app import run
 
@@ -87,7 +87,7 @@ def root(
         made = bare("init", str(pristine))
         assert made.code == 0, made.err
         (pristine / "ContextMemory/configuration").mkdir()  # a test may write what a person would
-    shutil.copytree(pristine, tmp_path / "W", symlinks=True)
+    copy_workspace(pristine, tmp_path / "W")
     return tmp_path / "W"
 
 
