@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from memfs import MemoryItem, Workspace
+from memfs import MemoryItem, Workspace, open_workspace
 from memfs.errors import Conflict, GitBusy, HistoryUnavailable, MergeRefused
 from memfs.format import yaml_text
 from memfs.fs import io
@@ -300,6 +300,7 @@ def test_a_file_that_no_rule_can_join_is_named(pair: Pair) -> None:
 
 def test_strangers_are_refused(pair: Pair, git: Git, opened: Opened, tmp_path: Path) -> None:
     """Histories that never met are joined once by git, which the message names."""
+    open_workspace(tmp_path / "stranger", create=True, watch=False).close()  # not copied: with a beginning of its own
     stranger = opened(tmp_path / "stranger")
     git(pair.ours.root, "fetch", "--quiet", str(stranger.root), "HEAD")
     with pytest.raises(MergeRefused, match="no history in common"):

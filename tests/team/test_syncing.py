@@ -11,7 +11,7 @@ import pytest
 
 from kit.orphans import die_while, late_git
 from kit.patience import until
-from memfs import MemoryItem, Workspace
+from memfs import MemoryItem, Workspace, open_workspace
 from memfs.admin import erase as erasing
 from memfs.doors.cli.app import run
 from memfs.errors import (
@@ -695,6 +695,7 @@ def test_a_busy_or_detached_checkout_is_refused(site: Site) -> None:
 def test_strangers_are_told_how_to_join(site: Site) -> None:
     """A remote with a history of its own is refused with git's command for that, which then works (B3)."""
     sync(site.ada)
+    open_workspace(site.root / "other", create=True, watch=False).close()  # not copied: with a beginning of its own
     other = site.opened(site.root / "other")
     site.git(other.root, "remote", "add", "origin", str(site.remote))
     with pytest.raises(MergeRefused, match="no history in common"):
