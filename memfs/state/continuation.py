@@ -179,14 +179,8 @@ class Continuations:
     def _kept(self, agent: str, task: str) -> list[State]:
         """The newest states of an agent's task that lie in the tree; what came before was superseded by them."""
         question = StateQuery(kinds=("continuation",), agents=(agent,), tasks=(task,), newest=True, limit=_LOOKED_AT)
-        kept = []
-        for row in self._reader.recent(question):
-            try:
-                if not row.archive:
-                    kept.append(self._files.read(row.path))
-            except FileNotFoundError:
-                continue
-        return kept
+        found = (self._files.find(row.path) for row in self._reader.recent(question) if not row.archive)
+        return [state for state in found if state is not None]
 
     def _end(self, expires: datetime | timedelta | str | None, now: datetime) -> str | None:
         try:

@@ -508,11 +508,8 @@ class FeedbackStore:
 
     def _noted(self, path: str, given: AgentFeedback) -> str:
         names = ("version", "template_version", "from_iteration")
-        try:
-            state = self._files.read(path)
-            known, expected = state.values, state.sha256
-        except FileNotFoundError:
-            known, expected = {}, ""
+        state = self._files.find(path)
+        known, expected = (state.values, state.sha256) if state is not None else ({}, "")
         if known and all(known.get(name) == given[name] for name in names):
             return str(known["given"])
         values = {name: given[name] for name in ("agent", "iteration", *names, "text_sha256")}

@@ -173,10 +173,7 @@ class Iterations:
             IterationInvalid: the number is none.
             ContentError, StorageIO: it cannot be read.
         """
-        try:
-            return self._files.read(_header_path(number))
-        except FileNotFoundError:
-            return None
+        return self._files.find(_header_path(number))
 
     def _refuse_archived(self, number: int) -> None:
         if any(row.number == number and row.archive for row in self._reader.iterations()):

@@ -311,12 +311,8 @@ class StateRecorder:
 
     def _stored(self, kind: str, name: str, number: int, path: str) -> State | None:
         """What is there at present: the document of this iteration, else the newest of an earlier one."""
-        try:
-            return self._files.read(path)
-        except FileNotFoundError:
-            return self._earlier(kind, name, number)
-
-    def _earlier(self, kind: str, name: str, number: int) -> State | None:
+        if (here := self._files.find(path)) is not None:
+            return here
         for row in self._reader.recent(StateQuery(kinds=(kind,), names=(name,), newest=True, limit=_LOOKED_AT)):
             if row.facts.iteration is not None and row.facts.iteration < number:
                 with suppress(FileNotFoundError):  # removed by hand since it was noted
@@ -340,8 +336,8 @@ class StateRecorder:
 
     def _there(self, path: str) -> State | None:
         try:
-            return self._files.read(path)
-        except (FileNotFoundError, ContentError):
+            return self._files.find(path)
+        except ContentError:
             return None
 
     def _acknowledged(

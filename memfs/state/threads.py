@@ -79,19 +79,15 @@ class Threads:
         retry_on_conflict(lambda: self._add(added, path, message, reason))
 
     def _add(self, added: TaskWrites, path: str, message: str, reason: str) -> None:
-        try:
-            state = self.files.read(path)
-        except FileNotFoundError:
-            there, expected = None, ""
-        else:
-            there, expected = TaskWrites.from_document(state.values), state.sha256
+        state = self.files.find(path)
+        there = TaskWrites.from_document(state.values) if state is not None else None
         rows = {one.number: one for one in there.writes} if there else {}
         for one in added.writes:
             if one.number < 0 or one.number not in rows:
                 rows[one.number] = one
         written = there.written if there else format_time(self._clock())
         whole = replace(added, writes=tuple(rows[number] for number in sorted(rows)), written=written)
-        self._write(path, whole, message, reason, expected)
+        self._write(path, whole, message, reason, state.sha256 if state is not None else "")
 
     def _write(
         self, path: str, made: ThreadSnapshot | TaskWrites, message: str, reason: str, expected: str | None = None
@@ -135,11 +131,8 @@ class Threads:
         Raises:
             ContentError: its file is invalid, and so is every earlier version of it.
         """
-        try:
-            values = self.files.read(snapshot_path(place)).values
-        except FileNotFoundError:
-            return None
-        return replace(ThreadSnapshot.from_document(values), place=place)
+        state = self.files.find(snapshot_path(place))
+        return replace(ThreadSnapshot.from_document(state.values), place=place) if state is not None else None
 
     def values(
         self, snapshot: ThreadSnapshot, near: dict[ThreadPlace, ThreadSnapshot] | None = None
@@ -223,12 +216,8 @@ class Threads:
 
     def writes(self, place: ThreadPlace) -> list[TaskWrites]:
         """What the tasks wrote that began at a checkpoint, in the order of their steps."""
-        found = []
-        for entry in self.files.scan(state_paths.writes_folder(*place)):
-            try:
-                found.append(TaskWrites.from_document(self.files.read(entry.path).values))
-            except FileNotFoundError:
-                continue
+        there = (self.files.find(entry.path) for entry in self.files.scan(state_paths.writes_folder(*place)))
+        found = [TaskWrites.from_document(state.values) for state in there if state is not None]
         return sorted(found, key=lambda one: (one.path, one.task))
 
     # -- removing and copying -------------------------------------------------------------------------------------
@@ -302,11 +291,8 @@ class Threads:
         moved: dict[tuple[ThreadPlace, str], str] = {}
         homes = {(place.namespace, place.id) for place in lost}
         for place in reversed(self.places(thread)) if lost else ():  # the oldest first
-            if place in lost:
-                continue
-            try:
-                state = self.files.read(snapshot_path(place))
-            except FileNotFoundError:
+            state = self.files.find(snapshot_path(place)) if place not in lost else None
+            if state is None:
                 continue
             snapshot = replace(ThreadSnapshot.from_document(state.values), place=place)
             wanted = {

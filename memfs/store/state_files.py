@@ -134,6 +134,12 @@ class StateFiles:
             problem=problem,
         )
 
+    def find(self, path: str) -> State | None:
+        """As ``read``; None where there is no such document."""
+        with suppress(FileNotFoundError):
+            return self.read(path)
+        return None
+
     def exists(self, path: str) -> bool:
         """Whether there is such a document."""
         entry = self.seen.entry(path)
