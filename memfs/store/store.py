@@ -73,6 +73,10 @@ def retry_on_conflict(attempt: Callable[[], Result], patience: float = _PATIENCE
         time.sleep(random() * min(_PAUSE * tries, _LONGEST_PAUSE))  # noqa: S311  no secret depends on it
 
 
+def _outdated_again(path: str | None = None) -> Conflict:
+    return Conflict("the file keeps changing while it is written", path=path, hint="try again")
+
+
 _TRACES = (".tmp", "commit.json")
 _SECOND_NAME = "index."
 
@@ -167,10 +171,12 @@ class Store(FolderReader):
             IdInvalid, IdExists, Conflict, ContentError, StorageIO (as ``QuotaExceeded`` too): nothing was changed.
             WritePending: it could not be carried out whole nor taken back; look whether it is there.
         """
-        plans, _ = self._written(
-            lambda: self._planner.put(item, expected, allow_secret), message, source=source, critical=critical
-        )
-        return plans[0].stored(self._parts.durability(plans[0].path))
+        for _ in range(_TRIES):
+            with self._attempt():
+                plans = self._planner.put(item, expected, allow_secret)
+                self._carry_out(plans, message or describe(plans), source, batch=len(plans) > 1, critical=critical)
+                return plans[0].stored(self._parts.durability(plans[0].path))
+        raise _outdated_again()
 
     def delete(
         self, item_id: str, expected: str | None = None, *, reason: str = "", source: str = ""
@@ -183,8 +189,12 @@ class Store(FolderReader):
         Raises:
             ItemNotFound, Conflict, StorageIO.
         """
-        plans, _ = self._written(lambda: [self._planner.delete(item_id, expected)], reason=reason, source=source)
-        return plans[0].item
+        for _ in range(_TRIES):
+            with self._attempt():
+                plan = self._planner.delete(item_id, expected)
+                self._carry_out([plan], describe([plan]) + because(reason), source)
+                return plan.item
+        raise _outdated_again()
 
     def put_documents(
         self,
@@ -208,39 +218,23 @@ class Store(FolderReader):
         Raises:
             PathEscape, Conflict, ContentError, StorageIO (as ``QuotaExceeded`` too): nothing was changed.
         """
-        return self._written(
-            lambda: [self._planner.document(*one) for one in documents],
-            message,
-            source=source,
-            critical=critical,
-            alone=alone,
-        )
-
-    def _written(
-        self,
-        plan: Callable[[], list[FilePlan]],
-        message: str = "",
-        *,
-        reason: str = "",
-        source: str = "",
-        critical: bool = False,
-        alone: bool | None = None,
-    ) -> tuple[list[FilePlan], Mapping[str, Stamp]]:
-        """Carry out plans, made again where somebody changed a file meanwhile; return them, and the new stamps."""
-        path = ""
         for _ in range(_TRIES):
-            with self._planning:  # threads of this process take turns, so that they outdate nobody's plan
-                self._take_news()
-                self.adopt_rested()
-                try:
-                    plans = plan()
-                    said = (message or describe(plans)) + because(reason)
-                    batch = len(plans) > 1 if alone is None else alone
-                    return plans, self._carry_out(plans, said, source, batch=batch, critical=critical)
-                except PlanOutdated as outdated:
-                    path = outdated.path
-                    self.index_sync.refresh([path])
-        raise Conflict("the file keeps changing while it is written", path=path or None, hint="try again")
+            with self._attempt():
+                plans = [self._planner.document(*one) for one in documents]
+                batch = len(plans) > 1 if alone is None else alone
+                return plans, self._carry_out(plans, message, source, batch=batch, critical=critical)
+        raise _outdated_again(documents[0][0])
+
+    @contextlib.contextmanager
+    def _attempt(self) -> Iterator[None]:
+        """Plan and carry out within, in what the files are now; where one changed meanwhile, nothing was written."""
+        with self._planning:  # threads of this process take turns, so that they outdate nobody's plan
+            self._take_news()
+            self.adopt_rested()
+            try:
+                yield
+            except PlanOutdated as outdated:
+                self.index_sync.refresh([outdated.path])
 
     def _take_news(self) -> None:
         """Learn what other processes wrote, before deciding where an item is."""
