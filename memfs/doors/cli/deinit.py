@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs import private
+from memfs.doors.claude_code.settings_file import FileResult, InstallScope, SettingsChange
 from memfs.doors.cli.command import invocation, verb
 from memfs.doors.cli.output import Note, Text, count, listed, merge, styled
 from memfs.doors.cli.private import counts
 from memfs.doors.cli.team.agents_md import block_of
+from memfs.doors.clients import CLIENTS, uninstall
+from memfs.errors import MemfsError, WorkspaceNotFound
 from memfs.fs.own_branch import code_trees
 
 if TYPE_CHECKING:
-    from memfs.doors.claude_code.settings_file import InstallScope, SettingsChange
     from memfs.team.deinit import DeinitPlan
     from memfs.workspace import Workspace
 
@@ -174,7 +176,6 @@ def deinit(purge: bool, with_private: bool, dry_run: bool, force: bool) -> Deini
 
 def _opened() -> Workspace:
     """The workspace, or what an interrupted deinit left of one."""
-    from memfs.errors import MemfsError, WorkspaceNotFound
     from memfs.team.deinit import left_at
     from memfs.workspace import open_left, open_workspace
 
@@ -182,22 +183,17 @@ def _opened() -> Workspace:
     try:
         return open_workspace(asked.workspace, watch=False, settings=dict(asked.settings))
     except WorkspaceNotFound:
-        start = Path(asked.workspace or ".").resolve()
-        left = None
         with suppress(MemfsError):
-            left = left_at(start)
-        if left is None:
-            raise
-    return open_left(left)
+            if (left := left_at(Path(asked.workspace or ".").resolve())) is not None:
+                return open_left(left)
+        raise
 
 
 def _backups(workspace: Workspace) -> list[str]:
-    from memfs.errors import MemfsError
 
-    try:
+    with suppress(MemfsError):
         return [str(path) for path in workspace.backups.kept()]
-    except MemfsError:
-        return []
+    return []
 
 
 def _private(root: Path, asked: bool) -> PrivateFate | None:
@@ -212,7 +208,6 @@ def _private(root: Path, asked: bool) -> PrivateFate | None:
 
 def _clients(tops: Sequence[Path], *, dry: bool) -> list[SettingsChange]:
     """Take memfs out of the settings that agents' programs keep in the project's folders."""
-    from memfs.doors.claude_code.settings_file import InstallScope
 
     scopes = (InstallScope.PROJECT, InstallScope.LOCAL)
     return [change for top in tops for scope in scopes for _, change in _taken_out(scope, top, dry=dry)]
@@ -220,16 +215,12 @@ def _clients(tops: Sequence[Path], *, dry: bool) -> list[SettingsChange]:
 
 def _installed_for_all(root: Path) -> list[str]:
     """The commands that take out what a person installed for all projects."""
-    from memfs.doors.claude_code.settings_file import InstallScope
 
     return [f"memfs agent uninstall {name} --user" for name, _ in _taken_out(InstallScope.USER, root, dry=True)]
 
 
 def _taken_out(scope: InstallScope, top: Path, *, dry: bool) -> list[tuple[str, SettingsChange]]:
     """The files that change, each with its program; one that nobody can read holds nothing of ours."""
-    from memfs.doors.claude_code.settings_file import FileResult
-    from memfs.doors.clients import CLIENTS, uninstall
-    from memfs.errors import MemfsError
 
     found: list[tuple[str, SettingsChange]] = []
     for name in (name for name, client in CLIENTS.items() if client.below(scope)):

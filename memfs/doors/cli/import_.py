@@ -19,11 +19,12 @@ from memfs.doors.cli.options import allow_secret_option, land
 from memfs.doors.cli.output import TEXT_ONLY, Note, Table, Text, count, listed, one_line, styled, write_error
 from memfs.doors.cli.streams import read_input
 from memfs.errors import MemfsError
+from memfs.model import MemoryItem
+from memfs.model.item import VOUCHED, Trust
 
 if TYPE_CHECKING:
     from memfs.doors.importers.source_files import SkippedSource, SourceContent
     from memfs.intake.import_service import ImportResult
-    from memfs.model import MemoryItem
     from memfs.workspace import Workspace
 
 MARKDOWN = "markdown"
@@ -298,7 +299,6 @@ def _read(workspace: Workspace, store: str, files: Sequence[str]) -> tuple[str, 
 
 
 def _vouched_for(item: MemoryItem) -> MemoryItem:
-    from memfs.model.item import VOUCHED, Trust
 
     return item if item.trust in VOUCHED else item.replace(trust=Trust.REVIEWED.value)
 

@@ -6,7 +6,7 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from memfs.config_names import SETTINGS_FILE
 from memfs.doors.cli.command import invocation, verb, wants_json
 from memfs.doors.cli.options import note_waiting
 from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Text, count, merge, note, styled
+from memfs.doors.cli.private import ask_to_join, join_private
 from memfs.doors.cli.streams import somebody_types
 from memfs.errors import MemfsError, WorkspaceNotFound
 from memfs.fs.own_branch import place_in
@@ -30,7 +31,6 @@ from memfs.store.values import FlushResult
 from memfs.workspace import open_workspace
 
 if TYPE_CHECKING:
-    from memfs.admin.layout import CreateResult
     from memfs.team.own_branch import OwnBranch
     from memfs.workspace import Workspace
 
@@ -192,8 +192,8 @@ def init(
         raise click.UsageError("name the folder, or leave PATH out for the current one")
     root = Path(invocation().workspace or ".", path or ".").resolve()
     if join is not None:
-        return _join(root, join, yes)
-    silent = wants_json() or dry_run or user
+        join_private(private.project_at(root), join, yes)
+        return InitResult(workspace=root, created=False, private=private.find(private.project_at(root)))
     if not user:
         place = _nearest_folder(root)
         top = place if not (nested or here) and (own or _is_own(root, place, dry_run)) else None
@@ -202,9 +202,7 @@ def init(
         if top is None and not (nested or here or yes or dry_run) and (chosen := _chosen_place(root)):
             top, yes = (root if chosen == "own" else None), True
         if top is not None:
-            done = _set_up(top, dry_run)
-            _ask_to_join(top, silent=silent)
-            return done
+            return _set_up(top, dry_run)
     if dry_run:
         if user:
             raise click.UsageError("--dry-run is for a workspace in a folder, not for --user")
@@ -212,41 +210,28 @@ def init(
     with _user_workspace(path) if user else _workspace(root, yes) as workspace:
         created = workspace.created
         assert created is not None  # this is what create=True promises
-        found = _take_in(workspace, created)
+        found = FlushResult(reason=created.reason)
+        if created.repository_made:  # else what was there already would have no history to fall back on
+            found = workspace.store.flush(adopt=True, message="Take in the memory that was here")
         note_waiting(found.reason)
         driver = created.driver or install_driver(workspace.repository)
         root = workspace.root
-    _ask_to_join(root, silent=silent)
+    if not (user or wants_json()):
+        ask_to_join(private.project_at(root))
     made = bool(created.files) or created.repository_made
-    done = InitResult(workspace=root, created=made, adopted=found.adopted, merge_driver=driver)
     committed = tuple(filter(None, (created.commit, *found.commits)))
-    if not made:
-        return replace(done, commit=committed[-1] if found.commits else None)
-    return replace(
-        done,
+    return InitResult(
+        workspace=root,
+        created=made,
         repository_made=created.repository_made,
         files=created.files,
-        policies=created.policies,
+        policies=created.policies if made else {},
+        adopted=found.adopted,
         commit=committed[-1] if committed else None,
+        merge_driver=driver,
         here=not (created.repository_made or here or nested),
         committed=committed,
     )
-
-
-def _join(root: Path, key: str, yes: bool) -> InitResult:
-    from memfs.doors.cli.private import join_private
-
-    project = private.project_at(root)
-    join_private(project, key, yes)
-    return InitResult(workspace=root, created=False, private=private.find(project))
-
-
-def _ask_to_join(root: Path, *, silent: bool) -> None:
-    """Ask whether a fresh clone uses the private memory of another one."""
-    from memfs.doors.cli.private import ask_to_join
-
-    if not silent:
-        ask_to_join(private.project_at(root))
 
 
 def _set_up(top: Path, dry_run: bool) -> InitResult:
@@ -258,6 +243,8 @@ def _set_up(top: Path, dry_run: bool) -> InitResult:
     from memfs.team import own_branch
 
     own = own_branch.set_up(top, dry_run=dry_run)
+    if not (dry_run or wants_json()):
+        ask_to_join(private.project_at(top))
     return InitResult(workspace=own.memory, created=own.made, commit=own.commit or None, own=own)
 
 
@@ -311,13 +298,6 @@ def _user_workspace(path: str | None) -> Workspace:
     if path is not None or invocation().workspace is not None:
         raise click.UsageError("name a folder or say --user, not both")
     return open_user_workspace(watch=False)
-
-
-def _take_in(workspace: Workspace, created: CreateResult) -> FlushResult:
-    """Commit what was there already, where its repository is new: else it would have no history to fall back on."""
-    if not created.repository_made:
-        return FlushResult(reason=created.reason)
-    return workspace.store.flush(adopt=True, message="Take in the memory that was here")
 
 
 def _nearest_folder(path: Path) -> Path:

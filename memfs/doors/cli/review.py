@@ -13,9 +13,9 @@ import click
 
 from memfs.doors.cli.command import Unclear, invocation, remark, verb, wants_json
 from memfs.doors.cli.output import MERGE, Block, Text, count, note, print_command, print_text
+from memfs.errors import RepoUnsupported, SettingInvalid, StorageIO, WorkspaceNotFound
 
 if TYPE_CHECKING:
-    from memfs.errors import WorkspaceNotFound
     from memfs.git.repository import Repository
     from memfs.team.review_changes import Report
 
@@ -99,7 +99,6 @@ def review(revisions: str | None, staged: bool, form: str, strict: bool, templat
 def _reviewed(revisions: str, staged: bool) -> tuple[Report, int]:
     """The report, and how many writes it leaves out as no commit has them."""
     from memfs.config import load  # as the next, not wanted for --help
-    from memfs.errors import SettingInvalid
     from memfs.settings import Settings
     from memfs.team.asof import Travel
     from memfs.team.review import Reviews, index_of_hook
@@ -130,7 +129,6 @@ def _folder(named: str | None) -> tuple[Path, WorkspaceNotFound | None]:
     Raises:
         WorkspaceNotFound: there is no such folder, and no repository either.
     """
-    from memfs.errors import WorkspaceNotFound
     from memfs.fs.workspace_location import find_workspace, named_workspace
 
     try:
@@ -148,7 +146,6 @@ def _repository(root: Path) -> Iterator[Repository]:
     import tempfile
 
     from memfs import trust
-    from memfs.errors import RepoUnsupported, StorageIO
     from memfs.git.repository import Repository
 
     with ExitStack() as ending:

@@ -10,6 +10,7 @@ from memfs.doors.cli.command import Unclear, opened, verb
 from memfs.doors.cli.filters import when
 from memfs.doors.cli.output import Note, Text, count, one_line, readable, styled
 from memfs.errors import HistoryUnavailable
+from memfs.model import Origin
 
 if TYPE_CHECKING:
     from memfs.team.undo import Undone, UntouchedField
@@ -95,7 +96,6 @@ def undo(
     if bool(commits) == bool(session or agent):
         hint = "name --session, --agent or both; or --commit HEAD, the newest commit"
         raise Unclear("what is to be taken back?", hint)
-    from memfs.model import Origin
     from memfs.team.undo import RevertSelection
 
     with opened() as workspace:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memfs.admin.format import MigrationResult
+from memfs.admin import format as formats
 from memfs.doors.cli.command import remark, verb
 from memfs.doors.cli.options import AT_ONCE, land
 from memfs.doors.cli.output import Text
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from memfs.workspace import Workspace
 
 
-def _text(done: MigrationResult, dry_run: bool) -> Text:
+def _text(done: formats.MigrationResult, dry_run: bool) -> Text:
     if not done.changed:
         yield f"Nothing to do: the workspace is of format {done.after}"
         return
@@ -27,7 +27,7 @@ def _text(done: MigrationResult, dry_run: bool) -> Text:
 
 @verb("migrate", text=_text)
 @click.option("-n", "--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
-def migrate(workspace: Workspace, dry_run: bool) -> MigrationResult:
+def migrate(workspace: Workspace, dry_run: bool) -> formats.MigrationResult:
     """Bring the files to the version of the format that this memfs writes, as one commit.
 
     Where history.commit is manual the changed files are left for you to commit. A workspace of an older version is
@@ -36,8 +36,6 @@ def migrate(workspace: Workspace, dry_run: bool) -> MigrationResult:
     Examples:
         memfs admin migrate --dry-run
     """
-    from memfs.admin import format as formats
-
     done = formats.migrate(workspace.store, workspace.parts, dry_run)
     if done.changed and not dry_run:
         land(workspace)

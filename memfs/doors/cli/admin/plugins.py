@@ -6,7 +6,7 @@ import sys
 from contextlib import redirect_stdout
 from typing import TYPE_CHECKING
 
-from memfs.context.source_status import SourceCheck, SourceRow
+from memfs.context.source_status import SourceCheck, SourceRow, examined, listed
 from memfs.doors.cli.command import Actions, verb
 from memfs.doors.cli.config import note_ignored
 from memfs.doors.cli.output import Note, Table, Text, count, styled
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from memfs.workspace import Workspace
 
 
-def _list_text(listed: tuple[SourceRow, ...]) -> Text:
-    yield Table([(row.name, row.layer or "?", _state(row), row.where) for row in listed], dim=(3,))
+def _list_text(rows: tuple[SourceRow, ...]) -> Text:
+    yield Table([(row.name, row.layer or "?", _state(row), row.where) for row in rows], dim=(3,))
 
 
 def _state(row: SourceRow) -> str:
@@ -34,9 +34,7 @@ def list_(workspace: Workspace) -> tuple[SourceRow, ...]:
         memfs admin plugins list
         memfs admin plugins list --json
     """
-    from memfs.context import source_status
-
-    found = source_status.listed(workspace.root, workspace.settings)
+    found = listed(workspace.root, workspace.settings)
     note_ignored(workspace.root)
     return tuple(found)
 
@@ -63,10 +61,8 @@ def check(workspace: Workspace) -> tuple[SourceCheck, ...]:
     Examples:
         memfs admin plugins check
     """
-    from memfs.context import source_status
-
     with redirect_stdout(sys.stderr):  # what a source prints is no part of the report
-        found = source_status.examined(workspace.sources.plugins)
+        found = examined(workspace.sources.plugins)
     note_ignored(workspace.root)
     return tuple(found)
 

@@ -13,12 +13,12 @@ from memfs.doors.cli.draft import spoken
 from memfs.doors.cli.filters import as_of, past_at
 from memfs.doors.cli.options import SOURCE, land
 from memfs.doors.cli.output import Note, Table, Text, count, merge, one_line, styled
+from memfs.model.episode import Action, Episode, TriggerRow
 from memfs.model.ids import of_mount
 from memfs.model.suggestion import Keep
 
 if TYPE_CHECKING:
     from memfs.learning.rule_analysis import FailureAnalysis
-    from memfs.model.episode import Episode, TriggerRow
     from memfs.workspace import Workspace
 
 _REDACTED = "[redacted: "
@@ -60,7 +60,6 @@ def record(
     Examples:
         memfs agent episode record "edited the login" --file auth.py --tool edit --outcome failure --error "test failed"
     """
-    from memfs.model.episode import Action, Episode  # --help does without it
 
     did = spoken(text)
     if not did.strip() and not tool.strip():

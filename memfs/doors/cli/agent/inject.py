@@ -15,10 +15,10 @@ from memfs.doors.cli.options import land
 from memfs.doors.cli.output import Block, Text, count
 from memfs.doors.cli.streams import read_named
 from memfs.errors import StorageIO
+from memfs.model.episode import StateSnapshot
 
 if TYPE_CHECKING:
     from memfs.context.deliver import DeliveryResult
-    from memfs.model.episode import StateSnapshot
     from memfs.workspace import Workspace
 
 _LARGEST_PROMPT = 8 << 20
@@ -61,7 +61,6 @@ def delivered_text(given: DeliveryResult) -> Text:
 
 def state_of(text: str, files: tuple[str, ...], tool: str = "", **named: Any) -> StateSnapshot:
     """The situation that the options tell."""
-    from memfs.model.episode import StateSnapshot  # --help does without it
 
     return StateSnapshot.create(files, text, tool=tool, **named)
 

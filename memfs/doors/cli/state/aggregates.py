@@ -10,6 +10,7 @@ import click
 from memfs.doors.cli.command import verb
 from memfs.doors.cli.options import land
 from memfs.doors.cli.output import Note, Table, Text
+from memfs.model.state_paths import AGGREGATE_NAMES, aggregate_path
 
 if TYPE_CHECKING:
     from memfs.workspace import Workspace
@@ -49,7 +50,6 @@ def aggregates(workspace: Workspace, rebuild: bool) -> MadeAggregates:
         memfs state aggregates
         memfs state aggregates --rebuild
     """
-    from memfs.model.state_paths import AGGREGATE_NAMES, aggregate_path
 
     states = workspace.states
     changed = states.aggregates.rebuild() if rebuild else states.aggregates.update()

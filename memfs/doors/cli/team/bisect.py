@@ -10,6 +10,7 @@ import click
 from memfs.doors.cli.answer_diff import head_line, remarks, whose
 from memfs.doors.cli.command import verb
 from memfs.doors.cli.output import Note, Text, count, merge, note, styled
+from memfs.model import Query
 from memfs.model.query import MOST
 
 if TYPE_CHECKING:
@@ -111,7 +112,6 @@ def bisect(workspace: Workspace, good: str, bad: str, expected: tuple[str, ...],
         memfs team bisect --good "3 weeks ago" --bad HEAD --expect "deploy => deploy-by-tag" --limit 3
         memfs team bisect --good HEAD~40 --expect "tabs or spaces => !use-tabs" --json
     """
-    from memfs.model import Query  # --help does without these
     from memfs.team.bisect import Expectation
 
     def tell(left: int, steps: int) -> None:
