@@ -87,7 +87,8 @@ def test_restore_and_prune_say_what_they_would_do(state: Path, memfs: Memfs) -> 
     assert not (state / OUTPUT).exists()
     assert "restored 1 document" in memfs("state", "checkpoint", "recover", "--restore").out
     assert (state / OUTPUT).exists()
-    assert memfs("state", "checkpoint", "prune", "--dry-run", "--json").json == {"removed": [], "would_remove": []}
+    pruned = memfs("state", "checkpoint", "prune", "--dry-run", "--json").json
+    assert pruned == {"removed": [], "would_remove": [], "dry_run": True}
     assert "keeps them all" in memfs("state", "checkpoint", "prune").out
 
 

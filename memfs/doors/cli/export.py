@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.doors.cli.command import opened, options, verb
-from memfs.doors.cli.filters import when
+from memfs.doors.cli.filters import span, when
 from memfs.doors.cli.output import Note, Text, count, listed, merge, styled
 from memfs.doors.cli.streams import write
 
@@ -62,8 +62,7 @@ export_options = options(
     click.option("--format", "form", type=click.Choice(["jsonl", "csv", "parquet"]),
                  help="By default, what FILE's ending says, else jsonl."),
     click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only of or about this agent; repeat it."),
-    click.option("--since", metavar="WHEN", help="Not before this date, time or age."),
-    click.option("--until", metavar="WHEN", help="Not after this date (that day included), time or age."),
+    span,
     click.option("--replace", is_flag=True, help="Replace FILE if it is there."),
 )  # fmt: skip
 """Give a verb what every export takes."""

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 
 PHASE = click.Choice([phase.value for phase in Phase])
+since = click.option("--since", metavar="WHEN", help="Not before this date, time or age: 2026-03-01, 7d, '2 days ago'.")
+"""Give a verb the option by which time begins."""
+span = options(
+    since, click.option("--until", metavar="WHEN", help="Not after this date (that day included), time or age.")
+)
+"""Give a verb the options by which time begins and ends."""
 filters = options(
     click.option("--type", "types", multiple=True, metavar="TYPE", shell_complete=complete_types,
                  help="Only this type; may be repeated: any of them."),
@@ -30,8 +36,7 @@ filters = options(
     click.option("--session", "sessions", multiple=True, metavar="NAME", help="Only from this session."),
     click.option("--phase", "phases", multiple=True, type=PHASE, hidden=True,
                  help="Only from this phase of the work."),
-    click.option("--since", metavar="WHEN", help="Not before this date, time or age: 2026-03-01, 7d, '2 days ago'."),
-    click.option("--until", metavar="WHEN", help="Not after this date (that day included), time or age."),
+    span,
     click.option("--path", metavar="FOLDER", default="", help="Only files below this folder (or this file)."),
 )  # fmt: skip
 """Give a verb the options that choose items."""

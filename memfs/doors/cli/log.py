@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs.doors.cli.command import complete_ids, verb
-from memfs.doors.cli.filters import as_of, when
+from memfs.doors.cli.filters import as_of, since, when
 from memfs.doors.cli.options import named
 from memfs.doors.cli.output import Note, Text, listed, one_line, styled, width
 
@@ -31,7 +31,7 @@ def _text(log: tuple[Revision, ...], since: str | None) -> Text:
 @verb("log", text=_text, key="revisions")
 @click.argument("id", required=False, metavar="[ID|PATH]", shell_complete=complete_ids)
 @click.option("-n", "--limit", type=click.IntRange(1), default=20, show_default=True, help="At most this many commits.")
-@click.option("--since", metavar="WHEN", help="Not before this date, time or age.")
+@since
 @as_of
 def log(workspace: Workspace, id: str | None, limit: int, since: str | None, as_of: str | None) -> tuple[Revision, ...]:
     """Show the commits that changed the memory, or one item of it, newest first.

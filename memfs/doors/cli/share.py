@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -95,14 +95,7 @@ def _copy_text(one: ShareResult, path: str, dry_run: bool) -> Text:
 @click.option("--yes", is_flag=True, help="Do not ask before sharing what you edited by hand and have not committed.")
 @click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=20, help="List at most so many; 20.")
 def share(
-    ids: tuple[str, ...],
-    to: str | None,
-    keep_private: bool,
-    replace: bool,
-    allow_secret: str,
-    dry_run: bool,
-    yes: bool,
-    limit: int,
+    ids: tuple[str, ...], to: str | None, keep_private: bool, dry_run: bool, yes: bool, limit: int, **given: Any
 ) -> ShareReport:
     """Copy items of your private memory into this workspace, for others to see.
 
@@ -119,7 +112,7 @@ def share(
     from memfs.intake.import_service import ImportService
     from memfs.learning.share import ShareService, mark, waiting
 
-    if keep_private and (to or replace or allow_secret or dry_run or not ids):
+    if keep_private and (to or any(given.values()) or dry_run or not ids):
         raise click.UsageError("--keep-private takes IDs, and nothing else")
     names = [without_mount(one) if of_mount(one) == "private" else one for one in ids]
     with _private() as private:
@@ -138,7 +131,7 @@ def share(
             items = sharing.items(names)
             if not dry_run and not yes:
                 _ask(sharing.unsaved(items))
-            done = sharing.run(items, replace=replace, allow_secret=allow_secret, dry_run=dry_run)
+            done = sharing.run(items, dry_run=dry_run, **given)
             if not dry_run:
                 land(workspace)
             if workspace.settings.history.commit == "manual" and any(one.fate.became == "stored" for one in done):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from memfs import private, trust
+from memfs.admin.layout import has_driver
 from memfs.admin.quota import sentence
 from memfs.admin.store_builder import has_states
 from memfs.admin.store_builder import problems as branch_problems
@@ -37,7 +38,6 @@ from memfs.doors.cli.output import (
 )
 from memfs.doors.cli.private import PrivateMemory, private_folder, private_memory
 from memfs.doors.cli.semantic import SemanticStatus, how_far, semantic_status
-from memfs.doors.cli.team.conflicts import merges_facts, merges_row
 from memfs.errors import MemfsError
 from memfs.model import Layer, Problem, Query
 from memfs.recall.conflict_notes import OVER, contradicted
@@ -201,6 +201,16 @@ def _mount_text(state: MountState) -> str:
         return "left out"
     unread = f", {count(state.unread, 'file')} invalid" if state.unread else ""
     return f"{count(state.items or 0, 'item')}{unread}, {state.path}"
+
+
+def _merges(workspace: Workspace) -> StatusPart:
+    """What merges left to decide, and whether git joins memory files field by field here."""
+    waiting, driver = 0, has_driver(workspace.repository)
+    with suppress(MemfsError):  # git's files cannot be read: 'check' says why
+        waiting = workspace.teams.resolver.waiting().count
+    told = [f"{count(waiting, 'decision')} waiting ('memfs team conflicts')"] if waiting else []
+    told += [] if driver else ["as plain text: the merge driver is not installed ('memfs init')"]
+    return StatusPart("merges", {"waiting": waiting, "driver": driver}, {"merges": "; ".join(told)})
 
 
 def _states(workspace: Workspace) -> Iterator[StatusPart]:
@@ -551,7 +561,6 @@ def _now(workspace: Workspace, mine: PrivateMemory | None, all_: bool) -> Presen
         learned, edits = store.edit_finder.look()  # brings the index in step first
     pending, head = store.pending(), workspace.repository.head()
     at = f" at {head.commit[:12]}" if head.commit else ", no commits yet"
-    merges = merges_facts(workspace)
     parts = (
         _knowledge(workspace),
         StatusPart("branch", head.branch or None, {"branch": f"{head.branch or 'detached HEAD'}{at}"}),
@@ -564,7 +573,7 @@ def _now(workspace: Workspace, mine: PrivateMemory | None, all_: bool) -> Presen
         _hooks(workspace),
         _mounts(workspace),
         StatusPart("", None, {"private": mine.held()} if mine is not None else {}),
-        StatusPart("merges", merges, {"merges": merges_row(merges)}),
+        _merges(workspace),
         *_states(workspace),
         _storage(workspace),
         _quota(workspace),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -44,14 +44,7 @@ def _recorded_text(done: Episode) -> Text:
     help="An item the agent was warned with, besides those that 'memfs agent warn' told.",
 )
 def record(
-    text: tuple[str, ...],
-    outcome: str,
-    files: tuple[str, ...],
-    tool: str,
-    about: str,
-    error: str,
-    warned: tuple[str, ...],
-    **named: str,
+    text: tuple[str, ...], outcome: str, files: tuple[str, ...], about: str, error: str, **named: Any
 ) -> Episode:
     """Record TEXT, what was done, with how it ended; '-' reads standard input.
 
@@ -61,14 +54,14 @@ def record(
         memfs agent episode record "edited the login" --file auth.py --tool edit --outcome failure --error "test failed"
     """
 
-    did = spoken(text)
-    if not did.strip() and not tool.strip():
+    did, warned = spoken(text), named.pop("warned")
+    if not did.strip() and not named["tool"].strip():
         raise click.UsageError("nothing to record: say what was done, or with which --tool")
     error = spoken(("-",)) if error == "-" else error
-    state = state_of(about or did, files, tool, **named)
+    state = state_of(about or did, files, **named)
     with opened() as workspace:
         told = (*warned, *workspace.sources.warned.of(state))
-        made = Episode.create(state, Action(tool, did), outcome, error, warned=told)
+        made = Episode.create(state, Action(named["tool"], did), outcome, error, warned=told)
         trust = "agent" if named["agent"] else "human"
         stored = workspace.sources.episodes.record(made, trust=trust, source=SOURCE)
         land(workspace, workspace.store.get(stored.id))

@@ -59,10 +59,10 @@ def delivered_text(given: DeliveryResult) -> Text:
         yield Block(given.text)
 
 
-def state_of(text: str, files: tuple[str, ...], tool: str = "", **named: Any) -> StateSnapshot:
+def state_of(text: str, files: tuple[str, ...], **named: Any) -> StateSnapshot:
     """The situation that the options tell."""
 
-    return StateSnapshot.create(files, text, tool=tool, **named)
+    return StateSnapshot.create(files, text, **named)
 
 
 def read_prompt(path: str | None) -> str:

@@ -29,12 +29,7 @@ if TYPE_CHECKING:
 @click.option("--tool", default="", metavar="NAME", help="The tool that is about to be used.")
 @prompt
 def warn(
-    text: tuple[str, ...],
-    files: tuple[str, ...],
-    tool: str,
-    prompt_file: str | None,
-    max_tokens: int | None,
-    **named: str,
+    text: tuple[str, ...], files: tuple[str, ...], prompt_file: str | None, max_tokens: int | None, **named: str
 ) -> DeliveryResult:
     """Print what a situation brings to mind before a step: past failures like it, and rules learned from them.
 
@@ -46,7 +41,7 @@ def warn(
         memfs agent warn --file src/auth.py "change the login"
         memfs agent warn --tool bash "drop the staging database" --json
     """
-    state = state_of(spoken(text), files, tool, **named)
+    state = state_of(spoken(text), files, **named)
     if not (state.context.strip() or state.files or state.tool):
         raise click.UsageError("nothing to go by: say what is about to be done, or name a --file")
     with opened() as workspace, redirect_stdout(sys.stderr):  # what a source of others prints is no context

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from memfs.doors.cli.command import verb
-from memfs.doors.cli.filters import as_of, state_at, when
+from memfs.doors.cli.filters import as_of, span, state_at, when
 from memfs.doors.cli.output import Note, Text, styled
 
 if TYPE_CHECKING:
@@ -43,18 +43,10 @@ def _text(found: FoundDocuments) -> Text:
 @click.option("-n", "--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="At most so many.")
 @click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only of or about this agent; repeatable.")
 @click.option("--iteration", "iterations", multiple=True, type=int, metavar="N", help="Only of this one; repeatable.")
-@click.option("--since", metavar="WHEN", help="Not before this date, time or age.")
-@click.option("--until", metavar="WHEN", help="Not after this date (that day included), time or age.")
+@span
 @as_of
 def search(
-    workspace: Workspace,
-    words: tuple[str, ...],
-    limit: int,
-    agents: tuple[str, ...],
-    iterations: tuple[int, ...],
-    since: str | None,
-    until: str | None,
-    as_of: str | None,
+    workspace: Workspace, words: tuple[str, ...], since: str | None, until: str | None, as_of: str | None, **given: Any
 ) -> FoundDocuments:
     """Find documents by their words, archived ones too.
 
@@ -68,5 +60,5 @@ def search(
     start, end = when(since, "since"), when(until, "until", end=True)
     workspace.repository.require_readable()
     states = state_at(workspace, as_of)
-    found = search_states(states.reading, text, limit, agents=agents, iterations=iterations, start=start, end=end)
+    found = search_states(states.reading, text, start=start, end=end, **given)
     return FoundDocuments(text, tuple(found))

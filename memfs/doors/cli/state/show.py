@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.doors.cli.command import Number, verb
-from memfs.doors.cli.filters import as_of, state_at, when
+from memfs.doors.cli.filters import as_of, span, state_at, when
 from memfs.doors.cli.output import Document, Text, as_json
 
 if TYPE_CHECKING:
@@ -27,8 +27,7 @@ def _text(shown: RetrievedState) -> Text:
 @click.option("--hypothesis", "hypotheses", multiple=True, metavar="ID", help="Only this one; repeatable.")
 @click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Only this figure; repeatable.")
 @click.option("--iteration", "iterations", multiple=True, type=int, metavar="N", help="Only of this one; repeatable.")
-@click.option("--since", metavar="WHEN", help="Not before this date, time or age.")
-@click.option("--until", metavar="WHEN", help="Not after this date (that day included), time or age.")
+@span
 @click.option("--deadline", type=Number(0), metavar="SECONDS", help="Only what is found by then.")
 @click.option("--whole", is_flag=True, help="All of it, however long that takes.")
 @as_of

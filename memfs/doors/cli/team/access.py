@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs.doors.cli.command import complete_ids, remark, verb
-from memfs.doors.cli.filters import when
+from memfs.doors.cli.filters import since, when
 from memfs.doors.cli.options import named
 from memfs.doors.cli.output import Note, Table, Text, count, merge, one_line
 
@@ -84,7 +84,7 @@ def _text(found: AccessReport) -> Text:
 @click.argument("id", required=False, metavar="[ID]", shell_complete=complete_ids)
 @click.option("--agent", default="", metavar="NAME", help="Only what this agent was given.")
 @click.option("--session", default="", metavar="NAME", help="Only what this session was given.")
-@click.option("--since", metavar="WHEN", help="Not before this date, time or age: 2026-03-01, 7d, '2 days ago'.")
+@since
 @click.option(
     "-n", "--limit", type=click.IntRange(1), default=50, show_default=True, help="At most this many, newest first."
 )

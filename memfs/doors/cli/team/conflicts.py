@@ -12,7 +12,6 @@ from memfs.doors.cli.command import Actions, Unclear, complete_ids, opened, rema
 from memfs.doors.cli.filters import as_of, past_at
 from memfs.doors.cli.options import SOURCE, land
 from memfs.doors.cli.output import (
-    TEXT_ONLY,
     Note,
     Text,
     count,
@@ -84,16 +83,14 @@ class ConflictList:
         conflicts: memories that cannot both hold.
         left: what merges left; its fields stand beside the others.
         items: items that carry conflicts of a merge.
-        scanned: whether everything was compared.
     """
 
     conflicts: tuple[Disagreement, ...]
     left: OpenConflicts = field(metadata=merge("waiting=count situation open documents spooled others"))
     items: tuple[MergedItem, ...] = ()
-    scanned: bool = field(default=True, metadata=TEXT_ONLY)
 
 
-def _list_text(found: ConflictList) -> Text:
+def _list_text(found: ConflictList, scan: bool, as_of: str | None) -> Text:
     left = found.left
     for pair in found.conflicts:
         yield from _pair_text(pair)
@@ -112,8 +109,8 @@ def _list_text(found: ConflictList) -> Text:
         what = styled(_what(str(record["field"])), fg="yellow")
         yield f"{what} {record['document']!s}, to be decided when the merge is over"
     if found.conflicts or not left.count:
-        scan = "" if found.conflicts or found.scanned else "; '--scan' compares what nobody compared"
-        yield Note(count(len(found.conflicts), "conflict") + scan)
+        more = "" if found.conflicts or scan or as_of else "; '--scan' compares what nobody compared"
+        yield Note(count(len(found.conflicts), "conflict") + more)
     if left.count or left.others or left.situation:
         yield Note(_summary(left))
 
@@ -203,7 +200,7 @@ def _list(scan: bool, as_of: str | None) -> ConflictList:
             MergedItem(item, tuple(MergedField(one, *writers(item, one)) for one in item.conflicts))
             for item in left.items
         )
-        return ConflictList(tuple(pairs), left, tuple(items), scanned=scan)
+        return ConflictList(tuple(pairs), left, tuple(items))
 
 
 # -- resolve ------------------------------------------------------------------------------------------------------
@@ -376,28 +373,6 @@ def _settle(workspace: Workspace, names: tuple[str, ...], keep: str, reason: str
     remark(slip if not done.known and done.kept != "both" else "")
     land(workspace)
     return ConflictDecision(done.kept, ids=(done.one.id, done.other.id), changed=done.changed)
-
-
-# -- for status ---------------------------------------------------------------------------------------------------
-def merges_facts(workspace: Workspace) -> dict[str, Any]:
-    """What merges left to decide, and whether git joins memory files field by field here."""
-    from memfs.admin import layout
-
-    try:
-        waiting = workspace.teams.resolver.waiting().count
-    except MemfsError:  # git's files cannot be read: 'check' says why
-        waiting = 0
-    return {"waiting": waiting, "driver": layout.has_driver(workspace.repository)}
-
-
-def merges_row(merges: Mapping[str, Any]) -> str:
-    """That on one line, "" where there is nothing to say."""
-    told = []
-    if merges["waiting"]:
-        told.append(f"{count(merges['waiting'], 'decision')} waiting ('memfs team conflicts')")
-    if not merges["driver"]:
-        told.append("as plain text: the merge driver is not installed ('memfs init')")
-    return "; ".join(told)
 
 
 conflicts = Actions("conflicts", __doc__, _list, _resolve)
