@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Mapping
+from functools import cache
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from memfs.errors import SettingInvalid
 from memfs.fs.lock import renewed_in_child
 from memfs.model.kinds import nearest
 from memfs.store.parts import Facts
+
+if TYPE_CHECKING:
+    from logging import Logger
 
 Reaction = Callable[[Facts], object]
 
@@ -32,8 +36,15 @@ _ALARMS = frozenset({"storage_threshold", "backup_failed"})
 DEEPEST = 4
 """How deep occasions may raise occasions: a reaction may cause another, and that one another, but not forever."""
 
-_log = logging.getLogger("memfs")
-_log.addHandler(logging.NullHandler())
+
+@cache
+def _log() -> Logger:
+    """Where occasions are noted, for whoever listens."""
+    import logging  # a command that only reads raises no occasion
+
+    log = logging.getLogger("memfs")
+    log.addHandler(logging.NullHandler())
+    return log
 
 
 class Behaviours:
@@ -80,7 +91,7 @@ class Behaviours:
             self._tell(occasion, RecursionError(f"{occasion}: occasions raised one another {DEEPEST} deep"))
             return 0
         frozen = MappingProxyType(dict(facts))
-        _log.log(logging.WARNING if occasion in _ALARMS else logging.INFO, "%s %s", occasion, dict(facts))
+        (_log().warning if occasion in _ALARMS else _log().info)("%s %s", occasion, dict(facts))
         self._thread.depth = depth + 1
         try:
             return sum(self._ran(occasion, reaction, frozen) for reaction in self._reactions.get(occasion, ()))
@@ -96,7 +107,7 @@ class Behaviours:
         return True
 
     def _tell(self, occasion: str, error: Exception) -> None:
-        _log.error("%s: a reaction failed: %s: %s", occasion, type(error).__name__, error)
+        _log().error("%s: a reaction failed: %s: %s", occasion, type(error).__name__, error)
         self._report(error)
 
 

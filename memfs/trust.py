@@ -18,7 +18,7 @@ from typing import Any
 
 from memfs.config_names import KINDS, MEMORY_CONTEXT, MEMORY_CONTEXTS, SETTINGS_FILE, SYSTEM_CONFIG
 from memfs.errors import ContentError, CorruptRecord, MemfsError
-from memfs.format import json_text, toml_text, yaml_text
+from memfs.format import json_text, toml_text
 from memfs.format.decode import decode
 from memfs.fs import io
 from memfs.fs.lock import FileLock
@@ -294,6 +294,8 @@ def _document(root: Path, path: str) -> Mapping[str, Any]:
             text = decode(tree.read(path, _DOCUMENT_LIMIT).data).text
         finally:
             tree.close()
+        from memfs.format import yaml_text  # most workspaces have no such document
+
         value = (json_text if path.endswith(".json") else yaml_text).load(text)
     except (MemfsError, OSError):
         return {}

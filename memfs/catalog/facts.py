@@ -111,7 +111,7 @@ def _bytes(base: sqlite3.Connection) -> int:
     return int((pages - free) * size)
 
 
-_FORM = 1
+_FORM = 2
 _AT_ONCE = 500
 _LONGEST = 1 << 16
 # What making an item of a fact raises that another program wrote.
@@ -122,7 +122,7 @@ class ItemCatalog:
     """Makes items of files, by the facts that are kept of their contents. May be used from several threads.
 
     A fact holds what the file says: id and path follow from where it lies, and a time that it does not name from the
-    file. What is above 64 KiB is not kept.
+    file. It knows whether the schema was asked about it. What is above 64 KiB is not kept.
 
     Attributes:
         catalog: where they are kept, for whoever has more to say of the same contents.
@@ -151,8 +151,8 @@ class ItemCatalog:
         found = {}
         for path, key in keys.items():
             try:
-                mapping, sha256 = facts.pop(key)  # two items share nothing that can be changed
-                if checked or self.codec.allows(mapping, path):
+                mapping, sha256, obeys = facts.pop(key)  # two items share nothing that can be changed
+                if checked or self.codec.allows(mapping, path, checked=obeys is True):
                     kind, modified = key[1].removesuffix(".json"), from_timestamp_ns(stamps[path].mtime_ns)
                     found[path] = to_item(mapping, kind, modified, id=stem_of(path), path=path, sha256=sha256)
             except _UNFIT:
@@ -176,7 +176,7 @@ class ItemCatalog:
         item, mapping = self.codec.decoded(content.data, path, modified, checked=checked)
         if keep and len(content.data) <= _LONGEST:
             with self._guard:
-                self._fresh[self.key(path, content.stamp.blob)] = json.dumps([mapping, item.sha256])
+                self._fresh[self.key(path, content.stamp.blob)] = json.dumps([mapping, item.sha256, not checked])
                 full = len(self._fresh) >= _AT_ONCE
             if full:
                 self.flush()

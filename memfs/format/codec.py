@@ -7,6 +7,7 @@ nothing is written that would not be read as the same.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.config_names import KINDS, MEMORY_CONTEXT, MEMORY_CONTEXTS, QUESTIONS, RETENTION_POLICY, SYSTEM_CONFIG
 from memfs.errors import IdInvalid, ItemTooLarge, MemfsError, SchemaInvalid
-from memfs.format import item_fields, yaml_text
+from memfs.format import item_fields
 from memfs.format.decode import Text, decode, position
 from memfs.format.plain import DOCUMENT_PARTS, Node, dotted, plain, refuse_hidden, same
 from memfs.format.render import EncodedFile, ParsedFile, parse, render
@@ -63,6 +64,8 @@ def _unseen(text: str, path: str) -> Iterator[Problem]:
 
 def _perhaps_names(text: str, path: str) -> Iterator[Problem]:
     """Fractions such as ``3.10``: what is read is 3.1, which a version is not."""
+    from memfs.format import yaml_text
+
     for entry in yaml_text.tree(text).entries:
         if entry.key not in _FREE:
             continue
@@ -144,18 +147,22 @@ class Codec:
             _concealed(error.located(path), data)
             raise
 
-    def allows(self, mapping: dict[str, Any], path: str) -> bool:
+    def allows(self, mapping: dict[str, Any], path: str, *, checked: bool = False) -> bool:
         """Whether a file may hold this: its name can be an id, and the schema of its kind allows it.
+
+        Args:
+            checked: by these ``rules`` the schema allowed it before; spare the check.
 
         Raises:
             IdInvalid, SchemaInvalid: its name cannot be that of an item's file.
         """
-        return bool(_id_of(path)) and not self._schemas.check_item(mapping, self.kind_at(path))
+        return bool(_id_of(path)) and (checked or not self._schemas.check_item(mapping, self.kind_at(path)))
 
     @property
     def rules(self) -> str:
-        """Names what decides, beside bytes, kind and schema, what a file says."""
-        return f"{__version__} {self._allow_invisible}"
+        """Names what decides, beside bytes and the name of the kind, what a file says, and whether it may say so."""
+        own = json.dumps([self._schemas.own, {kind.name: kind.body for kind in self._kinds}], sort_keys=True)
+        return f"{__version__} {self._allow_invisible} {own}"
 
     def read_with_warnings(self, data: bytes, path: str, fallback: datetime) -> tuple[MemoryItem, list[Problem]]:
         """As ``read``, with what is accepted but worth a look: byte order mark, CRLF, zero-width characters."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from memfs.errors import ContentError, ItemSyntaxError
-from memfs.format import json_text, yaml_text
+from memfs.format import json_text
 from memfs.format.decode import Text, decode, position
 from memfs.format.plain import MAX_PARTS, FieldPath, Node, NodePlace, dotted, hidden, hidden_error, place, same
 from memfs.format.text_guard import findings
@@ -38,6 +38,8 @@ class ParsedFile:
 
     def place(self, path: FieldPath, of_key: bool = False) -> NodePlace:
         """Where a field is."""
+        from memfs.format import yaml_text
+
         root: Node = (json_text if self.is_json else yaml_text).tree(self.text.text)
         return place(root, self.text.text, path, of_key)
 
@@ -55,7 +57,12 @@ def parse(data: bytes, path: str, allow_invisible: bool = False, parts: int = MA
     is_json = path.endswith(".json")
     if not allow_invisible:
         _refuse_hidden_text(text.text)
-    mapping = json_text.load(text.text, parts) if is_json else yaml_text.load(text.text)
+    if is_json:
+        mapping = json_text.load(text.text, parts)
+    else:
+        from memfs.format import yaml_text  # a command that finds all in the catalog reads no YAML
+
+        mapping = yaml_text.load(text.text)
     if not isinstance(mapping, dict):
         what = "a list" if isinstance(mapping, list) else "a single value"
         raise ItemSyntaxError(f"the file holds {what}, not keys and values", line=1, hint="write 'key: value' lines")
@@ -108,6 +115,7 @@ def _proved(
 
 def _spliced(parsed: ParsedFile, mapping: Mapping[str, Any], order: Order) -> bytes | None:
     """The old text with single fields changed, or None where that cannot be done or proved."""
+    from memfs.format import yaml_text
     from memfs.format.splice import Unspliceable, splice, with_last_newline  # what only reads is spared it
 
     text = parsed.text.text

@@ -67,12 +67,15 @@ class Schemas:
     Args:
         extra: schemas of ``data`` by name, from a ``configuration/kinds.yaml`` that its reader trusts.
 
+    Attributes:
+        own: the extra schemas, by name.
+
     Raises:
         SchemaRefForbidden, SchemaInvalid: an extra schema is refused, naming the place in it.
     """
 
     def __init__(self, extra: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> None:
-        self._bodies = {name: _accepted(schema, f"kind {name!r}") for name, schema in extra.items()}
+        self.own = {name: _accepted(schema, f"kind {name!r}") for name, schema in extra.items()}
         self._checks: dict[str, _Check] = {}
 
     def check_item(self, mapping: Mapping[str, Any], kind: Kind) -> list[SchemaError]:
@@ -108,7 +111,7 @@ class Schemas:
         """The files for ``ContextMemory/.schemas/``: each schema on its own, items with the body of their kind."""
         names = {name: name for name in schema_names() if not name.endswith(_BODY) and name not in _ANSWERS}
         bodies = [name.removesuffix(_BODY) for name in schema_names() if name.endswith(_BODY)]
-        names |= {body: f"item {body}" for body in (*bodies, *self._bodies)}
+        names |= {body: f"item {body}" for body in (*bodies, *self.own)}
         draft = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
         return {
             f"{file}.schema.json": json.dumps(draft | self._schema(name), indent=2, ensure_ascii=False) + "\n"
@@ -127,10 +130,10 @@ class Schemas:
         if not name.startswith("item "):
             return _bundled(name)
         body = name.removeprefix("item ")
-        return _with_data(self._bodies[body] if self._is_own(name) else _bundled(body + _BODY))
+        return _with_data(self.own[body] if self._is_own(name) else _bundled(body + _BODY))
 
     def _is_own(self, name: str) -> bool:
-        return name.startswith("item ") and name.removeprefix("item ") in self._bodies
+        return name.startswith("item ") and name.removeprefix("item ") in self.own
 
 
 def _with_data(shape: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 from collections.abc import Iterable
 from contextlib import suppress
 
@@ -48,7 +47,7 @@ def holding_name(temporary: str = "") -> str:
     """
     if temporary and not is_fresh(temporary):
         return temporary
-    return f"{temporary.removesuffix(_FRESH) or OWN_TEMPORARY + secrets.token_hex(6)}{_HOLDING}"
+    return f"{temporary.removesuffix(_FRESH) or OWN_TEMPORARY + os.urandom(6).hex()}{_HOLDING}"
 
 
 def is_temporary(name: str) -> bool:
@@ -66,7 +65,7 @@ def write_fresh(folder: int, path: str, chunks: Iterable[bytes]) -> tuple[str, i
 
     An exception, also one from ``chunks``, leaves none.
     """
-    fresh = f"{OWN_TEMPORARY}{secrets.token_hex(6)}{_FRESH}"
+    fresh = f"{OWN_TEMPORARY}{os.urandom(6).hex()}{_FRESH}"
     fd = io.open_file(fresh, _CREATE, 0o666, dir_fd=folder)
     try:
         for chunk in chunks:

@@ -6,7 +6,6 @@ operation.
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import json
 import os
@@ -26,17 +25,14 @@ def sync(folder: str) -> None:
     Raises:
         OSError: the system's reason. Where it has no such call, ``os.sync`` is made, which gives none.
     """
-    import ctypes  # only a large batch needs it
-
-    call = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+    call = _system_call("syncfs")
     if call is None:
         os.sync()
         return
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         if call(fd) != 0:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number), folder)
+            raise _system_error(folder)
     finally:
         os.close(fd)
 
@@ -581,8 +577,19 @@ _EXCHANGE = 2
 
 
 @cache
-def _call() -> Any:
-    return getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+def _system_call(name: str) -> Any:
+    """A call of the system that Python lacks; None where the system lacks it, too."""
+    import ctypes  # few commands need one
+
+    return getattr(ctypes.CDLL(None, use_errno=True), name, None)
+
+
+def _system_error(path: str) -> OSError:
+    """Why the last of these calls failed."""
+    import ctypes
+
+    number = ctypes.get_errno()
+    return OSError(number, os.strerror(number), path)
 
 
 def swap(source: str, target: str, folder: int) -> None:
@@ -591,12 +598,11 @@ def swap(source: str, target: str, folder: int) -> None:
     Raises:
         OSError: the system's reason; ``ENOSYS`` where it has no such call.
     """
-    call = _call()
+    call = _system_call("renameat2")
     if call is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
     if call(folder, os.fsencode(source), folder, os.fsencode(target), _EXCHANGE) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), target)
+        raise _system_error(target)
 
 
 NETWORK_TYPES = frozenset(

@@ -12,7 +12,6 @@ import contextlib
 import json
 import os
 import re
-import secrets
 import struct
 import threading
 import time
@@ -416,7 +415,7 @@ class Journal:
     def _replace(self, rest: Sequence[Operation], tip: str) -> None:
         header = Header(
             generation=self._header.generation + 1,
-            mark=secrets.token_bytes(MARK_BYTES),
+            mark=os.urandom(MARK_BYTES),
             total=self._seen_total(),
             kept=len(rest),
             tip=tip,
@@ -506,7 +505,7 @@ def salvage(path: Path) -> SalvageResult | None:
 def replace(path: Path, saved: SalvageResult) -> None:
     """Put a whole journal with the saved records in the damaged one's place."""
     old = saved.header
-    mark = old.mark or secrets.token_bytes(MARK_BYTES)
+    mark = old.mark or os.urandom(MARK_BYTES)
     header = Header(old.generation + 1, mark, old.total, saved.operations, old.tip)
     io.write_file(path, line_of(header) + b"".join(saved.frames))
 

@@ -12,8 +12,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import random
-import socket
 import threading
 import time
 import weakref
@@ -234,7 +232,7 @@ class FileLock:
                 # processor from the one that writes; nobody asks in step with others.
                 longest = max(_LONGEST_WAIT / max(now - began, 1), _LEAST_WAIT if head >= 0 else 5 * _LEAST_WAIT)
                 tries += 1
-                time.sleep(min(_FIRST_WAIT * tries, longest) * random.uniform(0.5, 1))  # noqa: S311
+                time.sleep(min(_FIRST_WAIT * tries, longest) * (0.5 + os.urandom(1)[0] / 512))
         finally:
             _let_go(*waiting.values(), *((head,) if head >= 0 else ()))
 
@@ -278,7 +276,7 @@ class FileLock:
         return io.make_file(path, os.O_RDWR)
 
     def _sign(self, fd: int, purpose: str) -> None:
-        holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.time(), "purpose": purpose}
+        holder = {"pid": os.getpid(), "host": os.uname().nodename, "since": time.time(), "purpose": purpose}
         line = json.dumps(holder).encode()
         # Whatever the disk says, the lock is held: who holds it is for messages only.
         with suppress(StorageIO), io.operation("sign", self.path):
@@ -294,7 +292,7 @@ class FileLock:
         try:
             facts = json.loads(self._signature())
             seconds = max(0, time.time() - float(facts["since"]))
-            here = facts["host"] == socket.gethostname()
+            here = facts["host"] == os.uname().nodename
             stopped = ", which is stopped" if here and _state(facts["pid"]) in ("T", "t") else ""
             return f"pid {facts['pid']} on {facts['host']} for {seconds:.0f} s ({facts['purpose']}){stopped}"
         except (ValueError, KeyError, TypeError):
@@ -304,7 +302,7 @@ class FileLock:
         """Whether the process that signed the lock last has ended."""
         try:
             facts = json.loads(self._signature())
-            if facts["host"] != socket.gethostname():
+            if facts["host"] != os.uname().nodename:
                 return False
             os.kill(facts["pid"], 0)
             return _state(facts["pid"]) == "Z"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import secrets
 import stat
 import zlib
 from collections.abc import Iterator, Mapping
@@ -187,7 +186,7 @@ def _keep(path: Path, folder: Path, name: str) -> bool:
 
 def _write_one(place: Path, name: str, item: Object) -> bool:
     made = _make_folder(place)
-    temporary = place / f"tmp_obj_{secrets.token_hex(6)}"
+    temporary = place / f"tmp_obj_{os.urandom(6).hex()}"
     fd = io.open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
     try:
         io.write_all(fd, loose_bytes(item), str(temporary))

@@ -11,9 +11,6 @@ import fcntl
 import os
 import re
 import select
-import shutil
-import signal
-import subprocess
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -31,6 +28,8 @@ from memfs.git.refs import NULL
 from memfs.model.item import object_id
 
 if TYPE_CHECKING:
+    import subprocess
+
     from git import Repo
 
 
@@ -355,6 +354,8 @@ def git_program() -> str:
     Raises:
         GitFailed: it is not installed.
     """
+    import shutil  # as ``subprocess`` below: most commands that read start no git
+
     found = shutil.which("git", path=search_path(os.environ))
     if found is None:
         raise GitFailed("git is not installed", hint="install git 2.39 or later")
@@ -388,6 +389,8 @@ def start(
 
     Its process group is its own, so that neither Ctrl-C nor the end of ours stops git in the middle of a ref update.
     """
+    import subprocess
+
     check(command)
     pipe = subprocess.PIPE
     with io.operation("git", command[1]):
@@ -402,6 +405,8 @@ def finish(process: subprocess.Popen[bytes], data: bytes, timeout: float) -> tup
     Raises:
         GitFailed: it took too long and was ended.
     """
+    import subprocess
+
     try:
         out, err = process.communicate(data, timeout)
     except subprocess.TimeoutExpired:
@@ -415,6 +420,9 @@ def finish(process: subprocess.Popen[bytes], data: bytes, timeout: float) -> tup
 
 def end(process: subprocess.Popen[bytes]) -> None:
     """Ask a process and its children to end, then make them, and release the streams. Asked, git removes its locks."""
+    import signal
+    import subprocess
+
     for number, patience in ((signal.SIGTERM, 2.0), (signal.SIGKILL, None)):
         if process.poll() is None:
             with suppress(ProcessLookupError):

@@ -6,8 +6,8 @@ An accepted id is a file name that is safe on every file system. An id of a moun
 from __future__ import annotations
 
 import hashlib
+import os
 import re
-import secrets
 import unicodedata
 
 from memfs.errors import IdInvalid
@@ -108,9 +108,7 @@ def suffix_of(data: bytes, length: int) -> str:
 
 def new_id(text: str) -> str:
     """A fresh id: a readable slug of the text and six random characters (about 30 bits)."""
-    suffix = "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(6))
-    words = slug(text)
-    return f"{words or 'memory'}-{suffix}"
+    return f"{slug(text) or 'memory'}-{suffix_of(os.urandom(32), 6)}"
 
 
 def _shown(text: object) -> str:

@@ -6,7 +6,7 @@ Each is named, marked by trust, and quoted so that nothing in it can end the quo
 from __future__ import annotations
 
 import hashlib
-import secrets
+import os
 from collections.abc import Iterable
 
 from memfs.format.text_guard import shown
@@ -42,7 +42,7 @@ def fence(found: Iterable[Hit | MemoryItem], mark: str = "") -> str:
     shown_items = [quoted(entry) for entry in found]
     if not shown_items:
         return ""
-    return _around("\n\n".join(shown_items), mark or secrets.token_hex(8))
+    return _around("\n\n".join(shown_items), mark or os.urandom(8).hex())
 
 
 def enclosed(lines: Iterable[str], introduction: str) -> str:

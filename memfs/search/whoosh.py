@@ -10,6 +10,7 @@ Its errors become ``IndexUnavailable``.
 
 from __future__ import annotations
 
+import sys
 from array import array
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -17,15 +18,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
+from types import ModuleType
 from typing import Any
-
-from whoosh import columns as whoosh_columns
-from whoosh import fields, formats
-from whoosh.codec.whoosh3 import W3Codec
-from whoosh.filedb.filestore import FileStorage
-from whoosh.index import FileIndex
-from whoosh.matching import ListMatcher
-from whoosh.reading import SegmentReader, TermNotFound
 
 from memfs.errors import IndexUnavailable, MemfsError
 from memfs.fs import io
@@ -34,6 +28,34 @@ from memfs.search import analyzer, terms
 from memfs.search.columns import DocumentColumns
 from memfs.search.documents import Filter, IndexRow, Place, row_of
 from memfs.search.engine import Asked, IndexStats, TermStatistics
+
+
+@contextmanager
+def _without_network() -> Iterator[None]:
+    """Spare an import of Whoosh asyncio and a client of HTTP, which take longer than all of Whoosh.
+
+    It wants one name of each: a decorator that ``functools`` has, and ``urlretrieve``, which it never calls.
+    """
+    wanted = {"cached_property": {"cached_property": cached_property}, "urllib.request": {"urlretrieve": None}}
+    absent = wanted.keys() - sys.modules.keys()
+    for name in absent:
+        sys.modules[name] = ModuleType(name)
+        vars(sys.modules[name]).update(wanted[name])
+    try:
+        yield
+    finally:
+        for name in absent:
+            del sys.modules[name]
+
+
+with _without_network():
+    from whoosh import columns as whoosh_columns
+    from whoosh import fields, formats
+    from whoosh.codec.whoosh3 import W3Codec
+    from whoosh.filedb.filestore import FileStorage
+    from whoosh.index import FileIndex
+    from whoosh.matching import ListMatcher
+    from whoosh.reading import SegmentReader, TermNotFound
 
 COLUMNS = "columns"
 FIELD = "terms"

@@ -7,7 +7,7 @@ No bytes with a secret that nobody allowed get that far.
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -386,7 +386,7 @@ class FileWriter:
         self, branch: str, message: str, signatures: Sequence[Signature], plans: Sequence[FilePlan], batch: bool
     ) -> Operation:
         return Operation(
-            id=secrets.token_hex(8),
+            id=os.urandom(8).hex(),
             branch=branch,
             time=self._parts.clock().timestamp(),
             message=message,
