@@ -12,7 +12,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
 from time import monotonic
@@ -192,7 +192,7 @@ def recall_elsewhere(data: bytes | None, told: Settings) -> RecallSettings:
     except UnicodeDecodeError as error:
         raise SettingInvalid("not UTF-8 text", path=names.SETTINGS_FILE, hint="ask at another revision") from error
     chosen: dict[str, Any] = {}
-    for name in (entry.name for entry in fields(RecallSettings)):
+    for name in RecallSettings.defaults:
         key = f"recall.{name}"
         if is_of_the_process(told.origins.get(key, "")):
             chosen[name] = told.get(key)

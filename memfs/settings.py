@@ -5,323 +5,20 @@ A value is checked against its rule, whether it comes from a file, a variable or
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 from memfs.config_names import SETTINGS_FILE, VARIABLES
 from memfs.errors import SettingInvalid
 from memfs.model.kinds import nearest
 
 
-def _setting(default: Any, summary: str, **rule: Any) -> Any:
-    return field(default=default, metadata={"summary": summary, **rule})
-
-
-BUILT_IN_SOURCES: Mapping[str, str] = {
-    "preferences": "automatic",
-    "conventions": "automatic",
-    "recent_session": "automatic",
-    "feedback": "automatic",
-    "episodic": "triggered",
-    "semantic": "triggered",
-}
-"""The built-in sources of context and the delivery of each. A repository may name these without being trusted."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemorySettings:
-    """``[memory]``: which sources give an agent its context, and their own tables ``[memory.<source>]``.
-
-    ``sources`` holds the values of each: all of a built-in one's, and of one from others what was written for it.
-    """
-
-    automatic: tuple[str, ...] = _setting(
-        ("preferences",), "Sources loaded at the start of every session.", harmless=tuple(BUILT_IN_SOURCES)
-    )
-    triggered: tuple[str, ...] = _setting(
-        ("episodic", "semantic"), "Sources that speak up when the work needs them.", harmless=tuple(BUILT_IN_SOURCES)
-    )
-    on_demand: bool = _setting(True, "Whether agents may ask with recall.")
-    on_demand_sources: tuple[str, ...] = _setting(
-        (), "Further sources that answer when agents ask.", harmless=tuple(BUILT_IN_SOURCES)
-    )
-    automatic_tokens: int = _setting(
-        1000, "Most tokens given at the start of a session; 0: no bound.", low=0, high=10**6
-    )
-    triggered_tokens: int = _setting(400, "Most tokens given before a step; 0: no bound.", low=0, high=10**6)
-    recall_tokens: int = _setting(2000, "Most tokens an agent is given when it asks; 0: no bound.", low=0, high=10**6)
-    source_seconds: float = _setting(2.0, "How long a source from others may take.", low=0.05, high=60)
-    decay: bool = _setting(True, "Whether what is old and unused sinks when agents ask.")
-    context: str = _setting("", "Name of the memory context that holds; empty: `configuration/memory_context.yaml`.")
-    sources: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: _DEFAULT_SOURCES)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreferencesSettings:
-    """``[memory.preferences]``: what a person wishes."""
-
-    max_items: int = _setting(10, "How many preferences are given.", low=0, high=1000)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpisodicSettings:
-    """``[memory.episodic]``: warnings from past failures."""
-
-    similarity_threshold: float = _setting(0.7, "How alike a situation must be for a warning.", low=0, high=1)
-    max_warnings: int = _setting(3, "How many warnings are given.", low=0, high=100)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SemanticSettings:
-    """``[memory.semantic]``: learned rules."""
-
-    min_confidence: float = _setting(0.7, "How sure a rule must be.", low=0, high=1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConventionsSettings:
-    """``[memory.conventions]``: what the team agreed on."""
-
-    max_items: int = _setting(20, "How many conventions are given.", low=0, high=1000)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecentSessionSettings:
-    """``[memory.recent_session]``: what the session before did."""
-
-    max_items: int = _setting(5, "How many lines of the session before are given.", low=0, high=100)
-    max_age_days: float = _setting(14.0, "How old that session may be, in days.", low=0, high=3660)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeedbackSettings:
-    """``[memory.feedback]``: what the last meta-review says to the agent that is named."""
-
-    enabled: bool = _setting(True, "Whether an agent that is named is given its feedback.")
-    max_items: int = _setting(10, "How many points of feedback are given.", low=0, high=100)
-
-
-SOURCE_TABLES: Mapping[str, type[Any]] = {
-    "preferences": PreferencesSettings,
-    "conventions": ConventionsSettings,
-    "recent_session": RecentSessionSettings,
-    "feedback": FeedbackSettings,
-    "episodic": EpisodicSettings,
-    "semantic": SemanticSettings,
-}
-_DEFAULT_SOURCES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {
-        name: MappingProxyType({entry.name: entry.default for entry in dataclasses.fields(shape)})
-        for name, shape in SOURCE_TABLES.items()
-    }
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HooksSettings:
-    """``[hooks]``: what hooks give to an agent's program."""
-
-    start_tokens: int = _setting(500, "Most tokens told at the start of a session; 0: nothing.", low=0, high=4000)
-    prompt_tokens: int = _setting(500, "Most tokens told with a prompt; 0: nothing.", low=0, high=4000)
-    prompt_items: int = _setting(5, "How many memories are told with a prompt.", low=0, high=50)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkingSettings:
-    """``[working]``: what a session is busy with."""
-
-    in_git: bool = _setting(False, "Whether working memory is committed like other memories.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexSettings:
-    """``[index]``: the search engine."""
-
-    engine: str = _setting("whoosh", "Search engine.", choices=("memory", "whoosh", "sqlite"))
-    texts: bool = _setting(True, "Whether the user's cache holds the texts of memories, so that none is parsed twice.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistorySettings:
-    """``[history]``: when changes become commits."""
-
-    commit: str = _setting(
-        "manual",
-        "When waiting changes become a commit.",
-        choices=("interval", "session", "each", "batch", "manual"),
-    )
-    interval_seconds: float = _setting(1.0, "Length of the commit window under 'interval'.", low=0.01, high=86_400)
-    adopt: str = _setting("leave", "Whether hand edits are committed by themselves.", choices=("auto", "leave"))
-    adopt_after_seconds: float = _setting(30.0, "How long a hand-edited file must rest first.", low=0, high=86_400)
-    allow_detached: bool = _setting(False, "Whether to commit on a detached HEAD.")
-    sign: str = _setting(
-        "off",
-        "Whether commits are signed: not, where there is a key that works, or else they wait.",
-        choices=("off", "try", "require"),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecallSettings:
-    """``[recall]``: what a question brings back."""
-
-    limit: int = _setting(10, "How many hits a recall gives unless told otherwise.", low=1, high=10_000)
-    preset: str = _setting(
-        "default", "Weights of the ranking.", choices=("default", "time_weighted", "learning", "fading")
-    )
-    deduplicate: bool = _setting(True, "Whether the command line and agents' doors leave out what repeats a hit.")
-    max_tokens: int = _setting(0, "Most tokens an answer holds unless told otherwise; 0: no bound.", low=0, high=10**7)
-    state_seconds: float = _setting(
-        0.5, "How long an answer about agents' state takes unless told otherwise; 0: no bound.", low=0, high=86_400
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SemanticSearchSettings:
-    """``[semantic]``: search by meaning."""
-
-    model: str = _setting(
-        "",
-        "Model that searches by meaning: `minilm`, `hashing`, one that `endpoint` runs, or `off`; empty: what the "
-        "memory context says, else words only.",
-    )
-    endpoint: str = _setting(
-        "", "Base address of an OpenAI-compatible service that runs the model; empty: this machine.", personal=True
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServedSettings:
-    """``[served]``: the record of which items were handed out, when and to whom; it stays on this machine."""
-
-    log: bool = _setting(True, "Whether it is noted which items are handed out.")
-    questions: bool = _setting(False, "Whether the questions are noted, too.", personal=True)
-    days: int = _setting(90, "How many days of it are kept.", low=1, high=3660)
-    megabytes: int = _setting(16, "How many megabytes of it are kept at most.", low=2, high=10_000)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReviewSettings:
-    """``[review]``: who judges a draft before it is stored."""
-
-    threshold: float = _setting(6.0, "Mean score, 0 to 10, from which a draft is stored.", low=0, high=10)
-    reviewers: tuple[str, ...] = _setting(
-        ("analyzer", "patterns", "knowledge-archaeologist"), "Who judges a draft, by name.", personal=True
-    )
-    endpoint: str = _setting("", "Base address of an OpenAI-compatible service whose model judges too.", personal=True)
-    model: str = _setting("", "Name of that service's model.")
-    seconds: float = _setting(5.0, "How long reviewers may take over a draft.", low=0.1, high=600)
-    relevance_seconds: float = _setting(2.0, "How long reviewers may take over an answer.", low=0.1, high=600)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LearningSettings:
-    """``[learning]``: what becomes of what memfs works out by itself."""
-
-    patterns: str = _setting(
-        "suggest",
-        "What memories have in common, and what tasks and sessions teach: not looked for, suggested in "
-        "'memfs inbox', or written.",
-        choices=("off", "suggest", "write"),
-    )
-    rules: str = _setting(
-        "suggest",
-        "What failures teach, and what a person is heard to prefer: not looked for, suggested, or written.",
-        choices=("off", "suggest", "write"),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SecuritySettings:
-    """``[security]``: what is let in."""
-
-    allow_invisible: bool = _setting(
-        False, "Whether text may hold characters that hide instructions from a reader.", personal=True
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchSettings:
-    """``[watch]``: how a resident process notices changed files."""
-
-    enabled: bool = _setting(True, "Whether resident processes watch the files.")
-    debounce_ms: int = _setting(100, "How long events must pause before they are acted on.", low=1, high=60_000)
-    scan_seconds: float = _setting(60.0, "How often all files are compared all the same.", low=1, high=86_400)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackupSettings:
-    """``[backup]``: when backups are made by themselves, and where they go."""
-
-    interval_hours: float = _setting(
-        0.0, "Hours between backups made by themselves; 0 makes none.", low=0, high=8784, personal=True
-    )
-    copies: int = _setting(7, "How many backups are kept in each place.", low=1, high=1000, personal=True)
-    targets: tuple[str, ...] = _setting(
-        (), "Folders that backups go to; without one, a folder of the user's own.", personal=True
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StorageSettings:
-    """``[storage]``: where writes go."""
-
-    secondary: str = _setting(
-        "", "Folder on another disk for writes while the workspace's own takes none.", personal=True
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """All settings of one workspace, by table; ``mounts`` are other workspaces' folders by the name given to them.
-
-    ``origins`` says for each dotted key where its value came from: ``argument``, the ``MEMFS_*`` variable's name,
-    ``memfs.toml`` with the line, or ``default``, with a remark where ``memfs.toml`` sets it without being trusted to.
-    It holds the key of every setting, and of each mount and each value of a source from others that counts.
-    """
-
-    memory: MemorySettings = MemorySettings()
-    hooks: HooksSettings = HooksSettings()
-    working: WorkingSettings = WorkingSettings()
-    index: IndexSettings = IndexSettings()
-    history: HistorySettings = HistorySettings()
-    recall: RecallSettings = RecallSettings()
-    semantic: SemanticSearchSettings = SemanticSearchSettings()
-    served: ServedSettings = ServedSettings()
-    review: ReviewSettings = ReviewSettings()
-    learning: LearningSettings = LearningSettings()
-    security: SecuritySettings = SecuritySettings()
-    watch: WatchSettings = WatchSettings()
-    backup: BackupSettings = BackupSettings()
-    storage: StorageSettings = StorageSettings()
-    mounts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    origins: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-
-    def get(self, key: str) -> Any:
-        """The value of a dotted key.
-
-        Raises:
-            SettingInvalid: no such key; the hint names the nearest one.
-        """
-        table, _, name = key.rpartition(".")
-        home, _, source = table.partition(".")
-        if table == MOUNTS and name in self.mounts:
-            return self.mounts[name]
-        if home == "memory" and name in (values := self.memory.sources.get(source, {})):
-            return values[name]
-        if key not in SPECS:
-            raise _unknown(key, [*SPECS, *self.origins])
-        return getattr(getattr(self, table), name)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spec:
+class Spec(NamedTuple):
     """The rule of one setting: dotted key, default (whose type is the setting's), meaning, and allowed values.
 
     A ``personal`` one loosens what protects the reader, or reaches outside the workspace, unless it has its default: an
@@ -348,20 +45,314 @@ class Spec:
         return [name for name in names if name not in self.harmless] if self.harmless else []
 
 
+def _setting(default: Any, summary: str, **rule: Any) -> Any:
+    return Spec("", default, summary, **rule)
+
+
+SPECS: dict[str, Spec] = {}
+TABLES: dict[str, type[Any]] = {}
+
+
+class SettingsTable:
+    """The values of one table, each its default unless it is given; nobody changes them.
+
+    Attributes:
+        defaults: by name.
+    """
+
+    defaults: ClassVar[Mapping[str, Any]]
+
+    def __init_subclass__(cls, table: str) -> None:
+        rules = {name: rule for name, rule in vars(cls).items() if isinstance(rule, Spec)}
+        SPECS.update({f"{table}.{name}": rule._replace(key=f"{table}.{name}") for name, rule in rules.items()})
+        TABLES[table] = cls
+        cls.defaults = MappingProxyType({name: rule.default for name, rule in rules.items()})
+
+    def __init__(self, **values: Any) -> None:
+        if unknown := values.keys() - self.__annotations__.keys():
+            raise TypeError(f"{type(self).__name__} has no {min(unknown)!r}")
+        vars(self).update(self.defaults, **values)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{name!r} of a table of settings cannot be set")
+
+    def __eq__(self, other: object) -> bool:
+        return vars(self) == vars(other) if type(other) is type(self) else NotImplemented
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
+
+
+BUILT_IN_SOURCES: Mapping[str, str] = {
+    "preferences": "automatic",
+    "conventions": "automatic",
+    "recent_session": "automatic",
+    "feedback": "automatic",
+    "episodic": "triggered",
+    "semantic": "triggered",
+}
+"""The built-in sources of context and the delivery of each. A repository may name these without being trusted."""
+
+
+class MemorySettings(SettingsTable, table="memory"):
+    """``[memory]``: which sources give an agent its context, and their own tables ``[memory.<source>]``.
+
+    ``sources`` holds the values of each: all of a built-in one's, and of one from others what was written for it.
+    """
+
+    automatic: tuple[str, ...] = _setting(
+        ("preferences",), "Sources loaded at the start of every session.", harmless=tuple(BUILT_IN_SOURCES)
+    )
+    triggered: tuple[str, ...] = _setting(
+        ("episodic", "semantic"), "Sources that speak up when the work needs them.", harmless=tuple(BUILT_IN_SOURCES)
+    )
+    on_demand: bool = _setting(True, "Whether agents may ask with recall.")
+    on_demand_sources: tuple[str, ...] = _setting(
+        (), "Further sources that answer when agents ask.", harmless=tuple(BUILT_IN_SOURCES)
+    )
+    automatic_tokens: int = _setting(
+        1000, "Most tokens given at the start of a session; 0: no bound.", low=0, high=10**6
+    )
+    triggered_tokens: int = _setting(400, "Most tokens given before a step; 0: no bound.", low=0, high=10**6)
+    recall_tokens: int = _setting(2000, "Most tokens an agent is given when it asks; 0: no bound.", low=0, high=10**6)
+    source_seconds: float = _setting(2.0, "How long a source from others may take.", low=0.05, high=60)
+    decay: bool = _setting(True, "Whether what is old and unused sinks when agents ask.")
+    context: str = _setting("", "Name of the memory context that holds; empty: `configuration/memory_context.yaml`.")
+    sources: Mapping[str, Mapping[str, Any]]
+
+
+class PreferencesSettings(SettingsTable, table="memory.preferences"):
+    """``[memory.preferences]``: what a person wishes."""
+
+    max_items: int = _setting(10, "How many preferences are given.", low=0, high=1000)
+
+
+class ConventionsSettings(SettingsTable, table="memory.conventions"):
+    """``[memory.conventions]``: what the team agreed on."""
+
+    max_items: int = _setting(20, "How many conventions are given.", low=0, high=1000)
+
+
+class RecentSessionSettings(SettingsTable, table="memory.recent_session"):
+    """``[memory.recent_session]``: what the session before did."""
+
+    max_items: int = _setting(5, "How many lines of the session before are given.", low=0, high=100)
+    max_age_days: float = _setting(14.0, "How old that session may be, in days.", low=0, high=3660)
+
+
+class FeedbackSettings(SettingsTable, table="memory.feedback"):
+    """``[memory.feedback]``: what the last meta-review says to the agent that is named."""
+
+    enabled: bool = _setting(True, "Whether an agent that is named is given its feedback.")
+    max_items: int = _setting(10, "How many points of feedback are given.", low=0, high=100)
+
+
+class EpisodicSettings(SettingsTable, table="memory.episodic"):
+    """``[memory.episodic]``: warnings from past failures."""
+
+    similarity_threshold: float = _setting(0.7, "How alike a situation must be for a warning.", low=0, high=1)
+    max_warnings: int = _setting(3, "How many warnings are given.", low=0, high=100)
+
+
+class SemanticSettings(SettingsTable, table="memory.semantic"):
+    """``[memory.semantic]``: learned rules."""
+
+    min_confidence: float = _setting(0.7, "How sure a rule must be.", low=0, high=1)
+
+
+SOURCE_TABLES: Mapping[str, type[Any]] = {
+    name.removeprefix("memory."): shape for name, shape in TABLES.items() if name.startswith("memory.")
+}
+_DEFAULT_SOURCES = MappingProxyType({name: shape.defaults for name, shape in SOURCE_TABLES.items()})
+
+
+class HooksSettings(SettingsTable, table="hooks"):
+    """``[hooks]``: what hooks give to an agent's program."""
+
+    start_tokens: int = _setting(500, "Most tokens told at the start of a session; 0: nothing.", low=0, high=4000)
+    prompt_tokens: int = _setting(500, "Most tokens told with a prompt; 0: nothing.", low=0, high=4000)
+    prompt_items: int = _setting(5, "How many memories are told with a prompt.", low=0, high=50)
+
+
+class WorkingSettings(SettingsTable, table="working"):
+    """``[working]``: what a session is busy with."""
+
+    in_git: bool = _setting(False, "Whether working memory is committed like other memories.")
+
+
+class IndexSettings(SettingsTable, table="index"):
+    """``[index]``: the search engine."""
+
+    engine: str = _setting("whoosh", "Search engine.", choices=("memory", "whoosh", "sqlite"))
+    texts: bool = _setting(True, "Whether the user's cache holds the texts of memories, so that none is parsed twice.")
+
+
+class HistorySettings(SettingsTable, table="history"):
+    """``[history]``: when changes become commits."""
+
+    commit: str = _setting(
+        "manual",
+        "When waiting changes become a commit.",
+        choices=("interval", "session", "each", "batch", "manual"),
+    )
+    interval_seconds: float = _setting(1.0, "Length of the commit window under 'interval'.", low=0.01, high=86_400)
+    adopt: str = _setting("leave", "Whether hand edits are committed by themselves.", choices=("auto", "leave"))
+    adopt_after_seconds: float = _setting(30.0, "How long a hand-edited file must rest first.", low=0, high=86_400)
+    allow_detached: bool = _setting(False, "Whether to commit on a detached HEAD.")
+    sign: str = _setting(
+        "off",
+        "Whether commits are signed: not, where there is a key that works, or else they wait.",
+        choices=("off", "try", "require"),
+    )
+
+
+class RecallSettings(SettingsTable, table="recall"):
+    """``[recall]``: what a question brings back."""
+
+    limit: int = _setting(10, "How many hits a recall gives unless told otherwise.", low=1, high=10_000)
+    preset: str = _setting(
+        "default", "Weights of the ranking.", choices=("default", "time_weighted", "learning", "fading")
+    )
+    deduplicate: bool = _setting(True, "Whether the command line and agents' doors leave out what repeats a hit.")
+    max_tokens: int = _setting(0, "Most tokens an answer holds unless told otherwise; 0: no bound.", low=0, high=10**7)
+    state_seconds: float = _setting(
+        0.5, "How long an answer about agents' state takes unless told otherwise; 0: no bound.", low=0, high=86_400
+    )
+
+
+class SemanticSearchSettings(SettingsTable, table="semantic"):
+    """``[semantic]``: search by meaning."""
+
+    model: str = _setting(
+        "",
+        "Model that searches by meaning: `minilm`, `hashing`, one that `endpoint` runs, or `off`; empty: what the "
+        "memory context says, else words only.",
+    )
+    endpoint: str = _setting(
+        "", "Base address of an OpenAI-compatible service that runs the model; empty: this machine.", personal=True
+    )
+
+
+class ServedSettings(SettingsTable, table="served"):
+    """``[served]``: the record of which items were handed out, when and to whom; it stays on this machine."""
+
+    log: bool = _setting(True, "Whether it is noted which items are handed out.")
+    questions: bool = _setting(False, "Whether the questions are noted, too.", personal=True)
+    days: int = _setting(90, "How many days of it are kept.", low=1, high=3660)
+    megabytes: int = _setting(16, "How many megabytes of it are kept at most.", low=2, high=10_000)
+
+
+class ReviewSettings(SettingsTable, table="review"):
+    """``[review]``: who judges a draft before it is stored."""
+
+    threshold: float = _setting(6.0, "Mean score, 0 to 10, from which a draft is stored.", low=0, high=10)
+    reviewers: tuple[str, ...] = _setting(
+        ("analyzer", "patterns", "knowledge-archaeologist"), "Who judges a draft, by name.", personal=True
+    )
+    endpoint: str = _setting("", "Base address of an OpenAI-compatible service whose model judges too.", personal=True)
+    model: str = _setting("", "Name of that service's model.")
+    seconds: float = _setting(5.0, "How long reviewers may take over a draft.", low=0.1, high=600)
+    relevance_seconds: float = _setting(2.0, "How long reviewers may take over an answer.", low=0.1, high=600)
+
+
+class LearningSettings(SettingsTable, table="learning"):
+    """``[learning]``: what becomes of what memfs works out by itself."""
+
+    patterns: str = _setting(
+        "suggest",
+        "What memories have in common, and what tasks and sessions teach: not looked for, suggested in "
+        "'memfs inbox', or written.",
+        choices=("off", "suggest", "write"),
+    )
+    rules: str = _setting(
+        "suggest",
+        "What failures teach, and what a person is heard to prefer: not looked for, suggested, or written.",
+        choices=("off", "suggest", "write"),
+    )
+
+
+class SecuritySettings(SettingsTable, table="security"):
+    """``[security]``: what is let in."""
+
+    allow_invisible: bool = _setting(
+        False, "Whether text may hold characters that hide instructions from a reader.", personal=True
+    )
+
+
+class WatchSettings(SettingsTable, table="watch"):
+    """``[watch]``: how a resident process notices changed files."""
+
+    enabled: bool = _setting(True, "Whether resident processes watch the files.")
+    debounce_ms: int = _setting(100, "How long events must pause before they are acted on.", low=1, high=60_000)
+    scan_seconds: float = _setting(60.0, "How often all files are compared all the same.", low=1, high=86_400)
+
+
+class BackupSettings(SettingsTable, table="backup"):
+    """``[backup]``: when backups are made by themselves, and where they go."""
+
+    interval_hours: float = _setting(
+        0.0, "Hours between backups made by themselves; 0 makes none.", low=0, high=8784, personal=True
+    )
+    copies: int = _setting(7, "How many backups are kept in each place.", low=1, high=1000, personal=True)
+    targets: tuple[str, ...] = _setting(
+        (), "Folders that backups go to; without one, a folder of the user's own.", personal=True
+    )
+
+
+class StorageSettings(SettingsTable, table="storage"):
+    """``[storage]``: where writes go."""
+
+    secondary: str = _setting(
+        "", "Folder on another disk for writes while the workspace's own takes none.", personal=True
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All settings of one workspace, by table; ``mounts`` are other workspaces' folders by the name given to them.
+
+    ``origins`` says for each dotted key where its value came from: ``argument``, the ``MEMFS_*`` variable's name,
+    ``memfs.toml`` with the line, or ``default``, with a remark where ``memfs.toml`` sets it without being trusted to.
+    It holds the key of every setting, and of each mount and each value of a source from others that counts.
+    """
+
+    memory: MemorySettings = field(default_factory=lambda: MemorySettings(sources=_DEFAULT_SOURCES))
+    hooks: HooksSettings = field(default_factory=HooksSettings)
+    working: WorkingSettings = field(default_factory=WorkingSettings)
+    index: IndexSettings = field(default_factory=IndexSettings)
+    history: HistorySettings = field(default_factory=HistorySettings)
+    recall: RecallSettings = field(default_factory=RecallSettings)
+    semantic: SemanticSearchSettings = field(default_factory=SemanticSearchSettings)
+    served: ServedSettings = field(default_factory=ServedSettings)
+    review: ReviewSettings = field(default_factory=ReviewSettings)
+    learning: LearningSettings = field(default_factory=LearningSettings)
+    security: SecuritySettings = field(default_factory=SecuritySettings)
+    watch: WatchSettings = field(default_factory=WatchSettings)
+    backup: BackupSettings = field(default_factory=BackupSettings)
+    storage: StorageSettings = field(default_factory=StorageSettings)
+    mounts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    origins: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    def get(self, key: str) -> Any:
+        """The value of a dotted key.
+
+        Raises:
+            SettingInvalid: no such key; the hint names the nearest one.
+        """
+        table, _, name = key.rpartition(".")
+        home, _, source = table.partition(".")
+        if table == MOUNTS and name in self.mounts:
+            return self.mounts[name]
+        if home == "memory" and name in (values := self.memory.sources.get(source, {})):
+            return values[name]
+        if key not in SPECS:
+            raise _unknown(key, [*SPECS, *self.origins])
+        return getattr(getattr(self, table), name)
+
+
 MOUNTS = "mounts"
 """The table of other workspaces: whatever names, each with a folder."""
 MOUNT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
-TABLES: Mapping[str, type[Any]] = {
-    "memory": MemorySettings,
-    **{f"memory.{name}": shape for name, shape in SOURCE_TABLES.items()},
-    **{one.name: type(one.default) for one in dataclasses.fields(Settings) if dataclasses.is_dataclass(one.default)},
-}
-SPECS: Mapping[str, Spec] = {
-    f"{table}.{entry.name}": Spec(key=f"{table}.{entry.name}", default=entry.default, **entry.metadata)
-    for table, shape in TABLES.items()
-    for entry in dataclasses.fields(shape)
-    if entry.metadata
-}
 
 
 def spec_of(key: str) -> Spec:

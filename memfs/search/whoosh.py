@@ -36,7 +36,10 @@ def _without_network() -> Iterator[None]:
 
     It wants one name of each: a decorator that ``functools`` has, and ``urlretrieve``, which it never calls.
     """
-    wanted = {"cached_property": {"cached_property": cached_property}, "urllib.request": {"urlretrieve": None}}
+    wanted: dict[str, dict[str, Any]] = {
+        "cached_property": {"cached_property": cached_property},
+        "urllib.request": {"urlretrieve": None},
+    }
     absent = wanted.keys() - sys.modules.keys()
     for name in absent:
         sys.modules[name] = ModuleType(name)
