@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import Path
 from time import monotonic
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import memfs.config_names as names
 from memfs.errors import (
@@ -715,8 +715,7 @@ def _unfitting(rules: Sequence[BehaviorRule]) -> Iterator[SettingInvalid]:
 
 
 # -- what extends what --------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class _Layer:
+class _Layer(NamedTuple):
     """One context as its file has it; the path of one that comes with memfs is its name."""
 
     path: str

@@ -12,8 +12,8 @@ import re
 import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from memfs.config_names import SETTINGS_FILE
 from memfs.errors import FormatUnsupported, MemfsError, StorageReadOnly
@@ -39,8 +39,7 @@ _DIGITS = "abcdefghijklmnopqrstuvwxyz234567"
 _WAITS = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
+class Project(NamedTuple):
     """What a person works at.
 
     Attributes:
@@ -63,8 +62,7 @@ class Project:
         return (place.parent.name if place.name == ".git" else place.name.removesuffix(".git")) or "project"
 
 
-@dataclass(frozen=True, slots=True)
-class PrivateHome:
+class PrivateHome(NamedTuple):
     """One place of a project: a git folder or, without git, a folder, by path, device and inode."""
 
     path: str
@@ -76,8 +74,7 @@ class PrivateHome:
         return self.path == str(place) or (self.device, self.inode) == (found.st_dev, found.st_ino)
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """Whose private memory a folder holds.
 
     Attributes:
@@ -208,7 +205,7 @@ def join(project: Project, folder: Path) -> None:
         found = os.stat(project.git)
         others = tuple(home for home in record.homes if not home.is_at(project.git, found))
         own = PrivateHome(str(project.git), found.st_dev, found.st_ino)
-        _write_record(folder, replace(record, homes=(*others, own)[-_MOST_HOMES:]))  # first: else it looks like a copy
+        _write_record(folder, record._replace(homes=(*others, own)[-_MOST_HOMES:]))  # first: else it looks like a copy
         _write_key(project.git, folder.name)
 
 

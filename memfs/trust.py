@@ -12,9 +12,8 @@ import json
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from memfs.config_names import KINDS, MEMORY_CONTEXT, MEMORY_CONTEXTS, SETTINGS_FILE, SYSTEM_CONFIG
 from memfs.errors import ContentError, CorruptRecord, MemfsError
@@ -40,8 +39,7 @@ _CHANGED = "what it would enable has changed since it was trusted"
 _ANOTHER = "this is not the folder, or not the owner, that was trusted"
 
 
-@dataclass(frozen=True, slots=True)
-class PluginTrust:
+class PluginTrust(NamedTuple):
     """One setting in a workspace's files that would enable something.
 
     Attributes:
@@ -72,8 +70,7 @@ class PluginTrust:
         return next(filter(None, (nearest(name, spec.harmless) for name in names)), "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrustStatus:
+class TrustStatus(NamedTuple):
     """Whether and how far this user trusts a workspace.
 
     Attributes:

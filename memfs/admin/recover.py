@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import builtins
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 

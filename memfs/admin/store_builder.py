@@ -10,12 +10,12 @@ import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memfs import private, trust
 from memfs.admin.format import check_format
@@ -54,8 +54,7 @@ if TYPE_CHECKING:
 _MAKING = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Foundation:
+class Foundation(NamedTuple):
     """What a workspace is built on.
 
     Attributes:

@@ -123,7 +123,7 @@ class Mount:
         """The item behind a candidate of this mount; None when its file is no longer what was found."""
         inward = replace(candidate, id=without_mount(candidate.id), path=without_mount(candidate.path))
         found = self.store.load(inward)
-        return replace(found, item=self.outward(found.item)) if found is not None else None
+        return found._replace(item=self.outward(found.item)) if found is not None else None
 
     def selected(self, query: Query) -> list[MemoryItem]:
         """The items that pass the query's filters, as they are handed on; by text score or else newest first."""

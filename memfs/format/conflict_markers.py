@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 MARKER = 7
 _OURS, _BASE, _MIDDLE, _THEIRS = b"<|=>"
@@ -12,8 +12,7 @@ _FIRST = re.compile(rb"^(<{7,}|>{7,})(?=[ \r\n]|\Z)", re.MULTILINE)
 _BETWEEN, _IN_OURS, _IN_BASE, _IN_THEIRS = range(4)
 
 
-@dataclass(frozen=True, slots=True)
-class Sides:
+class Sides(NamedTuple):
     """What a file with markers was made from; ``base`` is None where the markers do not say."""
 
     ours: bytes

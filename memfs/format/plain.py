@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from memfs.errors import ContentError, InvisibleCharacter, ItemSyntaxError, ItemTooDeep, SchemaInvalid
 from memfs.format.text_guard import HiddenCharacter, findings
@@ -216,8 +216,7 @@ class KeyNode:
     value: Node
 
 
-@dataclass(frozen=True, slots=True)
-class NodePlace:
+class NodePlace(NamedTuple):
     """Where a field is, 1-based, and how its value was typed ("" for a collection)."""
 
     line: int

@@ -7,8 +7,7 @@ they were read back as the same mapping.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memfs.errors import ContentError, ItemSyntaxError
 from memfs.format import json_text
@@ -20,16 +19,14 @@ if TYPE_CHECKING:
     from memfs.format.splice import Order
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedFile:
+class EncodedFile(NamedTuple):
     """A file's new bytes; ``rewritten`` says that an existing file lost its comments and layout."""
 
     data: bytes
     rewritten: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedFile:
+class ParsedFile(NamedTuple):
     """A file that could be read as a mapping."""
 
     text: Text

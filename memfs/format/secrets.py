@@ -14,7 +14,6 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -302,8 +301,7 @@ _HINT_FILE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SecretFinding:
+class SecretFinding(NamedTuple):
     """One suspicious place: which rule, what it is called, from where to where, in which line. Never the value."""
 
     rule: str
@@ -406,7 +404,7 @@ def _values_in_item(item: MemoryItem) -> Iterator[tuple[str, SecretFinding, str]
         line = finding.line - whole.count("\n", 0, starts[at])
         field = parts[at][0]
         named = field.partition(".")[0] if find(field) else field
-        yield named, replace(finding, line=line), seen[finding.start : finding.end]
+        yield named, finding._replace(line=line), seen[finding.start : finding.end]
 
 
 def refuse_file(data: bytes, path: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _FLAG = re.compile("\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{1,6}\U000e007f")
 _HIDING = re.compile(
@@ -31,8 +31,7 @@ UNSHOWN = re.compile(
 _JOINER = "\u200d"
 
 
-@dataclass(frozen=True, slots=True)
-class HiddenCharacter:
+class HiddenCharacter(NamedTuple):
     """A character, or a run of them, that a reader cannot see: where it begins and whether it is refused."""
 
     offset: int

@@ -12,8 +12,8 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 from zlib import crc32
 
 from memfs.errors import LockTimeout, MemfsError, NotRegularFile, QuotaExceeded, StorageIO, WritePending
@@ -35,8 +35,7 @@ _HEAD = re.compile(rb"([0-9a-f]{8}) ([0-9]{1,9}) ")
 _CUT_HEAD = re.compile(rb"[0-9a-f]{1,8}(?: [0-9]{0,9})?")
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One line: its text, and where in the file it ends."""
 
     text: bytes

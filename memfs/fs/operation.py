@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from memfs.fs.workspace_location import is_own
 
@@ -23,8 +23,7 @@ class NotARecord(Exception):
     """A frame of the journal holds something that memfs never wrote."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileChange:
+class FileChange(NamedTuple):
     """One file of an operation: sha256 before and after ("" where absent), and the bytes after (None removes it)."""
 
     path: str

@@ -11,11 +11,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from memfs.errors import CorruptItem, MemfsError, NotRegularFile, PathEscape, StorageIO, WorkspaceClosed
 from memfs.fs import io
@@ -37,8 +36,7 @@ def blob_id(data: bytes) -> str:
     return object_id("blob", data)
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(NamedTuple):
     """A file's bytes with the stamp taken from the same open file."""
 
     data: bytes

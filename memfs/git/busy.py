@@ -9,7 +9,6 @@ import os
 import stat
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,8 +18,7 @@ from memfs.git.refs import HEADS, Head
 _WITH_VALUE = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"})
 
 
-@dataclass(frozen=True, slots=True)
-class GitProcess:
+class GitProcess(NamedTuple):
     """A running git: its process id, its verb ("" when it has none), its working folder."""
 
     pid: int
@@ -134,8 +132,7 @@ ERASE_FOLDER = "erase"
 ERASE_RECORD = f"{ERASE_FOLDER}/record.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Obstacle:
+class Obstacle(NamedTuple):
     """Why commits wait, and whether it may well be over within a second."""
 
     reason: str

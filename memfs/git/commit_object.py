@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from memfs.errors import HistoryUnavailable
 from memfs.model import ids
@@ -24,8 +24,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _LONGEST_VALUE = 200
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedCommit:
+class ParsedCommit(NamedTuple):
     """A commit object read."""
 
     tree: str
@@ -173,8 +172,7 @@ def _person(line: str) -> tuple[Person, datetime]:
     return Person(who[:start].removesuffix(" "), who[start + 1 :]), time
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommitWriter:
+class CommitWriter(NamedTuple):
     """Who is behind a change: an agent with its session and source, or a person."""
 
     agent: str = ""
@@ -183,16 +181,14 @@ class CommitWriter:
     person: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommitChange:
+class CommitChange(NamedTuple):
     """New content of one path below the workspace; ``data`` None removes it."""
 
     path: str
     data: bytes | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class Group(NamedTuple):
     """Changes that belong together, with the sentence that says why and those who wrote them.
 
     Attributes:
@@ -206,8 +202,7 @@ class Group:
     merges: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommitResult:
+class CommitResult(NamedTuple):
     """What became of the groups.
 
     Attributes:
@@ -225,8 +220,7 @@ _LONGEST = 100
 _AGENTS = "@agent.memfs"
 
 
-@dataclass(frozen=True, slots=True)
-class Person:
+class Person(NamedTuple):
     """A name and an address as in a commit."""
 
     name: str
@@ -249,8 +243,7 @@ class Person:
 MEMFS = Person("memfs", "memfs@localhost")
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     """The person at work: as author of what they wrote, and as committer of everything."""
 
     author: Person

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from memfs.errors import GitBusy, HistoryError, HistoryUnavailable
 from memfs.fs import io
@@ -30,8 +30,7 @@ AT_LEAST = 4
 AT_MOST = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class _Mark:
+class _Mark(NamedTuple):
     """What stays the same in a commit when it is rebased."""
 
     author: bytes
@@ -139,8 +138,7 @@ LOOSE_AT_MOST = 20
 _PAUSE = 0.02
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chain:
+class Chain(NamedTuple):
     """Commits made in memory.
 
     Attributes:

@@ -12,7 +12,6 @@ import stat
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,8 +35,7 @@ _QUICK = 1
 _MOST_REMOVED = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Object:
+class Object(NamedTuple):
     """One git object: its kind (``blob``, ``tree``, ``commit``) and its content."""
 
     kind: str

@@ -14,10 +14,9 @@ import select
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from memfs.errors import GitBusy, GitFailed, HistoryUnavailable, WorkspaceClosed
 from memfs.fs import io
@@ -652,8 +651,7 @@ def _forget_in_child() -> None:
 os.register_at_fork(after_in_child=_forget_in_child)
 
 
-@dataclass(frozen=True, slots=True)
-class StagedEntry:
+class StagedEntry(NamedTuple):
     """What an index holds for a path: mode and blob; None when it holds nothing, "" for both sides of a conflict."""
 
     mode: str
@@ -681,8 +679,7 @@ def staged_changes(
     return changes
 
 
-@dataclass(frozen=True, slots=True)
-class IndexEntry:
+class IndexEntry(NamedTuple):
     """A row of an index: path below the top of the working tree, mode, blob, and 0 but where a merge is unfinished."""
 
     path: bytes

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memfs.errors import BranchQuarantined, MemfsError
 from memfs.git.refs import HEADS, HEX, NULL, Refs, is_branch, read_rows, save_rows
@@ -28,8 +27,7 @@ _TAKE_BACK = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuarantinedBranch:
+class QuarantinedBranch(NamedTuple):
     """One branch that nobody reads from.
 
     Attributes:
@@ -89,7 +87,7 @@ def renew(repository: Repository, mapped: Mapping[str, str]) -> None:
             return entry
         start, head = mapped.get(entry.start, entry.start), mapped.get(entry.head, entry.head)
         first = beyond(repository, [tip], own_line=True)[-1] if NULL in (start, head) else ""
-        return replace(entry, tip=tip, start=first if start == NULL else start, head=first if head == NULL else head)
+        return entry._replace(tip=tip, start=first if start == NULL else start, head=first if head == NULL else head)
 
     after = tuple(map(renewed, entries))
     if after != entries:

@@ -9,9 +9,9 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from memfs.errors import (
     BranchRefused,
@@ -41,8 +41,7 @@ _DEPTH = 5
 _CHECK = "run git fsck; what memfs wrote since waits until this is repaired"
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """Where HEAD points.
 
     Attributes:
@@ -190,8 +189,7 @@ _VERSION = 1
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BranchEntry:
+class BranchEntry(NamedTuple):
     """One branch that an agent was given.
 
     Attributes:

@@ -15,8 +15,9 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from memfs.errors import GitBusy, GitFailed, HistoryError, NotRegularFile
 from memfs.fs import io
@@ -36,8 +37,7 @@ _SECOND = 10**9
 _GIT_DIR = re.compile(r"\.|worktrees/(?!\.{1,2}$)[^/\0]+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepRecord:
+class StepRecord(NamedTuple):
     """What a step is about to do, written before it begins.
 
     Attributes:
@@ -216,8 +216,7 @@ LOCK_PATIENCE = 1.0
 _STDIN = ("--stdin", "-m", "memfs")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefIndexStep:
+class RefIndexStep(NamedTuple):
     """One move of a branch, and of the index, from one commit to the next.
 
     Attributes:
@@ -235,8 +234,7 @@ class RefIndexStep:
     contents: Mapping[bytes, frozenset[str | None]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewIndex:
+class NewIndex(NamedTuple):
     """A new index, ready to be put in place.
 
     Attributes:
@@ -295,7 +293,7 @@ def index_lock(repository: Repository) -> Iterator[None]:
         _sync_file(state / OWN_LINK)
         where = os.path.relpath(repository.git_dir, repository.common_dir)
         record = StepRecord(ref="HEAD", old=NULL, new=NULL, git_dir=where, had_index=facts is not None)
-        io.write_file(state / RECORD, json.dumps(asdict(record)).encode())
+        io.write_file(state / RECORD, json.dumps(record._asdict()).encode())
         _lock(repository, index)
         yield
     finally:
@@ -383,7 +381,7 @@ def _prepare(repository: Repository, step: RefIndexStep) -> NewIndex | None:
         return None
     where = os.path.relpath(repository.git_dir, repository.common_dir)
     record = StepRecord(ref=step.ref, old=step.old or "", new=step.new, git_dir=where, had_index=before is not None)
-    io.write_file(state / RECORD, json.dumps(asdict(record)).encode())
+    io.write_file(state / RECORD, json.dumps(record._asdict()).encode())
     return NewIndex(left=left, before=before, after=facts_of(state / OWN_LINK) if entries else before)
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
+from typing import NamedTuple
 
 from memfs.search.analyzer import terms
 
@@ -92,8 +92,7 @@ _OVER = re.compile(r"\b(?:over|rather than|instead of|, ?not|than|before)\b")
 _FIRST_PERSON = re.compile(r"\b(?:i|my|me|mine|i'm|i've)\b", re.I)
 
 
-@dataclass(frozen=True, slots=True)
-class _Statement:
+class _Statement(NamedTuple):
     """A sentence: its telling words as written and as stems, whether it denies, how many words are a condition."""
 
     words: tuple[str, ...]

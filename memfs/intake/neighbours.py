@@ -6,8 +6,8 @@ The search is bounded, whatever the size of the memory.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from memfs.intake.contradictions import contradiction, is_personal
 from memfs.intake.episode_item import episode_of
@@ -40,8 +40,7 @@ _COMMON_NAMES = 2
 _MOMENTARY = frozenset({"conversation", "interaction", "error_log", "task_history", "pattern", "note", "entry"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Neighbours:
+class Neighbours(NamedTuple):
     """What existing items are to a draft, the nearest first.
 
     Attributes:

@@ -406,7 +406,7 @@ def _weighed(everyone: Together, cosines: Mapping[str, float], weight: float) ->
             share = weight * unit * (nearness[one.id] - middle) / spread
             least = _FLOOR * (text or unit * cosines[one.id])
             one = replace(one, meaning=cosines[one.id])
-            shares = replace(shares, meaning=max(share, least - text))
+            shares = shares._replace(meaning=max(share, least - text))
         judged.append((one, shares))
     return judged
 

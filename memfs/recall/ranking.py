@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from math import log1p
 from types import MappingProxyType
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from memfs.errors import QueryInvalid, SettingInvalid
 from memfs.model import Candidate, Hit, KindTable, MemoryItem, Query, Recall
@@ -37,8 +37,7 @@ ASSISTANTS = frozenset({"assistant", "tool"})
 _GIVERS = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Shares:
+class Shares(NamedTuple):
     """What one candidate gained, in the unit of text scores; what its meaning added may be less than nothing."""
 
     neighbours: float = 0.0

@@ -10,11 +10,11 @@ import copy
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import copy_context
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from memfs.errors import IndexUnavailable, QueryInvalid
 from memfs.fs.executor import Deadline, Pools
@@ -52,8 +52,7 @@ _IN_TALKS = 150
 _TRIES = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Helpers:
+class Helpers(NamedTuple):
     """What an answer can do without.
 
     Attributes:
@@ -68,8 +67,7 @@ class Helpers:
     meaning: Callable[[], VectorSearch | None] = lambda: None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Question(NamedTuple):
     """A query, and how its answer is to be made; see ``Recaller.search``."""
 
     query: Query
@@ -79,8 +77,7 @@ class Question:
     mark: Mark | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CandidateSet:
+class CandidateSet(NamedTuple):
     """What was found for a question, not ordered yet; ``cut`` where there may be more, ``behind`` where some of it
     could be found by words alone, ``semantic`` where meaning was searched at all.
     """
@@ -325,7 +322,7 @@ class Recaller:
     def reviewed_by(self, relevance: Relevance) -> Recaller:
         """This one with other judges of its answers; what both run in the background is one."""
         other = copy.copy(self)
-        other._helpers = replace(self._helpers, relevance=lambda: relevance)
+        other._helpers = self._helpers._replace(relevance=lambda: relevance)
         return other
 
     def close(self) -> None:

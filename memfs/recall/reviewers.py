@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from memfs.errors import SettingInvalid
 from memfs.model import MemoryItem
@@ -90,8 +90,7 @@ _LONG = 4_000
 _SHORT_LIVED = frozenset({"working", "prospective", "context"})
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreRule:
+class ScoreRule(NamedTuple):
     """One reason to score higher or lower: the points, what they are given for, and how often that is so."""
 
     points: float
@@ -188,8 +187,7 @@ def _judged(item: MemoryItem, rules: Iterable[ScoreRule]) -> Score:
     return Score(min(10.0, max(0.0, points)), reasons or "nothing in particular")
 
 
-@dataclass(frozen=True, slots=True)
-class HitTerms:
+class HitTerms(NamedTuple):
     """The stems of one item: what it is filed under, what it says, in order, and who said it."""
 
     filed: frozenset[str]

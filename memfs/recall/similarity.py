@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from memfs.search.analyzer import terms
 
@@ -57,8 +57,7 @@ def likeness(one: str, other: str) -> float:
     return alike(TextShape(one), TextShape(other))
 
 
-@dataclass(frozen=True, slots=True)
-class Shingles:
+class Shingles(NamedTuple):
     """Stems and pairs of neighbouring stems, each with the number of its occurrence, so that repeats count.
 
     A pair counts half as much as a stem: moving a word changes less than replacing it.

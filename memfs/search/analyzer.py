@@ -11,13 +11,12 @@ import importlib.util
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from memfs.model import MemoryItem
 
@@ -56,8 +55,7 @@ class _Stemmer(Protocol):
     def stemWord(self, word: str) -> str: ...  # noqa: N802 (snowballstemmer's name)
 
 
-@dataclass(frozen=True, slots=True)
-class ItemTerms:
+class ItemTerms(NamedTuple):
     """The terms of one item by field, in order, repeats kept."""
 
     title: list[str]

@@ -13,8 +13,8 @@ import re
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from memfs.errors import LockTimeout, MemfsError, StorageIO
 from memfs.fs import io
@@ -106,8 +106,7 @@ _SMALL = 1 << 16
 _WAIT = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Cache:
+class Cache(NamedTuple):
     """One folder of the user's cache.
 
     Attributes:
@@ -167,7 +166,7 @@ def drop(record: Path, of: Callable[[Path], bool]) -> int:
     for cache in caches(record):
         gone = cache.root is not None and of(cache.root)
         if gone or cache.root == record.parent:
-            empty(replace(cache, orphaned=gone))
+            empty(cache._replace(orphaned=gone))
             count += gone
     return count
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from sys import intern
-from typing import Any
+from typing import Any, NamedTuple
 
 from memfs.model import Candidate, MemoryItem, Problem, Query
 from memfs.model.ids import stem_of
@@ -28,8 +27,7 @@ Place = tuple[str, int]
 """A session and a sequence number in it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexRow:
+class IndexRow(NamedTuple):
     """The facts of one item that filters and ranking need; ``time`` in microseconds since 1970."""
 
     id: str
@@ -91,8 +89,7 @@ def moment(time: int) -> datetime:
     return _EPOCH + timedelta(microseconds=time)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
+class Filter(NamedTuple):
     """The filters of a query, ready to test rows; ``path`` ends in "/" or is empty."""
 
     types: frozenset[str]
@@ -138,8 +135,7 @@ _ROW = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexDocument:
+class IndexDocument(NamedTuple):
     """One item as a search sees it.
 
     Attributes:
@@ -162,7 +158,7 @@ class IndexDocument:
         """The same, with this time in microseconds where its file names none."""
         if self.timed:
             return self
-        return replace(self, row=replace(self.row, time=moment), since=moment)
+        return self._replace(row=self.row._replace(time=moment), since=moment)
 
 
 def document_of(item: MemoryItem, size: int, timed: bool) -> IndexDocument:
@@ -171,7 +167,7 @@ def document_of(item: MemoryItem, size: int, timed: bool) -> IndexDocument:
     row = row_of(item)
     born = item.created or item.timestamp
     return IndexDocument(
-        row=row if timed else replace(row, time=0),
+        row=row if timed else row._replace(time=0),
         terms=terms,
         length=length,
         size=size,

@@ -8,10 +8,9 @@ the contract class in ``memfs.testing``, and a row in the table.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from memfs.errors import SettingInvalid
 from memfs.model import Candidate, MemoryItem, Query
@@ -19,8 +18,7 @@ from memfs.model.kinds import nearest
 from memfs.search.documents import Place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexStats:
+class IndexStats(NamedTuple):
     """What an engine holds: its name, how many items, how many bytes on disk (0 in memory)."""
 
     engine: str
@@ -28,8 +26,7 @@ class IndexStats:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TermStatistics:
+class TermStatistics(NamedTuple):
     """What BM25 needs to know of a collection.
 
     Attributes:
@@ -120,8 +117,7 @@ class Index(Protocol):
         """Release files; the engine is not used afterwards."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Engine:
+class Engine(NamedTuple):
     """One engine.
 
     Attributes:

@@ -14,10 +14,9 @@ import stat
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from memfs.errors import IndexUnavailable, MemfsError, StorageIO
 from memfs.fs import io
@@ -36,8 +35,7 @@ _PIECE = 1 << 20
 _ATTEMPTS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Generation:
+class Generation(NamedTuple):
     """One verified generation: number, folder, the manifest's digest, and that of each file by name below it."""
 
     number: int

@@ -11,12 +11,11 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from memfs.errors import MemfsError, WorkspaceClosed
 from memfs.fs import append_log, io
@@ -34,8 +33,7 @@ _TEXTS = {
 """The texts of a record, each with the key that its line has for it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessRecord:
+class AccessRecord(NamedTuple):
     """Items that were handed out together.
 
     Attributes:
@@ -67,7 +65,7 @@ def reduced(row: AccessRecord, gone: frozenset[str], quotes: Callable[[str], boo
     """A line without some items; the question that brought one of them goes with it."""
     items = tuple(item for item in row.items if item[0].casefold() not in gone)
     left_out = len(items) < len(row.items) or (row.question != "" and quotes(row.question))
-    return replace(row, items=items, question="" if left_out else row.question)
+    return row._replace(items=items, question="" if left_out else row.question)
 
 
 def line_of(row: AccessRecord) -> bytes:
@@ -103,8 +101,7 @@ def _handed(row: Mapping[str, Any]) -> AccessRecord:
     return AccessRecord(time=moment, items=tuple((one, blob) for one, blob in pairs), **texts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recipient:
+class Recipient(NamedTuple):
     """Through which door items go, and to whom; "" for what is not known."""
 
     door: str = ""
@@ -246,7 +243,7 @@ class ServedLog:
                 question=question[:_LONGEST_QUESTION] if self._questions else "",
             )
             pieces = (row.items[start : start + _A_LINE] for start in range(0, len(chosen), _A_LINE))
-            self._append(_text(replace(row, items=piece) for piece in pieces), now)
+            self._append(_text(row._replace(items=piece) for piece in pieces), now)
         except (MemfsError, OSError) as error:
             self.problem = f"it was not noted which items were handed out: {error}"
 

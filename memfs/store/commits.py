@@ -149,7 +149,7 @@ class Committer:
         if first.after is not None and is_item(first.path, self._parts.kinds):
             with contextlib.suppress(ContentError):
                 item = self._parts.codec.read(first.after, first.path, utc_now())
-                first = replace(first, item=item)
+                first = first._replace(item=item)
         return f"{verb} by hand: {called(first)}{and_more(len(plans))}"
 
     def _commit_waiting(self, done: _Progress, message: str) -> list[str]:

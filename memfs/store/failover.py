@@ -13,8 +13,9 @@ import os
 import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from memfs.errors import (
     CorruptRecord,
@@ -53,8 +54,7 @@ as it takes writes again. The files below ContextMemory/ are copies for people t
 """
 
 
-@dataclass(frozen=True, slots=True)
-class PendingWrite:
+class PendingWrite(NamedTuple):
     """What the secondary location has of one path.
 
     Attributes:

@@ -9,8 +9,8 @@ import os
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from memfs.config_names import SETTINGS_FILE
 from memfs.errors import MemfsError, NotRegularFile, PathEscape, SecretDetected, StorageIO
@@ -35,8 +35,7 @@ _LOOKED = "looked"
 """In the state folder: an empty file. No edit that was made before its time is left to be committed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EditSet:
+class EditSet(NamedTuple):
     """A person's changes.
 
     Attributes:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from memfs.catalog.facts import ItemCatalog
 from memfs.errors import ContentError, CorruptItem, DuplicateId, IdInvalid, MemfsError, NotRegularFile, StorageIO
@@ -89,8 +90,7 @@ class SyncResult:
         return bool(self.added or self.changed or self.removed)
 
 
-@dataclass(frozen=True, slots=True)
-class RejectedFile:
+class RejectedFile(NamedTuple):
     """What is wrong with a file, and the facts it had then: size, times, inode."""
 
     problem: Problem

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memfs.catalog.facts import ItemCatalog
 from memfs.errors import MemfsError
@@ -65,8 +65,7 @@ def content_at(files: View, path: str) -> Content | None:
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StorePolicy:
+class StorePolicy(NamedTuple):
     """How this workspace's store behaves, from ``memfs.toml``.
 
     Attributes:

@@ -6,7 +6,7 @@ A plan holds the bytes it was made against, so that a file that changed since is
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, PathEscape, SchemaInvalid
 from memfs.format.secrets import allowed, refuse_new
@@ -24,8 +24,7 @@ _THERE = ("the document was removed since it was read", "there is such a documen
 _IGNORED_IN_COMPARISON = {"updated": None, "path": "", "sha256": ""}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilePlan:
+class FilePlan(NamedTuple):
     """One file to be written or removed.
 
     Attributes:
@@ -104,10 +103,10 @@ class Planner:
         path = current_path if stays else self._place(item)
         before = current.data if stays and current else None
         planned = self._encode(item, path, before, existing if stays else None)
-        plans = [replace(planned, speaks=authorship.speaks(item, existing))]
+        plans = [planned._replace(speaks=authorship.speaks(item, existing))]
         if current is not None and not stays:
             plans.append(FilePlan(path=current_path, before=current.data, after=None, item=existing))
-        return [replace(plan, expected=expected or "", reason=reason) for plan in plans]
+        return [plan._replace(expected=expected or "", reason=reason) for plan in plans]
 
     def delete(self, item_id: str, expected: str | None) -> FilePlan:
         """The plan for removing an item.

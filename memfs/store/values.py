@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from memfs.config_names import CONFIGURATION, SETTINGS_FILE
 from memfs.errors import Conflict
@@ -47,16 +47,14 @@ class PendingCommit:
     late: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedItem:
+class LoadedItem(NamedTuple):
     """An item read for an answer; ``stale`` when its file is invalid and this is the last good version."""
 
     item: MemoryItem
     stale: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Storage:
+class Storage(NamedTuple):
     """The state of the places that take writes.
 
     Attributes:

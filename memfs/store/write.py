@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from memfs.errors import (
     Conflict,
@@ -50,8 +51,7 @@ _SYNC_ONCE_ABOVE = 64
 _AT_ONCE = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Signature:
+class Signature(NamedTuple):
     """Who writes, as it goes into commit trailers; ``person`` marks a hand edit that memfs only records."""
 
     agent: str = ""
@@ -398,12 +398,12 @@ class FileWriter:
     def _signed(self, signature: Signature) -> Signature:
         """A signature that names nobody is of the agent whose branch this is, where it is one's."""
         nobody = not signature.agent and not signature.person
-        return replace(signature, agent=self._parts.policy.agent) if nobody else signature
+        return signature._replace(agent=self._parts.policy.agent) if nobody else signature
 
     def _recording(self, branch: str, message: str, edits: Sequence[FilePlan], batch: bool = False) -> Operation:
         """The operation for edits that are in place: what was there before is not memfs's to bring back."""
         operation = self._operation(branch, message, [Signature(person=True)], edits, batch)
-        return replace(operation, changes=tuple(replace(change, old=change.new) for change in operation.changes))
+        return replace(operation, changes=tuple(change._replace(old=change.new) for change in operation.changes))
 
     def _refuse_outdated(self, plans: Sequence[FilePlan], refused: StorageIO | None) -> None:
         """What others wrote since the plan was made may concern the same ids, in other folders."""

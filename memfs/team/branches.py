@@ -185,7 +185,7 @@ class Branches:
                 update_refs(self._repository, [f"create {ref} {row.start}"], "memfs team branch")
             layout = lay_out(self._repository, Path(row.folder), row.branch, tip or row.start)
             share_sidecars(self._parts.tree.root, layout.work_tree / self._repository.prefix)
-            laid = replace(row, git_dir=os.path.relpath(layout.git_dir, self._common), ready=True)
+            laid = row._replace(git_dir=os.path.relpath(layout.git_dir, self._common), ready=True)
             save_list(self._common, {**given, ref: laid}.values())
         return self.find(ref)
 
