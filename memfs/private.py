@@ -31,10 +31,10 @@ _MADE = (MEMORY_FOLDER, ".git", SETTINGS_FILE)
 _FORMAT = 1
 _SMALL = 1 << 16
 _MOST_HOMES = 64
-_KEY = re.compile(r"[a-z0-9][a-z0-9-]{0,47}-[a-z2-7]{16}")
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^/@]*@)?([^/]*)(/.*)?", re.IGNORECASE)
-_SHORT_ADDRESS = re.compile(r"(?:[^/@:]*@)?([^/:@]+):(?!//)(.*)")
-_DEFAULT_PORT = re.compile(r":(?:22|80|443|9418)$")
+_KEY = r"[a-z0-9][a-z0-9-]{0,47}-[a-z2-7]{16}"
+_ADDRESS = r"(?i)[a-z][a-z0-9+.-]*://(?:[^/@]*@)?([^/]*)(/.*)?"
+_SHORT_ADDRESS = r"(?:[^/@:]*@)?([^/:@]+):(?!//)(.*)"
+_DEFAULT_PORT = r":(?:22|80|443|9418)$"
 _DIGITS = "abcdefghijklmnopqrstuvwxyz234567"
 _WAITS = 5.0
 
@@ -243,7 +243,7 @@ def _read_key(git: Path) -> str:
     """The key in a git folder; "" where there is none, or this user may not read it."""
     with suppress(OSError, MemfsError):
         text = io.read_file(git / "memfs" / KEY_FILE, _SMALL).decode("ascii", "replace").strip()
-        return text if _KEY.fullmatch(text) else ""
+        return text if re.fullmatch(_KEY, text) else ""
     return ""
 
 
@@ -329,9 +329,9 @@ def _origin(project: Project) -> str:
 def normalised(address: str) -> str:
     """The address of a repository in one form, without login, way of transport and ending: ``host/path``."""
     text = address.strip()
-    if match := _ADDRESS.fullmatch(text):
-        host, path = _DEFAULT_PORT.sub("", match[1].lower()), match[2] or ""
-    elif (match := _SHORT_ADDRESS.fullmatch(text)) and not text.startswith(("/", ".")):
+    if match := re.fullmatch(_ADDRESS, text):
+        host, path = re.sub(_DEFAULT_PORT, "", match[1].lower()), match[2] or ""
+    elif (match := re.fullmatch(_SHORT_ADDRESS, text)) and not text.startswith(("/", ".")):
         host, path = match[1].lower(), f"/{match[2].lstrip('/')}"
     else:
         host, path = "", text

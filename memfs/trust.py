@@ -12,8 +12,9 @@ import json
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from memfs.config_names import KINDS, MEMORY_CONTEXT, MEMORY_CONTEXTS, SETTINGS_FILE, SYSTEM_CONFIG
 from memfs.errors import ContentError, CorruptRecord, MemfsError
@@ -39,7 +40,8 @@ _CHANGED = "what it would enable has changed since it was trusted"
 _ANOTHER = "this is not the folder, or not the owner, that was trusted"
 
 
-class PluginTrust(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PluginTrust:
     """One setting in a workspace's files that would enable something.
 
     Attributes:
@@ -70,7 +72,8 @@ class PluginTrust(NamedTuple):
         return next(filter(None, (nearest(name, spec.harmless) for name in names)), "")
 
 
-class TrustStatus(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrustStatus:
     """Whether and how far this user trusts a workspace.
 
     Attributes:

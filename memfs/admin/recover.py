@@ -109,7 +109,7 @@ class RecoveryCopies:
             )
         plans = self._store.plan_restore({chosen.path: self._content(chosen)})
         # A person's save may have been set aside: no secret of it was vetted yet.
-        plans = [replace(plan, vetted=False) for plan in plans]
+        plans = [plan._replace(vetted=False) for plan in plans]
         self._store.carry_out(plans, f"Bring back {stem_of(chosen.path)}", source="recover")
         with suppress(StorageIO):  # it is back; what could not be removed stays listed
             io.unlink(self._folder / (chosen.name + SUFFIX), missing_ok=True)

@@ -24,35 +24,31 @@ from memfs.format.plain import DOCUMENT_PARTS
 from memfs.format.render import parse
 from memfs.model.item import MemoryItem
 
-_DIGIT = re.compile("[0-9]")
-_MARK = re.compile(r"[!@#$%^&*+=?~]")
-_JOINTS = re.compile(r"[-_.+/=:]+")
-_WORD = re.compile(
-    r"[a-z]{1,15}|[A-Z][a-z]{1,14}|[A-Z]{1,12}|[0-9]{1,8}|[A-Za-z]{1,6}[0-9]{1,3}|[0-9]{1,2}[A-Za-z]{1,5}"
-)
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_CONTINUATION = re.compile(r"ct-[0-9]{1,12}-[0-9a-f]{32}")  # names kept state, in the same folder
-_ATTRIBUTE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)+")
-_REFERENCE = re.compile(
+_DIGIT = "[0-9]"
+_MARK = r"[!@#$%^&*+=?~]"
+_JOINTS = r"[-_.+/=:]+"
+_WORD = r"[a-z]{1,15}|[A-Z][a-z]{1,14}|[A-Z]{1,12}|[0-9]{1,8}|[A-Za-z]{1,6}[0-9]{1,3}|[0-9]{1,2}[A-Za-z]{1,5}"
+_UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_CONTINUATION = r"ct-[0-9]{1,12}-[0-9a-f]{32}"  # names kept state, in the same folder
+_ATTRIBUTE = r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)+"
+_REFERENCE = (
+    r"(?i)"
     r"[$%{<*@&!/~#\[]|\.{1,2}/|(?:env|vault|file|ssm|op|ref|secret|secrets|arn|http|https|process|os|config|settings|self"
-    r"|sha\d*|md5|uuid)[.:/]",
-    re.IGNORECASE,
+    r"|sha\d*|md5|uuid)[.:/]"
 )
-_STAND_IN = re.compile(
-    r"your|change[-_]?me|place[-_]?holder|redact|x{4}|\*{3}|\.{3}|<|\$\{|\{\{|://|insert[-_]|replace[-_]", re.IGNORECASE
-)
-_VARIABLE = re.compile(r"[a-z_][A-Za-z0-9_]*(?:_|[a-z][A-Z])[A-Za-z0-9_]*")
-_NAMED_AS = re.compile(r"passw|passwd|pwd|secret|token|api_?key", re.IGNORECASE)
-_NO_SECRET_AFTER = re.compile(
+_STAND_IN = r"(?i)your|change[-_]?me|place[-_]?holder|redact|x{4}|\*{3}|\.{3}|<|\$\{|\{\{|://|insert[-_]|replace[-_]"
+_VARIABLE = r"[a-z_][A-Za-z0-9_]*(?:_|[a-z][A-Z])[A-Za-z0-9_]*"
+_NAMED_AS = r"(?i)passw|passwd|pwd|secret|token|api_?key"
+_HARMLESS_AFTER = (
+    r"(?i)"
     r"(?:next|page|continuation|cursor|csrf|xsrf|sync|resume|idempotency|public|max|min|cache|foreign|primary|sort|partition"
-    r"|count|per|eos|bos|pad|unk|cls|sep|stop|design)[ _.-]?$",
-    re.IGNORECASE,
+    r"|count|per|eos|bos|pad|unk|cls|sep|stop|design)[ _.-]?$"
 )
-_NO_SECRET_BEFORE = re.compile(
+_HARMLESS_BEFORE = (
+    r"(?i)"
     r"[_-]?(?:id|ids|name|names|file|files|path|dir|url|uri|arn|hash|sha\d*|digest|md5|checksum|fingerprint|type|kind|len"
     r"|length|size|count|limit|usage|ttl|at|age|expiry|expires|expires_in|policy|hint|field|label|version|format|prefix"
-    r"|suffix|env|var|ref|refs|index|column|budget|algorithm|alg|rotation|manager|store|provider|scanner|scanning)$",
-    re.IGNORECASE,
+    r"|suffix|env|var|ref|refs|index|column|budget|algorithm|alg|rotation|manager|store|provider|scanner|scanning)$"
 )
 _SHORTEST_FULL_TOKEN = 30
 _RANDOM_BITS = 3.0
@@ -67,10 +63,10 @@ def made_of_words(tail: str) -> bool:
 
     A long tail is a token whatever it is made of: nobody writes thirty characters to stand for one.
     """
-    parts = [part for part in _JOINTS.split(tail) if part]
+    parts = [part for part in re.split(_JOINTS, tail) if part]
     if len(parts) == 1 and len(tail) >= _SHORTEST_FULL_TOKEN:
         return False
-    return all(_WORD.fullmatch(part) for part in parts)
+    return all(re.fullmatch(_WORD, part) for part in parts)
 
 
 def is_random(tail: str) -> bool:
@@ -101,19 +97,19 @@ def is_basic_credentials(value: str) -> bool:
 
 def is_option_value(value: str) -> bool:
     """Whether the value of a password option is one and not a stand-in."""
-    if _REFERENCE.match(value) or _STAND_IN.search(value) or ("/" in value and not _is_mixed(value)):
+    if re.match(_REFERENCE, value) or re.search(_STAND_IN, value) or ("/" in value and not _is_mixed(value)):
         return False
     return _is_password(value, quoted=False, told=False)
 
 
 def is_bearer(value: str) -> bool:
     """Whether what follows ``Bearer`` is an opaque token."""
-    return any(map(str.isdigit, value)) and not _STAND_IN.search(value) and is_random(value)
+    return any(map(str.isdigit, value)) and not re.search(_STAND_IN, value) and is_random(value)
 
 
 def may_be_secret(value: str, quoted: bool) -> bool:
     """Whether a value is worth a closer look: what is all letters is a word, unless it is quoted and has marks."""
-    return _DIGIT.search(value) is not None or (quoted and _MARK.search(value) is not None)
+    return re.search(_DIGIT, value) is not None or (quoted and re.search(_MARK, value) is not None)
 
 
 def is_assigned_secret(name: str, before: str, after: str, value: str, quoted: bool, told: bool) -> bool:
@@ -128,9 +124,14 @@ def is_assigned_secret(name: str, before: str, after: str, value: str, quoted: b
         told: it is stated in prose ("the password is ..."), so only an unmistakable value counts.
     """
     value = value.rstrip(_TRAILING)
-    if _NO_SECRET_AFTER.search(before) or _NO_SECRET_BEFORE.search(after):
+    if re.search(_HARMLESS_AFTER, before) or re.search(_HARMLESS_BEFORE, after):
         return False
-    if _REFERENCE.match(value) or _STAND_IN.search(value) or _UUID.fullmatch(value) or _CONTINUATION.fullmatch(value):
+    if (
+        re.match(_REFERENCE, value)
+        or re.search(_STAND_IN, value)
+        or re.fullmatch(_UUID, value)
+        or re.fullmatch(_CONTINUATION, value)
+    ):
         return False
     if not quoted and _is_variable(name, value):
         return False
@@ -141,19 +142,19 @@ def is_assigned_secret(name: str, before: str, after: str, value: str, quoted: b
 
 def _is_variable(name: str, value: str) -> bool:
     """Whether an unquoted value is a name of something in a program: ``args.password``, ``new_token``."""
-    if _ATTRIBUTE.fullmatch(value) or value.lower().rstrip("0123456789") == name.lower():
+    if re.fullmatch(_ATTRIBUTE, value) or value.lower().rstrip("0123456789") == name.lower():
         return True
-    return bool(_VARIABLE.fullmatch(value) and _NAMED_AS.search(value))
+    return bool(re.fullmatch(_VARIABLE, value) and re.search(_NAMED_AS, value))
 
 
 def _is_password(value: str, quoted: bool, told: bool) -> bool:
     if len(value) < (8 if told else 6 if quoted else 7) or not any(map(str.isalpha, value)):
         return False
-    parts = [part for part in _JOINTS.split(value) if part]
+    parts = [part for part in re.split(_JOINTS, value) if part]
     if (told or len(parts) > 1) and made_of_words(value):
         return False
-    digit = _DIGIT.search(value) is not None
-    mark = _MARK.search(value) is not None
+    digit = re.search(_DIGIT, value) is not None
+    mark = re.search(_MARK, value) is not None
     if told:
         return digit and (mark or (value != value.lower() and value != value.upper()))
     return digit or (mark and quoted)
@@ -168,7 +169,7 @@ def _is_key(value: str) -> bool:
 
 def is_likely_random(word: str) -> bool:
     """Whether a long word has so little order that it may be a key nobody has a rule for."""
-    run = max(_JOINTS.split(word), key=len)
+    run = max(re.split(_JOINTS, word), key=len)
     return len(run) >= _LONG_RUN and _is_mixed(run) and entropy(word) >= _WARN_BITS and entropy(run) >= _RUN_BITS
 
 
@@ -209,9 +210,7 @@ def _tail(judge: Callable[[str], bool]) -> Accept:
     return lambda match: judge(match[1])
 
 
-_KEY_OF = re.compile(
-    r"(?:api|access|auth|account|encryption|signing|private|master|service|secret)[ _-]?\Z", re.IGNORECASE | re.ASCII
-)
+_KEY_OF = r"(?ia)(?:api|access|auth|account|encryption|signing|private|master|service|secret)[ _-]?\Z"
 _BEFORE = 20
 
 LONG_WORD = r"[A-Za-z0-9_+/=.~%:@-]{16,}"
@@ -225,7 +224,7 @@ def _assigned(match: re.Match[str]) -> bool:
     if text[match.end() : match.end() + 1] in ("(", "[") and not match[4]:
         return False
     before = text[max(0, start - _BEFORE) : start]
-    if match[1].lower() == "key" and not _KEY_OF.search(before):
+    if match[1].lower() == "key" and not re.search(_KEY_OF, before):
         return False
     told = match[3].strip().lower() == "is"
     return is_assigned_secret(match[1], before, match[2], match[5], quoted=bool(match[4]), told=told)
@@ -283,10 +282,10 @@ _LONGEST_REASON = 200
 _MOST = 20
 _SHOWN_PART = 6
 _BETWEEN = "\n\0\n"  # no rule reaches across it
-_UNSEEN = re.compile("[\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff]")
+_UNSEEN = "[\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff]"
 _DOCUMENT_SUFFIXES = (".yaml", ".yml", ".json")
-_COMMENT = re.compile(rf"^[ \t]*#[ \t]*{ALLOWED}[ \t]*:[ \t]*(\S[^\n]*)", re.MULTILINE)
-_LONG_WORD = re.compile(r"[A-Za-z0-9+/_=-]{24,200}", re.ASCII)
+_COMMENT = rf"(?m)^[ \t]*#[ \t]*{ALLOWED}[ \t]*:[ \t]*(\S[^\n]*)"
+_LONG_WORD = r"(?a)[A-Za-z0-9+/_=-]{24,200}"
 _DIGEST_BEFORE = re.compile(
     r"(?:sha-?\d*|md5|digest|hash|checksum|integrity|fingerprint|commit|blob|etag|uuid|ulid|base64,)"
     r"[\"'`]?[ \t]*[:=,/-]?[ \t]*[\"'`]?$",
@@ -356,7 +355,7 @@ def find_likely(text: str) -> list[SecretFinding]:
     """Long words without order for which there is no rule: worth a look, never refused. Digests are left out."""
     text = visible(text)
     found = []
-    for match in _LONG_WORD.finditer(text):
+    for match in re.finditer(_LONG_WORD, text):
         if is_likely_random(match[0]) and not _DIGEST_BEFORE.search(text, max(0, match.start() - 20), match.start()):
             line = text.count("\n", 0, match.start()) + 1
             found.append(SecretFinding("unordered-text", "a key or password", match.start(), match.end(), line))
@@ -365,7 +364,7 @@ def find_likely(text: str) -> list[SecretFinding]:
 
 def visible(text: str) -> str:
     """The text without characters that nobody sees and that would cut a key in two for the rules alone."""
-    return text if text.isascii() else _UNSEEN.sub("", text)
+    return text if text.isascii() else re.sub(_UNSEEN, "", text)
 
 
 # -- refusing -----------------------------------------------------------------------------------------------------
@@ -463,7 +462,7 @@ def reason_in_file(data: bytes, path: str) -> str:
     metadata = mapping.get("metadata")
     reason = reason_in(metadata) if isinstance(metadata, dict) else ""
     if not reason and "/memories/" not in path and "/conventions/" not in path:
-        comment = _COMMENT.search(_decoded(data))
+        comment = re.search(_COMMENT, _decoded(data))
         reason = comment[1].strip() if comment else reason_in(mapping)
     return "" if find(reason) else reason
 
@@ -585,7 +584,7 @@ def _leaves(value: Any, field: str, key: str = "", depth: int = 0) -> Iterator[t
 
 HIDDEN = "[redacted]"
 """What replaces a text in which the end of its secrets is unknown."""
-_KEY_BEGINS = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,20}-----")
+_KEY_BEGINS = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,20}-----"
 _KEY_ENDS = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,20}-----")
 _REST_OF_WORD = re.compile(r"[A-Za-z0-9+/_=-]+")
 _TRIES = 60
@@ -621,7 +620,7 @@ def redacted_value(value: Any, key: str = "") -> Any:
 def _without_key_blocks(text: str) -> str:
     """Private keys are found by how they begin; they go up to their end, or that of the text."""
     parts, place = [], 0
-    for begin in _KEY_BEGINS.finditer(text):
+    for begin in re.finditer(_KEY_BEGINS, text):
         if begin.start() >= place:
             end = _KEY_ENDS.search(text, begin.end())
             parts += [text[place : begin.start()], "[redacted: private-key]"]

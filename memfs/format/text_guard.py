@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_FLAG = re.compile("\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{1,6}\U000e007f")
-_HIDING = re.compile(
+_FLAG = "\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{1,6}\U000e007f"
+_HIDING = (
     "[\U000e0000-\U000e007f]+|[\u202a-\u202e\u2066-\u2069]|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{2,}|[\ufff9-\ufffb]"
 )
-_IMPOSSIBLE = re.compile("[\x00\ud800-\udfff]")
-_UNSEEN = re.compile("[\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2060-\u2064\u3164\ufeff\uffa0]")
+_IMPOSSIBLE = "[\x00\ud800-\udfff]"
+_UNSEEN = "[\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2060-\u2064\u3164\ufeff\uffa0]"
 _SUSPECT = re.compile(
     "[\x00\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\u3164\ufe00-\ufe0f\ufeff\uffa0"
     "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e01ef]"
@@ -54,12 +54,12 @@ def findings(text: str) -> Iterator[HiddenCharacter]:
         return
     if not _SUSPECT.search(text):
         return
-    for match in _IMPOSSIBLE.finditer(text):
+    for match in re.finditer(_IMPOSSIBLE, text):
         yield HiddenCharacter(match.start(), match[0], refused=True, impossible=True)
-    without_flags = _FLAG.sub(lambda flag: " " * len(flag[0]), text)
-    for match in _HIDING.finditer(without_flags):
+    without_flags = re.sub(_FLAG, lambda flag: " " * len(flag[0]), text)
+    for match in re.finditer(_HIDING, without_flags):
         yield HiddenCharacter(match.start(), match[0], refused=True)
-    for match in _UNSEEN.finditer(text):
+    for match in re.finditer(_UNSEEN, text):
         if match[0] != _JOINER or not _joins_symbols(text, match.start()):
             yield HiddenCharacter(match.start(), match[0], refused=False)
 

@@ -190,8 +190,7 @@ FORBIDDEN = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Settings:
+class _Settings(NamedTuple):
     """What git said of the person's settings (scope, name, value), and what that depended on."""
 
     variables: Mapping[str, str]

@@ -9,7 +9,6 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -277,7 +276,7 @@ def read_rows(path: Path, key: str, read: Callable[[Mapping[str, Any]], Row], hi
 
 def save_rows(path: Path, key: str, rows: Iterable[Any]) -> None:
     """Replace such a list, durably. The caller holds ``commit.lock``."""
-    text = json.dumps({"version": _VERSION, key: list(map(asdict, rows))}, indent=2)
+    text = json.dumps({"version": _VERSION, key: [row._asdict() for row in rows]}, indent=2)
     io.make_private_folder(path.parent)
     io.write_file(path, text.encode() + b"\n")
 

@@ -32,17 +32,15 @@ _KEPT = 150
 _IN_DOCUMENTS = 10_000  # no schema lets a document hold a longer one: asking for it need not cost its length
 _SHORTENED = "%-"
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.")
-_DEVICE = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9]|lpt[0-9])(?:\.|$)", re.IGNORECASE)
-_ESCAPED = re.compile(rb"%([0-9A-Fa-f]{2})")
+_DEVICE = r"(?i)(?:con|prn|aux|nul|conin\$|conout\$|com[0-9]|lpt[0-9])(?:\.|$)"
+_ESCAPED = rb"%([0-9A-Fa-f]{2})"
 _TURN = re.compile(r"\.[0-9]+$")
 _OWN_ENDING = re.compile(r"\.(?:json|zst|tmp|lock)$", re.IGNORECASE)
-_ITERATION = re.compile(rf"{ITERATIONS}/iteration_([0-9]{{3,12}})(?:/(.+))?")
-_CHECKPOINT = re.compile(rf"{CHECKPOINTS}/[^/]+/{re.escape(MANIFEST)}")
+_ITERATION = rf"{ITERATIONS}/iteration_([0-9]{{3,12}})(?:/(.+))?"
+_CHECKPOINT = rf"{CHECKPOINTS}/[^/]+/{re.escape(MANIFEST)}"
 _SNAPSHOTS, _WRITES, _SUBGRAPHS = "checkpoints", "writes", "subgraphs"
-_THREAD = re.compile(
-    rf"{THREADS}/([^/]+)(?:/{_SUBGRAPHS}/([^/]+))?/(?:({_SNAPSHOTS})/([^/]+)|({_WRITES})/([^/]+)/([^/]+))\.json"
-)
-_SIDECAR = re.compile(r"(.+\.json)\.[0-9a-f]{16}\.zst")
+_THREAD = rf"{THREADS}/([^/]+)(?:/{_SUBGRAPHS}/([^/]+))?/(?:({_SNAPSHOTS})/([^/]+)|({_WRITES})/([^/]+)/([^/]+))\.json"
+_SIDECAR = r"(.+\.json)\.[0-9a-f]{16}\.zst"
 _BELOW = {
     "state_updates": ("state_update", 1),
     "agent_outputs": ("agent_output", 2),
@@ -80,7 +78,7 @@ def encode_name(text: str) -> str:
         name = "%2E" + name[1:]
     if name.endswith("."):
         name = name[:-1] + "%2E"
-    if _DEVICE.match(name):
+    if re.match(_DEVICE, name):
         name = f"%{ord(name[0]):02X}{name[1:]}"
     if len(name) > _LONGEST:
         kept = re.sub(r"%[0-9A-F]?$", "", name[:_KEPT])
@@ -92,7 +90,7 @@ def decode_name(text: str) -> str:
     """The name that a file name stands for; one that was shortened comes back as it stands."""
     if _SHORTENED in text or "%" not in text:
         return text
-    data = _ESCAPED.sub(lambda match: bytes([int(match[1], 16)]), text.encode("utf-8", "surrogateescape"))
+    data = re.sub(_ESCAPED, lambda match: bytes([int(match[1], 16)]), text.encode("utf-8", "surrogateescape"))
     return data.decode("utf-8", "replace")
 
 
@@ -223,7 +221,7 @@ def _turn(turn: int) -> str:
 # -- what a path says ---------------------------------------------------------------------------------------------
 def iteration_of(path: str) -> int | None:
     """The number of the iteration a path is in, None where it is in none."""
-    match = _ITERATION.fullmatch(path)
+    match = re.fullmatch(_ITERATION, path)
     if match is None or match[1] != f"{int(match[1]):03d}":
         return None
     return int(match[1])
@@ -231,7 +229,7 @@ def iteration_of(path: str) -> int | None:
 
 def below_iteration(path: str) -> str:
     """The path below its iteration's folder, "" where it is in none."""
-    match = _ITERATION.fullmatch(path) if iteration_of(path) is not None else None
+    match = re.fullmatch(_ITERATION, path) if iteration_of(path) is not None else None
     return match[2] or "" if match else ""
 
 
@@ -250,14 +248,14 @@ def document_kind(path: str) -> str:
         return _DIRECT.get(inside, "")
     if path.startswith(f"{AGGREGATES}/"):
         return "aggregate" if path[len(AGGREGATES) + 1 : -len(".json")] in AGGREGATE_NAMES else ""
-    if match := _THREAD.fullmatch(path):
+    if match := re.fullmatch(_THREAD, path):
         return "graph_checkpoint" if match[3] else "graph_writes"
-    return "checkpoint" if _CHECKPOINT.fullmatch(path) else ""
+    return "checkpoint" if re.fullmatch(_CHECKPOINT, path) else ""
 
 
 def document_of_sidecar(path: str) -> str:
     """The document that a sidecar belongs to, "" where the path is no sidecar's."""
-    match = _SIDECAR.fullmatch(path)
+    match = re.fullmatch(_SIDECAR, path)
     return match[1] if match and document_kind(match[1]) else ""
 
 
@@ -265,7 +263,7 @@ def snapshot_at(path: str) -> tuple[str, str, str] | None:
     """The thread, the namespace and the id of the graph checkpoint that a path names; None where it names none, or
     where one of them was shortened: then only the document says.
     """
-    match = _THREAD.fullmatch(path)
+    match = re.fullmatch(_THREAD, path)
     if match is None or match[3] is None or _SHORTENED in path:
         return None
     return decode_name(match[1]), decode_name(match[2] or ""), decode_name(match[4])

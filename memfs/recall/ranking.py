@@ -23,6 +23,7 @@ from memfs.model.time import utc_now
 from memfs.recall.fence import frame, quoted
 from memfs.recall.similarity import TextShape, alike
 from memfs.recall.tokens import count_tokens, whole
+from memfs.search import analyzer, terms
 from memfs.usage import NEVER, Use
 
 Place = tuple[str, int]
@@ -628,3 +629,33 @@ class HitSelection:
 
 def _same_body(one: MemoryItem, other: MemoryItem) -> bool:
     return not (one.data or other.data) or one.data == other.data
+
+
+_BY_MEANING = 0.8
+"""The most that a best hit gets which shares no word with the question, and was found by what it means."""
+
+
+def relevance_percents(text: str, hits: Sequence[Hit]) -> list[int]:
+    """How relevant each hit is, 1 to 100, in their order; nothing is said of hits where nothing was asked.
+
+    The best hit gets the share of the question's words that it holds, each by what it is worth; the others their part
+    of that, by their scores. So 100 says that a hit holds all that was asked for, and the order is that of the scores.
+
+    Args:
+        text: the question.
+        hits: with the factors that made their scores.
+    """
+    best = max(hits, key=lambda hit: hit.score, default=None)
+    if best is None or best.score <= 0 or not text.strip():
+        return []
+    share = _share(text, best)
+    return [max(1, round(100 * share * max(hit.score, 0.0) / best.score)) for hit in hits]
+
+
+def _share(text: str, best: Hit) -> float:
+    wanted = terms.weights(text)
+    held, _ = analyzer.weighted_terms(best.item)
+    words = sum(weight for term, weight in wanted.items() if term in held) / (sum(wanted.values()) or 1.0)
+    by_text = best.reasons.get("text", 0.0)
+    meaning = best.reasons.get("meaning", 0.0) / by_text if by_text > 0 else 0.0
+    return min(1.0, max(words, _BY_MEANING * min(meaning, 1.0)))

@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any
 
 from memfs.errors import IndexUnavailable, MemfsError
@@ -29,29 +29,15 @@ from memfs.search.columns import DocumentColumns
 from memfs.search.documents import Filter, IndexRow, Place, row_of
 from memfs.search.engine import Asked, IndexStats, TermStatistics
 
-
-@contextmanager
-def _without_network() -> Iterator[None]:
-    """Spare an import of Whoosh asyncio and a client of HTTP, which take longer than all of Whoosh.
-
-    It wants one name of each: a decorator that ``functools`` has, and ``urlretrieve``, which it never calls.
-    """
-    wanted: dict[str, dict[str, Any]] = {
-        "cached_property": {"cached_property": cached_property},
-        "urllib.request": {"urlretrieve": None},
-    }
-    absent = wanted.keys() - sys.modules.keys()
-    for name in absent:
-        sys.modules[name] = ModuleType(name)
-        vars(sys.modules[name]).update(wanted[name])
-    try:
-        yield
-    finally:
-        for name in absent:
-            del sys.modules[name]
-
-
-with _without_network():
+# Whoosh imports asyncio and a client of HTTP, which take longer than all of Whoosh, for one name each: a decorator that
+# ``functools`` has, and ``urlretrieve``, which it never calls.
+_STAND_INS: dict[str, Any] = {
+    "cached_property": SimpleNamespace(cached_property=cached_property),
+    "urllib.request": SimpleNamespace(urlretrieve=None),
+}
+_absent = _STAND_INS.keys() - sys.modules.keys()
+sys.modules.update({name: _STAND_INS[name] for name in _absent})
+try:
     from whoosh import columns as whoosh_columns
     from whoosh import fields, formats
     from whoosh.codec.whoosh3 import W3Codec
@@ -59,6 +45,9 @@ with _without_network():
     from whoosh.index import FileIndex
     from whoosh.matching import ListMatcher
     from whoosh.reading import SegmentReader, TermNotFound
+finally:
+    for _name in _absent:
+        del sys.modules[_name]
 
 COLUMNS = "columns"
 FIELD = "terms"

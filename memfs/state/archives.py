@@ -596,7 +596,7 @@ class Archiver:
             there = self._store.plan_restore({member.path: None for member in members})
             same = {plan.path for plan in there if plan.old_sha == archived[plan.path]}
             left |= {plan.path: "it changed after it was archived" for plan in there if plan.path not in same}
-            plans = [replace(plan, expected=plan.old_sha) for plan in there if plan.path in same]
+            plans = [plan._replace(expected=plan.old_sha) for plan in there if plan.path in same]
             with suppress(Conflict):  # somebody wrote one of them: look again
                 if plans:
                     self._store.carry_out(plans, message, source=SOURCE)

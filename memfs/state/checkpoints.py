@@ -183,7 +183,7 @@ class Checkpoints:
 
     def _settle(self, made: Checkpoint) -> None:
         """Let there be the checkpoint whose payload is in its place: write its manifest, in one commit."""
-        plans = [replace(one, vetted=False) for one in self._store.plan_restore({manifest_path(made.id): encode(made)})]
+        plans = [one._replace(vetted=False) for one in self._store.plan_restore({manifest_path(made.id): encode(made)})]
         message = f"Checkpoint {made.id}: {made.files} documents"
         self._store.carry_out(plans, message, source="checkpoint", critical=True)
         self._store.flush(adopt=False, below=STATE_FOLDERS)

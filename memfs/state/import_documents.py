@@ -329,7 +329,7 @@ class Importer:
     def _restored(self, path: str, data: bytes, item: MemoryItem) -> list[FilePlan]:
         stored, reason = item.replace(path=path, sha256=sha256(data)), allowed(item)[1]
         plans = self._store.plan_restore({path: data})
-        return [replace(plan, item=stored, vetted=False, reason=reason) for plan in plans]
+        return [plan._replace(item=stored, vetted=False, reason=reason) for plan in plans]
 
     # -- storing --------------------------------------------------------------------------------------------------
     def _store_all(

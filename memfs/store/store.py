@@ -10,7 +10,6 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from random import random
@@ -25,8 +24,6 @@ from memfs.model import MemoryItem, Problem, Query, Stamp
 from memfs.model.ids import stem_of
 from memfs.model.time import from_timestamp_ns
 from memfs.store.commit_message import because, describe
-from memfs.store.commits import PersonCommits
-from memfs.store.hand_edits import HandEdits
 from memfs.store.index_sync import IndexSync, Progress
 from memfs.store.parts import Parts
 from memfs.store.plan import FilePlan, Planner, PlanOutdated
@@ -36,7 +33,8 @@ from memfs.store.values import Batch, FlushResult, LoadedItem, PendingCommit, St
 from memfs.store.write import FileWriter, sentence, signatures_of
 
 if TYPE_CHECKING:
-    from memfs.store.commits import Committer
+    from memfs.store.commits import Committer, PersonCommits
+    from memfs.store.hand_edits import HandEdits
 
 
 DocumentBytes = tuple[str, bytes | None, str | None]
@@ -125,8 +123,6 @@ class Store(FolderReader):
         self.writing = FileWriter(parts, index_sync)
         super().__init__(parts.tree, parts.items, index_sync, parts.clock, self.writing)
         self._planner = Planner(parts, index_sync)
-        self.edit_finder = HandEdits(parts, index_sync)
-        self._people = PersonCommits(parts)
         # a window that did not close is tried again: it would leave every later write waiting in silence
         retry = max(parts.policy.interval, _RETRY_SECONDS)
         self._window = Worker("memfs-commit-window", self._flush_window, self.note_failure, again=retry)
@@ -136,6 +132,19 @@ class Store(FolderReader):
         ended = end_interrupted(parts)
         self.notes += [*ended, *self.writing.recover(), *map(Problem.of, parts.journal.damage)]
         self._left = bool(parts.journal.waiting)
+
+    @cached_property
+    def edit_finder(self) -> HandEdits:
+        """Finds a person's changes."""
+        from memfs.store.hand_edits import HandEdits
+
+        return HandEdits(self._parts, self.index_sync)
+
+    @cached_property
+    def _people(self) -> PersonCommits:
+        from memfs.store.commits import PersonCommits
+
+        return PersonCommits(self._parts)
 
     @cached_property
     def _committer(self) -> Committer:
@@ -468,7 +477,7 @@ class Store(FolderReader):
         """Plans to bring files back to given bytes (None: absent), of those that are not so already."""
         self._take_news()
         plans = (self._planner.document(path, data) for path, data in contents.items())
-        return [replace(plan, vetted=True) for plan in plans if plan.before != plan.after]
+        return [plan._replace(vetted=True) for plan in plans if plan.before != plan.after]
 
     def standing_still(self, purpose: str) -> contextlib.AbstractContextManager[None]:
         """Keep every writer of this workspace out while the block runs; what was interrupted is finished first."""
@@ -487,7 +496,8 @@ class Store(FolderReader):
             thorough: look at every file that waits, also where HEAD has not moved.
         """
         self._parts.require_open()
-        self.notes.extend(note for note in self._people.notice(thorough=thorough) if note not in self.notes)
+        if self._parts.journal.operations():  # else nothing waits
+            self.notes.extend(note for note in self._people.notice(thorough=thorough) if note not in self.notes)
 
     def _flush_window(self) -> bool:
         home = self.writing.bring_home()

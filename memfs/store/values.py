@@ -54,7 +54,8 @@ class LoadedItem(NamedTuple):
     stale: bool
 
 
-class Storage(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Storage:
     """The state of the places that take writes.
 
     Attributes:

@@ -682,7 +682,7 @@ def bring_back(store: Store, parts: Parts, spool: MergeSpool) -> int:
             merged = FileMerger(parts.codec).merge(path, begun, own, there)
             if merged.data not in (None, there) and not merged.whole:
                 contents[path] = merged.data or b""
-    plans = [replace(plan, expected=plan.old_sha) for plan in store.plan_restore(contents)]
+    plans = [plan._replace(expected=plan.old_sha) for plan in store.plan_restore(contents)]
     if plans:
         store.carry_out(plans, _MESSAGE, source="merge")
     for name in settled:

@@ -736,7 +736,7 @@ class _DocumentConflicts:
             hint = "edit the document by hand, then decide with --keep kept"
             raise SchemaInvalid("with that value the document would be invalid", path=path, field=field, hint=hint)
         after = form.write(values, parsed).data if values is not None else None
-        plans = [replace(plan, expected=sha256(data)) for plan in self._store.plan_restore({path: after})]
+        plans = [plan._replace(expected=sha256(data)) for plan in self._store.plan_restore({path: after})]
         fields = ", ".join(one.field or "the document as a whole" for one in clashes)
         self._store.carry_out(plans, f"Decide for the other value in {fields} of {path}", source=source)
 

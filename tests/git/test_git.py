@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 
 import pytest
@@ -47,7 +48,7 @@ def test_what_is_not_on_the_list_is_never_started(world, monkeypatch, command):
     """Verbs and options outside the closed list are refused before a process exists, for us and through GitPython."""
     repository = world.repository
     repo = repository.git.repo
-    monkeypatch.setattr(module.subprocess, "Popen", None)
+    monkeypatch.setattr(subprocess, "Popen", None)
     with pytest.raises(GitFailed, match="memfs"):
         repository.git.run(*(command or ("",)))
     with pytest.raises(GitFailed, match="memfs"):

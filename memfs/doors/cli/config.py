@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -157,7 +157,7 @@ def write_setting(workspace: Workspace, key: str, value: Any, message: str) -> b
     """Write a setting into ``memfs.toml``, None to take it out, as a change of its own; whether the file changed."""
     plans = workspace.store.plan_restore({SETTINGS_FILE: changed(workspace.root, key, value) or None})
     if plans:
-        own = [replace(plan, expected=plan.old_sha) for plan in plans]
+        own = [plan._replace(expected=plan.old_sha) for plan in plans]
         workspace.store.carry_out(own, message, source="config")
         land(workspace)
     return bool(plans)

@@ -32,8 +32,7 @@ from memfs.model.kinds import CONVENTION
 from memfs.model.query import MOST
 from memfs.recall.conflict_notes import OVER, disputes, undecided, unresolved_note
 from memfs.recall.fence import fence, withheld
-from memfs.recall.ranking import strategy
-from memfs.recall.review import relevance_percents
+from memfs.recall.ranking import relevance_percents, strategy
 from memfs.settings import MOUNTS
 
 if TYPE_CHECKING:
@@ -240,7 +239,7 @@ def recall(
     """
     if diff is not None:
         _refuse_beside_diff({"--as-of": as_of, "--fenced": fenced, "--explain": explain})
-    with opened() as workspace:
+    with opened() as workspace, workspace.store.looking_once():
         past = past_at(workspace, as_of)
         asked = _query(workspace, " ".join(question), limit, chosen, past)
         if diff is not None:
