@@ -10,6 +10,7 @@ import json
 import os
 import posixpath
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -60,7 +61,7 @@ KEY_VARIABLES = frozenset({names.REVIEW_KEY, names.EMBEDDING_KEY})
 """Keys of services: no settings, since a setting may stand in a file and is shown (``memfs.endpoint`` reads them)."""
 _MOUNT_VARIABLE = f"{names.VARIABLES}MOUNTS_"
 _OWN_HOME, _OWN_FILE = ("XDG_CONFIG_HOME", ".config"), ("memfs", "config.toml")
-_TOP = (*(table for table in TABLES if "." not in table), MOUNTS)
+_TOP = (*TABLES, MOUNTS)
 
 
 # -- reading ------------------------------------------------------------------------------------------------------
@@ -290,7 +291,7 @@ class _ConfigSource:
 
     def settings(self) -> Settings:
         """All of them as one value."""
-        tables: dict[str, dict[str, Any]] = {table: {} for table in TABLES}
+        tables: dict[str, dict[str, Any]] = defaultdict(dict)
         for key, value in self._values.items():
             table, _, name = key.rpartition(".")
             tables[table][name] = value

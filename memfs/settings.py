@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
@@ -45,12 +46,15 @@ class Spec(NamedTuple):
         return [name for name in names if name not in self.harmless] if self.harmless else []
 
 
-def _setting(default: Any, summary: str, **rule: Any) -> Any:
-    return Spec("", default, summary, **rule)
-
-
+_setting: Any = partial(Spec, "")
 SPECS: dict[str, Spec] = {}
 TABLES: dict[str, type[Any]] = {}
+
+
+def _registered(table: str, rules: Mapping[str, Spec]) -> Mapping[str, Any]:
+    """The defaults of a table, whose rules are known by their keys from here on."""
+    SPECS.update({f"{table}.{name}": rule._replace(key=f"{table}.{name}") for name, rule in rules.items()})
+    return MappingProxyType({name: rule.default for name, rule in rules.items()})
 
 
 class SettingsTable:
@@ -63,10 +67,8 @@ class SettingsTable:
     defaults: ClassVar[Mapping[str, Any]]
 
     def __init_subclass__(cls, table: str) -> None:
-        rules = {name: rule for name, rule in vars(cls).items() if isinstance(rule, Spec)}
-        SPECS.update({f"{table}.{name}": rule._replace(key=f"{table}.{name}") for name, rule in rules.items()})
         TABLES[table] = cls
-        cls.defaults = MappingProxyType({name: rule.default for name, rule in rules.items()})
+        cls.defaults = _registered(table, {name: rule for name, rule in vars(cls).items() if isinstance(rule, Spec)})
 
     def __init__(self, **values: Any) -> None:
         if unknown := values.keys() - self.__annotations__.keys():
@@ -121,49 +123,33 @@ class MemorySettings(SettingsTable, table="memory"):
     sources: Mapping[str, Mapping[str, Any]]
 
 
-class PreferencesSettings(SettingsTable, table="memory.preferences"):
-    """``[memory.preferences]``: what a person wishes."""
-
-    max_items: int = _setting(10, "How many preferences are given.", low=0, high=1000)
-
-
-class ConventionsSettings(SettingsTable, table="memory.conventions"):
-    """``[memory.conventions]``: what the team agreed on."""
-
-    max_items: int = _setting(20, "How many conventions are given.", low=0, high=1000)
-
-
-class RecentSessionSettings(SettingsTable, table="memory.recent_session"):
-    """``[memory.recent_session]``: what the session before did."""
-
-    max_items: int = _setting(5, "How many lines of the session before are given.", low=0, high=100)
-    max_age_days: float = _setting(14.0, "How old that session may be, in days.", low=0, high=3660)
-
-
-class FeedbackSettings(SettingsTable, table="memory.feedback"):
-    """``[memory.feedback]``: what the last meta-review says to the agent that is named."""
-
-    enabled: bool = _setting(True, "Whether an agent that is named is given its feedback.")
-    max_items: int = _setting(10, "How many points of feedback are given.", low=0, high=100)
-
-
-class EpisodicSettings(SettingsTable, table="memory.episodic"):
-    """``[memory.episodic]``: warnings from past failures."""
-
-    similarity_threshold: float = _setting(0.7, "How alike a situation must be for a warning.", low=0, high=1)
-    max_warnings: int = _setting(3, "How many warnings are given.", low=0, high=100)
-
-
-class SemanticSettings(SettingsTable, table="memory.semantic"):
-    """``[memory.semantic]``: learned rules."""
-
-    min_confidence: float = _setting(0.7, "How sure a rule must be.", low=0, high=1)
-
-
-SOURCE_TABLES: Mapping[str, type[Any]] = {
-    name.removeprefix("memory."): shape for name, shape in TABLES.items() if name.startswith("memory.")
+SOURCE_TABLES: Mapping[str, Mapping[str, Spec]] = {
+    "preferences": {  # what a person wishes
+        "max_items": _setting(10, "How many preferences are given.", low=0, high=1000),
+    },
+    "conventions": {  # what the team agreed on
+        "max_items": _setting(20, "How many conventions are given.", low=0, high=1000),
+    },
+    "recent_session": {  # what the session before did
+        "max_items": _setting(5, "How many lines of the session before are given.", low=0, high=100),
+        "max_age_days": _setting(14.0, "How old that session may be, in days.", low=0, high=3660),
+    },
+    "feedback": {  # what the last meta-review says to the agent that is named
+        "enabled": _setting(True, "Whether an agent that is named is given its feedback."),
+        "max_items": _setting(10, "How many points of feedback are given.", low=0, high=100),
+    },
+    "episodic": {  # warnings from past failures
+        "similarity_threshold": _setting(0.7, "How alike a situation must be for a warning.", low=0, high=1),
+        "max_warnings": _setting(3, "How many warnings are given.", low=0, high=100),
+    },
+    "semantic": {  # learned rules
+        "min_confidence": _setting(0.7, "How sure a rule must be.", low=0, high=1),
+    },
 }
-_DEFAULT_SOURCES = MappingProxyType({name: shape.defaults for name, shape in SOURCE_TABLES.items()})
+"""The tables ``[memory.<source>]`` of the built-in sources."""
+_DEFAULT_SOURCES = MappingProxyType(
+    {name: _registered(f"memory.{name}", rules) for name, rules in SOURCE_TABLES.items()}
+)
 
 
 class HooksSettings(SettingsTable, table="hooks"):

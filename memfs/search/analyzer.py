@@ -16,7 +16,7 @@ from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from memfs.model import MemoryItem
 
@@ -49,10 +49,6 @@ _STOP_WORDS = (
     "wasn we were what when where which while who whom whose why will with would you your yours yourself yourselves"
 )
 STOP_WORDS = frozenset(_STOP_WORDS.split())
-
-
-class _Stemmer(Protocol):
-    def stemWord(self, word: str) -> str: ...  # noqa: N802 (snowballstemmer's name)
 
 
 class ItemTerms(NamedTuple):
@@ -221,20 +217,17 @@ def _compiled() -> ModuleType | None:
 
 
 @cache
-def _stemmer() -> _Stemmer:
+def _stemmer() -> Any:
     """The English Snowball stemmer, compiled or in Python.
 
     The one in Python is imported here because it costs a start that searches nothing 20 ms.
     """
     compiled = _compiled()
-    stemmer: _Stemmer
     if compiled is not None:
-        stemmer = compiled.Stemmer("english")
-        return stemmer
+        return compiled.Stemmer("english")
     from snowballstemmer.english_stemmer import EnglishStemmer
 
-    stemmer = EnglishStemmer()
-    return stemmer
+    return EnglishStemmer()
 
 
 # -- texts of structured values -----------------------------------------------------------------------------------

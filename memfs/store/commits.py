@@ -56,9 +56,9 @@ class _Progress:
 class Committer:
     """Turns waiting operations into commits. One process at a time, under the commit lock."""
 
-    def __init__(self, parts: Parts, writer: FileWriter, edits: HandEdits, people: PersonCommits) -> None:
+    def __init__(self, parts: Parts, writer: FileWriter, edits: HandEdits) -> None:
         self._parts = parts
-        self._people = people
+        self._people = PersonCommits(parts)
         self._asked = False  # this and the next: of the holder of the commit lock
         self._below: tuple[str, ...] = ()
         self._writer = writer

@@ -33,7 +33,7 @@ from memfs.store.values import Batch, FlushResult, LoadedItem, PendingCommit, St
 from memfs.store.write import FileWriter, sentence, signatures_of
 
 if TYPE_CHECKING:
-    from memfs.store.commits import Committer, PersonCommits
+    from memfs.store.commits import Committer
     from memfs.store.hand_edits import HandEdits
 
 
@@ -141,16 +141,10 @@ class Store(FolderReader):
         return HandEdits(self._parts, self.index_sync)
 
     @cached_property
-    def _people(self) -> PersonCommits:
-        from memfs.store.commits import PersonCommits
-
-        return PersonCommits(self._parts)
-
-    @cached_property
     def _committer(self) -> Committer:
         from memfs.store.commits import Committer
 
-        return Committer(self._parts, self.writing, self.edit_finder, self._people)
+        return Committer(self._parts, self.writing, self.edit_finder)
 
     # -- writing ------------------------------------------------------------------------------------------------
     def put(
@@ -497,7 +491,10 @@ class Store(FolderReader):
         """
         self._parts.require_open()
         if self._parts.journal.operations():  # else nothing waits
-            self.notes.extend(note for note in self._people.notice(thorough=thorough) if note not in self.notes)
+            from memfs.store.commits import PersonCommits
+
+            found = PersonCommits(self._parts).notice(thorough=thorough)
+            self.notes.extend(note for note in found if note not in self.notes)
 
     def _flush_window(self) -> bool:
         home = self.writing.bring_home()
