@@ -306,7 +306,8 @@ def parse_config(text: str) -> dict[str, str]:
         rest = line.strip()
         header = _SECTION.match(rest)
         if header:
-            section = header[1].lower() + (f".{_unescaped(header[2])}" if header[2] is not None else "")
+            name = re.sub(r"\\(.)", r"\1", header[2] or "")
+            section = header[1].lower() + (f".{name}" if header[2] is not None else "")
             rest = rest[header.end() :].strip()
         key = _KEY.match(rest)
         if key and section:
@@ -317,10 +318,6 @@ def parse_config(text: str) -> dict[str, str]:
 def truth(settings: Mapping[str, str], name: str) -> bool:
     """Whether a setting is on, in git's words."""
     return settings.get(name, "").strip().lower() in ("true", "yes", "on", "1")
-
-
-def _unescaped(text: str) -> str:
-    return re.sub(r"\\(.)", r"\1", text)
 
 
 def _value(text: str) -> str:

@@ -161,14 +161,12 @@ def _cut(token: str, alone: bool) -> tuple[str, ...]:
         return tuple(_pairs(token, alone))
     if len(_memo) >= _MEMO_LIMIT:
         _memo.clear()
-    plain = token.isascii() and token.isalpha() and token.islower()
-    cut = _memo[token] = _plain_word(token) if plain else tuple(_words(token))
+    if token.isascii() and token.isalpha() and token.islower():  # as ``_words``, for most words
+        cut: tuple[str, ...] = () if token in STOP_WORDS else (_stem(token)[:_MAX_TERM],)
+    else:
+        cut = tuple(_words(token))
+    _memo[token] = cut
     return cut
-
-
-def _plain_word(token: str) -> tuple[str, ...]:
-    """As ``_words``, for most words."""
-    return () if token in STOP_WORDS else (_stem(token)[:_MAX_TERM],)
 
 
 def _pairs(run: str, alone: bool) -> Iterator[str]:
