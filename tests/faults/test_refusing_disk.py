@@ -44,9 +44,15 @@ def on_disk() -> Iterator[Path]:
 
 @pytest.fixture
 def beginning(tmp_path: Path) -> Iterator[Beginning]:
-    """A workspace to begin with."""
+    """A workspace to begin with, in which somebody has written here before: it has a journal."""
+
+    def write(workspace: Workspace) -> None:
+        workspace.store.put(MemoryItem("passing", "knowledge", id=NAMES[11]))
+        workspace.store.delete(NAMES[11])
+        workspace.store.flush()
+
     with fast_folder(tmp_path) as folder:
-        yield Beginning(folder)
+        yield Beginning(folder, write)
 
 
 def attempt(workspace: Workspace, step: Step) -> MemfsError | None:
@@ -76,9 +82,10 @@ def test_25_a_full_disk_refuses_and_keeps_everything(
                     assert empty_files(root) == []
                 if error:
                     assert attempt(workspace, step) is None
-            tried += 1
             told += error is not None
-            aftermath.assert_whole(root, after(FIRST, [step]))
+            if tried % scale(2, 1) == 0:
+                aftermath.assert_whole(root, after(FIRST, [step]))
+            tried += 1
     assert told
     figures(f"a disk with little left: {'inodes' if full is places.inodes_left else 'room'}", points=tried, told=told)
 
@@ -136,14 +143,19 @@ def limited(kind: int, value: int) -> Iterator[None]:
 
 @pytest.mark.parametrize("others", ["hold none", "take the reserve"])
 def test_26_too_few_descriptors_is_a_typed_error(
-    beginning: Beginning, figures: Callable[..., None], monkeypatch: pytest.MonkeyPatch, others: str
+    beginning: Beginning,
+    scale: Callable[[int, int], int],
+    figures: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    others: str,
 ) -> None:
     """EMFILE wherever it strikes: a typed error, and nothing lands afterwards, unless the error says that it may."""
     told = tried = 0
     if others == "take the reserve":
         monkeypatch.setattr(io, "_SPARE", 0)
-    for step in WRITES:
-        for spare in range(0, 24, 3) if others == "hold none" else range(9):
+    for number, step in enumerate(WRITES):
+        left = range(0, 24, 3) if others == "hold none" else range(9)
+        for spare in left[number % scale(2, 1) :: scale(2, 1)]:
             root = beginning.fresh()
             with aftermath.reopened(root) as workspace:
                 with limited(resource.RLIMIT_NOFILE, lowest_free_descriptor() + spare):
@@ -170,7 +182,7 @@ def test_24_25_26_what_was_refused_never_lands(
     """
     pending = tried = 0
     for step in WRITES:
-        for at in itertools.count(1, scale(13, 1)):
+        for at in itertools.count(1 + scale(3 * (number % 7), 0), scale(23, 1)):
             root, done = beginning.fresh(), itertools.count(1)
 
             def fail(name: str, path: str, at: int = at, done: Iterator[int] = done) -> None:

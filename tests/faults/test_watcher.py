@@ -226,7 +226,7 @@ with open_workspace(root, watch=True, settings=settings) as workspace:
     folder.mkdir(parents=True)
     for thread in readers:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit))
-    number, end = 0, time.monotonic() + 120
+    number, end = 0, time.monotonic() + 10  # one that waits for another, which is dead, never wakes
     while any(thread.is_alive() for thread in readers) and time.monotonic() < end:
         number += 1
         (folder / f"wake{number}.yaml").write_text("content: wake\\n")
