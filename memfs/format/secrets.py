@@ -397,8 +397,9 @@ def _values_in_item(item: MemoryItem) -> Iterator[tuple[str, SecretFinding, str]
         starts.append(total)
         total += len(text) + len(_BETWEEN)
     whole = _BETWEEN.join(text for _, text in parts)
-    seen = visible(whole)
-    for finding in find(whole):
+    findings = find(whole)
+    seen = visible(whole) if findings else ""
+    for finding in findings:
         at = bisect_right(starts, finding.start) - 1
         line = finding.line - whole.count("\n", 0, starts[at])
         field = parts[at][0]

@@ -58,6 +58,8 @@ def _digest(data: bytes | None) -> str:
 
 _BATCH = 5_000  # each is a commit, which writes the trees of whole folders again
 _BATCH_BYTES = 8 << 20
+_KEPT_BYTES = 16 << 20
+"""Of so many bytes of records, what the check found to be done is kept; of the rest it is found once more."""
 _CHUNK = 1 << 20
 _SOURCE = "import"
 _NAMED = 20
@@ -87,6 +89,10 @@ class ImportCounts:
     def total(self) -> int:
         """How many documents were stored."""
         return sum(self.counts.values())
+
+
+Deeds = tuple[list[DocumentChange], list[FilePlan]]
+"""What has to be done for a record: documents to write, or plans for a memory."""
 
 
 @dataclass(slots=True)
@@ -146,8 +152,8 @@ class Importer:
             )
         # each new id would be looked for among all files; what is written meanwhile, the write itself finds out
         with self._opened(source, name) as stream, self._store.looking_once():
-            refused = self._check(stream, name, replace, allow_secret, skip_refused)
-            done = self._store_all(stream, name, replace, allow_secret, dry_run, refused)
+            refused, made = self._check(stream, name, replace, allow_secret, skip_refused)
+            done = self._store_all(stream, name, replace, allow_secret, dry_run, refused, made)
         if done.iterations and not dry_run:
             try:
                 self._aggregates.update()
@@ -185,10 +191,14 @@ class Importer:
     # -- checking -------------------------------------------------------------------------------------------------
     def _check(
         self, stream: BinaryIO, name: str, replace: bool, reason: str, skip_refused: bool
-    ) -> dict[int, MemfsError]:
-        """Why records cannot be imported, by their number; without ``skip_refused`` one refuses the whole file."""
+    ) -> tuple[dict[int, MemfsError], dict[int, Deeds]]:
+        """Why records cannot be imported, by their number; without ``skip_refused`` one refuses the whole file.
+
+        Also what has to be done for the others, as far as there is room for it.
+        """
         refused: dict[int, MemfsError] = {}
-        number = 0
+        made: dict[int, Deeds] = {}
+        number = room = 0
         seen: dict[str, int | None] = {}
         self._store.follow()
         self._reader.catch_up()
@@ -197,7 +207,10 @@ class Importer:
                 if isinstance(record, ContentError):
                     raise record
                 _refuse_twice(record, seen)
-                self._taken(record, replace, reason, check=True)
+                taken = self._taken(record, replace, reason, check=True)
+                room += len(json_line(record)) if room < _KEPT_BYTES else 0
+                if room < _KEPT_BYTES:
+                    made[number] = taken
             except StorageIO:  # the disk's doing, not the record's
                 raise
             except MemfsError as error:
@@ -209,11 +222,9 @@ class Importer:
                 refused[number] = error
         if refused and not skip_refused:
             raise _summary(list(refused.values()), number)
-        return refused
+        return refused, made
 
-    def _taken(
-        self, record: ExportRecord, replace: bool, reason: str, *, check: bool = False
-    ) -> tuple[list[DocumentChange], list[FilePlan]]:
+    def _taken(self, record: ExportRecord, replace: bool, reason: str, *, check: bool = False) -> Deeds:
         """What has to be done for a record; nothing where it is there already."""
         if record.type == AGGREGATE:
             return [], []
@@ -340,7 +351,9 @@ class Importer:
         reason: str,
         dry_run: bool,
         refused: Mapping[int, MemfsError],
+        made: dict[int, Deeds],
     ) -> ImportCounts:
+        """``made``: what has to be done for some of the records."""
         counts: Counter[str] = Counter()
         touched: set[int] = set()
         replaced = same = derived = 0
@@ -348,7 +361,7 @@ class Importer:
         for number, record in enumerate(_records(stream, name), 1):
             if number in refused or isinstance(record, ContentError):
                 continue
-            changes, plans = self._taken(record, replace, reason)
+            changes, plans = made.pop(number, None) or self._taken(record, replace, reason)
             derived += record.type == AGGREGATE
             if not changes and not plans:
                 same += record.type != AGGREGATE
