@@ -70,11 +70,12 @@ class Catalog:
         blobs = json.dumps(list({blob for blob, _ in keys}))
 
         def act(base: sqlite3.Connection) -> dict[Key, Any]:
-            return {
-                (blob, kind): json.loads(fact)
+            sound = {
+                (blob, kind): fact
                 for blob, kind, fact, checksum in base.execute(_ASK, (blobs, made_by))
                 if (blob, kind) in keys and checksum == _checksum(blob, kind, made_by, fact)
             }
+            return dict(zip(sound, json.loads(f"[{','.join(sound.values())}]"), strict=True))
 
         try:
             return self._base.ask(act)
@@ -136,16 +137,12 @@ class ItemCatalog:
         self._guard = threading.Lock()
         renewed_in_child(self)
 
-    def known(self, path: str, stamp: Stamp, *, checked: bool = True) -> MemoryItem | None:
-        """The item in a file that is known to hold this content; None where no fact says what that is.
+    def known(self, stamps: Mapping[str, Stamp], *, checked: bool = True) -> dict[str, MemoryItem]:
+        """The items in files that are known to hold these contents, by path, as far as facts say what they are.
 
         Args:
             checked: these very bytes obeyed the schema before.
         """
-        return self.known_all({path: stamp}, checked=checked).get(path)
-
-    def known_all(self, stamps: Mapping[str, Stamp], *, checked: bool = True) -> dict[str, MemoryItem]:
-        """As ``known``, of many files, by path."""
         keys = {path: self.key(path, stamp.blob) for path, stamp in stamps.items()}
         facts = self.catalog.found(self._maker, keys.values()) if keys else {}
         found = {}
@@ -169,7 +166,7 @@ class ItemCatalog:
         Raises:
             ContentError, IdInvalid: as ``Codec.read``.
         """
-        known = self.known(path, content.stamp, checked=checked)
+        known = self.known({path: content.stamp}, checked=checked).get(path)
         if known is not None:
             return known
         modified = from_timestamp_ns(content.stamp.mtime_ns)

@@ -5,7 +5,7 @@ Keys have one canonical order, and a field at its default is left out of a new f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -60,32 +60,13 @@ ORDER: Order = {
 
 def to_item(mapping: Mapping[str, Any], memory_type: str, fallback: datetime, **place: str) -> MemoryItem:
     """The item of a mapping that has passed its schema; ``place`` gives id, path and sha256."""
-    take = mapping.get
-    created = _time(take("created"))
-    origin = take("origin")
-    links, conflicts = take("links"), take("conflicts")
-    return MemoryItem(
-        content=take("content", ""),
-        memory_type=memory_type,
-        title=take("title", ""),
-        tags=tuple(take("tags", ())),
-        timestamp=_time(take("timestamp")) or created or fallback,
-        created=created,
-        updated=_time(take("updated")),
-        origin=Origin(**origin) if origin else _NOBODY,
-        trust=take("trust", "human"),
-        importance=float(take("importance", 1.0)),
-        pinned=take("pinned", False),
-        status=take("status", ""),
-        expires=_time(take("expires")),
-        supersedes=tuple(take("supersedes", ())),
-        links=tuple(Link(to=link["to"], relation=link.get("relation", "relates")) for link in links) if links else (),
-        context=take("context", {}),
-        metadata=take("metadata", {}),
-        data=take("data", {}),
-        conflicts=tuple(map(_recorded, conflicts)) if conflicts else (),
-        **place,
-    )
+    fields = {
+        name: value if (read := _READ[name]) is None else read(value)
+        for name, value in mapping.items()
+        if name in _READ
+    }
+    fields["timestamp"] = fields.get("timestamp") or fields.get("created") or fallback
+    return MemoryItem(memory_type=memory_type, **fields, **place)
 
 
 def values(item: MemoryItem) -> dict[str, Any]:
@@ -192,4 +173,17 @@ def _written(moment: datetime | None) -> str | None:
     return None if moment is None else format_time(moment)
 
 
-_NOBODY = Origin()
+def _link(link: Mapping[str, Any]) -> Link:
+    return Link(to=link["to"], relation=link.get("relation", "relates"))
+
+
+_READ: Mapping[str, Callable[[Any], Any] | None] = {
+    **dict.fromkeys(("title", "content", "trust", "pinned", "status", *_FREE)),
+    **dict.fromkeys(("tags", "supersedes"), tuple),
+    **dict.fromkeys(_TIMES, _time),
+    "origin": lambda origin: Origin(**origin),
+    "importance": float,
+    "links": lambda links: tuple(map(_link, links)),
+    "conflicts": lambda conflicts: tuple(map(_recorded, conflicts)),
+}
+"""What makes the value of a field of what its file says; None where that is the value."""

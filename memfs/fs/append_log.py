@@ -169,8 +169,11 @@ def waiting(folder: Path) -> list[Path]:
     return sorted(_files(folder), key=_age)
 
 
-def note(path: Path, text: bytes, largest: int, *, wait: float = _WAIT) -> None:
+def note(path: Path, text: bytes, largest: int, *, wait: float = _WAIT) -> int:
     """Add a line to a short log, without waiting for the disk; of more than ``largest`` bytes the older half goes.
+
+    Returns:
+        The number of the file that it was added to.
 
     Raises:
         LockTimeout, StorageIO, NotRegularFile: it was not added, or the log stays larger.
@@ -184,6 +187,7 @@ def note(path: Path, text: bytes, largest: int, *, wait: float = _WAIT) -> None:
             os.write(fd, b"\n%s\n" % text)  # in one piece; the line before may have been cut by a full disk
     if found.st_size > largest:
         rewrite(path, lambda data: _latest(data, largest), wait)
+    return found.st_ino
 
 
 def _latest(data: bytes, largest: int) -> bytes:

@@ -71,7 +71,8 @@ class Worker:
         with self._news:
             if self._closed:
                 return False
-            if self._due is None or postpone:
+            sooner = self._due is None or postpone
+            if sooner:
                 self._due = time.monotonic() + seconds
             if self._thread is None:
                 thread = threading.Thread(target=self._run, name=self._name, daemon=True)
@@ -81,7 +82,8 @@ class Worker:
                     self._failed(error)
                     return False
                 self._thread = thread
-            self._news.notify_all()
+            elif sooner:
+                self._news.notify_all()
             return True
 
     def settle(self, seconds: float | None = None) -> bool:

@@ -93,11 +93,8 @@ def _listed(fd: int, folder: str, hidden: bool) -> tuple[list[ScanEntry], list[S
                     facts = entry.stat(follow_symlinks=False)
                 except FileNotFoundError:
                     continue
-                found = entry_of(prefix + name, facts)
-                if not found.regular and stat.S_ISDIR(facts.st_mode):
-                    folders.append(found)
-                else:
-                    entries.append(found)
+                into = folders if stat.S_ISDIR(facts.st_mode) else entries
+                into.append(entry_of(prefix + name, facts))
     except OSError as error:
         entries.append(ScanEntry(folder, 0, 0, 0, 0, False, reason_of(error)))
     return entries, folders
@@ -113,8 +110,7 @@ def reason_of(error: Exception) -> str:
 
 
 def entry_of(path: str, facts: os.stat_result) -> ScanEntry:
-    regular = stat.S_ISREG(facts.st_mode)
     mtime, ctime = facts.st_mtime_ns, facts.st_ctime_ns
     if mtime > LAST_NS or ctime > LAST_NS:
         mtime, ctime = min(mtime, LAST_NS), min(ctime, LAST_NS)
-    return ScanEntry(path, facts.st_size, mtime, ctime, facts.st_ino, regular)
+    return ScanEntry(path, facts.st_size, mtime, ctime, facts.st_ino, stat.S_ISREG(facts.st_mode))

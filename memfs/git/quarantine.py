@@ -7,7 +7,7 @@ holds for every working tree. A process is started only where a single commit is
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -99,13 +99,15 @@ def of_ref(common_dir: Path, ref: str) -> QuarantinedBranch | None:
     return next((entry for entry in listed(common_dir) if entry.branch == ref), None)
 
 
-def of_checkout(layout: Layout) -> QuarantinedBranch | None:
+def of_checkout(layout: Layout, entries: Collection[QuarantinedBranch] | None = None) -> QuarantinedBranch | None:
     """The quarantine of what is checked out in a working tree; None where it may be read. Costs one look at a file
     where nothing is quarantined.
+
+    Args:
+        entries: what is quarantined, where that is known.
     """
-    if not os.path.lexists(layout.common_dir / FILE):
-        return None
-    entries = listed(layout.common_dir)
+    if entries is None:
+        entries = listed(layout.common_dir) if os.path.lexists(layout.common_dir / FILE) else ()
     if not entries:
         return None
     head = Refs(layout).head()
@@ -125,14 +127,17 @@ def refuse(entry: QuarantinedBranch, hint: str = _LOOK) -> BranchQuarantined:
     return BranchQuarantined(f"the branch {entry.name} is quarantined{why}", hint=hint)
 
 
-def require_readable(layout: Layout) -> None:
+def require_readable(layout: Layout, entries: Collection[QuarantinedBranch] | None = None) -> None:
     """Refuse to give memory from what is checked out in a working tree, if it is quarantined.
+
+    Args:
+        entries: as ``of_checkout``.
 
     Raises:
         BranchQuarantined: naming the branch and why.
         CorruptRecord: nobody can tell.
     """
-    entry = of_checkout(layout)
+    entry = of_checkout(layout, entries)
     if entry is not None:
         raise refuse(entry)
 

@@ -70,7 +70,7 @@ class Refs:
         """Where HEAD points. Files that a power cut left empty or garbled are reported as damage, never guessed at."""
         path = self._layout.git_dir / "HEAD"
         try:
-            text = f"ref: {os.readlink(path)}" if path.is_symlink() else read_small(path) or ""
+            text = f"ref: {os.readlink(path)}" if os.path.islink(path) else read_small(path) or ""
         except (MemfsError, OSError) as error:
             return Head(None, None, f"HEAD is unreadable: {error}")
         if HEX.fullmatch(text):

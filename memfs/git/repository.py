@@ -203,8 +203,8 @@ class Repository:
             BranchQuarantined: it is checked out here, or was merged into what is.
         """
         self.git.require_open()
-        require_readable(self.layout)
         entries = listed(self.common_dir)
+        require_readable(self.layout, entries)
         head = self._refs.head().commit if entries else None
         if head and (head, entries) != self._unmixed:
             require_unmixed(self, head, entries)

@@ -219,14 +219,22 @@ class MemoryItem:
             and type(self.memory_type) is type(self.trust) is str
         ):
             _check_sorts(self)
-        put(self, "memory_type", str(self.memory_type))
-        put(self, "trust", str(self.trust))
-        put(self, "tags", _names("tags", self.tags))
-        put(self, "supersedes", _names("supersedes", self.supersedes))
-        put(self, "links", _values("links", self.links, Link))
-        put(self, "conflicts", _values("conflicts", self.conflicts, RecordedConflict))
-        for name in ("timestamp", "created", "updated", "expires"):
-            value = getattr(self, name)
+            put(self, "memory_type", str(self.memory_type))
+            put(self, "trust", str(self.trust))
+        if self.tags != ():
+            put(self, "tags", _names("tags", self.tags))
+        if self.supersedes != ():
+            put(self, "supersedes", _names("supersedes", self.supersedes))
+        if self.links != ():
+            put(self, "links", _values("links", self.links, Link))
+        if self.conflicts != ():
+            put(self, "conflicts", _values("conflicts", self.conflicts, RecordedConflict))
+        for name, value in (
+            ("timestamp", self.timestamp),
+            ("created", self.created),
+            ("updated", self.updated),
+            ("expires", self.expires),
+        ):
             if value is not None:
                 put(self, name, _moment(name, value))
         if not self.content and not self.title:
@@ -285,8 +293,6 @@ def _unfit(name: str, wanted: str, value: object) -> SchemaInvalid:
 
 
 def _names(name: str, values: Iterable[str]) -> tuple[str, ...]:
-    if values == ():
-        return ()
     if isinstance(values, str):
         raise SchemaInvalid("expected a list of texts, got one text", field=name, hint=f"write {name}=[{values!r}]")
     if not isinstance(values, Iterable):
@@ -299,8 +305,6 @@ def _names(name: str, values: Iterable[str]) -> tuple[str, ...]:
 
 
 def _values(name: str, values: Any, sort: type[Value]) -> tuple[Value, ...]:
-    if values == ():
-        return ()
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise _unfit(name, f"a list of {sort.__name__}", values)
     found = tuple(values)

@@ -353,7 +353,8 @@ class Recaller:
         query = asked.query
         collector = self._collected(asked, found or self._found(asked))
         for _ in range(_TRIES - 1):
-            if asked.deadline.passed or set(collector.missing) <= set(self._store.unread(query)):
+            missing = set(collector.missing)
+            if not missing or asked.deadline.passed or missing <= set(self._store.unread(query)):
                 break
             self._store.refresh(collector.missing)
             collector = self._collected(asked, self._found(asked))

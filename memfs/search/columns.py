@@ -94,8 +94,7 @@ def unpack_numbers(code: str, data: memoryview) -> array[Any]:
     return numbers
 
 
-_TOLD = ("type", "agent", "session", "speaker", "role")
-_CODED = (*_TOLD, "phase")
+_CODED = ("type", "agent", "session", "speaker", "role", "phase")
 _PLAIN_TYPES = ("id", "path", "time", "importance", "tags", "sequence", "asks", "pinned")
 _NUMBERS = {
     "time": ("times", "q"),
@@ -221,10 +220,6 @@ class DocumentColumns:
             name: (unpack_json(self._parts[name + ".names"]), unpack_numbers("I", self._parts[name])) for name in _CODED
         }
 
-    @cached_property
-    def _told(self) -> list[tuple[str, tuple[list[str], array[int]]]]:
-        return [(name, self._coded[name]) for name in _TOLD]
-
     def __len__(self) -> int:
         return len(self._parts["times"]) // 8
 
@@ -246,19 +241,23 @@ class DocumentColumns:
     def candidate(self, number: int, similarity: float) -> Candidate:
         """A document as an answer."""
         context = self._contexts.get(str(number)) if self._contexts else None
-        told: dict[str, Any] = {name: names[codes[number]] for name, (names, codes) in self._told}
+        type_, agent, session, speaker, role, _ = [names[codes[number]] for names, codes in self._coded.values()]
         sequence = self._sequences[number]
         return Candidate(
             id=self.ids[number],
             path=self.paths[number],
             similarity=similarity,
+            type=type_,
+            agent=agent,
+            session=session,
+            speaker=speaker,
+            role=role,
             timestamp=moment(self.times[number]),
             importance=self._importances[number],
             context=json.loads(context) if context else {},
             sequence=None if sequence == _NO_SEQUENCE else sequence,
             asks=bool(self._asks[number]),
             pinned=bool(self._pinned[number]),
-            **told,
         )
 
     def _lists(self) -> Lists:

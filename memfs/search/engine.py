@@ -149,7 +149,7 @@ ENGINES = {
         Engine(name="whoosh", form="whoosh-4", makes="memfs.search.whoosh:WhooshIndex"),
         Engine(
             name="sqlite",
-            form="sqlite-3",
+            form="sqlite-4",
             makes="memfs.search.sqlite:SqliteIndex",
             rewrites=frozenset({"index.sqlite"}),
         ),

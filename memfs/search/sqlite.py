@@ -4,7 +4,7 @@ One database file: ``terms`` (FTS5, without a copy of the text) finds and scores
 analyzer cuts the text; FTS5 sees terms joined by spaces. FTS5's formula differs from ours only in how much very common
 terms say: where few enough documents match, scores are computed by ours, beyond that FTS5's are taken as they are.
 
-A removed item's terms and tags stay under a number listed in ``dead``, never used again, until the index is rebuilt.
+A removed item's terms and tags stay until the index is rebuilt, under a number that has no row and is not used again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import errno
 import json
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from heapq import nlargest
 from math import log
@@ -30,43 +30,8 @@ from memfs.search.documents import Filter, IndexRow, Place, moment, row_of
 from memfs.search.engine import Asked, IndexStats, TermStatistics
 
 WEIGHTS = f"{analyzer.TITLE_WEIGHT}, {analyzer.BODY_WEIGHT}, {analyzer.EXTRA_WEIGHT}"
-SIZES = "(SELECT sz FROM terms_docsize WHERE id = t.rowid)"
 _LEAST = 1e-6  # FTS5's idf of a term that more than half of all documents hold
 _GRAIN = analyzer.EXTRA_WEIGHT
-_COLUMNS = 3
-_MORE = 0x80
-
-
-def weigher(statistics: TermStatistics, term: str) -> Callable[[float, int], float]:
-    """Tells of a document's score for one term, and its length, the term's weight in it.
-
-    Exact, since every weight is a multiple of the least one.
-
-    Args:
-        statistics: of all documents that FTS5 holds.
-    """
-    held = statistics.frequencies[term]
-    idf = log((statistics.items - held + 0.5) / (held + 0.5))
-    most = (idf if idf > 0 else _LEAST) * (terms.K1 + 1.0)
-    first, second = terms.length_terms(statistics.average_length)
-
-    def weigh(score: float, document_length: int) -> float:
-        share = score / most
-        return round(share / (1.0 - share) * (first + second * document_length) / _GRAIN) * _GRAIN
-
-    return weigh
-
-
-def document_length(sizes: bytes) -> int:
-    """How many terms a document has: the sum of its columns' sizes, each a number of SQLite's (seven bits a byte)."""
-    if len(sizes) == _COLUMNS:
-        return sum(sizes)
-    total = number = 0
-    for byte in sizes:
-        number = number << 7 | byte & ~_MORE
-        if not byte & _MORE:
-            total, number = total + number, 0
-    return total
 
 
 _FILE = "index.sqlite"
@@ -77,22 +42,25 @@ _EXACT = 2500
 _REMEMBERED = 10_000
 _SPARE = 40
 _SCORED = f"SELECT t.rowid, -bm25(t.terms, {WEIGHTS}) AS score"
+# CROSS makes SQLite ask FTS5 first and look the rows up, never the other way round; what is dead has no row.
+_MATCHING = "FROM terms t CROSS JOIN rows r ON r.docid = t.rowid"
 _EACH = "SELECT value FROM json_each(?)"
 _AT_PLACE = "r.session = json_extract(p.value, '$[0]') AND r.sequence = json_extract(p.value, '$[1]')"
 _FIELDS = tuple(
     "id path type time importance context agent session sequence speaker role asks pinned".split()  # noqa: SIM905
 )
 _ROW = ", ".join(f"r.{name}" for name in ("docid", *_FIELDS))
-_INSERT = f"INSERT INTO rows (docid, phase, {', '.join(_FIELDS)}) VALUES ({', '.join('?' * (len(_FIELDS) + 2))})"  # noqa: S608
+_INSERTED = ("docid", "length", "phase", *_FIELDS)
+_INSERT = f"INSERT INTO rows ({', '.join(_INSERTED)}) VALUES ({', '.join('?' * len(_INSERTED))})"  # noqa: S608
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS rows (docid INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, path TEXT NOT NULL,
-  type TEXT NOT NULL, time INTEGER NOT NULL, importance REAL NOT NULL, context TEXT NOT NULL, agent TEXT NOT NULL,
+CREATE TABLE IF NOT EXISTS rows (docid INTEGER PRIMARY KEY, length INTEGER NOT NULL, type TEXT NOT NULL,
+  time INTEGER NOT NULL, id TEXT NOT NULL UNIQUE, path TEXT NOT NULL, importance REAL NOT NULL,
+  context TEXT NOT NULL, agent TEXT NOT NULL,
   session TEXT NOT NULL, phase TEXT NOT NULL, sequence INTEGER, speaker TEXT NOT NULL, role TEXT NOT NULL,
   asks INTEGER NOT NULL, pinned INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS rows_time ON rows (time);
 CREATE INDEX IF NOT EXISTS rows_place ON rows (session, sequence) WHERE sequence IS NOT NULL;
 CREATE TABLE IF NOT EXISTS tags (tag TEXT NOT NULL, docid INTEGER NOT NULL, PRIMARY KEY (tag, docid)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS dead (docid INTEGER PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS totals (documents INTEGER NOT NULL, length INTEGER NOT NULL);
 INSERT INTO totals SELECT 0, 0 WHERE NOT EXISTS (SELECT 1 FROM totals);
 CREATE VIRTUAL TABLE IF NOT EXISTS terms USING fts5 (title, body, extra, content='', tokenize='ascii');
@@ -133,9 +101,10 @@ class SqliteIndex:
             rows, tags, texts = [], [], []
             for docid, item in enumerate(latest.values(), documents + 1):
                 found = analyzer.item_terms(item)
-                length += len(found.title) + len(found.body) + len(found.extra)
+                own = len(found.title) + len(found.body) + len(found.extra)
+                length += own
                 row = row_of(item)
-                rows.append((docid, *_facts(row)))
+                rows.append((docid, own, *_facts(row)))
                 tags += [(_storable(tag), docid) for tag in row.tags]
                 texts.append((docid, " ".join(found.title), " ".join(found.body), " ".join(found.extra)))
             base.executemany(_INSERT, rows)
@@ -148,7 +117,6 @@ class SqliteIndex:
         if not gone or self._empty:
             return
         with self._writing() as base:
-            base.executemany("INSERT INTO dead SELECT docid FROM rows WHERE id = ?", gone)
             base.executemany("DELETE FROM rows WHERE id = ?", gone)
 
     def flush(self) -> None:
@@ -184,16 +152,13 @@ class SqliteIndex:
             worth, shared = asked or (terms.weights(query.text), None)
             own = self.statistics(worth)
             worth = {term: share for term, share in worth.items() if own.frequencies[term]}
-            source, alive = "terms t", ["t.rowid NOT IN (SELECT docid FROM dead)"]
-            if conditions:  # CROSS makes SQLite ask FTS5 first and look the rows up, never the other way round
-                source, alive = f"{source} CROSS JOIN rows r ON r.docid = t.rowid", []  # what is dead has no row
-            where = ["t.terms MATCH ?", *conditions, *alive]
+            where = ["t.terms MATCH ?", *conditions]
             if hidden:
-                where.append(f"t.rowid NOT IN (SELECT docid FROM rows WHERE id IN ({_EACH}))")  # noqa: S608
+                where.append(f"r.id NOT IN ({_EACH})")
                 values.append(covered)
-            rest = f"FROM {source} WHERE {' AND '.join(where)}"
+            rest = f"{_MATCHING} WHERE {' AND '.join(where)}"
             if sum(own.frequencies.values()) <= _EXACT:
-                scores = self._exact(worth, own, shared or own, f"{_SCORED}, {SIZES} {rest}", values)
+                scores = self._exact(worth, own, shared or own, f"{_SCORED}, r.length {rest}", values)
             else:
                 scores = self._quick(worth, f"{_SCORED} {rest}", values, query.limit)
             return self._best(scores, query.limit)
@@ -279,15 +244,21 @@ class SqliteIndex:
         select: str,
         values: Sequence[Any],
     ) -> dict[int, float]:
-        """Ask for one term at a time, and reckon by our formula: to the last digit what other engines do."""
-        factors = terms.factors(worth, wanted)
+        """Ask for one term at a time, and reckon by our formula: to the last digit what other engines do.
+
+        A term's weight in a document follows from FTS5's score and the document's length; exactly, since every weight
+        is a multiple of the least one.
+        """
         first, second = terms.length_terms(wanted.average_length)
+        own_first, own_second = terms.length_terms(own.average_length)
         scores: dict[int, float] = {}
-        for term, factor in factors.items():
-            weigh = weigher(own, term)
-            for docid, score, sizes in self._connection().execute(select, (_phrase(term), *values)):
-                length = document_length(sizes)
-                weight = weigh(score, length)
+        for term, factor in terms.factors(worth, wanted).items():
+            held = own.frequencies[term]
+            idf = log((own.items - held + 0.5) / (held + 0.5))
+            most = (idf if idf > 0 else _LEAST) * (terms.K1 + 1.0)
+            for docid, score, length in self._connection().execute(select, (_phrase(term), *values)):
+                share = score / most
+                weight = round(share / (1.0 - share) * (own_first + own_second * length) / _GRAIN) * _GRAIN
                 scores[docid] = scores.get(docid, 0.0) + factor * weight / (weight + first + second * length)
         return scores
 
@@ -441,12 +412,20 @@ def _phrase(term: str) -> str:
 def _candidate(row: Sequence[Any], similarity: float) -> Candidate:
     if bytes in map(type, row):
         row = [_text(value) if isinstance(value, bytes) else value for value in row]
-    found = dict(zip(_FIELDS, row[1:], strict=True))
+    _, key, path, type_, time, importance, context, agent, session, sequence, speaker, role, asks, pinned = row
     return Candidate(
+        id=key,
+        path=path,
         similarity=similarity,
-        timestamp=moment(found.pop("time")),
-        context=json.loads(context) if (context := found.pop("context")) else {},
-        asks=bool(found.pop("asks")),
-        pinned=bool(found.pop("pinned")),
-        **found,
+        type=type_,
+        timestamp=moment(time),
+        importance=importance,
+        context=json.loads(context) if context else {},
+        agent=agent,
+        session=session,
+        sequence=sequence,
+        speaker=speaker,
+        role=role,
+        asks=bool(asks),
+        pinned=bool(pinned),
     )

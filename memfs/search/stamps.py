@@ -25,9 +25,13 @@ class StampTable(Mapping[str, Entry]):
     """An unchangeable mapping from path to (id, stamp) that makes its stamps only when asked."""
 
     def __init__(
-        self, paths: list[str], strange: Mapping[int, str], numbers: Mapping[str, array[Any]], blobs: Sequence[str]
+        self, paths: list[str], strange: Mapping[int, str], numbers: Sequence[array[Any]], blobs: Sequence[str]
     ) -> None:
-        """``strange``: ids that are not their path's stem, by place."""
+        """
+        Args:
+            strange: ids that are not their path's stem, by place.
+            numbers: the columns that ``_NUMBERS`` names.
+        """
         self._paths = paths
         self._strange = strange
         self._numbers = numbers
@@ -39,7 +43,7 @@ class StampTable(Mapping[str, Entry]):
         """The table of these entries."""
         stamps = [stamp for _, stamp in entries.values()]
         facts = zip(*[(*stamp[:4], stamp.checked_ns) for stamp in stamps], strict=True) if stamps else [()] * 5
-        numbers = {name: array(code, of) for (name, code), of in zip(_NUMBERS.items(), facts, strict=True)}
+        numbers = [array(code, of) for code, of in zip(_NUMBERS.values(), facts, strict=True)]
         strange = _strange(entries, [key for key, _ in entries.values()])
         return cls(list(entries), strange, numbers, [stamp.blob for stamp in stamps])
 
@@ -52,10 +56,10 @@ class StampTable(Mapping[str, Entry]):
         return StampTable(
             paths,
             _strange(paths, [*map(self._id, kept), *map(fresh._id, range(len(fresh)))]),
-            {
-                name: array(code, [self._numbers[name][place] for place in kept]) + fresh._numbers[name]
-                for name, code in _NUMBERS.items()
-            },
+            [
+                array(column.typecode, [column[place] for place in kept]) + added
+                for column, added in zip(self._numbers, fresh._numbers, strict=True)
+            ],
             [self._blobs[place] for place in kept] + list(fresh._blobs),
         )
 
@@ -77,8 +81,13 @@ class StampTable(Mapping[str, Entry]):
         place = self._places.get(path)
         return self._stamp(place) if place is not None else None
 
+    def blob(self, path: str) -> str:
+        """The id of a path's content, "" where it is unknown."""
+        place = self._places.get(path)
+        return self._blobs[place] if place is not None else ""
+
     def _stamp(self, place: int) -> Stamp:
-        size, mtime, ctime, inode, checked = [column[place] for column in self._numbers.values()]
+        size, mtime, ctime, inode, checked = [column[place] for column in self._numbers]
         return Stamp(size, mtime, ctime, inode, self._blobs[place], checked)
 
     def names(self, path: str, id: str) -> bool:  # noqa: A002
@@ -91,13 +100,14 @@ class StampTable(Mapping[str, Entry]):
         place = self._places.get(path)
         if place is None:
             return False
-        numbers = self._numbers
+        sizes, mtimes, ctimes, inodes, checked = self._numbers
         return bool(
-            numbers["mtime"][place] == mtime_ns
-            and numbers["ctime"][place] == ctime_ns
-            and numbers["size"][place] == size
-            and numbers["inode"][place] == inode
-            and numbers["checked"][place] - max(mtime_ns, ctime_ns) >= RACY_NS
+            mtimes[place] == mtime_ns
+            and ctimes[place] == ctime_ns
+            and sizes[place] == size
+            and inodes[place] == inode
+            and checked[place] - ctime_ns >= RACY_NS
+            and checked[place] - mtime_ns >= RACY_NS
         )
 
     def blobs(self) -> Iterator[tuple[str, str]]:
@@ -137,7 +147,7 @@ class StampTable(Mapping[str, Entry]):
             "width": columns.pack_json(width),
             "blobs": bytes.fromhex("".join(self._blobs)) if width else columns.pack_json(self._blobs),
         }
-        return columns.pack(parts | {name: numbers.tobytes() for name, numbers in self._numbers.items()})
+        return columns.pack(parts | {name: of.tobytes() for name, of in zip(_NUMBERS, self._numbers, strict=True)})
 
     @classmethod
     def unpack(cls, data: bytes) -> StampTable:
@@ -153,7 +163,7 @@ class StampTable(Mapping[str, Entry]):
         digits = parts["blobs"].hex() if width else ""
         blobs = [digits[at : at + width] for at in range(0, len(digits), width or 1)]
         blobs = blobs if width else columns.unpack_json(parts["blobs"])
-        numbers = {name: columns.unpack_numbers(code, parts[name]) for name, code in _NUMBERS.items()}
+        numbers = [columns.unpack_numbers(code, parts[name]) for name, code in _NUMBERS.items()]
         return cls(paths, strange, numbers, blobs)
 
 
@@ -184,6 +194,13 @@ class LayeredStamps(Mapping[str, Entry]):
             return self._base.stamp(path)
         row = self._rows[path]
         return row[1] if row else None
+
+    def blob(self, path: str) -> str:
+        """As ``StampTable.blob``."""
+        if path not in self._rows:
+            return self._base.blob(path)
+        row = self._rows[path]
+        return row[1].blob if row else ""
 
     def __iter__(self) -> Iterator[str]:
         yield from (path for path in self._base if path not in self._rows)

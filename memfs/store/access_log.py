@@ -31,6 +31,7 @@ _TEXTS = {
     "question": "question",
 }
 """The texts of a record, each with the key that its line has for it."""
+_ENCODE = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class AccessRecord(NamedTuple):
@@ -72,7 +73,7 @@ def line_of(row: AccessRecord) -> bytes:
     """A line of the record."""
     given = {"at": row.time.isoformat(timespec="microseconds")}
     given |= {key: value for name, key in _TEXTS.items() if (value := getattr(row, name))}
-    return json.dumps(given | {"items": row.items}, separators=(",", ":")).encode()
+    return _ENCODE(given | {"items": row.items}).encode()
 
 
 def rows_in(data: bytes) -> Iterator[AccessRecord]:
@@ -256,12 +257,14 @@ class ServedLog:
         return [known.get(one, "") for one in ids]
 
     def _append(self, data: bytes, now: datetime) -> None:
-        if not self._folder.is_dir():
-            io.make_private_folder(self._folder, self._folder.parents[_ABOVE])
         if self._first is None:
             self._join_closed()
-        append_log.note(self._path, data, self._room, wait=_WAIT)
-        if now - self._begun(now) > self._age * _SLACK:
+        try:
+            inode = append_log.note(self._path, data, self._room, wait=_WAIT)
+        except FileNotFoundError:  # the first line of all, or somebody removed the folder
+            io.make_private_folder(self._folder, self._folder.parents[_ABOVE])
+            inode = append_log.note(self._path, data, self._room, wait=_WAIT)
+        if now - self._begun(inode, now) > self._age * _SLACK:
             append_log.rewrite(self._path, partial(_since, now - self._age), wait=_WAIT)
 
     def _join_closed(self) -> None:
@@ -272,9 +275,8 @@ class ServedLog:
                 append_log.note(self._path, lines.rstrip(b"\n"), self._room, wait=_LONG_WAIT)
                 io.unlink(path, missing_ok=True)
 
-    def _begun(self, now: datetime) -> datetime:
+    def _begun(self, inode: int, now: datetime) -> datetime:
         """When the first line of the file was written; looked at once a file."""
-        inode = os.stat(self._path).st_ino
         if self._first is None or self._first[0] != inode:
             with self._path.open("rb") as file:
                 first = next(rows_in(file.read(1 << 16)), None)

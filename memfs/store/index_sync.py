@@ -75,7 +75,7 @@ class ItemFiles:
 
 
 def _may_count(entry: ScanEntry) -> bool:
-    return entry.path.endswith(ITEM_SUFFIXES) or not entry.regular
+    return not entry.regular or entry.path.endswith(ITEM_SUFFIXES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,6 +284,11 @@ class IndexSync:
         """The stamp that vouches for a file, None when it is unknown."""
         return self.index.stamps().stamp(path)
 
+    def stamps_of(self, paths: Iterable[str]) -> dict[str, Stamp]:
+        """Of those files that are known, the stamps."""
+        held = self.index.stamps()
+        return {path: stamp for path in paths if (stamp := held.stamp(path)) is not None}
+
     def blobs_of(self, ids: Iterable[str], paths: Mapping[str, str]) -> list[str]:
         """The blob id of the file that the index has for each id; "" where it has none. Looks at no file.
 
@@ -291,7 +296,7 @@ class IndexSync:
         """
         stamps = self.index.stamps()
         places = (paths.get(item_id) or self._paths().get(item_id.casefold(), "") for item_id in ids)
-        return [stamp.blob if (stamp := stamps.stamp(path)) is not None else "" for path in places]
+        return list(map(stamps.blob, places))
 
     def rejected(self, path: str) -> bool:
         """Whether the file is invalid at present."""
@@ -385,29 +390,32 @@ class IndexSync:
         """``vouched`` is filled with the paths that have not changed."""
         known = self.index.stamps()
         suspects: dict[str, ScanEntry | None] = {}
-        seen = set()
+        others: list[str] = []
         closed: list[str] = []
         self._closed = []
         vouched = [] if vouched is None else vouched
         for entry in self._item_files.scan() if entries is None else entries:
             path = entry.path
-            seen.add(path)
+            typed = entry.regular and self._item_files.is_typed(path.rpartition("/")[0])
+            if typed and known.vouches(*entry[:5]):
+                vouched.append(path)
+                if self._rejected:
+                    self._accept(entry)
+                continue
+            others.append(path)
             if not entry.regular:
                 closed.append(f"{path}/")
                 self._closed += [path] if entry.refused else []
                 self._reject_irregular(entry)
-            elif not self._item_files.is_typed(path.rpartition("/")[0]):
+            elif not typed:
                 self._reject_stray(entry)
                 if path in known:
                     self._update((), [path])
-            elif known.vouches(*entry[:5]):
-                vouched.append(path)
-                if self._rejected:
-                    self._accept(entry)
             elif path not in self._rejected or self._rejected[path].facts != entry[1:5]:
                 suspects[path] = entry
         # What lies behind a folder that cannot be entered is not known to be gone.
         behind = tuple(closed)
+        seen = {*vouched, *others} if len(vouched) < len(known) or self._rejected else ()
         for paths in (known if len(vouched) < len(known) else (), self._rejected):
             suspects.update((path, None) for path in paths if path not in seen and not path.startswith(behind))
         self._scanned = True

@@ -72,6 +72,8 @@ class Snapshot(Protocol):
 
     def stamp_of(self, path: str) -> Stamp | None: ...
 
+    def stamps_of(self, paths: Iterable[str]) -> dict[str, Stamp]: ...
+
     def rejected(self, path: str) -> bool: ...
 
     def rejected_items(self) -> list[str]: ...
@@ -203,9 +205,9 @@ class Reader:
         The catalog is asked once for all whose files prove what they hold; the others are read one by one.
         """
         paths = [one.path for one in candidates if not self.snapshot.rejected(one.path)]
-        stamps = {path: stamp for path in paths if (stamp := self.snapshot.stamp_of(path)) is not None}
+        stamps = self.snapshot.stamps_of(paths)
         proven = self.files.proven(stamps)
-        known = self.items.known_all({path: stamps[path] for path in proven})
+        known = self.items.known({path: stamps[path] for path in proven})
         try:
             for one in candidates:
                 item = known.get(one.path)
@@ -233,10 +235,10 @@ class Reader:
         ``load`` gives it where that cannot be told. What it would not give is left out.
         """
         self.require_open()
-        known = self.items.known_all(stamps)
+        known = self.items.known(stamps)
         lacking = {path: stamp for path, stamp in stamps.items() if path not in known}
         loaded = dict(zip(lacking, self.load_each([_at(path, stamp) for path, stamp in lacking.items()]), strict=True))
-        known.update(self.items.known_all(lacking))  # what was read is a fact by now
+        known.update(self.items.known(lacking))  # what was read is a fact by now
         for path in stamps:
             if path in known:
                 yield path, known[path], True

@@ -353,6 +353,10 @@ class RevisionItems:
         blob = self.files.blobs.get(path)
         return self.files.stamp(blob) if blob is not None else None
 
+    def stamps_of(self, paths: Iterable[str]) -> dict[str, Stamp]:
+        """Of those files that are there, the stamps."""
+        return {path: stamp for path in paths if (stamp := self.stamp_of(path)) is not None}
+
     def rejected(self, path: str) -> bool:
         """Whether the file holds no valid item."""
         return path in self._built[1]
