@@ -18,7 +18,7 @@ from zlib import crc32
 from memfs.catalog.database import CacheDatabase, remove_base
 from memfs.errors import IndexUnavailable, MemfsError
 from memfs.format.codec import Codec
-from memfs.format.item_fields import to_item
+from memfs.format.item_fields import fresh, to_item
 from memfs.fs.lock import renewed_in_child
 from memfs.fs.tree import Content
 from memfs.model import MemoryItem, Stamp
@@ -179,12 +179,20 @@ class ItemCatalog:
                 self.flush()
         return item
 
+    def keep(self, written: Iterable[tuple[MemoryItem, Stamp]]) -> None:
+        """Keep what files say that were just written, so that nobody need parse them."""
+        for item, stamp in written:
+            with suppress(*_UNFIT), self._guard:  # written it is, whatever becomes of this
+                if stamp.size <= _LONGEST:
+                    self._fresh[self.key(item.path, stamp.blob)] = json.dumps([fresh(item), item.sha256])
+        self.flush()
+
     def flush(self) -> None:
         """Keep what was read, for every process."""
         with self._guard:
-            fresh, self._fresh = self._fresh, {}
-        if fresh:
-            self.catalog.keep(self._maker, fresh)
+            waiting, self._fresh = self._fresh, {}
+        if waiting:
+            self.catalog.keep(self._maker, waiting)
 
     def close(self) -> None:
         """Keep what was read, and release the catalog. May be repeated."""

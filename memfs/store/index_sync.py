@@ -322,6 +322,7 @@ class IndexSync:
         with self._lock:
             rows = list(written)
             gone = list(removed)
+            self._items.keep(rows)
             self._update(rows, gone)
             for path in (*gone, *(item.path for item, _ in rows)):
                 self._rejected.pop(path, None)
