@@ -144,7 +144,7 @@ def test_without_texts_none_are_on_the_disk(opened: Opened) -> None:
 
 def test_without_texts_none_of_a_mount_are_on_the_disk(opened: Opened, tmp_path: Path) -> None:
     """What the files of a mounted workspace say is kept in memory, too."""
-    with opened(tmp_path / "team", index__engine="sqlite") as team:
+    with opened(tmp_path / "team", index__engine="sqlite", index__texts=False) as team:
         team.store.put(MemoryItem("a barn of zqxmark", "knowledge", id="a"))
         caches = catalog_of(team).parent.parent
     own = opened(index__engine="sqlite", index__texts=False, mounts__team=str(tmp_path / "team"))
