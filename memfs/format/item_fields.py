@@ -60,13 +60,13 @@ ORDER: Order = {
 
 def to_item(mapping: Mapping[str, Any], memory_type: str, fallback: datetime, **place: str) -> MemoryItem:
     """The item of a mapping that has passed its schema; ``place`` gives id, path and sha256."""
-    fields = {
+    fields: dict[str, Any] = {
         name: value if (read := _READ[name]) is None else read(value)
         for name, value in mapping.items()
         if name in _READ
     }
     fields["timestamp"] = fields.get("timestamp") or fields.get("created") or fallback
-    return MemoryItem(memory_type=memory_type, **fields, **place)
+    return MemoryItem(memory_type=memory_type, **(fields | place))
 
 
 def values(item: MemoryItem) -> dict[str, Any]:

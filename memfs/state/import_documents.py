@@ -361,7 +361,7 @@ class Importer:
         for number, record in enumerate(_records(stream, name), 1):
             if number in refused or isinstance(record, ContentError):
                 continue
-            changes, plans = made.pop(number, None) or self._taken(record, replace, reason)
+            changes, plans = made.pop(number) if number in made else self._taken(record, replace, reason)
             derived += record.type == AGGREGATE
             if not changes and not plans:
                 same += record.type != AGGREGATE
