@@ -14,6 +14,7 @@ import pytest
 
 from memfs import MemoryItem
 from memfs.catalog.facts import FILE
+from memfs.format.codec import Codec
 from memfs.fs.tree import Tree
 from memfs.model import Query
 from memfs.search.cache_folders import shared_folder
@@ -58,12 +59,17 @@ def catalog_of(workspace: Workspace) -> Path:
     return folder / FILE
 
 
-def test_a_hit_is_not_read(workspace: Workspace) -> None:
-    """What was written is told from the catalog, equal in every field to what the file says, which is not opened."""
-    with mock.patch.object(Tree, "read", autospec=True, side_effect=Tree.read) as read:
-        item = workspace.recaller.search("barn").hits[0].item
+def test_a_hit_is_never_parsed(workspace: Workspace) -> None:
+    """What was written is told from the catalog, equal in every field to what the file says, and soon without a look
+    into the file.
+    """
+    with mock.patch.object(Codec, "decoded", side_effect=AssertionError("parsed")):
+        (first,) = workspace.recaller.search("barn").hits
+        with mock.patch.object(Tree, "read", autospec=True, side_effect=Tree.read) as read:
+            item = workspace.recaller.search("barn").hits[0].item
     assert not [call for call in read.call_args_list if call.args[1] == item.path]
-    assert item == workspace.parts.codec.read((workspace.root / item.path).read_bytes(), item.path, item.moment)
+    said = workspace.parts.codec.read((workspace.root / item.path).read_bytes(), item.path, item.moment)
+    assert item == first.item == said
 
 
 def test_what_others_get_cannot_be_changed(workspace: Workspace) -> None:
