@@ -184,7 +184,7 @@ class ItemCatalog:
         for item, stamp in written:
             with suppress(*_UNFIT), self._guard:  # written it is, whatever becomes of this
                 if stamp.size <= _LONGEST:
-                    self._fresh[self.key(item.path, stamp.blob)] = json.dumps([fresh(item), item.sha256])
+                    self._fresh[self.key(item.path, stamp.blob)] = json.dumps([fresh(item), item.sha256, False])
         self.flush()
 
     def flush(self) -> None:
