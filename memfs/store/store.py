@@ -490,11 +490,12 @@ class Store(FolderReader):
             thorough: look at every file that waits, also where HEAD has not moved.
         """
         self._parts.require_open()
-        if self._parts.journal.operations():  # else nothing waits
-            from memfs.store.commits import PersonCommits
+        with contextlib.suppress(MemfsError):  # a write or commit reports what is wrong with the journal
+            if self._parts.journal.operations():  # else nothing waits
+                from memfs.store.commits import PersonCommits
 
-            found = PersonCommits(self._parts).notice(thorough=thorough)
-            self.notes.extend(note for note in found if note not in self.notes)
+                found = PersonCommits(self._parts).notice(thorough=thorough)
+                self.notes.extend(note for note in found if note not in self.notes)
 
     def _flush_window(self) -> bool:
         home = self.writing.bring_home()
