@@ -177,6 +177,7 @@ class Candidate:
         asks: whether it is a question.
         pinned: whether it never fades.
         meaning: how near the embedder puts it to the question, -1 to 1; 0 without an embedder.
+        passage: the number of the passage that answers best, from 0.
     """
 
     id: str
@@ -194,6 +195,7 @@ class Candidate:
     asks: bool = False
     pinned: bool = False
     meaning: float = 0.0
+    passage: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,9 +29,10 @@ from memfs.usage import NEVER, Use
 Place = tuple[str, int]
 LookUp = Callable[[Collection[Place]], list[Candidate]]
 
-# What an item lends to those so many places after it: most to the very next one, often the answer.
-LENT = {1: 0.4, -1: 0.25, 2: 0.25, -2: 0.25}
-LENT_BY_ANSWER = 0.5
+# What an item lends to those so many places after it: a question most to the very next one, often the answer.
+LENT = {1: 0.2, -1: 0.125, 2: 0.125, -2: 0.125}
+LENT_BY_ANSWER = 0.25
+LENT_BY_QUESTION = 0.4
 SESSION_SHARE = 0.4
 _SESSION_FADE = 0.6
 ASSISTANTS = frozenset({"assistant", "tool"})
@@ -81,8 +82,11 @@ def _lent(givers: Iterable[Candidate]) -> dict[Place, float]:
 def _places(one: Candidate) -> Iterator[tuple[Place, float]]:
     assert one.sequence is not None  # only items with a place give
     for step, share in LENT.items():
-        answered = step == -1 and one.role in ASSISTANTS
-        yield (one.session, one.sequence + step), LENT_BY_ANSWER if answered else share
+        if step == -1 and one.role in ASSISTANTS:
+            share = LENT_BY_ANSWER
+        elif step == 1 and one.asks:
+            share = LENT_BY_QUESTION
+        yield (one.session, one.sequence + step), share
 
 
 def _sessions(found: Iterable[Candidate]) -> dict[str, float]:

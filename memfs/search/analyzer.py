@@ -10,7 +10,7 @@ import importlib
 import importlib.util
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from hashlib import sha256
 from itertools import chain
@@ -20,10 +20,14 @@ from typing import Any, NamedTuple
 
 from memfs.model import MemoryItem
 
-VERSION = 2
+VERSION = 3
 TITLE_WEIGHT = 2.0
 BODY_WEIGHT = 1.0
 EXTRA_WEIGHT = 0.5
+MOST_PASSAGES = 64
+_PASSAGE = 400
+_LONGEST_PASSAGE = 600
+_BORDER = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*#>|`+]|\d+[.)]))|(?<=[.!?:;])\s+|[\u3002\uff01\uff1f]|\n")
 _MAX_TERM = 64
 _MEMO_LIMIT = 200_000
 
@@ -52,12 +56,21 @@ _STOP_WORDS = (
 STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 
-class ItemTerms(NamedTuple):
-    """The terms of one item by field, in order, repeats kept."""
+class PassageTerms(NamedTuple):
+    """The terms of one passage of an item by field, in order, repeats kept."""
 
-    title: list[str]
-    body: list[str]
-    extra: list[str]
+    title: Sequence[str]
+    body: Sequence[str]
+    extra: Sequence[str]
+
+    @property
+    def length(self) -> int:
+        """How many terms it has in all."""
+        return len(self.title) + len(self.body) + len(self.extra)
+
+
+WeightedTerms = tuple[Mapping[str, float], int]
+"""The weight of each term of a passage, and how many it has."""
 
 
 def terms(text: str) -> list[str]:
@@ -74,28 +87,66 @@ def tokens(text: str) -> Iterator[tuple[str, Iterable[str]]]:
         yield token, _cut(token, alone=False)
 
 
-def item_terms(item: MemoryItem) -> ItemTerms:
-    """The terms of an item: title; content, tags and speaker; values of metadata, context and data with the agent."""
-    body = _terms(item.content, alone=True)
-    for words in (*item.tags, item.origin.speaker):
-        body += _terms(words, alone=True)
+def passages(content: str) -> list[tuple[int, int]]:
+    """Where the passages of a content begin and end, in characters: one where it is short, else about 400 each.
+
+    They are cut between paragraphs, lines or sentences where there are any, and leave nothing out. A very long content
+    has longer ones: never more than ``MOST_PASSAGES``.
+    """
+    if len(content) <= _LONGEST_PASSAGE:
+        return [(0, len(content))]
+    borders = [*(border.end() for border in _BORDER.finditer(content)), len(content)]
+    size = _PASSAGE
+    while len(found := _cut_at(borders, content, size)) > MOST_PASSAGES:
+        size *= 2
+    return found
+
+
+def _cut_at(borders: Iterable[int], content: str, size: int) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    start = fitting = 0
+    for border in borders:
+        while border - start > size:
+            if fitting <= start:  # a sentence or line that is too long
+                if border - start <= size * 3 // 2:
+                    break
+                blank = content.rfind(" ", start + size // 2, start + size)
+                fitting = blank + 1 if blank >= 0 else start + size
+            found.append((start, fitting))
+            start = fitting
+        fitting = border
+    if found and len(content) - start < size // 4:
+        start, _ = found.pop()
+    return [*found, (start, len(content))]
+
+
+def passage_terms(item: MemoryItem) -> list[PassageTerms]:
+    """The terms of each passage of an item: title; content, tags and speaker; and, in the first one only, values of
+    metadata, context and data with the agent.
+    """
+    title = _terms(item.title, alone=True)
+    about = [term for words in (*item.tags, item.origin.speaker) for term in _terms(words, alone=True)]
     extra: list[str] = []
     for values in (item.metadata, item.context, item.data, item.origin.agent):
         for text in _texts(values):
             extra += _terms(text, alone=True)
-    return ItemTerms(_terms(item.title, alone=True), body, extra)
+    bodies = [_terms(item.content[start:end], alone=True) + about for start, end in passages(item.content)]
+    return [PassageTerms(title, body, () if number else extra) for number, body in enumerate(bodies)]
 
 
-def weighted_terms(item: MemoryItem) -> tuple[dict[str, float], int]:
-    """Each term's weight in an item (2 for each time in the title, 1 in content, tags and speaker, 0.5 elsewhere), and
-    how many terms it has in all.
+def weighted_terms(item: MemoryItem) -> tuple[WeightedTerms, ...]:
+    """For each passage of an item the weight of each term (2 for each time in the title, 1 in content, tags and
+    speaker, 0.5 elsewhere), and how many terms it has in all.
     """
-    found = item_terms(item)
+    return tuple(map(_weighted, passage_terms(item)))
+
+
+def _weighted(found: PassageTerms) -> WeightedTerms:
     weights: dict[str, float] = {}
     for part, weight in ((found.title, TITLE_WEIGHT), (found.body, BODY_WEIGHT), (found.extra, EXTRA_WEIGHT)):
         for term in part:
             weights[term] = weights.get(term, 0.0) + weight
-    return weights, len(found.title) + len(found.body) + len(found.extra)
+    return weights, found.length
 
 
 @cache

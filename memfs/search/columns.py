@@ -21,6 +21,7 @@ from memfs.fs import io
 from memfs.model import Candidate
 from memfs.model.ids import stem_of
 from memfs.search.documents import Filter, IndexRow, Place, moment
+from memfs.search.terms import PassageScores
 
 _MAGIC = b"memfs-sections-1\n"
 _PLAIN = 4096
@@ -101,6 +102,7 @@ _NUMBERS = {
     "importance": ("importance", "d"),
     "length": ("lengths", "I"),
     "key": ("keys", "I"),
+    "passage": ("passages", "B"),
     "sequence": ("sequences", "q"),
     "asks": ("asks", "B"),
     "pinned": ("pinned", "B"),
@@ -119,23 +121,29 @@ def _column(section: str, code: str) -> cached_property[array[Any]]:
 
 
 class DocumentColumns:
-    """The rows of documents 0 to n-1; ``dead`` ones were removed but keep their numbers."""
+    """The rows of documents 0 to n-1, each a passage of an item; ``dead`` ones were removed but keep their numbers.
+
+    An item is known by the number of its first passage; the others follow it.
+    """
 
     def __init__(self, parts: Mapping[str, memoryview]) -> None:
         self._parts = parts
 
     @classmethod
-    def of(cls, rows: Sequence[IndexRow], lengths: Sequence[int], keys: Sequence[int]) -> DocumentColumns:
+    def of(
+        cls, rows: Sequence[IndexRow], passages: Sequence[int], lengths: Sequence[int], keys: Sequence[int]
+    ) -> DocumentColumns:
         """The columns of these rows, in order of document number.
 
         Args:
-            rows: one for each document.
+            rows: of the item of each document.
+            passages: which passage of its item each is: those of one item follow each other, from 0.
             lengths: how many terms each has.
             keys: a number for each that never changes.
         """
         lists: Lists = {name: [getattr(row, name) for row in rows] for name in (*_CODED, *_PLAIN_TYPES)}
         lists["context"] = [pack_json(row.context).decode() if row.context else "" for row in rows]
-        return cls(unpack(_packed(lists | {"length": list(lengths), "key": list(keys)}, ())))
+        return cls(unpack(_packed(lists | {"passage": list(passages), "length": list(lengths), "key": list(keys)}, ())))
 
     def followed_by(self, other: DocumentColumns, order: Sequence[int], dead: Collection[int]) -> DocumentColumns:
         """New columns from these and the other's after them.
@@ -162,7 +170,7 @@ class DocumentColumns:
         try:
             return cls(unpack(io.read_file(path)))
         except FileNotFoundError:
-            return cls.of([], [], [])
+            return cls.of([], [], [], [])
 
     def pack(self) -> bytes:
         """The columns as bytes."""
@@ -189,7 +197,8 @@ class DocumentColumns:
     keys = _column("keys", "I")
     """The never-changing number of each document."""
     newest = _column("newest", "I")
-    """Numbers of live documents, newest first, ties by id."""
+    """Numbers of live items, newest first, ties by id."""
+    _passages = _column("passages", "B")
     _importances = _column("importance", "d")
     _sequences = _column("sequences", "q")
     _asks = _column("asks", "B")
@@ -203,8 +212,22 @@ class DocumentColumns:
 
     @cached_property
     def numbers(self) -> dict[str, int]:
-        """The number of each live document by id."""
-        return {key: number for number, key in enumerate(self.ids) if number not in self.dead}
+        """The number of each live item by id."""
+        rows = enumerate(zip(self.ids, self._passages, strict=True))
+        return {key: number for number, (key, passage) in rows if not passage and number not in self.dead}
+
+    @cached_property
+    def firsts(self) -> dict[int, int]:
+        """For each passage of an item that has several, the item's number."""
+        found = {number: number - passage for number, passage in enumerate(self._passages) if passage}
+        return found | {first: first for first in found.values()}
+
+    def passages_of(self, item: int) -> range:
+        """The numbers of the passages of an item."""
+        after = item + 1
+        while after < len(self) and self._passages[after]:
+            after += 1
+        return range(item, after)
 
     @cached_property
     def _contexts(self) -> dict[str, str]:
@@ -225,8 +248,8 @@ class DocumentColumns:
 
     @property
     def live(self) -> int:
-        """How many documents are not dead."""
-        return len(self) - len(self._parts["dead"]) // array("I").itemsize
+        """How many items are not dead."""
+        return len(self.newest)
 
     @property
     def talks(self) -> bool:
@@ -238,8 +261,8 @@ class DocumentColumns:
         return sum(self.lengths) / len(self) if len(self) else 0.0
 
     # -- rows -------------------------------------------------------------------------------------------------------
-    def candidate(self, number: int, similarity: float) -> Candidate:
-        """A document as an answer."""
+    def candidate(self, number: int, similarity: float, passage: int = 0) -> Candidate:
+        """An item as an answer."""
         context = self._contexts.get(str(number)) if self._contexts else None
         type_, agent, session, speaker, role, _ = [names[codes[number]] for names, codes in self._coded.values()]
         sequence = self._sequences[number]
@@ -258,6 +281,7 @@ class DocumentColumns:
             sequence=None if sequence == _NO_SEQUENCE else sequence,
             asks=bool(self._asks[number]),
             pinned=bool(self._pinned[number]),
+            passage=passage,
         )
 
     def _lists(self) -> Lists:
@@ -322,15 +346,18 @@ class DocumentColumns:
             return numbers, weights
         return chosen, list(compress(weights, map(frozenset(chosen).__contains__, numbers)))
 
-    def best(self, scores: Mapping[int, float], limit: int) -> list[Candidate]:
-        """The best of the scored documents, best first, ties by id."""
+    def best(self, found: PassageScores[int], without: Collection[int], limit: int) -> list[Candidate]:
+        """The best of the scored items, best first, ties by id."""
+        scores = found.items()
+        for number in without:
+            scores.pop(number, None)
         numbers = list(scores)
         if len(numbers) > limit:
             least = nlargest(limit, map(scores.__getitem__, numbers))[-1]
             numbers = [number for number in numbers if scores[number] >= least]
         ids = self.ids
         numbers.sort(key=lambda number: (-scores[number], ids[number]))
-        return [self.candidate(number, scores[number]) for number in numbers[:limit]]
+        return [self.candidate(number, scores[number], found.best(number) - number) for number in numbers[:limit]]
 
     def _tests(self, wanted: Filter) -> Iterable[Callable[[list[int]], list[int]]]:
         for name, names in (
@@ -377,18 +404,18 @@ def _by_tag(tags: Iterable[Iterable[str]]) -> dict[str, list[int]]:
     return found
 
 
-def _in_talks(sessions: Sequence[str], sequences: Sequence[int]) -> list[int]:
-    """The numbers of the items that have a place in a session, by session and place."""
+def _in_talks(items: Iterable[int], sessions: Sequence[str], sequences: Sequence[int]) -> list[int]:
+    """Those of the items that have a place in a session, by session and place."""
     codes = {value: code for code, value in enumerate(dict.fromkeys(sessions))}
-    rows = enumerate(zip(sessions, sequences, strict=True))
-    talks = sorted((codes[session], place, number) for number, (session, place) in rows if place != _NO_SEQUENCE)
-    return [number for _, _, number in talks]
+    placed = (number for number in items if sequences[number] != _NO_SEQUENCE)
+    return sorted(placed, key=lambda number: (codes[sessions[number]], sequences[number], number))
 
 
 def _packed(lists: Lists, dead: Collection[int]) -> bytes:
-    ids, paths, times = lists["id"], lists["path"], lists["time"]
+    ids, paths, times, passages = lists["id"], lists["path"], lists["time"], lists["passage"]
     strange = {n: key for n, (key, path) in enumerate(zip(ids, paths, strict=True)) if key != stem_of(path)}
-    newest = sorted((-time, key, n) for n, (time, key) in enumerate(zip(times, ids, strict=True)) if n not in dead)
+    items = [n for n, passage in enumerate(passages) if not passage]
+    newest = sorted((-times[n], ids[n], n) for n in items if n not in dead)
     sequences = [_NO_SEQUENCE if place is None else place for place in lists["sequence"]]
     parts = {
         "paths": pack_texts(paths),
@@ -397,7 +424,7 @@ def _packed(lists: Lists, dead: Collection[int]) -> bytes:
         "dead": pack_numbers("I", sorted(dead)),
         "newest": pack_numbers("I", [number for _, _, number in newest]),
         "tags": pack_json(_by_tag(lists["tags"])),
-        "talks": pack_numbers("I", _in_talks(lists["session"], sequences)),
+        "talks": pack_numbers("I", _in_talks(items, lists["session"], sequences)),
     }
     numbers = lists | {"sequence": sequences}
     parts |= {section: pack_numbers(code, numbers[name]) for name, (section, code) in _NUMBERS.items()}

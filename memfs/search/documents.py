@@ -14,10 +14,12 @@ from typing import Any, NamedTuple
 from memfs.model import Candidate, MemoryItem, Problem, Query
 from memfs.model.ids import stem_of
 from memfs.search import analyzer
+from memfs.search.analyzer import WeightedTerms
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _FURTHEST = 1 << 60
+_SHORT = 120  # characters; a longer text that ends with a question says something, too
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 
 _TOLD = "id path type importance context agent session sequence speaker role asks pinned".split()  # noqa: SIM905
@@ -46,10 +48,10 @@ class IndexRow(NamedTuple):
     asks: bool
     pinned: bool
 
-    def candidate(self, similarity: float) -> Candidate:
+    def candidate(self, similarity: float, passage: int = 0) -> Candidate:
         """This row as an answer."""
         told: dict[str, Any] = {name: getattr(self, name) for name in _TOLD}
-        return Candidate(similarity=similarity, timestamp=moment(self.time), **told)
+        return Candidate(similarity=similarity, timestamp=moment(self.time), passage=passage, **told)
 
 
 def row_of(item: MemoryItem) -> IndexRow:
@@ -68,7 +70,7 @@ def row_of(item: MemoryItem) -> IndexRow:
         speaker=item.origin.speaker,
         role=item.origin.role,
         phase=item.origin.phase,
-        asks=item.content.rstrip().endswith(_QUESTION_MARKS),
+        asks=len(item.content) <= _SHORT and item.content.rstrip().endswith(_QUESTION_MARKS),
         pinned=item.pinned,
     )
 
@@ -129,7 +131,7 @@ class Filter(NamedTuple):
         )
 
 
-FORM = 1
+FORM = 2
 _ROW = (
     "type time importance context tags agent session sequence speaker role phase asks pinned".split()  # noqa: SIM905
 )
@@ -140,16 +142,14 @@ class IndexDocument(NamedTuple):
 
     Attributes:
         row: its facts; ``time`` is 0 where ``timed`` is false.
-        terms: each term's weight.
-        length: how many terms it has.
+        passages: the terms of each passage.
         size: how many bytes its file has.
         since: when it was created, else when it happened, in microseconds; decides between two files of one id.
         timed: whether its file says when it happened.
     """
 
     row: IndexRow
-    terms: Mapping[str, float]
-    length: int
+    passages: tuple[WeightedTerms, ...]
     size: int
     since: int
     timed: bool
@@ -163,13 +163,11 @@ class IndexDocument(NamedTuple):
 
 def document_of(item: MemoryItem, size: int, timed: bool) -> IndexDocument:
     """The document of an item in a file of so many bytes."""
-    terms, length = analyzer.weighted_terms(item)
     row = row_of(item)
     born = item.created or item.timestamp
     return IndexDocument(
         row=row if timed else row._replace(time=0),
-        terms=terms,
-        length=length,
+        passages=analyzer.weighted_terms(item),
         size=size,
         since=micros(born) if timed and born is not None else 0,
         timed=timed,
@@ -181,13 +179,17 @@ def packed(found: IndexDocument | Problem) -> str:
     """A document as a line of text."""
     if isinstance(found, Problem):
         return _text([found.code, found.message, found.line, found.hint])
-    by_weight: dict[float, list[str]] = {}
-    for term, weight in found.terms.items():
-        by_weight.setdefault(weight, []).append(term)
     row: dict[str, Any] = {name: getattr(found.row, name) for name in _ROW}
     row["tags"] = list(found.row.tags)
-    words = [[weight, " ".join(terms)] for weight, terms in by_weight.items()]
-    return _text([[row[name] for name in _ROW], words, found.length, found.size, found.since, found.timed])
+    words = [[_by_weight(terms), length] for terms, length in found.passages]
+    return _text([[row[name] for name in _ROW], words, found.size, found.since, found.timed])
+
+
+def _by_weight(terms: Mapping[str, float]) -> list[list[Any]]:
+    found: dict[float, list[str]] = {}
+    for term, weight in terms.items():
+        found.setdefault(weight, []).append(term)
+    return [[weight, " ".join(words)] for weight, words in found.items()]
 
 
 def unpacked(path: str, values: Any) -> IndexDocument | Problem:
@@ -200,13 +202,12 @@ def unpacked(path: str, values: Any) -> IndexDocument | Problem:
         if len(values) == 4:
             code, message, line, hint = values
             return Problem(path=path, code=str(code), message=str(message), line=line, hint=str(hint))
-        facts, words, length, size, since, timed = values
+        facts, words, size, since, timed = values
         row = dict(zip(_ROW, facts, strict=True))
         row["tags"] = tuple(row["tags"])
         return IndexDocument(
             row=IndexRow(id=stem_of(path), path=path, **row),
-            terms=_terms(words),
-            length=int(length),
+            passages=tuple((_terms(terms), int(length)) for terms, length in words),
             size=int(size),
             since=int(since),
             timed=bool(timed),

@@ -30,12 +30,12 @@ class TermStatistics(NamedTuple):
     """What BM25 needs to know of a collection.
 
     Attributes:
-        items: how many items it holds.
-        average_length: mean number of terms of an item.
-        frequencies: for each asked term, in how many items it occurs.
+        passages: how many passages its items have together.
+        average_length: mean number of terms of a passage.
+        frequencies: for each asked term, in how many passages it occurs.
     """
 
-    items: int
+    passages: int
     average_length: float
     frequencies: Mapping[str, int]
 
@@ -146,7 +146,7 @@ ENGINES = {
     engine.name: engine
     for engine in (
         Engine(name="memory", form="memory-1", makes="memfs.search.memory:MemoryIndex", stored=False),
-        Engine(name="whoosh", form="whoosh-4", makes="memfs.search.whoosh:WhooshIndex"),
+        Engine(name="whoosh", form="whoosh-5", makes="memfs.search.whoosh:WhooshIndex"),
         Engine(
             name="sqlite",
             form="sqlite-4",

@@ -5,14 +5,20 @@ Also serves as the overlay of fresh items over other engines. Nothing is kept on
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import nsmallest
+from itertools import count
 from pathlib import Path
 
 from memfs.model import Candidate, MemoryItem, Query
 from memfs.search import analyzer, terms
+from memfs.search.analyzer import WeightedTerms
 from memfs.search.documents import Filter, IndexRow, Place, row_of
 from memfs.search.engine import Asked, IndexStats, TermStatistics
+from memfs.search.terms import PassageScores
+
+Passage = tuple[str, int]
+"""The id of an item, and the number of a passage of it."""
 
 
 class MemoryIndex:
@@ -22,8 +28,9 @@ class MemoryIndex:
 
     def __init__(self, folder: Path | None = None) -> None:  # noqa: ARG002 (every engine is made for a folder)
         self._rows: dict[str, IndexRow] = {}
-        self._terms: dict[str, tuple[Mapping[str, float], int]] = {}
-        self._postings: dict[str, dict[str, float]] = {}
+        self._terms: dict[Passage, WeightedTerms] = {}
+        self._postings: dict[str, dict[Passage, float]] = {}
+        self._firsts: dict[Passage, Passage] = {}
         self._places: dict[Place, list[str]] = {}
         self._length = 0
         self._postponed: dict[str, MemoryItem] = {}
@@ -40,18 +47,21 @@ class MemoryIndex:
 
     def add(self, items: Iterable[MemoryItem]) -> None:
         for item in items:
-            self.take(row_of(item), *analyzer.weighted_terms(item))
+            self.take(row_of(item), analyzer.weighted_terms(item))
 
-    def take(self, row: IndexRow, weights: Mapping[str, float], length: int) -> None:
-        """Add or replace an item of which is known what a search needs: each term's weight, and how many it has."""
+    def take(self, row: IndexRow, passages: Sequence[WeightedTerms]) -> None:
+        """Add or replace an item of which is known what a search needs: its row, and the terms of each passage."""
         self._forget(row.id)
         self._rows[row.id] = row
         if row.sequence is not None:
             self._places.setdefault((row.session, row.sequence), []).append(row.id)
-        self._terms[row.id] = (weights, length)
-        self._length += length
-        for term, weight in weights.items():
-            self._postings.setdefault(term, {})[row.id] = weight
+        for key, (weights, length) in zip(_keys(row.id, len(passages)), passages, strict=True):
+            self._terms[key] = (weights, length)
+            self._length += length
+            if len(passages) > 1:
+                self._firsts[key] = (row.id, 0)
+            for term, weight in weights.items():
+                self._postings.setdefault(term, {})[key] = weight
 
     def remove(self, ids: Iterable[str]) -> None:
         for key in ids:
@@ -67,13 +77,17 @@ class MemoryIndex:
             held.remove(key)
             if not held:
                 del self._places[row.session, row.sequence]
-        weights, length = self._terms.pop(key)
-        self._length -= length
-        for term in weights:
-            holders = self._postings[term]
-            del holders[key]
-            if not holders:
-                del self._postings[term]
+        for passage in _keys(key):
+            if passage not in self._terms:
+                break
+            weights, length = self._terms.pop(passage)
+            self._length -= length
+            self._firsts.pop(passage, None)
+            for term in weights:
+                holders = self._postings[term]
+                del holders[passage]
+                if not holders:
+                    del self._postings[term]
 
     def search(self, query: Query, hidden: Collection[str] = (), asked: Asked | None = None) -> list[Candidate]:
         self._catch_up()
@@ -86,8 +100,10 @@ class MemoryIndex:
             worth = terms.weights(query.text)
             asked = worth, self.statistics(worth)
         scores = self._scores(*asked)
-        wanted = ((-score, key) for key, score in scores.items() if key not in hidden and accepts(self._rows[key]))
-        return [self._rows[key].candidate(-score) for score, key in nsmallest(query.limit, wanted)]
+        items = ((-score, key) for (key, _), score in scores.items().items())
+        wanted = ((score, key) for score, key in items if key not in hidden and accepts(self._rows[key]))
+        best = nsmallest(query.limit, wanted)
+        return [self._rows[key].candidate(-score, scores.best((key, 0))[1]) for score, key in best]
 
     def beside(self, places: Collection[Place], query: Query, hidden: Collection[str] = ()) -> list[Candidate]:
         self._catch_up()
@@ -105,20 +121,20 @@ class MemoryIndex:
         self._catch_up()
         return bool(self._places)
 
-    def _scores(self, worth: Mapping[str, float], statistics: TermStatistics) -> dict[str, float]:
+    def _scores(self, worth: Mapping[str, float], statistics: TermStatistics) -> PassageScores[Passage]:
         first, second = terms.length_terms(statistics.average_length)
-        scores: dict[str, float] = {}
+        scores = PassageScores(self._firsts)
         for term, factor in terms.factors(worth, statistics).items():
-            for key, weight in self._postings.get(term, {}).items():
-                share = factor * weight / (weight + first + second * self._terms[key][1])
-                scores[key] = scores.get(key, 0.0) + share
+            held = self._postings.get(term, {})
+            shares = [factor * weight / (weight + first + second * self._terms[key][1]) for key, weight in held.items()]
+            scores.add(held, shares)
         return scores
 
     def statistics(self, terms: Collection[str]) -> TermStatistics:
         self._catch_up()
         return TermStatistics(
-            items=len(self._rows),
-            average_length=self._length / len(self._rows) if self._rows else 0.0,
+            passages=len(self._terms),
+            average_length=self._length / len(self._terms) if self._terms else 0.0,
             frequencies={term: len(self._postings.get(term, ())) for term in terms},
         )
 
@@ -141,8 +157,15 @@ class MemoryIndex:
         self._rows.clear()
         self._terms.clear()
         self._postings.clear()
+        self._firsts.clear()
         self._places.clear()
         self._length = 0
 
     def close(self) -> None:
         """Nothing to release."""
+
+
+def _keys(item: str, passages: int | None = None) -> Iterator[Passage]:
+    """The keys of the passages of an item, without an end where their number is not given."""
+    numbers = count() if passages is None else range(passages)
+    return ((item, number) for number in numbers)

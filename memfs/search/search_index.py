@@ -231,7 +231,7 @@ class TreeIndex(MemoryIndex):
         super().__init__()
         self.documents = documents
         for one in documents.values():
-            self.take(one.row, one.terms, one.length)
+            self.take(one.row, one.passages)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -451,7 +451,7 @@ class SearchIndex:
         """How many items there are, and in how many each term occurs, as far as is known; what was removed or replaced
         may count.
         """
-        unknown = TermStatistics(items=0, average_length=0.0, frequencies=dict.fromkeys(terms, 1))
+        unknown = TermStatistics(passages=0, average_length=0.0, frequencies=dict.fromkeys(terms, 1))
         return self._helped(lambda base: joined([part.statistics(terms) for part in self._parts(base)], terms), unknown)
 
     def terms(self, beginning: str) -> Collection[str]:
@@ -611,7 +611,7 @@ class SearchIndex:
             try:
                 # Asked for a term, the engine opens all its files; then they are the ones the stamps belong to if the
                 # manifest still is: a folder that was removed may have been made again under the same number.
-                found = index.statistics(("",)).items
+                found = index.statistics(("",)).passages
                 if (len(table) and not found) or not self._current.there():
                     raise IndexUnavailable("the generation is gone", path=str(self._current.folder))
             except BaseException:
@@ -638,7 +638,7 @@ class SearchIndex:
             return
 
         def fill(index: Index) -> StampTable:
-            if base is not None and len(table) and not index.statistics(("",)).items:
+            if base is not None and len(table) and not index.statistics(("",)).passages:
                 raise IndexUnavailable("the generation is gone", path=str(base.folder))
             index.remove(changes.hidden)
             index.add(changes.items)

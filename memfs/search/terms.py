@@ -8,8 +8,9 @@ Measured in ``benchmarks/retrieval``.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from math import log
+from typing import Generic, TypeVar
 
 from memfs.search import analyzer
 from memfs.search.engine import TermStatistics
@@ -84,13 +85,14 @@ def _lines(text: str) -> Iterator[tuple[str, float]]:
 
 
 K1 = 1.2
-B = 0.75
+B = 0.3
+REST = 0.5
 
 
-def idf(items: int, frequency: int) -> float:
-    """How much a term says that ``frequency`` of ``items`` hold; always above 0."""
-    frequency = min(frequency, items)
-    return log(1.0 + (items - frequency + 0.5) / (frequency + 0.5))
+def idf(passages: int, frequency: int) -> float:
+    """How much a term says that ``frequency`` of so many passages hold; always above 0."""
+    frequency = min(frequency, passages)
+    return log(1.0 + (passages - frequency + 0.5) / (frequency + 0.5))
 
 
 def length_terms(average_length: float) -> tuple[float, float]:
@@ -100,18 +102,77 @@ def length_terms(average_length: float) -> tuple[float, float]:
 
 def joined(parts: Iterable[TermStatistics], terms: Collection[str]) -> TermStatistics:
     """The statistics of several collections seen as one."""
-    items = 0
+    passages = 0
     length = 0
     frequencies: dict[str, int] = dict.fromkeys(terms, 0)
     for part in parts:
-        items += part.items
-        length += round(part.average_length * part.items)  # the whole number it was: the mean over all is exact then
+        passages += part.passages
+        length += round(part.average_length * part.passages)  # the whole number it was: the mean over all is exact then
         for term in terms:
             frequencies[term] += part.frequencies.get(term, 0)
-    return TermStatistics(items=items, average_length=length / items if items else 0.0, frequencies=frequencies)
+    average = length / passages if passages else 0.0
+    return TermStatistics(passages=passages, average_length=average, frequencies=frequencies)
 
 
 def factors(worth: Mapping[str, float], statistics: TermStatistics) -> Mapping[str, float]:
     """For each term the constant its weight in an item is multiplied with, what the term is worth included."""
     known = statistics.frequencies
-    return {term: share * idf(statistics.items, known.get(term, 0)) * (K1 + 1.0) for term, share in worth.items()}
+    return {term: share * idf(statistics.passages, known.get(term, 0)) * (K1 + 1.0) for term, share in worth.items()}
+
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class PassageScores(Generic[Key]):
+    """Adds up what each term gives to each passage, and makes of it one score an item.
+
+    An item is worth its best passage, and half of what the others add to that: of each term the passage counts in
+    which it says most.
+    """
+
+    def __init__(self, firsts: Mapping[Key, Key]) -> None:
+        """``firsts``: for each passage of an item that has several, the key of its first one."""
+        self._firsts = firsts
+        self._scores: dict[Key, float] = {}
+        self._best: dict[Key, Key] = {}
+        self._all: dict[Key, float] = {}
+
+    def add(self, keys: Iterable[Key], shares: Iterable[float]) -> None:
+        """Add the shares of one term by passage."""
+        scores, firsts = self._scores, self._firsts
+        if not firsts:
+            if scores:
+                known = scores.get
+                for key, share in zip(keys, shares, strict=True):
+                    scores[key] = known(key, 0.0) + share
+            else:
+                self._scores = dict(zip(keys, shares, strict=True))
+            return
+        most: dict[Key, float] = {}
+        for key, share in zip(keys, shares, strict=True):
+            scores[key] = scores.get(key, 0.0) + share
+            first = firsts.get(key)
+            if first is not None and share > most.get(first, 0.0):
+                most[first] = share
+        for first, share in most.items():
+            self._all[first] = self._all.get(first, 0.0) + share
+
+    def items(self) -> dict[Key, float]:
+        """The score of each item, by the key of its first passage."""
+        if not self._all:
+            return self._scores
+        found: dict[Key, float] = {}
+        for key, score in self._scores.items():
+            first = self._firsts.get(key)
+            if first is None:
+                found[key] = score
+            elif score > found.get(first, 0.0):
+                found[first] = score
+                self._best[first] = key
+        for first, together in self._all.items():
+            found[first] += REST * (together - found[first])
+        return found
+
+    def best(self, first: Key) -> Key:
+        """The best passage of an item that ``items`` named."""
+        return self._best.get(first, first)

@@ -28,6 +28,7 @@ from memfs.search import analyzer, terms
 from memfs.search.columns import DocumentColumns
 from memfs.search.documents import Filter, IndexRow, Place, row_of
 from memfs.search.engine import Asked, IndexStats, TermStatistics
+from memfs.search.terms import PassageScores
 
 # Whoosh imports asyncio and a client of HTTP, which take longer than all of Whoosh, for one name each: a decorator that
 # ``functools`` has, and ``urlretrieve``, which it never calls.
@@ -140,6 +141,7 @@ class WhooshWriter:
         self._folder = folder
         self._before = before
         self._rows: list[IndexRow] = []
+        self._passages: list[int] = []
         self._lengths: list[int] = []
         self._dead: set[int] = set()
         self._next_key = max(before.keys, default=-1) + 1
@@ -160,19 +162,22 @@ class WhooshWriter:
     def add(self, item: MemoryItem) -> None:
         """Add an item in place of the one of its id."""
         self.remove(item.id)
-        weights, length = analyzer.weighted_terms(item)
-        with reported(self._folder):
-            self._writer.add_document(**{FIELD: weights, KEY: self._next_key + len(self._rows)})
-        self._rows.append(row_of(item))
-        self._lengths.append(length)
+        row = row_of(item)
+        for passage, (weights, length) in enumerate(analyzer.weighted_terms(item)):
+            with reported(self._folder):
+                self._writer.add_document(**{FIELD: weights, KEY: self._next_key + len(self._rows)})
+            self._rows.append(row)
+            self._passages.append(passage)
+            self._lengths.append(length)
         self.added.add(item.id)
 
     def remove(self, key: str) -> None:
         """Remove an id; an unknown one is ignored."""
-        number = self._before.numbers.get(key)
-        if number is not None and number not in self._dead:
-            self._writer.delete_document(number)
-            self._dead.add(number)
+        item = self._before.numbers.get(key)
+        if item is not None and item not in self._dead:
+            for number in self._before.passages_of(item):
+                self._writer.delete_document(number)
+                self._dead.add(number)
 
     def cancel(self) -> None:
         """Throw away what was not committed."""
@@ -185,7 +190,7 @@ class WhooshWriter:
             self._writer.commit(mergetype=_merge)
         io.unlink(self._folder / _LOCK, missing_ok=True)
         keys = range(self._next_key, self._next_key + len(self._rows))
-        fresh = DocumentColumns.of(self._rows, self._lengths, keys)
+        fresh = DocumentColumns.of(self._rows, self._passages, self._lengths, keys)
         with reported(self._folder):
             order, dead = self._numbering()
         columns = self._before.followed_by(fresh, order, dead)
@@ -331,10 +336,7 @@ class WhooshIndex:
             if asked is None:
                 worth = terms.weights(query.text)
                 asked = worth, self.statistics(worth)
-            scores = self._scores(*asked, wanted)
-            for number in columns.dead | covered:
-                scores.pop(number, None)
-            return columns.best(scores, query.limit)
+            return columns.best(self._scores(*asked, wanted), columns.dead | covered, query.limit)
 
     def beside(self, places: Collection[Place], query: Query, hidden: Collection[str] = ()) -> list[Candidate]:
         self.flush()
@@ -363,7 +365,7 @@ class WhooshIndex:
             if self._average is None:
                 self._average = columns.average_length()
             frequencies = {term: self._frequency(term) for term in terms}
-            return TermStatistics(items=len(columns), average_length=self._average, frequencies=frequencies)
+            return TermStatistics(passages=len(columns), average_length=self._average, frequencies=frequencies)
 
     def _frequency(self, term: str) -> int:
         held = self._held.get(term)
@@ -408,25 +410,19 @@ class WhooshIndex:
         return self._leaves
 
     # -- scoring ----------------------------------------------------------------------------------------------------
-    def _scores(self, worth: Mapping[str, float], statistics: TermStatistics, wanted: Filter) -> dict[int, float]:
+    def _scores(self, worth: Mapping[str, float], statistics: TermStatistics, wanted: Filter) -> PassageScores[int]:
         """The score of every document that holds one of the terms and passes every filter, dead ones too."""
-        factors = terms.factors(worth, statistics)
         first, second = terms.length_terms(statistics.average_length)
         columns = self._known_columns()
         lengths = columns.lengths
-        scores: dict[int, float] = {}
-        for term, factor in factors.items():
+        scores = PassageScores(columns.firsts)
+        for term, factor in terms.factors(worth, statistics).items():
             numbers, weights = columns.passing(*self._postings(term), wanted)
             shares = [
                 factor * weight / (weight + first + second * lengths[number])
                 for number, weight in zip(numbers, weights, strict=True)
             ]
-            known = scores.get
-            if scores:
-                for number, share in zip(numbers, shares, strict=True):
-                    scores[number] = known(number, 0.0) + share
-            else:
-                scores = dict(zip(numbers, shares, strict=True))
+            scores.add(numbers, shares)
         return scores
 
     def _postings(self, term: str) -> Block:

@@ -126,13 +126,13 @@ class Fit:
     """Tells which items fit one message."""
 
     def __init__(self, message: str, *counted: TermCounts) -> None:
-        """``counted``: each knows in how many items of a workspace each word occurs."""
+        """``counted``: each knows in how many passages of a workspace each word occurs."""
         worth = weights(message[:_LOOKED_AT])
         telling = {term: share for term, share in worth.items() if share >= 1.0 and term not in GENERIC}
         known = [one.statistics(telling) for one in counted]
-        items = sum(one.items for one in known)
+        passages = sum(one.passages for one in known)
         self._weights = {
-            term: share * idf(items, sum(one.frequencies.get(term, 0) for one in known))
+            term: share * idf(passages, sum(one.frequencies.get(term, 0) for one in known))
             for term, share in telling.items()
         }
         heaviest = sorted(self._weights.values(), reverse=True)[:_MOST]  # of a long message its matter counts

@@ -217,7 +217,7 @@ class IndexContract:
         assert index.search(Query(text="pool")) == []
         assert index.search(Query()) == []
         index.flush()
-        assert (set(index.ids()), index.stats().items, index.statistics(["pool"]).items) == (set(), 0, 0)
+        assert (set(index.ids()), index.stats().items, index.statistics(["pool"]).passages) == (set(), 0, 0)
 
     def test_names_and_texts_of_any_sort_are_kept(self, index: Index) -> None:
         """Quotes, percent signs, line ends, NUL and undecodable bytes in names do no harm."""
@@ -307,11 +307,34 @@ class IndexContract:
         assert index.search(query, {f"item-{number}" for number in range(9)}) == []
 
     def test_statistics_say_how_common_terms_are(self, index: Index) -> None:
-        """Item count, mean length and document frequencies of a fresh index are exact."""
+        """Number of passages, mean length and frequencies of a fresh index are exact."""
         index.add([item("one", "alpha beta", title="alpha"), item("two", "alpha")])
         found = index.statistics(["alpha", "beta", "gamma"])
-        assert (found.items, found.average_length) == (2, 2.0)
+        assert (found.passages, found.average_length) == (2, 2.0)
         assert dict(found.frequencies) == {"alpha": 2, "beta": 1, "gamma": 0}
+
+    def test_a_long_text_is_found_by_its_passages(self, index: Index) -> None:
+        """A long item counts by its best passage, which is named; it is one item in answers, listings and removals."""
+        filler = "Nothing of this says anything. " * 30
+        index.add(
+            [item("long", f"{filler}The zebra drinks tea. {filler}"), item("short", "zebra"), item("other", "tea")]
+        )
+        query = Query(text="zebra tea", limit=9)
+        found = {hit.id: hit for hit in index.search(query)}
+        assert set(found) == {"long", "short", "other"}
+        assert found["long"].passage == 2
+        assert index.statistics(["zebra"]).frequencies == {"zebra": 2}
+        assert index.statistics([]).passages == 7
+        assert [hit.id for hit in index.search(Query())] == ["long", "other", "short"]
+        assert (len(index.ids()), index.stats().items) == (3, 3)
+        assert [hit.id for hit in index.among(["long"], Query())] == ["long"]
+        assert {hit.id for hit in index.search(query, {"long"})} == {"short", "other"}
+        index.flush()
+        index.add([item("long", "tea")])
+        assert {hit.id for hit in index.search(Query(text="zebra"))} == {"short"}
+        index.flush()
+        index.remove(["long"])
+        assert {hit.id for hit in index.search(query)} == {"short", "other"}
 
     def test_clear_forgets_everything(self, index: Index) -> None:
         """After clear the index is as new, and takes items again."""

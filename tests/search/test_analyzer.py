@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from memfs.model import MemoryItem, Origin
 from memfs.search import analyzer
 from memfs.search import terms as question
-from memfs.search.analyzer import terms, weighted_terms
+from memfs.search.analyzer import MOST_PASSAGES, passages, terms, weighted_terms
 
 
 @pytest.mark.parametrize(
@@ -71,20 +71,20 @@ def test_case_does_not_matter_within_words(text: str) -> None:
 @given(st.text(min_size=1))
 def test_an_item_is_found_by_its_own_text(text: str) -> None:
     """Every term of a query for an item's own content is a term of the item."""
-    weights, length = weighted_terms(MemoryItem(content=text))
+    ((weights, length),) = weighted_terms(MemoryItem(content=text))
     assert set(question.weights(text)) <= set(weights)
     assert length >= len(weights)
 
 
 def test_single_characters_of_unspaced_scripts_can_be_asked_for() -> None:
     """Documents hold single characters as well as pairs, so that a query of one character finds them."""
-    weights, _ = weighted_terms(MemoryItem(content="数据库"))
+    ((weights, _),) = weighted_terms(MemoryItem(content="数据库"))
     assert set(question.weights("库")) <= set(weights)
 
 
 def test_fields_have_weights() -> None:
     """Title 2; content, tags and speaker 1; values of metadata, context and data and the agent's name 0.5."""
-    weights, length = weighted_terms(
+    ((weights, length),) = weighted_terms(
         MemoryItem(
             content="alpha beta",
             title="alpha",
@@ -145,3 +145,33 @@ def test_identity_changes_with_the_version(monkeypatch: pytest.MonkeyPatch) -> N
     after = analyzer.identity()
     analyzer.identity.cache_clear()
     assert before != after
+
+
+@given(st.text(alphabet="ab .\n-:?\u3002\u00fc", max_size=30), st.integers(1, 3000))
+def test_passages_are_the_whole_text_in_order(piece: str, times: int) -> None:
+    """Passages follow each other without a gap; there are few, and none is empty."""
+    content = piece * times
+    found = passages(content)
+    assert "".join(content[start:end] for start, end in found) == content
+    assert 1 <= len(found) <= MOST_PASSAGES
+    assert all(start < end for start, end in found) or not content
+
+
+def test_passages_are_cut_between_sentences() -> None:
+    """A short text is one passage; a long one is cut after sentences, and hard where there are none."""
+    assert passages("Short. And simple.") == [(0, 18)]
+    sentence = "This is one sentence of about fifty characters. "
+    found = passages(sentence * 30)
+    assert len(found) == 4
+    assert all(200 <= end - start <= 600 and not end % len(sentence) for start, end in found)
+    assert max(end - start for start, end in passages("x" * 5000)) <= 600
+
+
+def test_only_the_first_passage_holds_what_is_no_content() -> None:
+    """Title, tags and speaker count in every passage; values of metadata, context and data only in the first one."""
+    first, *others = weighted_terms(
+        MemoryItem("Some words. " * 100, title="alpha", tags=("beta",), metadata={"of": "gamma"})
+    )
+    assert {"alpha", "beta", "gamma"} <= set(first[0])
+    assert all({"alpha", "beta"} <= set(weights) and "gamma" not in weights for weights, _ in others)
+    assert others

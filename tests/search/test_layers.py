@@ -102,7 +102,9 @@ def test_the_mean_length_of_several_collections_is_that_of_all() -> None:
     """Means are joined without a last digit of their own, so that no score depends on where items lie."""
     counted = [(items, length) for items in range(1, 40) for length in range(items, 200, 7)]
     for (few, short), (many, long) in pairwise(counted):
-        parts = [TermStatistics(items=n, average_length=m / n, frequencies={}) for n, m in ((few, short), (many, long))]
+        parts = [
+            TermStatistics(passages=n, average_length=m / n, frequencies={}) for n, m in ((few, short), (many, long))
+        ]
         assert terms.joined(parts, ()).average_length == (short + long) / (few + many)
 
 

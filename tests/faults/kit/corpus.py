@@ -12,7 +12,7 @@ from hashlib import sha256
 
 from memfs.model import MemoryItem, Origin, Query, Stamp
 from memfs.search.analyzer import weighted_terms
-from memfs.search.terms import K1, B, idf, weights
+from memfs.search.terms import K1, REST, B, idf, weights
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 WORDS = [
@@ -37,6 +37,12 @@ def item(name: str, content: str = "", **fields: object) -> MemoryItem:
     return MemoryItem(content, kind, id=name, path=f"{folder}/{name}.yaml", **values)  # type: ignore[arg-type]
 
 
+def content(chance: random.Random) -> str:
+    """A few words, or now and then so many sentences that they are several passages."""
+    sentences = chance.randint(12, 40) if chance.random() < 0.1 else 1
+    return ". ".join(" ".join(chance.choices(WORDS, k=chance.randint(1, 12))) for _ in range(sentences))
+
+
 def corpus(count: int, seed: int = 1) -> list[MemoryItem]:
     """Random items in which every filter has something to find; equal scores and equal times occur."""
     chance = chance_of(seed)
@@ -46,7 +52,7 @@ def corpus(count: int, seed: int = 1) -> list[MemoryItem]:
         found.append(
             item(
                 f"item-{number:05d}",
-                " ".join(chance.choices(WORDS, k=chance.randint(1, 12))),
+                content(chance),
                 memory_type=kind,
                 title=" ".join(chance.choices(WORDS, k=chance.randint(0, 3))),
                 tags=tuple(chance.sample(("alpha", "beta", "gamma"), k=chance.randint(0, 3))),
@@ -136,18 +142,24 @@ def brute_force(items: Iterable[MemoryItem], query: Query) -> list[tuple[str, fl
         listed.sort(key=lambda one: one.timestamp or START, reverse=True)
         return [(one.id, 0.0) for one in listed]
     found = {one.id: weighted_terms(one) for one in held}
-    average = sum(length for _, length in found.values()) / (len(held) or 1)
+    every = [passage for passages in found.values() for passage in passages]
+    average = sum(length for _, length in every) / (len(every) or 1)
     asked = weights(query.text)
-    frequencies = {term: sum(term in terms for terms, _ in found.values()) for term in asked}
-    worth = {term: share * idf(len(held), frequencies[term]) for term, share in asked.items()}
+    frequencies = {term: sum(term in terms for terms, _ in every) for term in asked}
+    worth = {term: share * idf(len(every), frequencies[term]) for term, share in asked.items()}
     scores = []
     for one in held:
-        terms, length = found[one.id]
-        score = sum(
-            worth[term] * terms[term] * (K1 + 1) / (terms[term] + K1 * (1 - B + B * length / average))
-            for term in asked
-            if term in terms
-        )
+        shares = [
+            {
+                term: worth[term] * terms[term] * (K1 + 1) / (terms[term] + K1 * (1 - B + B * length / average))
+                for term in asked
+                if term in terms
+            }
+            for terms, length in found[one.id]
+        ]
+        best = max(sum(share.values()) for share in shares)
+        every_term = sum(max(share.get(term, 0.0) for share in shares) for term in asked)
+        score = best + REST * (every_term - best)
         if score and accepted(one, query):
             scores.append((one.id, score))
     return sorted(scores, key=lambda pair: (-round(pair[1], 9), pair[0]))
