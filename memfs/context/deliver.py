@@ -321,7 +321,8 @@ def _shortened_hit(hit: Hit, most: int) -> Hit | None:
     def holding(content: str) -> Hit:
         return replace(hit, item=hit.item.replace(content=content))
 
-    content = _beginning(hit.item.content, most, lambda kept: _cost(holding(kept)))
+    start = hit.passage[0] if hit.passage else 0
+    content = _beginning(hit.item.content[start:].lstrip(), most, lambda kept: _cost(holding(kept)))
     return holding(content) if content else None
 
 

@@ -202,13 +202,17 @@ class Candidate:
 class Hit:
     """An item, its score, and the named factors that made the score.
 
-    ``stale`` is true when the file is at present invalid and this is its last good version.
+    Attributes:
+        stale: whether the file is at present invalid, and this is its last good version.
+        passage: where the passage of a long content that answers best begins and ends, in characters; None for a
+            content that is a single passage, and where nothing was asked.
     """
 
     item: MemoryItem
     score: float
     reasons: Mapping[str, float] = field(default_factory=dict)
     stale: bool = False
+    passage: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,7 @@ from memfs.recall.ranking import (
     reranked,
     strategy,
 )
+from memfs.search.analyzer import passages
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -44,8 +45,7 @@ if TYPE_CHECKING:
     from memfs.recall.review import Relevance
     from memfs.store.reader import Readable
     from memfs.store.values import LoadedItem
-    from memfs.usage import Usage
-
+from memfs.usage import Usage
 
 _PER_HIT = 3
 _IN_TALKS = 150
@@ -176,7 +176,8 @@ class HitCollector:
             else:
                 self._loaded_hits += 1
                 reasons = {**self._ranking.reasons(one.match), **one.reasons}
-                hit = Hit(item=found.item, score=one.score, reasons=reasons, stale=found.stale)
+                passage = _passage(found.item, one.match.candidate) if self._asked.query.text else None
+                hit = Hit(item=found.item, score=one.score, reasons=reasons, stale=found.stale, passage=passage)
                 if standing := _not_holding(hit.item):
                     waiting.append(_sunk(hit, standing))  # they come in falling order, and stay in it
                 else:
@@ -199,6 +200,12 @@ class HitCollector:
         if left_out:
             named = ", ".join(left_out[:_NAMED]) + (" and more" if len(left_out) > _NAMED else "")
             yield f"the budget of {self._asked.query.max_tokens:,} tokens had no room for {named}"
+
+
+def _passage(item: MemoryItem, candidate: Candidate) -> tuple[int, int] | None:
+    """Where the best passage of an item stands; None if it has only one, or is not what the index knows."""
+    found = passages(item.content)
+    return found[candidate.passage] if 1 < len(found) > candidate.passage else None
 
 
 def _not_holding(item: MemoryItem) -> str:

@@ -92,6 +92,17 @@ def test_long_text_is_cut_to_its_first_lines(memfs: Memfs) -> None:
     assert memfs("recall", "word", "--json").json["hits"][0]["content"].split() == text.split()
 
 
+def test_a_long_memory_is_shown_from_the_passage_that_answers(memfs: Memfs) -> None:
+    """Of a long memory the passage with the answer is shown; JSON says where it stands in the content."""
+    filler = "Nothing is said here at all. " * 40
+    memfs("remember", f"{filler}The staging password rotates on Fridays. {filler}")
+    assert "rotates on Fridays" in memfs("recall", "when does the password rotate").out.replace("\n  ", " ")
+    hit = memfs("recall", "when does the password rotate", "--json").json["hits"][0]
+    start, end = hit["passage"]
+    assert "rotates on Fridays" in hit["content"][start:end]
+    assert end - start < 700
+
+
 def test_explain_names_the_factors(filled: Memfs) -> None:
     """--explain shows what made the score, for people and for programs."""
     assert " from text " in filled("recall", "database", "--explain").out

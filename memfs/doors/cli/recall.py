@@ -93,6 +93,7 @@ class FoundItem:
         relevance: the share of the question that it covers, in percent; not without a question.
         mount: the mounted workspace that it is from.
         stale: whether its file is invalid at present, and this is its last good version.
+        passage: where in a long content the passage that answers best begins and ends, in characters.
         conflicts: what was displaced in it when branches were joined, while nobody has decided.
         contradicts: ids of other hits of which only one can hold beside it.
         reasons: the factors that made the score, where they were asked for.
@@ -103,6 +104,7 @@ class FoundItem:
     relevance: int | None = field(default=None, metadata=OMIT)
     mount: str = field(default="", metadata=OMIT)
     stale: bool = field(default=False, metadata=OMIT)
+    passage: tuple[int, int] | None = field(default=None, metadata=OMIT)
     conflicts: tuple[RecordedConflict, ...] = field(default=(), metadata=OMIT)
     contradicts: tuple[str, ...] = field(default=(), metadata=OMIT)
     reasons: Mapping[str, float] = field(default_factory=dict, metadata=OMIT)
@@ -149,7 +151,7 @@ def _hit_text(hit: FoundItem) -> Text:
     yield f"{styled(item.id, fg='green', bold=True)}  {styled('  '.join(facts), dim=True)}"
     if item.title:
         yield f"  {styled(one_line(item.title, width() - 2), bold=True)}"
-    for line in _first_lines(item):
+    for line in _first_lines(item, hit.passage):
         yield f"  {line}"
     yield f"  {styled(item.path, dim=True)}"
     if hit.stale:
@@ -163,10 +165,13 @@ def _hit_text(hit: FoundItem) -> Text:
         yield f"  {styled('because', dim=True)} score {hit.score:.3g} from {factors}"
 
 
-def _first_lines(item: MemoryItem) -> list[str]:
+def _first_lines(item: MemoryItem, passage: tuple[int, int] | None) -> list[str]:
+    """The first lines of a content, or of its passage."""
     room = max((width() or 100) - 2, 30)
     lines: list[str] = []
-    for paragraph in item.content.splitlines():
+    start = passage[0] if passage else 0
+    content = item.content[start:].lstrip()
+    for paragraph in (f"… {content}" if start else content).splitlines():
         lines += textwrap.wrap(clean(paragraph.replace("\t", " ")), room)
         if len(lines) > _LINES_SHOWN:
             return [*lines[: _LINES_SHOWN - 1], one_line(lines[_LINES_SHOWN - 1], room - 2).rstrip("…") + " …"]
@@ -279,6 +284,7 @@ def _found(answer: Recall, explain: bool) -> Iterator[FoundItem]:
             relevance=relevance,
             mount=of_mount(hit.item.id),
             stale=hit.stale,
+            passage=hit.passage,
             conflicts=tuple(undecided(hit.item)),
             contradicts=tuple(against.get(hit.item.id, ())),
             reasons={name: round(value, 6) for name, value in hit.reasons.items()} if explain else {},
