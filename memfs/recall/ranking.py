@@ -658,7 +658,7 @@ def relevance_percents(text: str, hits: Sequence[Hit]) -> list[int]:
 
 def _share(text: str, best: Hit) -> float:
     wanted = terms.weights(text)
-    held, _ = analyzer.weighted_terms(best.item)
+    held = {term for weights, _ in analyzer.weighted_terms(best.item) for term in weights}
     words = sum(weight for term, weight in wanted.items() if term in held) / (sum(wanted.values()) or 1.0)
     by_text = best.reasons.get("text", 0.0)
     meaning = best.reasons.get("meaning", 0.0) / by_text if by_text > 0 else 0.0

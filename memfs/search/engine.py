@@ -8,9 +8,10 @@ the contract class in ``memfs.testing``, and a row in the table.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from memfs.errors import SettingInvalid
 from memfs.model import Candidate, MemoryItem, Query
@@ -18,7 +19,8 @@ from memfs.model.kinds import nearest
 from memfs.search.documents import Place
 
 
-class IndexStats(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexStats:
     """What an engine holds: its name, how many items, how many bytes on disk (0 in memory)."""
 
     engine: str
@@ -26,7 +28,8 @@ class IndexStats(NamedTuple):
     bytes: int
 
 
-class TermStatistics(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TermStatistics:
     """What BM25 needs to know of a collection.
 
     Attributes:
@@ -117,7 +120,8 @@ class Index(Protocol):
         """Release files; the engine is not used afterwards."""
 
 
-class Engine(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
     """One engine.
 
     Attributes:
@@ -149,7 +153,7 @@ ENGINES = {
         Engine(name="whoosh", form="whoosh-5", makes="memfs.search.whoosh:WhooshIndex"),
         Engine(
             name="sqlite",
-            form="sqlite-4",
+            form="sqlite-5",
             makes="memfs.search.sqlite:SqliteIndex",
             rewrites=frozenset({"index.sqlite"}),
         ),

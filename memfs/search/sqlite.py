@@ -1,8 +1,9 @@
 """SqliteIndex: the engine on SQLite's FTS5, with nothing to install.
 
 One database file: ``terms`` (FTS5, without a copy of the text) finds and scores, ``rows`` and ``tags`` filter. Our
-analyzer cuts the text; FTS5 sees terms joined by spaces. FTS5's formula differs from ours only in how much very common
-terms say: where few enough documents match, scores are computed by ours, beyond that FTS5's are taken as they are.
+analyzer cuts the text; FTS5 sees the terms of a passage joined by spaces, under the number of its item with its own in
+the lowest bits. FTS5's formula differs from ours in how much very common terms and lengths say: where few enough
+passages match, scores are computed by ours, beyond that FTS5's are taken, and corrected for the length.
 
 A removed item's terms and tags stay until the index is rebuilt, under a number that has no row and is not used again.
 """
@@ -25,13 +26,17 @@ from memfs.fs import io
 from memfs.fs.lock import no_fork
 from memfs.model import Candidate, MemoryItem, Query
 from memfs.search import analyzer, terms
-from memfs.search.columns import pack_json
+from memfs.search.columns import pack_json, pack_numbers, unpack_numbers
 from memfs.search.documents import Filter, IndexRow, Place, moment, row_of
 from memfs.search.engine import Asked, IndexStats, TermStatistics
+from memfs.search.terms import PassageScores
 
 WEIGHTS = f"{analyzer.TITLE_WEIGHT}, {analyzer.BODY_WEIGHT}, {analyzer.EXTRA_WEIGHT}"
 _LEAST = 1e-6  # FTS5's idf of a term that more than half of all documents hold
 _GRAIN = analyzer.EXTRA_WEIGHT
+_FTS5_B = 0.75  # it cannot be changed
+_BITS = (analyzer.MOST_PASSAGES - 1).bit_length()
+_MASK = (1 << _BITS) - 1
 
 
 _FILE = "index.sqlite"
@@ -41,19 +46,23 @@ _BATCH = 500
 _EXACT = 2500
 _REMEMBERED = 10_000
 _SPARE = 40
-_SCORED = f"SELECT t.rowid, -bm25(t.terms, {WEIGHTS}) AS score"
+_USUAL_LENGTH = 60  # terms of a passage of a long content
+_BM25 = f"-bm25(t.terms, {WEIGHTS})"
+_SCORED = f"SELECT t.rowid, {_BM25}, r.lengths"
+_LENGTH = f"iif(typeof(r.lengths) = 'integer', r.lengths, {_USUAL_LENGTH})"
+_AS_OURS = f"SELECT t.rowid, {_BM25} * (1 + ? + ? * {_LENGTH}) / (1 + ? + ? * {_LENGTH}) AS score"
 # CROSS makes SQLite ask FTS5 first and look the rows up, never the other way round; what is dead has no row.
-_MATCHING = "FROM terms t CROSS JOIN rows r ON r.docid = t.rowid"
+_MATCHING = f"FROM terms t CROSS JOIN rows r ON r.docid = (t.rowid >> {_BITS})"
 _EACH = "SELECT value FROM json_each(?)"
 _AT_PLACE = "r.session = json_extract(p.value, '$[0]') AND r.sequence = json_extract(p.value, '$[1]')"
 _FIELDS = tuple(
     "id path type time importance context agent session sequence speaker role asks pinned".split()  # noqa: SIM905
 )
 _ROW = ", ".join(f"r.{name}" for name in ("docid", *_FIELDS))
-_INSERTED = ("docid", "length", "phase", *_FIELDS)
+_INSERTED = ("docid", "lengths", "phase", *_FIELDS)
 _INSERT = f"INSERT INTO rows ({', '.join(_INSERTED)}) VALUES ({', '.join('?' * len(_INSERTED))})"  # noqa: S608
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS rows (docid INTEGER PRIMARY KEY, length INTEGER NOT NULL, type TEXT NOT NULL,
+CREATE TABLE IF NOT EXISTS rows (docid INTEGER PRIMARY KEY, lengths NOT NULL, type TEXT NOT NULL,
   time INTEGER NOT NULL, id TEXT NOT NULL UNIQUE, path TEXT NOT NULL, importance REAL NOT NULL,
   context TEXT NOT NULL, agent TEXT NOT NULL,
   session TEXT NOT NULL, phase TEXT NOT NULL, sequence INTEGER, speaker TEXT NOT NULL, role TEXT NOT NULL,
@@ -61,10 +70,14 @@ CREATE TABLE IF NOT EXISTS rows (docid INTEGER PRIMARY KEY, length INTEGER NOT N
 CREATE INDEX IF NOT EXISTS rows_time ON rows (time);
 CREATE INDEX IF NOT EXISTS rows_place ON rows (session, sequence) WHERE sequence IS NOT NULL;
 CREATE TABLE IF NOT EXISTS tags (tag TEXT NOT NULL, docid INTEGER NOT NULL, PRIMARY KEY (tag, docid)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS totals (documents INTEGER NOT NULL, length INTEGER NOT NULL);
-INSERT INTO totals SELECT 0, 0 WHERE NOT EXISTS (SELECT 1 FROM totals);
+CREATE TABLE IF NOT EXISTS totals (documents INTEGER NOT NULL, passages INTEGER NOT NULL, length INTEGER NOT NULL);
+INSERT INTO totals SELECT 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM totals);
 CREATE VIRTUAL TABLE IF NOT EXISTS terms USING fts5 (title, body, extra, content='', tokenize='ascii');
 """
+
+
+Scored = dict[int, tuple[float, int]]
+"""The score of each item and the number of its best passage, by the item's number."""
 
 
 class SqliteIndex:
@@ -97,20 +110,24 @@ class SqliteIndex:
             return
         self.remove(latest)
         with self._writing() as base:
-            ((documents, length),) = base.execute("SELECT documents, length FROM totals")
+            ((documents, passages, length),) = base.execute("SELECT documents, passages, length FROM totals")
             rows, tags, texts = [], [], []
             for docid, item in enumerate(latest.values(), documents + 1):
-                found = analyzer.item_terms(item)
-                own = len(found.title) + len(found.body) + len(found.extra)
-                length += own
+                found = analyzer.passage_terms(item)
+                lengths = [passage.length for passage in found]
+                passages += len(found)
+                length += sum(lengths)
                 row = row_of(item)
-                rows.append((docid, own, *_facts(row)))
+                rows.append((docid, lengths[0] if len(found) == 1 else pack_numbers("I", lengths), *_facts(row)))
                 tags += [(_storable(tag), docid) for tag in row.tags]
-                texts.append((docid, " ".join(found.title), " ".join(found.body), " ".join(found.extra)))
+                for number, passage in enumerate(found, docid << _BITS):
+                    texts.append((number, " ".join(passage.title), " ".join(passage.body), " ".join(passage.extra)))
             base.executemany(_INSERT, rows)
             base.executemany("INSERT INTO tags VALUES (?, ?)", tags)
             base.executemany("INSERT INTO terms (rowid, title, body, extra) VALUES (?, ?, ?, ?)", texts)
-            base.execute("UPDATE totals SET documents = ?, length = ?", (documents + len(latest), length))
+            base.execute(
+                "UPDATE totals SET documents = ?, passages = ?, length = ?", (documents + len(latest), passages, length)
+            )
 
     def remove(self, ids: Iterable[str]) -> None:
         gone = [(key,) for key in dict.fromkeys(ids)]
@@ -158,10 +175,10 @@ class SqliteIndex:
                 values.append(covered)
             rest = f"{_MATCHING} WHERE {' AND '.join(where)}"
             if sum(own.frequencies.values()) <= _EXACT:
-                scores = self._exact(worth, own, shared or own, f"{_SCORED}, r.length {rest}", values)
+                found = self._exact(worth, own, shared or own, f"{_SCORED} {rest}", values)
             else:
-                scores = self._quick(worth, f"{_SCORED} {rest}", values, query.limit)
-            return self._best(scores, query.limit)
+                found = self._quick(worth, own, f"{_AS_OURS} {rest}", values, query.limit)
+            return self._best(found, query.limit)
 
     def beside(self, places: Collection[Place], query: Query, hidden: Collection[str] = ()) -> list[Candidate]:
         asked = [[session, sequence] for session, sequence in dict.fromkeys(places)]
@@ -194,16 +211,16 @@ class SqliteIndex:
     def statistics(self, terms: Collection[str]) -> TermStatistics:
         self.flush()
         if self._empty:
-            return TermStatistics(items=0, average_length=0.0, frequencies=dict.fromkeys(terms, 0))
+            return TermStatistics(passages=0, average_length=0.0, frequencies=dict.fromkeys(terms, 0))
         with self._reported():
             base = self._connection()
-            ((documents, length),) = base.execute("SELECT documents, length FROM totals")
+            ((passages, length),) = base.execute("SELECT passages, length FROM totals")
             frequencies = {term: self._frequency(base, term) for term in terms}
-        average = length / documents if documents else 0.0
-        return TermStatistics(items=documents, average_length=average, frequencies=frequencies)
+        average = length / passages if passages else 0.0
+        return TermStatistics(passages=passages, average_length=average, frequencies=frequencies)
 
     def _frequency(self, base: sqlite3.Connection, term: str) -> int:
-        """In how many documents a term occurs; a search asks twice."""
+        """In how many passages a term occurs; a search asks twice."""
         known = self._frequencies.get(term)
         if known is None:
             if len(self._frequencies) >= _REMEMBERED:
@@ -243,47 +260,68 @@ class SqliteIndex:
         wanted: TermStatistics,
         select: str,
         values: Sequence[Any],
-    ) -> dict[int, float]:
+    ) -> Scored:
         """Ask for one term at a time, and reckon by our formula: to the last digit what other engines do.
 
-        A term's weight in a document follows from FTS5's score and the document's length; exactly, since every weight
+        A term's weight in a passage follows from FTS5's score and the passage's length; exactly, since every weight
         is a multiple of the least one.
         """
         first, second = terms.length_terms(wanted.average_length)
-        own_first, own_second = terms.length_terms(own.average_length)
-        scores: dict[int, float] = {}
+        own_first, own_second = terms.length_terms(own.average_length, _FTS5_B)
+        firsts: dict[int, int] = {}
+        scores = PassageScores(firsts)
         for term, factor in terms.factors(worth, wanted).items():
             held = own.frequencies[term]
-            idf = log((own.items - held + 0.5) / (held + 0.5))
+            idf = log((own.passages - held + 0.5) / (held + 0.5))
             most = (idf if idf > 0 else _LEAST) * (terms.K1 + 1.0)
-            for docid, score, length in self._connection().execute(select, (_phrase(term), *values)):
+            shares: dict[int, float] = {}
+            for rowid, score, length in self._connection().execute(select, (_phrase(term), *values)):
+                if isinstance(length, bytes):
+                    firsts[rowid] = rowid & ~_MASK
+                    length = unpack_numbers("I", memoryview(length))[rowid & _MASK]
                 share = score / most
                 weight = round(share / (1.0 - share) * (own_first + own_second * length) / _GRAIN) * _GRAIN
-                scores[docid] = scores.get(docid, 0.0) + factor * weight / (weight + first + second * length)
-        return scores
+                shares[rowid] = factor * weight / (weight + first + second * length)
+            scores.add(shares, shares.values())
+        return {first >> _BITS: (score, scores.best(first) & _MASK) for first, score in scores.items().items()}
 
-    def _quick(self, terms: Iterable[str], select: str, values: Sequence[Any], limit: int) -> dict[int, float]:
-        """Let FTS5 score all terms at once; so many are fetched that ties can be broken by id."""
+    def _quick(
+        self, worth: Iterable[str], own: TermStatistics, select: str, values: Sequence[Any], limit: int
+    ) -> Scored:
+        """Let FTS5 score all terms at once; so many are fetched that ties can be broken by id.
+
+        Its scores are turned into ours by the passage's length, exactly so where each term stands in it once.
+        """
         asked = limit + _SPARE
-        words = " OR ".join(map(_phrase, terms))
+        words = " OR ".join(map(_phrase, worth))
+        constants = (
+            *terms.length_terms(own.average_length, _FTS5_B),
+            *terms.length_terms(own.average_length),
+        )
         while True:
             found = (
-                self._connection().execute(select + " ORDER BY score DESC LIMIT ?", (words, *values, asked)).fetchall()
+                self._connection()
+                .execute(select + " ORDER BY score DESC LIMIT ?", (*constants, words, *values, asked))
+                .fetchall()
             )
-            if len(found) < asked or found[-1][1] < found[limit - 1][1]:
-                return dict(found)
+            best: dict[int, tuple[float, int]] = {}
+            for rowid, score in found:
+                best.setdefault(rowid >> _BITS, (score, rowid & _MASK))
+            enough = len(best) >= limit and found[-1][1] < list(best.values())[limit - 1][0]
+            if len(found) < asked or enough:
+                return best
             asked *= 4
 
-    def _best(self, scores: dict[int, float], limit: int) -> list[Candidate]:
-        chosen = list(scores)
+    def _best(self, scored: Scored, limit: int) -> list[Candidate]:
+        chosen = list(scored)
         if len(chosen) > limit:
-            least = nlargest(limit, scores.values())[-1]
-            chosen = [docid for docid in chosen if scores[docid] >= least]
+            least, _ = nlargest(limit, scored.values())[-1]
+            chosen = [docid for docid in chosen if scored[docid][0] >= least]
         rows = self._connection().execute(
             f"SELECT {_ROW} FROM rows r WHERE r.docid IN ({_EACH})",  # noqa: S608
             (json.dumps(chosen),),
         )
-        found = [_candidate(row, scores[row[0]]) for row in rows]
+        found = [_candidate(row, *scored[row[0]]) for row in rows]
         found.sort(key=lambda candidate: (-candidate.similarity, candidate.id))
         return found[:limit]
 
@@ -409,7 +447,7 @@ def _phrase(term: str) -> str:
     return f'"{term}"'
 
 
-def _candidate(row: Sequence[Any], similarity: float) -> Candidate:
+def _candidate(row: Sequence[Any], similarity: float, passage: int = 0) -> Candidate:
     if bytes in map(type, row):
         row = [_text(value) if isinstance(value, bytes) else value for value in row]
     _, key, path, type_, time, importance, context, agent, session, sequence, speaker, role, asks, pinned = row
@@ -428,4 +466,5 @@ def _candidate(row: Sequence[Any], similarity: float) -> Candidate:
         role=role,
         asks=bool(asks),
         pinned=bool(pinned),
+        passage=passage,
     )

@@ -95,9 +95,9 @@ def idf(passages: int, frequency: int) -> float:
     return log(1.0 + (passages - frequency + 0.5) / (frequency + 0.5))
 
 
-def length_terms(average_length: float) -> tuple[float, float]:
+def length_terms(average_length: float, b: float = B) -> tuple[float, float]:
     """The two constants of the denominator: ``weight + first + second * length``."""
-    return K1 * (1.0 - B), K1 * B / (average_length or 1.0)
+    return K1 * (1.0 - b), K1 * b / (average_length or 1.0)
 
 
 def joined(parts: Iterable[TermStatistics], terms: Collection[str]) -> TermStatistics:

@@ -11,6 +11,7 @@ Its errors become ``IndexUnavailable``.
 from __future__ import annotations
 
 import sys
+import threading
 from array import array
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -31,12 +32,12 @@ from memfs.search.engine import Asked, IndexStats, TermStatistics
 from memfs.search.terms import PassageScores
 
 # Whoosh imports asyncio and a client of HTTP, which take longer than all of Whoosh, for one name each: a decorator that
-# ``functools`` has, and ``urlretrieve``, which it never calls.
+# ``functools`` has, and ``urlretrieve``, which it never calls. Another thread could take a stand-in for the module.
 _STAND_INS: dict[str, Any] = {
     "cached_property": SimpleNamespace(cached_property=cached_property),
     "urllib.request": SimpleNamespace(urlretrieve=None),
 }
-_absent = _STAND_INS.keys() - sys.modules.keys()
+_absent = _STAND_INS.keys() - sys.modules.keys() if threading.active_count() == 1 else set()
 sys.modules.update({name: _STAND_INS[name] for name in _absent})
 try:
     from whoosh import columns as whoosh_columns
