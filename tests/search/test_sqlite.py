@@ -17,7 +17,7 @@ def test_fts_scores_are_close_to_ours_where_they_are_taken_as_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beyond the bound for exact scores the same items are found, in nearly the same order."""
-    items = [one for one in corpus(500) if len(one.content) <= 600]  # of a long one FTS5 sees the best passage only
+    items = [one for one in corpus(300) if len(one.content) <= 600]  # of a long one FTS5 sees the best passage only
     index = SqliteIndex(tmp_path)
     index.add(items)
     monkeypatch.setattr(sqlite, "_EXACT", 0)
