@@ -30,8 +30,9 @@ _ASKED_WORDS = 6
 _MOST_WORDS = 32
 _CROWDED = 0.9
 """From this share on, the last one found is as near as the first, and the first need not be the nearest."""
-_SURELY = 3
-"""Of what is found by all words, so many are looked at, too."""
+_SURELY = 24
+"""Of what is found by all words, so many are looked at, too: what says more of other things may come before the very
+same."""
 _LOOKED_INTO = 5_000
 _MOST_LINKS = 5
 _MOST_RELATED = 3
@@ -74,8 +75,8 @@ class Neighbourhood:
     def of(self, draft: MemoryItem, now: datetime) -> Neighbours:
         """The neighbours of a draft among the items that hold at present.
 
-        The index is asked for the draft's rarest words, or for all where these tell little, and at most ``LOOKED_AT``
-        items are read: a neighbour that shares none of these words with it is missed.
+        The index is asked for the draft's rarest words, or for all where these tell little, and a few items are read,
+        whatever it finds: a neighbour that shares none of these words with it is missed.
         """
         return self.among(draft, self._nearest(draft, now))
 
@@ -111,21 +112,21 @@ class Neighbourhood:
     # -- finding --------------------------------------------------------------------------------------------------
     def _nearest(self, draft: MemoryItem, now: datetime) -> list[MemoryItem]:
         words = _words(gist(draft))
-        found = self._found(words, _ASKED_WORDS, draft)
-        # where there are many, what says the very same may lie beyond: by all its words it comes first
-        surely = self._found(words, _MOST_WORDS, draft) if len(found) >= LOOKED_AT else []
+        found = self._found(words, _ASKED_WORDS, draft, LOOKED_AT)
+        # where there are many, what says the very same may lie beyond: by all its words it is among the first
+        surely = self._found(words, _MOST_WORDS, draft, _SURELY) if len(found) >= LOOKED_AT else []
         if surely and found[-1].similarity >= found[0].similarity * _CROWDED:
             found = surely  # many say it of other things: all words tell which one
         close = [one for one in found if one.similarity >= found[0].similarity * _NEAR_ENOUGH][:LOOKED_AT]
         seen = {one.id for one in close}
-        close = [*(one for one in surely[:_SURELY] if one.id not in seen), *close]
+        close = [*(one for one in surely if one.id not in seen), *close]
         items = [item for candidate in close if (item := self._item(candidate)) is not None]
         return [item for item in items if not item.has_expired(now) and may_meet(draft, item)]
 
-    def _found(self, words: Mapping[str, str], count: int, draft: MemoryItem) -> list[Candidate]:
+    def _found(self, words: Mapping[str, str], count: int, draft: MemoryItem, limit: int) -> list[Candidate]:
         """What the index finds for so many of the rarest words, the nearest first."""
         asked = " ".join(words[stem] for stem in self._store.rarest(words, count))
-        found = self._store.known(Query(text=asked, limit=LOOKED_AT + 1)) if asked else []
+        found = self._store.known(Query(text=asked, limit=limit + 1)) if asked else []
         return [one for one in found if one.id != draft.id]
 
     def _item(self, candidate: Candidate) -> MemoryItem | None:

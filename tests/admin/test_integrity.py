@@ -75,10 +75,17 @@ def test_28_rot_is_refused_with_both_digests(workspace: Workspace) -> None:
     assert [problem.code for problem in workspace.store.problems()] == ["CorruptItem"]
 
 
-def test_28_rot_is_not_recalled_nor_listed_and_the_answer_is_partial(workspace: Workspace) -> None:
-    """An answer lacks the item and says so, however often it is asked; other files are as they were (S18)."""
+def test_28_rot_is_never_recalled(workspace: Workspace) -> None:
+    """Until somebody reads the file, an answer has the text that was written, from the catalog (S18)."""
+    assert b"cat" not in rot_text(workspace)
+    assert [hit.item.content for hit in workspace.recaller.search("sleeps barn").hits] == [TEXT]
+
+
+def test_28_found_rot_is_not_recalled_nor_listed_and_the_answer_is_partial(workspace: Workspace) -> None:
+    """An answer lacks an item whose rot was found, and says so each time; other files are as they were (S18)."""
     workspace.store.put(MemoryItem("The dog sleeps in the barn.", "semantic", id="dog"))
     rot_text(workspace)
+    assert workspace.checker.check(integrity=True)
     for _ in range(3):
         answer = workspace.recaller.search("sleeps barn")
         assert ([hit.item.id for hit in answer.hits], answer.partial) == (["dog"], True)
@@ -91,7 +98,7 @@ def test_partial_concerns_only_questions_that_the_file_could_answer(workspace: W
     """A question for another type, or for files elsewhere, is answered in full."""
     workspace.store.put(MemoryItem("cat photos are in the album", "procedural", id="album"))
     rot_text(workspace)
-    workspace.recaller.search("cat")
+    assert workspace.checker.check(integrity=True)
     assert not workspace.recaller.search(Query(text="cat", types=frozenset({"procedural"}))).partial
     assert not workspace.recaller.search(Query(text="cat", path="ContextMemory/memories/procedural")).partial
     assert workspace.recaller.search(Query(text="cat", path="ContextMemory/memories")).partial
@@ -193,6 +200,10 @@ def test_rot_stays_rot_through_reindexing_and_reopening(opened: Opened, engine: 
         return
     first.close()
     again = opened(first.root, index__engine=engine)
+    assert {hit.item.content for hit in again.recaller.search("").hits} <= {TEXT, "The dog chases the cat."}
+    for item_id in ("cat", "dog"):
+        with pytest.raises(CorruptItem):
+            again.store.get(item_id)
     answer = again.recaller.search("")
     assert (answer.hits, answer.partial) == ((), True)
 
