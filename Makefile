@@ -33,8 +33,9 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
+# three for two processors, as tests wait for children a sixth of their time
 unit: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 # the same tests, slower, with a table of the lines they do not reach
 coverage: $(STAMP)

@@ -328,7 +328,7 @@ def test_what_a_file_says_now_decides(opened: Open, monkeypatch: pytest.MonkeyPa
 
     def taken_back(candidate: Candidate) -> LoadedItem | None:
         loaded = load(candidate)
-        return loaded and replace(loaded, item=item.replace(status="retired"))
+        return loaded and loaded._replace(item=item.replace(status="retired"))
 
     monkeypatch.setattr(workspace.store, "load", taken_back)
     assert found.get_relevant() == []

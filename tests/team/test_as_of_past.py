@@ -335,6 +335,8 @@ def test_a_damaged_cache_is_made_again(harm: str, opened: Opened) -> None:
     wanted = asked(workspace.teams.past.at(head), "postgres")
     workspace.teams.past.close()
     for path in past_folder(workspace).iterdir():
+        if path.name.endswith("-shm"):  # no file to SQLite, but memory that it shares
+            continue
         data = path.read_bytes()
         middle = len(data) // 2
         path.write_bytes(
