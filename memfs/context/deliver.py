@@ -322,7 +322,8 @@ def _shortened_hit(hit: Hit, most: int) -> Hit | None:
         return replace(hit, item=hit.item.replace(content=content))
 
     start = hit.passage[0] if hit.passage else 0
-    content = _beginning(hit.item.content[start:].lstrip(), most, lambda kept: _cost(holding(kept)))
+    text = f"… {hit.item.content[start:].lstrip()}" if start else hit.item.content
+    content = _beginning(text, most, lambda kept: _cost(holding(kept)))
     return holding(content) if content else None
 
 

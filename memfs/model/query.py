@@ -204,8 +204,9 @@ class Hit:
 
     Attributes:
         stale: whether the file is at present invalid, and this is its last good version.
-        passage: where the passage of a long content that answers best begins and ends, in characters; None for a
-            content that is a single passage, and where nothing was asked.
+        passage: where the passage of a long content that answers best begins, with the sentence that holds most of
+            what was asked, and ends, in characters; None for a content that is a single passage, and where nothing was
+            asked.
     """
 
     item: MemoryItem

@@ -35,7 +35,8 @@ from memfs.recall.ranking import (
     reranked,
     strategy,
 )
-from memfs.search.analyzer import passages
+from memfs.search import terms
+from memfs.search.analyzer import passages, richest_sentence
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -176,13 +177,24 @@ class HitCollector:
             else:
                 self._loaded_hits += 1
                 reasons = {**self._ranking.reasons(one.match), **one.reasons}
-                passage = _passage(found.item, one.match.candidate) if self._asked.query.text else None
+                passage = self._passage(found.item, one.match.candidate)
                 hit = Hit(item=found.item, score=one.score, reasons=reasons, stale=found.stale, passage=passage)
                 if standing := _not_holding(hit.item):
                     waiting.append(_sunk(hit, standing))  # they come in falling order, and stay in it
                 else:
                     yield hit
         yield from waiting
+
+    def _passage(self, item: MemoryItem, candidate: Candidate) -> tuple[int, int] | None:
+        """Where the best passage of an item stands, from the sentence with most of what was asked; None if it has only
+        one, or is not what the index knows.
+        """
+        text = self._asked.query.text
+        found = passages(item.content) if text else []
+        if not 1 < len(found) > candidate.passage:
+            return None
+        start, end = found[candidate.passage]
+        return start + richest_sentence(item.content[start:end], terms.weights(text)), end
 
     def _in_parts(self, at_once: int) -> Iterator[LoadedItem | None]:
         for start in range(0, len(self._ranked), at_once):
@@ -200,12 +212,6 @@ class HitCollector:
         if left_out:
             named = ", ".join(left_out[:_NAMED]) + (" and more" if len(left_out) > _NAMED else "")
             yield f"the budget of {self._asked.query.max_tokens:,} tokens had no room for {named}"
-
-
-def _passage(item: MemoryItem, candidate: Candidate) -> tuple[int, int] | None:
-    """Where the best passage of an item stands; None if it has only one, or is not what the index knows."""
-    found = passages(item.content)
-    return found[candidate.passage] if 1 < len(found) > candidate.passage else None
 
 
 def _not_holding(item: MemoryItem) -> str:

@@ -120,6 +120,17 @@ def _cut_at(borders: Iterable[int], content: str, size: int) -> list[tuple[int, 
     return [*found, (start, len(content))]
 
 
+def richest_sentence(text: str, worth: Mapping[str, float]) -> int:
+    """Where the sentence or line begins that holds most of some terms, each by its worth; 0 where none holds any."""
+    starts = [0, *(border.end() for border in _BORDER.finditer(text))]
+    ends = [*starts[1:], len(text)]
+
+    def held(place: int) -> float:
+        return sum(worth.get(term, 0.0) for term in {*terms(text[starts[place] : ends[place]])})
+
+    return starts[max(range(len(starts)), key=held)]
+
+
 def passage_terms(item: MemoryItem) -> list[PassageTerms]:
     """The terms of each passage of an item: title; content, tags and speaker; and, in the first one only, values of
     metadata, context and data with the agent.

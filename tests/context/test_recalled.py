@@ -62,3 +62,13 @@ def test_p1_an_item_that_is_longer_than_the_budget_is_told_shortened(most: int |
         assert "(shortened)" in answer
         assert "Then log the pressure." in answer
         assert count_tokens(answer) <= (most or 2_000)
+
+
+def test_p1_a_shortened_item_is_told_from_the_sentence_that_answers() -> None:
+    """What has no room whole is quoted from what was asked for, and says that something stands before it (P1)."""
+    log = "Then log the pressure. " * 300
+    with MemoryLayer(":memory:") as layer:
+        layer.workspace.store.put(MemoryItem(f"{log}The zeppelin's codename is kestrel. {log}", id="zeppelin"))
+        answer = told(layer, "codename of the zeppelin", max_tokens=200)
+        assert "| … The zeppelin's codename is kestrel." in answer
+        assert count_tokens(answer) <= 200

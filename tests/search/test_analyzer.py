@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from memfs.model import MemoryItem, Origin
 from memfs.search import analyzer
 from memfs.search import terms as question
-from memfs.search.analyzer import MOST_PASSAGES, passages, terms, weighted_terms
+from memfs.search.analyzer import MOST_PASSAGES, passages, richest_sentence, terms, weighted_terms
 
 
 @pytest.mark.parametrize(
@@ -175,3 +175,11 @@ def test_only_the_first_passage_holds_what_is_no_content() -> None:
     assert {"alpha", "beta", "gamma"} <= set(first[0])
     assert all({"alpha", "beta"} <= set(weights) and "gamma" not in weights for weights, _ in others)
     assert others
+
+
+def test_the_richest_sentence_holds_most_of_what_is_asked() -> None:
+    """It is the one whose terms are worth most together; the first of equal ones, and the beginning where none fits."""
+    text = "The pool is full. The zebra drinks. A zebra and its pool."
+    assert text[richest_sentence(text, {"zebra": 1.0, "pool": 1.0}) :] == "A zebra and its pool."
+    assert text[richest_sentence(text, {"zebra": 1.0}) :].startswith("The zebra")
+    assert richest_sentence(text, {"giraff": 1.0}) == 0
