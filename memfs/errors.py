@@ -161,11 +161,23 @@ class FormatUnsupported(MemfsError):
 
 # -- writing ------------------------------------------------------------------------------------------------------
 class Conflict(MemfsError):
-    """The file is not what the writer last read; ``current`` is its sha256, "" when it is absent."""
+    """The file is not what the writer last read; ``current`` is its sha256, "" when it is absent.
 
-    def __init__(self, message: str, *, current: str = "", path: str | None = None, hint: str | None = None) -> None:
+    ``lasting`` is true where reading it again and writing would be refused as well.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        current: str = "",
+        path: str | None = None,
+        hint: str | None = None,
+        lasting: bool = False,
+    ) -> None:
         super().__init__(message, path=path, hint=hint)
         self.current = current
+        self.lasting = lasting
 
 
 class LockTimeout(MemfsError):

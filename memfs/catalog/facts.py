@@ -182,7 +182,7 @@ class ItemCatalog:
     def keep(self, written: Iterable[tuple[MemoryItem, Stamp]]) -> None:
         """Keep what files say that were just written, so that nobody need parse them."""
         for item, stamp in written:
-            with suppress(*_UNFIT), self._guard:  # written it is, whatever becomes of this
+            with suppress(*_UNFIT), self._guard:  # the write itself has succeeded
                 if stamp.size <= _LONGEST:
                     self._fresh[self.key(item.path, stamp.blob)] = json.dumps([fresh(item), item.sha256, False])
         self.flush()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from memfs.model.item import MemoryItem
+from memfs.model.item import MemoryItem, RecordedConflict
 from memfs.model.shape import plain
 from memfs.model.state_paths import iteration_of
 from memfs.model.time import time_in
@@ -89,6 +89,11 @@ class DocumentClash:
     lost: Any
     by: str = ""
     timestamp: datetime | None = None
+
+    @property
+    def conflict(self) -> RecordedConflict:
+        """The two values, as an item would carry them."""
+        return RecordedConflict(field=self.field, kept=self.kept, lost=self.lost)
 
     @classmethod
     def of(cls, path: str, values: Mapping[str, Any]) -> DocumentClash:

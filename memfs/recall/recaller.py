@@ -137,7 +137,7 @@ class HitCollector:
         left = len(self._ranked) - self._looked_at
         return Recall(
             query=self._asked.query,
-            hits=tuple(chosen.hits),
+            hits=tuple(self._with_passages(chosen.hits)),
             partial=bool(self.missing or self.late or found.behind or unread),
             more=len(chosen.hits) >= self._asked.query.limit and (left > 0 or self._loaded_hits > self._offered),
             tokens=chosen.tokens,
@@ -177,24 +177,25 @@ class HitCollector:
             else:
                 self._loaded_hits += 1
                 reasons = {**self._ranking.reasons(one.match), **one.reasons}
-                passage = self._passage(found.item, one.match.candidate)
-                hit = Hit(item=found.item, score=one.score, reasons=reasons, stale=found.stale, passage=passage)
+                hit = Hit(item=found.item, score=one.score, reasons=reasons, stale=found.stale)
                 if standing := _not_holding(hit.item):
                     waiting.append(_sunk(hit, standing))  # they come in falling order, and stay in it
                 else:
                     yield hit
         yield from waiting
 
-    def _passage(self, item: MemoryItem, candidate: Candidate) -> tuple[int, int] | None:
-        """Where the best passage of an item stands, from the sentence with most of what was asked; None if it has only
-        one, or is not what the index knows.
-        """
+    def _with_passages(self, hits: Sequence[Hit]) -> Iterator[Hit]:
+        """The hits, each long one with its best passage, from the sentence with most of what was asked."""
         text = self._asked.query.text
-        found = passages(item.content) if text else []
-        if not 1 < len(found) > candidate.passage:
-            return None
-        start, end = found[candidate.passage]
-        return start + richest_sentence(item.content[start:end], terms.weights(text)), end
+        worth = terms.weights(text) if any(len(passages(hit.item.content)) > 1 for hit in hits) else {}
+        best = {one.match.candidate.id: one.match.candidate.passage for one in self._ranked} if worth else {}
+        for hit in hits:
+            content, number = hit.item.content, best.get(hit.item.id, 0)
+            found = passages(content) if worth else []
+            if 1 < len(found) > number:
+                start, end = found[number]
+                hit = replace(hit, passage=(start + richest_sentence(content[start:end], worth), end))
+            yield hit
 
     def _in_parts(self, at_once: int) -> Iterator[LoadedItem | None]:
         for start in range(0, len(self._ranked), at_once):

@@ -27,7 +27,7 @@ EXTRA_WEIGHT = 0.5
 MOST_PASSAGES = 64
 _PASSAGE = 400
 _LONGEST_PASSAGE = 600
-_BORDER = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*#>|`+]|\d+[.)]))|(?<=[.!?:;])\s+|[\u3002\uff01\uff1f]|\n")
+_BORDER = re.compile(r"(?<=[.!?:;])\s+|[\u3002\uff01\uff1f]|\n+")
 _MAX_TERM = 64
 _MEMO_LIMIT = 200_000
 

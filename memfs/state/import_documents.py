@@ -321,7 +321,7 @@ class Importer:
         own = {key: value for key, value in record.document.items() if key not in _GIVEN_BY_PLACE}
         own = {key: value for key, value in own.items() if value not in (None, "", [], {})}
         kind = self._parts.kinds.get(str(record.document.get("type") or "semantic"))
-        named = record.document.get("id") or (stem_of(record.path) if record.path else "")
+        named = _id_of(record)
         chosen = check_id(str(named)) if named else new_id(str(own.get("title") or own.get("content") or ""))
         place = f"{CONTENT}/{kind.folder}/{chosen}.json"
         data = json.dumps(own, ensure_ascii=False).encode("utf-8", "surrogatepass")
@@ -418,8 +418,13 @@ def _with_times(item: MemoryItem, said: Mapping[str, Any], existing: MemoryItem)
     )
 
 
+def _id_of(record: ExportRecord) -> Any:
+    """What a memory's record gives as its id, "" for nothing."""
+    return record.document.get("id") or (stem_of(record.path) if record.path else "")
+
+
 def _refuse_twice(record: ExportRecord, seen: dict[str, int | None]) -> None:
-    name = record.path or str(record.document.get("id", "")).casefold()
+    name = str(_id_of(record)).casefold() if record.type == MEMORY else record.path
     if name in seen:
         raise DuplicateId(f"it stands in line {seen[name]} already", hint="keep one of the two")
     if name:

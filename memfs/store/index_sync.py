@@ -319,10 +319,9 @@ class IndexSync:
     # -- learning -------------------------------------------------------------------------------------------------
     def learn(self, written: Iterable[tuple[MemoryItem, Stamp]], removed: Iterable[str]) -> None:
         """Take in what this process wrote itself."""
+        rows, gone = list(written), list(removed)
+        self._items.keep(rows)
         with self._lock:
-            rows = list(written)
-            gone = list(removed)
-            self._items.keep(rows)
             self._update(rows, gone)
             for path in (*gone, *(item.path for item, _ in rows)):
                 self._rejected.pop(path, None)

@@ -219,7 +219,7 @@ class StateFiles:
         """
         for path, times in Counter(change.path for change in changes).items():
             if times > 1:
-                raise Conflict("two changes of one document", path=path, hint="join them into one")
+                raise Conflict("two changes of one document", path=path, hint="join them into one", lasting=True)
         documents = [(change.path, self._encoded(change, critical), change.expected) for change in changes]
         plans, stamps = self._store.put_documents(documents, message, source=source, critical=critical, alone=alone)
         values = {change.path: change.values for change in changes if change.values is not None}

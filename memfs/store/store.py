@@ -56,7 +56,7 @@ def retry_on_conflict(attempt: Callable[[], Result], patience: float = _PATIENCE
         patience: the seconds for which it is tried again, with growing random pauses in between.
 
     Raises:
-        Conflict: others never stopped changing the document.
+        Conflict: others never stopped changing the document, or trying again is of no use.
     """
     until = time.monotonic() + patience
     tries = 0
@@ -64,6 +64,8 @@ def retry_on_conflict(attempt: Callable[[], Result], patience: float = _PATIENCE
         try:
             return attempt()
         except Conflict as error:
+            if error.lasting:
+                raise
             if time.monotonic() >= until:
                 message = f"others keep changing the document: {error.message}"
                 raise Conflict(message, path=error.path, hint="try again") from error

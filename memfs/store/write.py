@@ -433,6 +433,7 @@ class FileWriter:
                     current=plan.old_sha,
                     path=plan.path,
                     hint="commit it with git or 'memfs commit', or pass its sha256 as expected",
+                    lasting=True,
                 )
             vet_replaced(plan)
             edits.append(FilePlan(path=plan.path, before=None, after=plan.before, item=None))

@@ -665,9 +665,8 @@ class _DocumentConflicts:
         if not schema_of(path) or all(one["document"] != path for one in self._spool.waiting().values()):
             return None
         kept = {name: clash for name, clash in self._kept().items() if clash.document == path}
-        conflicts = {name: _conflict_of(clash) for name, clash in kept.items()}
-        standing = tuple(conflicts.values())
-        choice = _Choice.of(path, path, standing, standing, ruling)
+        conflicts = {name: clash.conflict for name, clash in kept.items()}
+        choice = _Choice.of(path, path, tuple(conflicts.values()), tuple(conflicts.values()), ruling)
         if not dry_run:
             if choice.taken:
                 self._take(path, [clash for name, clash in kept.items() if conflicts[name] in choice.taken], source)
@@ -691,13 +690,10 @@ class _DocumentConflicts:
             raise ItemNotFound(f"there is no record {record!r}, or its document is gone", hint=hint) from None
         changes = [DocumentChange(record, None, state.sha256)]
         if take:
-            values = with_lost(plain(document.values), clash)
-            changes.append(DocumentChange(clash.document, values, document.sha256))
+            changes.append(DocumentChange(clash.document, with_lost(plain(document.values), clash), document.sha256))
         if not dry_run:
-            field = f"{clash.field} of " if clash.field else ""
-            message = f"Decide for the {'other' if take else 'present'} value in {field}{clash.document}"
-            files.write(changes, message, source=source)
-        return DecisionResult(id="", path=clash.document, record=record, settled=(_conflict_of(clash),))
+            files.write(changes, _message([clash], "other" if take else "present"), source=source)
+        return DecisionResult(id="", path=clash.document, record=record, settled=(clash.conflict,))
 
     def _kept(self) -> dict[str, DocumentClash]:
         """Those of the clone that wait, by name, in an order that stays: by document, field and value.
@@ -737,12 +733,12 @@ class _DocumentConflicts:
             raise SchemaInvalid("with that value the document would be invalid", path=path, field=field, hint=hint)
         after = form.write(values, parsed).data if values is not None else None
         plans = [plan._replace(expected=sha256(data)) for plan in self._store.plan_restore({path: after})]
-        fields = ", ".join(one.field or "the document as a whole" for one in clashes)
-        self._store.carry_out(plans, f"Decide for the other value in {fields} of {path}", source=source)
+        self._store.carry_out(plans, _message(clashes, "other"), source=source)
 
 
-def _conflict_of(clash: DocumentClash) -> RecordedConflict:
-    return RecordedConflict(field=clash.field, kept=clash.kept, lost=clash.lost)
+def _message(clashes: Sequence[DocumentClash], which: str) -> str:
+    fields = ", ".join(one.field or "the document as a whole" for one in clashes)
+    return f"Decide for the {which} value in {fields} of {clashes[0].document}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -817,8 +813,7 @@ class Resolver:
     def _spooled(self) -> tuple[Record, ...]:
         """What waits until a merge is over, to be recorded or to be decided about."""
         going_on = bool(self._parts.repository.busy())
-        waiting = self._spool.waiting().values()
-        return tuple(record for record in waiting if going_on or can_be_recorded(record["document"]))
+        return tuple(one for one in self._spool.waiting().values() if going_on or can_be_recorded(one["document"]))
 
     # -- ending merges --------------------------------------------------------------------------------------------
     def finish(self, references: Sequence[str] = (), *, side: Side = "", dry_run: bool = False) -> list[MergeOutcome]:
@@ -841,8 +836,7 @@ class Resolver:
             GitBusy: somebody holds the index; repeat it.
             StorageIO.
         """
-        opened, _ = self._merges.in_index()
-        chosen = list(dict.fromkeys(self._chosen(opened, references)))
+        chosen = dict.fromkeys(self._chosen(self._merges.in_index()[0], references))
         outcomes = _in_pairs([self._merges.outcome(one, side) for one in chosen])
         ready = [one for one in outcomes if not one.undecided]
         if not dry_run:

@@ -413,6 +413,20 @@ def test_the_same_document_twice_is_refused(opened: Open) -> None:
         opened().states.importer.read(io.BytesIO(line + line))
 
 
+@pytest.mark.parametrize("other", ["thing", "Thing"])
+def test_two_memories_of_one_id_are_refused(opened: Open, other: str) -> None:
+    """In two folders, or in another case, they are one id: the second is named, and nothing is stored."""
+    folder = "ContextMemory/memories/semantic"
+    rows = [
+        record(path=f"{folder}/2026-{month}/{name}.yaml", type="memory", iteration=None, document={"content": "A fact"})
+        for month, name in ((11, "thing"), (12, other))
+    ]
+    workspace = opened()
+    with pytest.raises(MemfsError, match="line 1 already"):
+        workspace.states.importer.read(io.BytesIO(b"".join(json.dumps(row).encode() + b"\n" for row in rows)))
+    assert workspace.store.count() == 0
+
+
 def test_a_stream_that_cannot_seek_is_imported(opened: Open, tmp_path: Path) -> None:
     """A pipe is read once, kept beside the journal while it is checked, and leaves nothing there."""
     workspace = opened()

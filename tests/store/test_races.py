@@ -19,6 +19,7 @@ from memfs.errors import Conflict, ContentError, IdExists, StorageIO, StorageRea
 from memfs.fs.atomic_replace import holding_name
 from memfs.fs.journal import Journal
 from memfs.store import write
+from memfs.store.store import retry_on_conflict
 from memfs.testing.faults import Fault, Stopped, injected
 from memfs.workspace import Workspace, open_workspace
 
@@ -750,3 +751,15 @@ def test_21_a_killed_writers_torn_record_keeps_nobody_from_writing(opened: Opene
     second.store.put(MemoryItem("As it is.", "semantic", id="item"))
 
     assert second.store.get("item").content == "As it is."  # type: ignore[union-attr]
+
+
+def test_a_conflict_that_lasts_is_not_tried_again() -> None:
+    """What others changed meanwhile is tried again; what would be refused each time is refused at once."""
+    refused = [Conflict("outdated"), Conflict("edited by hand", lasting=True)]
+    tries = iter(refused)
+
+    def attempt() -> None:
+        raise next(tries)
+
+    with pytest.raises(Conflict, match="edited by hand"):
+        retry_on_conflict(attempt)
