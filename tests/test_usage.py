@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from memfs import MemoryItem, Query, Workspace
-from memfs.admin.restore import restore
+from memfs.admin.backup_file import restore
 from memfs.errors import CorruptRecord
 from memfs.fs import io
 from memfs.usage import FILE, Usage, Use, snapshot

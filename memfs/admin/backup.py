@@ -47,7 +47,7 @@ from memfs.fs import io
 from memfs.fs.archive import END, Digest, TreePacker, chunks_of, decoded, digest_of, tar_file
 from memfs.fs.atomic_replace import is_temporary
 from memfs.fs.lock import FileLock
-from memfs.fs.scan import ScanEntry
+from memfs.fs.tree import ScanEntry
 from memfs.fs.workspace_location import base_folder
 from memfs.git.bundle import RepositorySnapshot, snapshot, write_bundle
 from memfs.learning.inbox import FILE as INBOX

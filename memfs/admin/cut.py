@@ -16,7 +16,15 @@ from typing import Any
 
 from memfs.admin.backup_file import prove_history
 from memfs.admin.erase_purge import remotes
-from memfs.admin.history_rewrite import LOCK_WAIT, HistoryRewrite
+from memfs.admin.history_rewrite import (
+    CUT,
+    LOCK_WAIT,
+    HistoryRewrite,
+    is_shared,
+    refuse_busy,
+    refuse_damage,
+    refuse_kind,
+)
 from memfs.errors import EraseRefused, MemfsError
 from memfs.fs import io
 from memfs.fs.own_branch import place_in
@@ -33,7 +41,6 @@ from memfs.git.commit_object import (
 from memfs.git.quarantine import renew
 from memfs.git.refs import HEADS, HEX, NULL
 from memfs.git.rewrite import PATIENCE, Rewritten, Survey, above, cut_point, rewrite
-from memfs.git.rewrite_conditions import CUT, is_shared, refuse_busy, refuse_damage, refuse_kind
 from memfs.git.rewrite_swap import Before, Successor, staged
 from memfs.git.rewrite_text import NO_TRACES, edit_logs, read_names
 from memfs.model import Problem

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from memfs.admin.erase_purge import EraseProof, Prover, out_of_reach, purge
 from memfs.admin.erase_target import EraseName, Target, TargetFinder, from_record, to_record
-from memfs.admin.history_rewrite import LOCK_WAIT, HistoryRewrite
+from memfs.admin.history_rewrite import LOCK_WAIT, HistoryRewrite, is_shared, refuse_busy, refuse_damage, refuse_kind
 from memfs.config_names import SETTINGS_FILE
 from memfs.errors import (
     EraseRefused,
@@ -31,7 +31,6 @@ from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.tree import Tree
 from memfs.git.process import entries_of, staged_changes
 from memfs.git.rewrite import Rewritten, Survey, rewrite
-from memfs.git.rewrite_conditions import is_shared, refuse_busy, refuse_damage, refuse_kind
 from memfs.git.rewrite_text import Names, read_names
 from memfs.model import Problem
 from memfs.model.item import object_id

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, get_args,
 
 from memfs.errors import CorruptRecord, ItemTooLarge, MemfsError
 from memfs.fs import io
-from memfs.fs.scan import ScanEntry
-from memfs.fs.tree import Tree, View
+from memfs.fs.tree import ScanEntry, Tree, View
 from memfs.model import Stamp
 from memfs.model.time import parse_time
 

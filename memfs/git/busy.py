@@ -41,30 +41,30 @@ class BusyProcess(NamedTuple):
 def running_git() -> Iterator[GitProcess]:
     """Every running git process of this user."""
     try:
-        names = os.listdir("/proc")
+        processes = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
         return
-    me = os.geteuid()
-    for name in names:
-        if not name.isdigit():
-            continue
-        try:
-            found = _git_process(name, me)
-        except OSError:  # it ended meanwhile, or is not ours to see
-            continue
-        if found is not None:
-            yield found
+    try:
+        me = os.geteuid()
+        for name in filter(str.isdigit, os.listdir(processes)):
+            try:
+                found = _git_process(processes, name, me)
+            except OSError:  # it ended meanwhile, or is not ours to see
+                continue
+            if found is not None:
+                yield found
+    finally:
+        os.close(processes)
 
 
-def _git_process(name: str, owner: int) -> GitProcess | None:
-    folder = f"/proc/{name}"
-    if not _read(f"{folder}/comm").startswith(b"git") or os.stat(folder).st_uid != owner:
+def _git_process(processes: int, name: str, owner: int) -> GitProcess | None:
+    if not _read(f"{name}/comm", processes).startswith(b"git") or os.stat(name, dir_fd=processes).st_uid != owner:
         return None
-    words = [os.fsdecode(word) for word in _read(f"{folder}/cmdline").split(b"\0")]
+    words = [os.fsdecode(word) for word in _read(f"{name}/cmdline", processes).split(b"\0")]
     program = os.path.basename(words[0])
     if program != "git" and not program.startswith("git-"):
         return None
-    return GitProcess(int(name), verb_of(words), os.readlink(f"{folder}/cwd"))
+    return GitProcess(int(name), verb_of(words), os.readlink(f"{name}/cwd", dir_fd=processes))
 
 
 def users_of(*folders: str) -> list[BusyProcess]:
@@ -102,9 +102,9 @@ def verb_of(words: list[str]) -> str:
     return ""
 
 
-def _read(path: str) -> bytes:
+def _read(path: str, folder: int | None = None) -> bytes:
     # Not through memfs.fs.io: /proc is no disk, and a few hundred of these must take milliseconds.
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
     try:
         return os.read(fd, 4096)
     finally:
@@ -140,7 +140,7 @@ class Obstacle(NamedTuple):
 
 
 def obstacle(layout: Layout, head: Head, allow_detached: bool) -> Obstacle | None:
-    """What prevents a commit to HEAD's branch; None when nothing does."""
+    """What prevents a commit to HEAD's branch by the files of git's folder; None when nothing does."""
     # Commits on top of a history that is about to be replaced would have to be rewritten, too.
     for state in _subfolders(layout.common_dir / "memfs"):
         if os.path.lexists(state / ERASE_RECORD):
@@ -163,7 +163,7 @@ def situation(layout: Layout, head: Head, allow_detached: bool) -> Obstacle | No
         elsewhere = holder_of(layout, head.ref)
         if elsewhere:
             return Obstacle(elsewhere, False)
-    return _strange_index(layout) or _leads_out(layout, head) or _held_lock(layout, head) or persons_command(layout)
+    return _strange_index(layout) or _leads_out(layout, head) or _held_lock(layout, head)
 
 
 def holder_of(layout: Layout, ref: str) -> str:

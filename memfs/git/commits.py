@@ -182,7 +182,7 @@ def commit(
     until = time.monotonic() + PATIENCE
     stored: set[str] = set()
     for attempt in range(ATTEMPTS):
-        _wait(repository, until)
+        _wait(repository, until, again=attempt > 0)
         head = repository.head()
         tip = _tip(repository, head, ref)
         chain = build(repository, groups, tip, since, asked)
@@ -333,8 +333,9 @@ def _tip(repository: Repository, head: Head, ref: str) -> str | None:
     return tip
 
 
-def _wait(repository: Repository, until: float) -> None:
-    while (found := repository.obstacle()) is not None:
+def _wait(repository: Repository, until: float, *, again: bool) -> None:
+    """Wait until git rests. A step looks itself at running processes; here they are, where it was not taken."""
+    while (found := repository.obstacle(processes=again)) is not None:
         if not found.transient or time.monotonic() >= until:
             raise GitBusy(found.reason, hint="commits wait until it is over")
         time.sleep(_PAUSE)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from memfs.errors import GitFailed, HistoryError, HistoryUnavailable, MemfsError, PathEscape
 from memfs.fs.lock import shared_property
 from memfs.git import objects
-from memfs.git.busy import Obstacle, obstacle
+from memfs.git.busy import Obstacle, obstacle, persons_command
 from memfs.git.layout import Facts, Layout, Trusted, discover, facts_of, require_own_folder, require_owner, state_folder
 from memfs.git.objects import Object, Tree, TreeEntry
 from memfs.git.process import GitCommands, StagedEntry, left_out, staged_changes
@@ -192,9 +192,14 @@ class Repository:
         self.git.require_open()
         return self._refs.commit(ref)
 
-    def obstacle(self) -> Obstacle | None:
-        """What prevents a commit to HEAD's branch."""
-        return obstacle(self.layout, self.head(), self.allow_detached)
+    def obstacle(self, *, processes: bool = True) -> Obstacle | None:
+        """What prevents a commit to HEAD's branch.
+
+        Args:
+            processes: look also for a person's command that has not locked anything yet, or no longer.
+        """
+        found = obstacle(self.layout, self.head(), self.allow_detached)
+        return found or (persons_command(self.layout) if processes else None)
 
     def require_readable(self) -> None:
         """Refuse to give memory from a quarantined branch (``memfs.git.quarantine``).

@@ -43,8 +43,7 @@ from memfs.errors import (
 )
 from memfs.fs import io
 from memfs.fs.archive import DigestStream, batches, digest_of, file_chunks
-from memfs.fs.scan import ScanEntry
-from memfs.fs.tree import View
+from memfs.fs.tree import ScanEntry, View
 from memfs.git.refs import at_a_tip
 from memfs.model.item import object_id
 from memfs.model.state_facts import describe

@@ -35,7 +35,7 @@ from memfs.fs.archive import (
     verified,
 )
 from memfs.fs.atomic_replace import is_temporary
-from memfs.fs.scan import ScanEntry
+from memfs.fs.tree import ScanEntry
 from memfs.fs.workspace_location import is_own
 from memfs.model.state_paths import AGGREGATES, ITERATIONS, PAYLOAD, document_kind, iteration_of
 from memfs.model.time import format_time

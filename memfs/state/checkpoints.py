@@ -22,8 +22,7 @@ from memfs.fs.append_log import SharedCounter
 from memfs.fs.archive import DigestStream, compressed
 from memfs.fs.atomic_replace import is_temporary
 from memfs.fs.executor import Worker
-from memfs.fs.scan import ScanEntry
-from memfs.fs.tree import View
+from memfs.fs.tree import ScanEntry, View
 from memfs.git.refs import at_a_tip
 from memfs.git.remote import configured
 from memfs.model import Problem

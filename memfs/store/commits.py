@@ -462,18 +462,18 @@ class PersonCommits:
             if not self._wanted(thorough):
                 return []
             with self._parts.commit_lock.hold("notice commits", timeout=0):
-                return self.notice_locked(thorough=thorough)
+                return [] if self._parts.repository.busy() else self.notice_locked(thorough=thorough)
         except MemfsError:  # a write or commit reports what is wrong
             return []
 
     def notice_locked(self, *, thorough: bool = False) -> list[Problem]:
-        """As ``notice``, for the holder of the repository's ``commit.lock``.
+        """As ``notice``, for the holder of the repository's ``commit.lock``, who has seen that git rests.
 
         Raises:
             StorageIO, LockTimeout: nothing was let go of.
         """
         parts = self._parts
-        if not self._wanted(thorough) or parts.repository.busy():
+        if not self._wanted(thorough):
             return []
         with parts.lock.hold("notice commits"):
             operations, head = parts.journal.operations(), parts.repository.head().commit or ""

@@ -33,8 +33,7 @@ from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.journal import Journal
 from memfs.fs.lock import FileLock
 from memfs.fs.operation import FileChange, Operation
-from memfs.fs.scan import LAST_NS, ScanEntry
-from memfs.fs.tree import Content, Tree, blob_id
+from memfs.fs.tree import LAST_NS, Content, ScanEntry, Tree, blob_id
 from memfs.model import Problem, Stamp
 from memfs.model.problem import WARNING
 from memfs.store.health import try_out

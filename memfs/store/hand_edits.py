@@ -20,8 +20,7 @@ from memfs.format.secrets import refuse_file
 from memfs.format.toml_text import is_toml
 from memfs.fs import io
 from memfs.fs.atomic_replace import sha256
-from memfs.fs.scan import ScanEntry
-from memfs.fs.tree import rotten
+from memfs.fs.tree import ScanEntry, rotten
 from memfs.model import Stamp
 from memfs.store.index_sync import IndexSync, SyncResult
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts

@@ -20,8 +20,7 @@ from memfs.errors import ContentError, CorruptItem, DuplicateId, IdInvalid, Memf
 from memfs.format.secrets import refuse_file
 from memfs.fs import io
 from memfs.fs.lock import renewed_in_child
-from memfs.fs.scan import ScanEntry
-from memfs.fs.tree import Content, View, blob_id, refuse_rot
+from memfs.fs.tree import Content, ScanEntry, View, blob_id, refuse_rot
 from memfs.git.repository import Repository
 from memfs.model import Freshness, KindTable, MemoryItem, Problem, Stamp
 from memfs.model.ids import check_id, stem_of

@@ -26,8 +26,7 @@ from memfs.errors import (
 from memfs.format.codec import schema_of
 from memfs.format.plain import plain
 from memfs.fs.atomic_replace import sha256
-from memfs.fs.scan import ScanEntry
-from memfs.fs.tree import View, blob_id, refuse_rot
+from memfs.fs.tree import ScanEntry, View, blob_id, refuse_rot
 from memfs.model import Stamp
 from memfs.model.state_facts import describe
 from memfs.model.state_paths import STATE_FOLDERS, document_kind, iteration_of

@@ -28,8 +28,7 @@ from memfs.errors import ContentError, DuplicateId, HistoryError, ItemTooLarge, 
 from memfs.format.codec import Codec
 from memfs.format.secrets import refuse_file
 from memfs.fs.lock import renewed_in_child
-from memfs.fs.scan import ScanEntry
-from memfs.fs.tree import Content
+from memfs.fs.tree import Content, ScanEntry
 from memfs.git.objects import FOLDER, REGULAR, TreeEntry
 from memfs.git.process import contents, sizes
 from memfs.git.quarantine import require_clean

@@ -13,8 +13,7 @@ import pytest
 
 from memfs import MemoryItem
 from memfs.admin import backup
-from memfs.admin.backup_file import prove
-from memfs.admin.restore import restore
+from memfs.admin.backup_file import prove, restore
 from memfs.doors.cli.app import run
 from memfs.errors import BackupInvalid, MemfsError, StorageIO
 from memfs.workspace import Workspace

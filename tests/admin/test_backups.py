@@ -15,11 +15,10 @@ import pytest
 
 from memfs import MemoryItem
 from memfs.admin.backup import make, own_folder
-from memfs.admin.backup_file import verify
-from memfs.admin.restore import restore
+from memfs.admin.backup_file import restore, verify
 from memfs.errors import BackupInvalid, Conflict, SettingInvalid
 from memfs.fs.archive import TreePacker
-from memfs.fs.scan import ScanEntry
+from memfs.fs.tree import ScanEntry
 from memfs.workspace import Workspace, open_workspace
 
 Open = Callable[..., Workspace]

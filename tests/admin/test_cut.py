@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memfs import EraseRefused, MemfsError, MemoryItem
+from memfs.admin.history_rewrite import is_shared
 from memfs.doors.cli.app import run
 from memfs.errors import BranchQuarantined
 from memfs.git.quarantine import listed
 from memfs.git.rewrite import above, cut_point
-from memfs.git.rewrite_conditions import is_shared
 from memfs.testing.faults import DISK_ERROR, Fault, Stopped, injected
 from memfs.workspace import Workspace
 

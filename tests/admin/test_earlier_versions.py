@@ -6,8 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from memfs.admin.backup_file import prove
-from memfs.admin.restore import restore
+from memfs.admin.backup_file import prove, restore
 from memfs.workspace import Workspace
 
 EARLIER = Path(__file__).with_name("earlier")

@@ -17,8 +17,7 @@ from typing import Any
 import pytest
 
 from memfs import MemoryItem
-from memfs.admin.backup_file import FILES, HISTORY, verify
-from memfs.admin.restore import restore
+from memfs.admin.backup_file import FILES, HISTORY, restore, verify
 from memfs.errors import BackupInvalid, FormatUnsupported, MemfsError, StorageFull
 from memfs.fs.archive import END, check_name, header, members, tar_file
 from memfs.workspace import Workspace

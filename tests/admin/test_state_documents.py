@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from memfs.admin.restore import restore
+from memfs.admin.backup_file import restore
 from memfs.errors import CorruptItem
 from memfs.fs.archive import compress
 from memfs.fs.tree import Content

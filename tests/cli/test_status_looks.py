@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from memfs.fs.scan import ScanEntry
-from memfs.fs.tree import Tree
+from memfs.fs.tree import ScanEntry, Tree
 from tests.cli.conftest import Memfs
 
 

@@ -20,7 +20,7 @@ from langgraph.checkpoint.base.id import uuid6
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from memfs.admin.restore import restore
+from memfs.admin.backup_file import restore
 from memfs.doors.langgraph import MemfsSaver
 from memfs.errors import ContentError, MemfsError, QueryInvalid, QuotaExceeded, SecretDetected, StorageIO
 from memfs.fs import io

@@ -16,8 +16,7 @@ import pytest
 
 from memfs import MemoryItem
 from memfs.admin import backup as backup_make
-from memfs.admin.backup_file import verify
-from memfs.admin.restore import restore
+from memfs.admin.backup_file import restore, verify
 from memfs.errors import BackupInvalid, MemfsError
 from memfs.testing.faults import Fault, Stopped, injected
 from memfs.workspace import Workspace, open_workspace

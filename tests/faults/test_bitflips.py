@@ -21,9 +21,8 @@ import pytest
 
 from kit.places import disk
 from memfs import MemoryItem
-from memfs.admin.backup_file import verify
+from memfs.admin.backup_file import restore, verify
 from memfs.admin.repair import Repairer
-from memfs.admin.restore import restore
 from memfs.errors import CorruptItem, JournalDamaged, MemfsError
 from memfs.model import Query
 from memfs.testing.faults import flipped, rot

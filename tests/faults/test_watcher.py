@@ -462,7 +462,7 @@ def test_45_the_check_notices_young_files_that_are_not_read_again(
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where times are coarse, two saves in one moment look alike: only reading again tells them apart."""
-    import memfs.fs.scan as scan
+    import memfs.fs.tree as scan
     import memfs.fs.tree as tree
     from memfs.model import Stamp
 

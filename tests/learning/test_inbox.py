@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from memfs import CorruptRecord, ItemNotFound, MemfsError, MemoryItem, SecretDetected
-from memfs.admin.restore import restore
+from memfs.admin.backup_file import restore
 from memfs.errors import Conflict, FormatUnsupported, IdExists
 from memfs.learning import inbox
 from memfs.learning.inbox import Inbox

@@ -21,7 +21,7 @@ from memfs import Workspace
 from memfs.errors import CheckpointInvalid, ContentError, PathEscape, QuotaExceeded, StorageFull
 from memfs.fs import io
 from memfs.fs.archive import TreePacker
-from memfs.fs.scan import ScanEntry
+from memfs.fs.tree import ScanEntry
 from memfs.model.state_paths import (
     CHECKPOINTS,
     MANIFEST,

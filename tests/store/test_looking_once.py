@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from memfs.fs.scan import ScanEntry
-from memfs.fs.tree import Tree
+from memfs.fs.tree import ScanEntry, Tree
 from memfs.model import MemoryItem
 from memfs.model.episode import StateSnapshot
 from memfs.workspace import Workspace

@@ -198,7 +198,7 @@ def restore(file: Path, folder: str, bare: bool) -> RestoreReport:
     Examples:
         memfs admin backup restore backup.tar notes
     """
-    from memfs.admin.restore import restore as build
+    from memfs.admin.backup_file import restore as build
     from memfs.workspace import open_workspace  # costs start-up time
 
     if not folder.strip():
