@@ -22,10 +22,10 @@ from benchmarks import state_corpus as corpus
 from benchmarks.surroundings import hermetic
 from memfs.format import json_text
 from memfs.model import state_paths as paths
+from memfs.state.aggregates import hypothesis_history
 from memfs.state.parts import States
 from memfs.state.retrieval import Retrieval
 from memfs.state.search import find_similar_states
-from memfs.state.trends import hypothesis_history
 from memfs.store.state_files import DocumentChange
 from memfs.workspace import open_workspace
 

@@ -80,7 +80,7 @@ OWNERS = {
     "git": "memfs.git.process",
     "httpx": "memfs.endpoint",
     "jsonschema": "memfs.format.schema",
-    "pyarrow": "memfs.state.export_formats",
+    "pyarrow": "memfs.state.export",
     "zstandard": "memfs.fs.archive",
     "jsonschema_rs": "memfs.format.schema",
     "numpy": "memfs.search.vectors",
@@ -229,7 +229,7 @@ READERS = {
     "memfs.trust",  # judges what the files would enable before a byte of them is believed
     "memfs.admin.format",  # brings files of an older format to the present one
     "memfs.admin.store_builder",
-    "memfs.state.checkpoint_payload",  # keeps the document as it is, valid or not
+    "memfs.state.checkpoint_store",  # keeps the document as it is, valid or not
     "memfs.team.review",
 }
 READERS_OF_VARIABLES = {

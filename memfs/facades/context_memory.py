@@ -25,15 +25,13 @@ from memfs.model.state_documents import (
 if TYPE_CHECKING:
     from memfs.model.insights import AgentFeedback, Analysis, TrendReport
     from memfs.model.state_query import Iteration
-    from memfs.state.checkpoint_payload import Checkpoint
-    from memfs.state.checkpoint_store import CheckpointVerdict
-    from memfs.state.export import ExportResult
-    from memfs.state.export_formats import Sink
+    from memfs.state.aggregates import HypothesisHistory
+    from memfs.state.checkpoint_store import Checkpoint, CheckpointVerdict
+    from memfs.state.export import ExportResult, Sink
     from memfs.state.import_documents import ImportCounts
     from memfs.state.parts import States
     from memfs.state.retention import RetentionResult
     from memfs.state.search import SimilarState, StateHit
-    from memfs.state.trends import HypothesisHistory
 
 Moment = datetime | str
 Mapped = Mapping[str, Any]
@@ -177,7 +175,7 @@ class ContextMemory(Facade):
 
     def hypothesis_history(self, hypothesis_id: str) -> HypothesisHistory:
         """How a hypothesis came about, how it changed, and what came of it: ancestors, versions, descendants."""
-        from memfs.state.trends import hypothesis_history
+        from memfs.state.aggregates import hypothesis_history
 
         return hypothesis_history(self._states.reading, hypothesis_id)
 
@@ -211,7 +209,7 @@ class ContextMemory(Facade):
 
     def trends(self) -> TrendReport:
         """How the patterns of the meta-reviews come and go."""
-        from memfs.state.trends import pattern_trends
+        from memfs.state.aggregates import pattern_trends
 
         return pattern_trends(self._states.reading)
 

@@ -1,35 +1,558 @@
-"""Find checkpoints by their manifests, and verify them.
+"""Write and read checkpoints: the manifest, the payload, and the proof that both are whole.
 
-A checkpoint that is damaged or incomplete is listed with its reason, and never used.
+A checkpoint is self-contained: digests of payload and manifest prove every byte, and one wrong bit makes it invalid.
+One that is damaged or incomplete is listed with its reason, and never used.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import re
+import secrets
+import stat
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from memfs.errors import CheckpointInvalid, CorruptRecord, MemfsError, StorageIO, StorageUnavailable
-from memfs.fs import io
-from memfs.fs.archive import chunks_of, verified
-from memfs.fs.lock import FileLock
-from memfs.fs.tree import View
-from memfs.model import Problem
-from memfs.model.state_paths import CHECKPOINTS, MANIFEST, PAYLOAD, manifest_path, payload_path
-from memfs.state.checkpoint_payload import (
-    Checkpoint,
-    ProvedCheckpoint,
-    decode,
-    invalid,
-    is_id,
-    minute_of,
-    order,
-    prove,
-    reason_of,
+from memfs.config_names import CONFIGURATION, SYSTEM_CONFIG
+from memfs.errors import (
+    CheckpointInvalid,
+    ContentError,
+    CorruptRecord,
+    HistoryError,
+    MemfsError,
+    StorageIO,
+    StorageUnavailable,
 )
-from memfs.store.parts import READ_LIMIT, Parts
+from memfs.format import json_text
+from memfs.fs import io
+from memfs.fs.archive import (
+    Digest,
+    Sha256,
+    TarMember,
+    TreePacker,
+    chunks_of,
+    decoded,
+    decompressed,
+    digest_of,
+    members,
+    verified,
+)
+from memfs.fs.atomic_replace import is_temporary
+from memfs.fs.lock import FileLock
+from memfs.fs.tree import ScanEntry, View
+from memfs.fs.workspace_location import is_own
+from memfs.model import Problem
+from memfs.model.state_paths import (
+    AGGREGATES,
+    CHECKPOINTS,
+    ITERATIONS,
+    MANIFEST,
+    PAYLOAD,
+    document_kind,
+    iteration_of,
+    manifest_path,
+    payload_path,
+)
+from memfs.model.time import format_time
+from memfs.state.recovery_points import (
+    MEMBER,
+    TASKS,
+    Points,
+    ResumePoint,
+    at,
+    finished,
+    is_small,
+    latest_of,
+    moment_of,
+    newest_update,
+    object_in,
+    said_in,
+    updates_in,
+)
+from memfs.store import Store, sidecars
+from memfs.store.parts import CONTENT, READ_LIMIT, Parts
+from memfs.store.sidecars import SIDECAR_LIMIT, holds_reference
+
+if TYPE_CHECKING:
+    from memfs.state.archives import Archives
+
+
+FORMAT = 1
+_ID = re.compile(r"ckpt_(\d{8})_(\d{4})(?:_(\d{1,6}))?")
+_MINUTE = "%Y%m%d%H%M"
+_MOST_TURNS = 999_999
+_NEVER = datetime.min.replace(tzinfo=UTC)
+_REMEDY = "'memfs state checkpoint list' shows the others"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """One checkpoint as its manifest describes it.
+
+    Attributes:
+        id: ``ckpt_YYYYMMDD_HHMM``, with ``_2`` and so on for further ones of the same minute.
+        timestamp: the moment it shows.
+        reason: why it was made: ``asked``, ``update``, ``interval``, ``tasks``, or what the caller said.
+        iteration: the newest iteration in it, None where there was none.
+        files, bytes: how many documents, and what they weigh unpacked.
+        unpacked: what the tar in the payload weighs.
+        payload_bytes: what the payload weighs.
+        sha256: of the payload.
+        revision: the last commit at that moment, "" where there was none.
+        left_out: what could not be taken along, and why.
+        present: whether a payload of that size lies beside the manifest; a clone has manifests only.
+        problem: why it cannot be used, as far as the manifest and the payload's size tell; "" otherwise.
+    """
+
+    id: Annotated[str, _ID]
+    timestamp: datetime
+    reason: str = ""
+    iteration: int | None = None
+    files: int = 0
+    bytes: int = 0
+    unpacked: int = 0
+    payload_bytes: int = 0
+    sha256: Sha256 = ""
+    revision: str = ""
+    left_out: tuple[str, ...] = ()
+    present: bool = True
+    problem: str = ""
+
+
+def encode(checkpoint: Checkpoint) -> bytes:
+    """The bytes of the manifest, always the same ones."""
+    values = {
+        "format": FORMAT,
+        "id": checkpoint.id,
+        "created": format_time(checkpoint.timestamp),
+        "reason": checkpoint.reason,
+        "iteration": checkpoint.iteration,
+        "files": checkpoint.files,
+        "bytes": checkpoint.bytes,
+        "unpacked": checkpoint.unpacked,
+        "revision": checkpoint.revision,
+        "left_out": list(checkpoint.left_out),
+        "payload": {"file": PAYLOAD, "bytes": checkpoint.payload_bytes, "sha256": checkpoint.sha256},
+    }
+    text = json.dumps(values, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+    return json_text.document({**values, "sha256": hashlib.sha256(text.encode("ascii")).hexdigest()}).encode("utf-8")
+
+
+def decode(data: bytes, checkpoint: str) -> Checkpoint:
+    """The checkpoint that a manifest's bytes describe; one bit that is not as it was written makes it invalid.
+
+    Args:
+        checkpoint: the id by which its folder is named.
+
+    Raises:
+        CheckpointInvalid: it is damaged, of a newer format, or another checkpoint's.
+    """
+    try:
+        values = json_text.load(data.decode("utf-8"))
+        version, created, payload = (values.pop(name) for name in ("format", "created", "payload"))
+        values |= {"timestamp": created, "payload_bytes": payload["bytes"], "sha256": payload["sha256"]}
+        found: Checkpoint = decoded(Checkpoint, values)
+        whole = encode(found) == data
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise invalid(checkpoint, "its manifest cannot be read") from None
+    if version != FORMAT:
+        raise invalid(checkpoint, f"its format is {version!a}, this memfs knows {FORMAT}")
+    if not whole:
+        raise invalid(checkpoint, "its manifest is damaged")
+    if found.id != checkpoint:
+        raise invalid(checkpoint, f"its manifest is that of {found.id!a}")
+    return found
+
+
+# -- ids ----------------------------------------------------------------------------------------------------------
+def next_id(moment: datetime, known: Iterable[str], *, among_clones: bool = False) -> str:
+    """The id of a new checkpoint, later than all that are known, whatever the clock says meanwhile.
+
+    Args:
+        moment: when it was taken; its minute counts unless a known one is later.
+        known: the ids of all there are, and the last one that was given.
+        among_clones: other clones make some, too: a payload stays where it was made, and one id of two clones would
+            leave one of them with a manifest that is not its own; so the turn is hardly ever theirs.
+    """
+    minute, turn = f"{moment.astimezone(UTC):%Y%m%d%H%M}", 0
+    last = max((order(one) for one in known if minute_of(one) > _NEVER), default=(minute, 0))
+    if last >= (minute, 0):
+        minute, turn = last
+    turn = max(turn + 1, moment.second * 10_000 + 2 + secrets.randbelow(9_998) if among_clones else 1)
+    if turn > _MOST_TURNS:
+        minute, turn = f"{_moment(minute) + timedelta(minutes=1):{_MINUTE}}", 1
+    return f"ckpt_{minute[:8]}_{minute[8:]}" + (f"_{turn}" if turn > 1 else "")
+
+
+def is_id(text: object) -> bool:
+    """Whether something has the form of an id."""
+    return isinstance(text, str) and _ID.fullmatch(text) is not None
+
+
+def order(checkpoint: str) -> tuple[str, int]:
+    """What sorts ids as they were given: by minute and turn, as numbers."""
+    match = _ID.fullmatch(checkpoint)
+    return (match[1] + match[2], int(match[3] or 1)) if match else ("", 0)
+
+
+def minute_of(checkpoint: str) -> datetime:
+    """The minute that an id names; the earliest time there is where it names none."""
+    try:
+        return _moment(order(checkpoint)[0])
+    except ValueError:
+        return _NEVER
+
+
+def _moment(minute: str) -> datetime:
+    return datetime.strptime(minute, _MINUTE).replace(tzinfo=UTC)
+
+
+def invalid(checkpoint: str, reason: str, hint: str = _REMEDY) -> CheckpointInvalid:
+    """The error for a checkpoint that cannot be used."""
+    return CheckpointInvalid(f"the checkpoint {checkpoint} cannot be used: {reason}", field=checkpoint, hint=hint)
+
+
+def reason_of(error: CheckpointInvalid) -> str:
+    """Why a checkpoint cannot be used, without its name."""
+    return error.message.partition("cannot be used: ")[2] or error.message
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedWork:
+    """What archives hold.
+
+    Attributes:
+        stamp: changes when they do.
+        paths: of their documents.
+        closed: the iterations that they had closed.
+        said: what was said last of each part of ``checkpoint_data`` in their updates.
+    """
+
+    stamp: Mapping[str, str]
+    paths: frozenset[str]
+    closed: frozenset[int]
+    said: Mapping[tuple[str, ...], ResumePoint]
+
+    @classmethod
+    def of(cls, archives: Archives) -> ArchivedWork:
+        """As things are at present."""
+        stamp, paths = archives.stamp(), archived_paths(archives)
+        said = latest_of(one for path in updates_in(paths) for one in said_in(path, _update(archives, path)))
+        return cls(stamp, paths, frozenset(archives.iterations()), said)
+
+
+def archived_paths(archives: Archives) -> frozenset[str]:
+    """The documents in archives; one whose index is damaged is left out: verifying archives names it."""
+    paths: set[str] = set()
+    for name in archives.stamp():
+        with suppress(CorruptRecord, FileNotFoundError):
+            paths.update(one.path for one in archives.index(name).members if document_kind(one.path))
+    return frozenset(paths)
+
+
+def _update(archives: Archives, path: str) -> Mapping[str, Any]:
+    """A state update in an archive; empty where it cannot be read whole."""
+    with suppress(CorruptRecord, FileNotFoundError):
+        data = archives.read(path)
+        if not holds_reference(data):
+            return object_in(data)
+    return {}
+
+
+SUMS = "SHA256SUMS"
+FOLDERS = (CONFIGURATION, f"{CONTENT}/context", AGGREGATES, ITERATIONS)
+LEVEL = 3
+"""How hard a payload is compressed."""
+
+
+class StatePacker(TreePacker):
+    """Packs the state as it is at one moment; what there is to say of it is known once all of it was taken."""
+
+    def __init__(self, store: Store, parts: Parts, update: Mapping[str, Any] | None, archives: Archives) -> None:
+        """
+        Args:
+            update: the state update whose ``checkpoint_data`` counts; None for the latest in the state.
+            archives: what they hold is reported as work that is done.
+        """
+        super().__init__(parts.tree, parts.seen)
+        self.points = Points()
+        self._store, self._parts, self._update, self._archives = store, parts, update, archives
+        self._moment, self._revision = _NEVER, ""
+
+    def tar(self) -> Generator[bytes, None, None]:
+        """The state as a tar, in pieces. Writers wait while its last part is taken: it has to be closed in any case.
+
+        Raises:
+            StorageIO, LockTimeout: the state cannot be read.
+        """
+        parts = self._parts
+        with parts.tree.holding_folders():
+            for entry in _entries(parts, self.left_out):
+                yield from self.add(entry.path)
+        archived = ArchivedWork.of(self._archives)  # before the writers wait: what is unchanged is not read again
+        with self._store.standing_still("checkpoint"), parts.tree.holding_folders():
+            self._moment = parts.clock()
+            self.left_out.clear()
+            yield from self.catch_up(_entries(parts, self.left_out))
+            if self._archives.stamp() != archived.stamp:
+                archived = ArchivedWork.of(self._archives)
+            summary = _json(self._summary(archived))
+            with suppress(HistoryError):
+                self._revision = parts.repository.head_commit() or ""
+        yield from self.put(MEMBER, [summary], len(summary))
+        listed = sums(self.files)
+        yield from self.put(SUMS, [listed], len(listed))
+        yield from self.end()
+
+    def checkpoint(self, chosen: str, reason: str, payload: Digest) -> Checkpoint:
+        """What was packed."""
+        files = self.files
+        return Checkpoint(
+            id=chosen,
+            timestamp=self._moment,
+            reason=reason,
+            iteration=max((number for path in files if (number := iteration_of(path)) is not None), default=None),
+            files=len(files),
+            bytes=sum(size for size, _ in files.values()),
+            unpacked=self.size,
+            payload_bytes=payload[0],
+            sha256=payload[1],
+            revision=self._revision,
+            left_out=tuple(f"{path}: {reason}" for path, reason in sorted(self.left_out.items())),
+        )
+
+    def note(self, path: str, data: bytes) -> None:
+        """Note what a document says for a recovery."""
+        self.points.note(path, data)
+
+    def _summary(self, archived: ArchivedWork) -> dict[str, Any]:
+        parts, paths, update = self._parts, self.files.keys(), self._update
+        latest = newest_update(paths)
+        chosen: dict[str, Any] = {"values": update} if update is not None else {}
+        if update is None and latest:
+            data = parts.seen.read(latest, READ_LIMIT).data
+            chosen = {"path": latest, **({"values": object_in(data)} if is_small(data) else {})}
+        elif update is None and (latest := newest_update(archived.paths)):
+            found = _update(self._archives, latest)
+            chosen = {"values": found} if found else {}
+        said = latest_of((*archived.said.values(), *self.points.latest(paths).values()))
+        said |= {one.field: one for one in said_in("", update or {})}
+        return self.points.summary(
+            paths, chosen, said.values(), _finished(parts, said.get(TASKS), paths), _configuration(parts),
+            archived.paths, archived.closed,
+        )  # fmt: skip
+
+
+# -- what belongs to a state --------------------------------------------------------------------------------------
+def _entries(parts: Parts, left_out: dict[str, str]) -> list[ScanEntry]:
+    """The newest iteration first, what belongs to none before them; what is no file is named in ``left_out``."""
+    found = []
+    for folder in FOLDERS:
+        for entry in parts.seen.scan(folder, hidden=True):
+            if is_temporary(entry.path.rpartition("/")[2]):
+                continue
+            if entry.regular and "\n" not in entry.path:
+                found.append(entry)
+            else:
+                left_out[entry.path] = entry.reason or "not a regular file with a plain name"
+
+    def place(entry: ScanEntry) -> tuple[int, str]:
+        number = iteration_of(entry.path)
+        return (-(1 << 60) if number is None else -number, entry.path)
+
+    return sorted(found, key=place)
+
+
+def _finished(parts: Parts, said: ResumePoint | None, paths: Iterable[str]) -> list[int]:
+    """Which tasks in flight had their final output after the update that names them; a given one names them now."""
+    moment = moment_of(said.path) if said is not None else None
+    if said is None or moment is None:
+        return []
+
+    def read(path: str) -> bytes:
+        return parts.seen.read(path, READ_LIMIT).data
+
+    tasks = said.value if said.small else at(object_in(read(said.path)), said.field)
+    return finished(tasks if isinstance(tasks, list) else [], paths, read, after=moment)
+
+
+def _configuration(parts: Parts) -> dict[str, Any]:
+    try:
+        return object_in(parts.seen.read(SYSTEM_CONFIG, READ_LIMIT).data)
+    except (FileNotFoundError, MemfsError):
+        return {}
+
+
+def sums(digests: Mapping[str, tuple[int, str]]) -> bytes:
+    """The file that ``sha256sum -c`` reads: one line for each document that counts."""
+    lines = (f"{digest}  {path}\n" for path, (_, digest) in sorted(digests.items()))
+    return "".join(lines).encode("utf-8", "surrogateescape")
+
+
+def _json(values: Mapping[str, Any]) -> bytes:
+    return json.dumps(values, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass")
+
+
+_LARGEST_SUMMARY = 1 << 28
+_LARGEST_SUMS = 1 << 30
+_LINE = re.compile(r"([0-9a-f]{64})  ([^\n]+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvedCheckpoint:
+    """A checkpoint that verified whole.
+
+    Attributes:
+        payload, checkpoint: where its bytes lie, and what its manifest says.
+        sums: of each document, its sha256.
+        summary: what ``recover`` tells (``recovery_points.Points.summary``).
+        places: where in the payload, from 0, the documents are that count: one that changed while it was packed is in
+            it twice.
+    """
+
+    payload: Path
+    checkpoint: Checkpoint
+    sums: Mapping[str, str]
+    summary: Mapping[str, Any]
+    places: Collection[int] = field(repr=False)
+
+    @contextmanager
+    def documents(self) -> Iterator[Iterator[tuple[str, int, Iterator[bytes]]]]:
+        """Path, size and bytes of each document, which are right if no error comes at their end.
+
+        Raises:
+            CheckpointInvalid: the payload is not there any more, or damaged by now.
+        """
+        with opened_members(self.payload, self.checkpoint) as archive:
+            yield ((one.name, one.size, self._checked(one)) for n, one in enumerate(archive) if n in self.places)
+
+    def _checked(self, member: TarMember) -> Iterator[bytes]:
+        with _damage_named(self.checkpoint):
+            yield from verified(member.chunks(), (member.size, self.sums[member.name]), member.name)
+
+
+@contextmanager
+def opened_members(payload: Path, checkpoint: Checkpoint) -> Iterator[Iterator[TarMember]]:
+    """The payload's members; when the block ends without an error, every byte of the payload was right.
+
+    Raises:
+        CheckpointInvalid: the payload is not there, or damaged.
+    """
+    fd = _opened(payload, checkpoint)
+    try:
+        size, name = checkpoint.payload_bytes, payload.name
+        packed = verified(chunks_of(fd, size, str(payload)), (size, checkpoint.sha256), name)
+        with _damage_named(checkpoint):
+            yield members(decompressed(packed, checkpoint.unpacked, name))
+            for _ in packed:
+                pass
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def _damage_named(checkpoint: Checkpoint) -> Iterator[None]:
+    try:
+        yield
+    except CheckpointInvalid:
+        raise
+    except CorruptRecord as error:
+        raise invalid(checkpoint.id, f"its payload is damaged: {error.message}") from error
+
+
+def prove(payload: Path, checkpoint: Checkpoint) -> ProvedCheckpoint:
+    """Read a whole payload: its bytes, every document in it, and their names are what they should be.
+
+    Raises:
+        CheckpointInvalid: they are not, or the payload is not there.
+        StorageIO: it cannot be read.
+    """
+    found: dict[str, tuple[int, str]] = {}
+    special: dict[str, bytes] = {}
+    with opened_members(payload, checkpoint) as archive:
+        for place, member in enumerate(archive):
+            if member.name in (MEMBER, SUMS):
+                limit = _LARGEST_SUMMARY if member.name == MEMBER else _LARGEST_SUMS
+                special[member.name] = member.data(min(limit, checkpoint.unpacked))
+                continue
+            if not is_own(member.name) or not member.name.startswith(tuple(f"{one}/" for one in FOLDERS)):
+                raise invalid(checkpoint.id, f"it holds {member.name!a}, which is no part of a state")
+            found[member.name] = place, digest_of(member.chunks())[1]
+    listed = _sums(special.get(SUMS, b""), checkpoint)
+    wrong = next((path for path, digest in listed.items() if found.get(path, (0, ""))[1] != digest), "")
+    if wrong or len(listed) != checkpoint.files:
+        raise invalid(checkpoint.id, f"the document {wrong!a} in it is damaged" if wrong else "documents are missing")
+    summary = _payload_summary(special.get(MEMBER, b""), checkpoint)
+    places = frozenset(found[path][0] for path in listed)
+    return ProvedCheckpoint(payload=payload, checkpoint=checkpoint, sums=listed, summary=summary, places=places)
+
+
+def fetch(proved: ProvedCheckpoint, names: Collection[str], limit: int) -> dict[str, bytes]:
+    """The bytes of a few documents.
+
+    Raises:
+        CheckpointInvalid: one is not in it, or too large.
+    """
+    with proved.documents() as documents:
+        found = {name: b"".join(chunks) for name, size, chunks in documents if name in names and size <= limit}
+    for name in names:
+        if name not in found:
+            raise invalid(proved.checkpoint.id, f"the document {name!a} is missing")
+    return found
+
+
+def filled(proved: ProvedCheckpoint, value: Any, path: str) -> Any:
+    """A value of a document, with what lies in sidecars put in its place."""
+    try:
+        names = sidecars.named_by(value, path)
+        return sidecars.fill(value, path, fetch(proved, names, SIDECAR_LIMIT).__getitem__) if names else value
+    except (ContentError, UnicodeDecodeError) as error:
+        raise invalid(proved.checkpoint.id, f"a value of {path!a} in it is damaged") from error
+
+
+def _opened(payload: Path, checkpoint: Checkpoint) -> int:
+    hint = "copy its folder from where it was made, or use another checkpoint"
+    try:
+        fd = io.open_file(payload, os.O_RDONLY)
+    except FileNotFoundError:
+        reason = "its payload is not here: payloads are not in git, a clone has the manifests only"
+        raise invalid(checkpoint.id, reason, hint) from None
+    except MemfsError as error:
+        raise invalid(checkpoint.id, f"its payload cannot be read: {error.message}", hint) from error
+    facts, size = os.fstat(fd), checkpoint.payload_bytes
+    if stat.S_ISREG(facts.st_mode) and facts.st_size == size:
+        return fd
+    os.close(fd)
+    raise invalid(checkpoint.id, f"its payload has {facts.st_size:,} bytes, should have {size:,}", hint)
+
+
+def _sums(data: bytes, checkpoint: Checkpoint) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for line in data.decode("utf-8", "surrogateescape").split("\n")[:-1]:
+        match = _LINE.fullmatch(line)
+        if match is None:
+            raise invalid(checkpoint.id, "its list of sums cannot be read")
+        found[match[2]] = match[1]
+    return found
+
+
+def _payload_summary(data: bytes, checkpoint: Checkpoint) -> dict[str, Any]:
+    try:
+        found = json.loads(data.decode("utf-8", "surrogatepass"))
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or not all(
+        isinstance(found.get(name), dict) for name in ("update", "system_configuration", "agents", "completed_work")
+    ):
+        raise invalid(checkpoint.id, "what it says for a recovery cannot be read")
+    return found
+
 
 _LOCK = "checkpoint.lock"
 

@@ -1,45 +1,458 @@
-"""Export state documents and memories, for analysis elsewhere.
+"""Export state documents and memories for analysis elsewhere, as JSON Lines, CSV or Parquet.
 
 Documents come in a fixed order. What cannot be read is reported and left out, and an export that fails leaves the
-target as it was.
+target as it was. A record that is written as JSON Lines and read again is the same document; CSV and Parquet have one
+row per document and a column per dotted name. Memory is bounded however many documents there are.
 """
 
 from __future__ import annotations
 
+import csv
+import json
+import math
 import os
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from io import StringIO
 from pathlib import Path
+from typing import Any, BinaryIO, Protocol
 
-from memfs.errors import Conflict, ContentError, MemfsError, QueryInvalid
-from memfs.format import item_fields
+from memfs.errors import (
+    Conflict,
+    ContentError,
+    ExtraMissing,
+    ItemSyntaxError,
+    ItemTooLarge,
+    MemfsError,
+    QueryInvalid,
+)
+from memfs.format import item_fields, json_text
+from memfs.format.decode import BOM, utf8
 from memfs.fs import io
 from memfs.fs.atomic_replace import sha256
-from memfs.model.item import MemoryItem
+from memfs.model.item import MemoryItem, Trust
 from memfs.model.kinds import ITEM_LIMIT, nearest
 from memfs.model.query import moment
 from memfs.model.state_paths import AGGREGATE_NAMES, aggregate_path, document_kind, iteration_of
 from memfs.model.state_query import StateQuery, names_of, numbers_of
-from memfs.state.export_formats import (
-    MEMORY,
-    Columns,
-    ExportRecord,
-    Sink,
-    flat,
-    format_of,
-    known_format,
-    learn_columns,
-    pyarrow,
-    write_records,
-)
 from memfs.state.reader import StateReader
 from memfs.store import Store
 from memfs.store.parts import CONTENT
 from memfs.store.state_files import State
+
+MOST_COLUMNS = 1_000
+FIXED = ("path", "type", "iteration", "sha256")
+"""What precedes each row: where the document lies, what it is, and the digest of its file."""
+REST = "more"
+"""The last column of a CSV file: JSON of the values whose names have no column."""
+TEXT = "text"
+DOCUMENT = "document"
+RESERVED = frozenset({*FIXED, REST, TEXT, DOCUMENT})
+
+_MOMENT = re.compile(r"[0-9]{4}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?Z")
+_CONSTANTS = frozenset({"null", "true", "false"})
+_QUOTED_START = '"[{=+-@\t\r\n '  # JSON's own, what a spreadsheet runs as a formula, and blanks that some readers drop
+_SEGMENT_START = "=+-@"
+_DEEPEST = 64
+
+
+# -- names --------------------------------------------------------------------------------------------------------
+def column_name(path: Iterable[str]) -> str:
+    """The column of a value that lies under these keys: joined by dots; a dot or backslash in a key has a backslash
+    before it, and so has a name that is one of ``RESERVED`` or would begin a formula.
+    """
+    name = ".".join(key.replace("\\", "\\\\").replace(".", "\\.") for key in path)
+    return "\\" + name if name in RESERVED or name.startswith(tuple(_SEGMENT_START)) else name
+
+
+# -- rows ---------------------------------------------------------------------------------------------------------
+def flat(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a document by column; lists, and mappings without keys, are values."""
+    return dict(_leaves(document, ()))
+
+
+def _leaves(mapping: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    for key, value in mapping.items():
+        inner = (*path, key)
+        if isinstance(value, Mapping) and value and len(inner) < _DEEPEST:
+            yield from _leaves(value, inner)
+        else:
+            yield column_name(inner), value
+
+
+# -- cells --------------------------------------------------------------------------------------------------------
+def cell(value: Any) -> str:
+    """A value as a CSV cell: text as it is unless it would be read as something else; that, and all others, as JSON."""
+    if isinstance(value, str) and not _misread(value):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _misread(text: str) -> bool:
+    """Whether a text has to be in quotes: empty, a number to some reader, a constant, JSON, a formula."""
+    if not text or text[0] in _QUOTED_START or text[-1].isspace() or text.lower() in _CONSTANTS or "\0" in text:
+        return True
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+# -- which columns ------------------------------------------------------------------------------------------------
+Columns = dict[str, str]
+"""The columns that documents need, in the order in which their names come first, and the sort of value each holds:
+``int``, ``float``, ``bool``, ``moment``, ``text``, or ``json`` where values differ; "" where only None was seen.
+"""
+
+
+def learn_columns(columns: Columns, row: Mapping[str, Any], most: int = MOST_COLUMNS) -> None:
+    """Add the columns of a flat document, until there are so many."""
+    for name, value in row.items():
+        if name in columns or len(columns) < most:
+            columns[name] = _joined(columns.get(name, ""), _sort(value))
+
+
+def _sort(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int):
+        return "int"
+    if isinstance(value, float):
+        return "float"
+    if isinstance(value, str):
+        return "moment" if _MOMENT.fullmatch(value) else "text"
+    return "" if value is None else "json"
+
+
+def _joined(known: str, found: str) -> str:
+    if not known or not found or known == found:
+        return known or found
+    for wider, both in (("float", {"int", "float"}), ("text", {"moment", "text"})):
+        if {known, found} == both:
+            return wider
+    return "json"
+
+
+def fitting(value: Any, sort: str) -> Any:
+    """A value for a typed column; None where the column cannot hold it, though JSON columns hold everything."""
+    if value is None:
+        return None
+    if sort == "json":
+        return json.dumps(value, ensure_ascii=False)
+    if sort == "moment":
+        return _moment(value)
+    found = _sort(value)
+    if sort == "float" and found in ("int", "float"):
+        return float(value) if math.isfinite(value) else None
+    if sort == "text" and isinstance(value, str):
+        return value
+    return value if found == sort else None
+
+
+def _moment(value: Any) -> datetime | None:
+    try:
+        return datetime.fromisoformat(value) if isinstance(value, str) and _MOMENT.fullmatch(value) else None
+    except ValueError:
+        return None
+
+
+MEMORY = "memory"
+"""The type of records that hold an item."""
+LONGEST = 1 << 28
+"""Bytes of the largest record."""
+_KEYS = frozenset({*FIXED, DOCUMENT, TEXT})
+_ORIGIN = ("agent", "session", "phase", "role", "tool")
+_WRITTEN_BY_STORE = frozenset({"path", "sha256", "score", "reasons", "stale", "usage"})
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_HINT = "write one object per line, as 'memfs export' does"
+_PATHLESS = "'memfs state store' takes documents without a path"
+
+
+class Sink(Protocol):
+    """What an export is written to: an open binary file, or anything that takes bytes."""
+
+    def write(self, data: bytes, /) -> object:
+        """Take the next bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportRecord:
+    """One document as an export has it.
+
+    Attributes:
+        path: below the workspace; "" for a memory that a person wrote as one line.
+        type: as ``memfs.model.state_paths.document_kind`` names it, or ``memory``.
+        iteration: the iteration it belongs to, None for none.
+        sha256: of its file.
+        document: what it says.
+        text: the file's very text, for a memory, whose comments and format are part of it.
+        place: where an import found it: a line or row, from 1.
+    """
+
+    path: str
+    type: str
+    iteration: int | None
+    sha256: str
+    document: Mapping[str, Any]
+    text: str = ""
+    place: int | None = None
+
+    def fixed(self) -> dict[str, Any]:
+        """The values of the columns in front."""
+        return {name: getattr(self, name) for name in FIXED}
+
+
+# -- JSON Lines ---------------------------------------------------------------------------------------------------
+def json_line(record: ExportRecord) -> bytes:
+    """A record as one line."""
+    told = {**record.fixed(), DOCUMENT: record.document} | ({TEXT: record.text} if record.text else {})
+    return _text_of(told).encode() + b"\n"
+
+
+def _text_of(value: Any) -> str:
+    """JSON with characters as they are, but for what UTF-8 cannot hold and what some readers take for a line's end."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return re.sub("[\ud800-\udfff\u0085\u2028\u2029]", lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def read_json_lines(source: BinaryIO) -> Iterator[ExportRecord | ContentError]:
+    """The records of JSON Lines, or why a line is none; blank lines are passed over.
+
+    Raises:
+        ItemTooLarge: a line is too long to be read.
+    """
+    number = 0
+    while line := source.readline(LONGEST + 1):
+        number += 1
+        if len(line) > LONGEST:
+            raise ItemTooLarge(f"a line of more than {LONGEST:,} bytes", line=number, hint=_HINT)
+        try:
+            if text := utf8(line, number).removeprefix(BOM if number == 1 else "").strip():
+                yield record_of(_value(text, number), number)
+        except ContentError as error:
+            yield error
+
+
+def _value(line: str, number: int) -> Any:
+    try:
+        return json_text.load(line, parts=None, first=number)
+    except ItemSyntaxError as error:
+        error.hint = f"{error.hint}; {_HINT}; what another memory keeps needs its name: --from"
+        raise
+
+
+# -- reading a record ---------------------------------------------------------------------------------------------
+def record_of(value: Any, place: int) -> ExportRecord:
+    """The record that a mapping describes; one with fields of a memory and no document is that memory.
+
+    Raises:
+        ItemSyntaxError: it describes none; ``line`` is its place.
+    """
+    if not isinstance(value, dict):
+        raise ItemSyntaxError("not a JSON object", line=place, hint=_HINT)
+    if DOCUMENT not in value and not value.keys() <= _KEYS:
+        fields = by_hand(value)
+        return ExportRecord(path="", type=MEMORY, iteration=None, sha256="", document=fields, place=place)
+    for key in value:
+        if key not in _KEYS:
+            raise ItemSyntaxError("a record has no such key", line=place, field=str(key), hint=_HINT)
+    for key, (sort, needed, expected) in _FITTING.items():
+        if not _fits(key, value.get(key), sort, needed):
+            hint = f"{_HINT}; {_PATHLESS}" if key == "path" and key not in value else _HINT
+            raise ItemSyntaxError(f"expected {expected}", line=place, field=key, hint=hint)
+    return ExportRecord(
+        path=value["path"],
+        type=value["type"],
+        iteration=value.get("iteration"),
+        sha256=value.get("sha256") or "",
+        document=value[DOCUMENT],
+        text=value.get(TEXT) or "",
+        place=place,
+    )
+
+
+def by_hand(line: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a memory as a person or 'memfs list --json' writes them, as an item file would have them."""
+    fields = {key: value for key, value in line.items() if key not in _WRITTEN_BY_STORE}
+    flat = {name: fields.pop(name) for name in _ORIGIN if name in fields}
+    if flat:
+        fields["origin"] = {**flat, **(fields.get("origin") or {})}
+    origin = fields.get("origin")
+    agent = isinstance(origin, Mapping) and origin.get("agent")
+    return {"trust": (Trust.AGENT if agent else Trust.HUMAN).value, **fields}
+
+
+_FITTING: Mapping[str, tuple[type, bool, str]] = {
+    "path": (str, True, "a path below the workspace"),
+    "type": (str, True, "the type of the document"),
+    "iteration": (int, False, "a whole number"),
+    "sha256": (str, False, "64 hexadecimal digits"),
+    DOCUMENT: (dict, True, "the document's keys and values"),
+    TEXT: (str, False, "text"),
+}
+"""By key: the sort of its value, whether there must be one, and what was expected."""
+
+
+def _fits(key: str, value: Any, sort: type, needed: bool) -> bool:
+    if value is None or (value == "" and sort is str):
+        return not needed
+    digest = key != "sha256" or (isinstance(value, str) and _SHA256.fullmatch(value) is not None)
+    return isinstance(value, sort) and not isinstance(value, bool) and digest
+
+
+FORMATS = ("jsonl", "csv", "parquet")
+_HELD = 1 << 20
+_ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet"}
+
+
+def known_format(name: str) -> str:
+    """The format of that name.
+
+    Raises:
+        QueryInvalid: there is none.
+    """
+    if name not in FORMATS:
+        hint = nearest(name, FORMATS) or f"choose {', '.join(FORMATS)}"
+        raise QueryInvalid(f"there is no format {name!r}", field="format", hint=hint)
+    return name
+
+
+def format_of(file: str) -> str:
+    """The format that a file's ending names, "" where it names none."""
+    return next((found for ending, found in _ENDINGS.items() if file.lower().endswith(ending)), "")
+
+
+class _Out:
+    """Passes bytes on to a sink in large pieces, as a file that pyarrow can write to; closed, it takes nothing more.
+
+    Attributes:
+        size: how many bytes it took.
+    """
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._held: list[bytes] = []
+        self._room = _HELD
+        self.size = 0
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        if not self.closed:
+            self._held.append(bytes(data))
+            self.size += len(data)
+            self._room -= len(data)
+        if self._room <= 0:
+            self.flush()
+        return len(data)
+
+    def flush(self) -> None:
+        data, self._held, self._room = b"".join(self._held), [], _HELD
+        if data:
+            self._sink.write(data)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def write_records(form: str, records: Iterable[ExportRecord], sink: Sink, columns: Columns) -> int:
+    """Write records in a format, one after the other; the sink stays open.
+
+    Returns:
+        How many bytes were written.
+
+    Raises:
+        ExtraMissing: the format needs a package that is not installed.
+    """
+    out = _Out(sink)
+    if form == "parquet":
+        _write_parquet(records, out, {name: sort or "text" for name, sort in columns.items()})
+    else:
+        for data in map(json_line, records) if form == "jsonl" else _csv(records, columns):
+            out.write(data)
+    out.flush()
+    return out.size
+
+
+def _csv(records: Iterable[ExportRecord], columns: Columns) -> Iterator[bytes]:
+    yield _csv_row([*FIXED, *columns, REST, TEXT])
+    for record in records:
+        row = flat(record.document)
+        front = ["" if value is None else str(value) for value in record.fixed().values()]
+        cells = [cell(row.pop(name)) if name in row else "" for name in columns]
+        yield _csv_row([*front, *cells, json.dumps(row, ensure_ascii=False) if row else "", record.text])
+
+
+def _csv_row(cells: Sequence[str]) -> bytes:
+    buffer = StringIO(newline="")
+    csv.writer(buffer, lineterminator="\n").writerow(cells)
+    return buffer.getvalue().encode("utf-8", "backslashreplace")
+
+
+# -- Parquet ------------------------------------------------------------------------------------------------------
+_ROWS = 1_000
+_GROUP_BYTES = 16 << 20
+_FRONT = (*FIXED, DOCUMENT, TEXT)
+
+
+def pyarrow() -> Any:
+    """The package that Parquet needs.
+
+    Raises:
+        ExtraMissing: the hint says what to install.
+    """
+    try:
+        import pyarrow as package
+        import pyarrow.parquet  # large, and an extra
+    except ImportError as error:
+        raise ExtraMissing(
+            "Parquet needs the package pyarrow", field="format", hint="pip install 'gitmemfs[parquet]', or use csv"
+        ) from error
+    return package
+
+
+def _write_parquet(records: Iterable[ExportRecord], file: _Out, sorts: Mapping[str, str]) -> None:
+    """Write records in groups of rows; memory is bounded by one group."""
+    pa = pyarrow()
+    schema = pa.schema([*_front(pa), *_typed(pa, sorts)])
+    out = pa.parquet.ParquetWriter(file, schema, compression="zstd")
+    rows: list[dict[str, Any]] = []
+    held = 0
+    try:
+        for record in records:
+            row, document = flat(record.document), json.dumps(record.document, ensure_ascii=True, allow_nan=False)
+            front = {**record.fixed(), DOCUMENT: document, TEXT: record.text or None}
+            rows.append({**{name: fitting(row.get(name), sort) for name, sort in sorts.items()}, **front})
+            held += len(document) + len(record.text)
+            if len(rows) >= _ROWS or held >= _GROUP_BYTES:
+                out.write_table(pa.Table.from_pylist(rows, schema=schema))
+                rows, held = [], 0
+        if rows:
+            out.write_table(pa.Table.from_pylist(rows, schema=schema))
+        out.close()
+    except BaseException:
+        file.close()  # the library would still write an end
+        raise
+
+
+def _front(pa: Any) -> list[Any]:
+    kinds = {"iteration": pa.int64()}
+    return [pa.field(name, kinds.get(name, pa.string())) for name in _FRONT]
+
+
+def _typed(pa: Any, sorts: Mapping[str, str]) -> list[Any]:
+    kinds = {
+        "int": pa.int64(),
+        "float": pa.float64(),
+        "bool": pa.bool_(),
+        "moment": pa.timestamp("us", tz="UTC"),
+    }
+    return [pa.field(name, kinds.get(sort, pa.string())) for name, sort in sorts.items()]
 
 
 @dataclass(frozen=True, slots=True)

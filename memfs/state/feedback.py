@@ -24,8 +24,8 @@ from memfs.model.state_paths import feedback_path, meta_review_path, system_stat
 from memfs.model.state_query import StateQuery
 from memfs.model.time import format_time, parse_time
 from memfs.resources import template_text
+from memfs.state.aggregates import pattern_text, patterns_of
 from memfs.state.metrics import Summary, combined, key_of, less_is_better, short
-from memfs.state.trends import pattern_text, patterns_of
 from memfs.store.state_files import DocumentChange
 from memfs.store.store import retry_on_conflict
 

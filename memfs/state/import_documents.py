@@ -35,8 +35,7 @@ from memfs.model.ids import check_id, new_id, stem_of
 from memfs.model.item import MemoryItem
 from memfs.model.state_paths import document_kind, iteration_of
 from memfs.state.aggregates import Aggregates
-from memfs.state.export import AGGREGATE, ALL_TYPES
-from memfs.state.export_formats import MEMORY, ExportRecord, format_of, json_line, read_json_lines
+from memfs.state.export import AGGREGATE, ALL_TYPES, MEMORY, ExportRecord, format_of, json_line, read_json_lines
 from memfs.state.reader import StateReader
 from memfs.store import Store
 from memfs.store.parts import CONTENT

@@ -27,12 +27,10 @@ if TYPE_CHECKING:
     from memfs.state.analysis import AgentAnalyst
     from memfs.state.checkpoints import Checkpoints
     from memfs.state.concurrent_documents import Clashes
-    from memfs.state.continuation import Continuations
     from memfs.state.export import Exporter
     from memfs.state.feedback import FeedbackStore
     from memfs.state.import_documents import Importer
-    from memfs.state.iterations import Iterations
-    from memfs.state.record import StateRecorder
+    from memfs.state.record import Continuations, Iterations, StateRecorder
     from memfs.state.retention import Retention
     from memfs.state.retrieval import Retrieval
     from memfs.state.threads import Threads
@@ -89,23 +87,16 @@ class States:
     @shared_property
     def iterations(self) -> Iterations:
         """Starts, closes and lists iterations."""
-        from memfs.state.iterations import Iterations
+        from memfs.state.record import Iterations
 
-        return Iterations(self.reading, self.parts.clock, self.fire)
+        return Iterations(self.reading, self.fire, self.parts.clock)
 
     @shared_property
     def recorder(self) -> StateRecorder:
         """Takes in what the agents hand over."""
         from memfs.state.record import StateRecorder
 
-        return StateRecorder(
-            self.reading,
-            self.iterations,
-            self.continuations,
-            checkpoint=lambda update: self.checkpoints.create(update).id,
-            clock=self.parts.clock,
-            fire=self.fire,
-        )
+        return StateRecorder(self.iterations, self.continuations, lambda update: self.checkpoints.create(update).id)
 
     @shared_property
     def clashes(self) -> Clashes:
@@ -117,9 +108,9 @@ class States:
     @shared_property
     def continuations(self) -> Continuations:
         """Keeps an agent's state under a token."""
-        from memfs.state.continuation import Continuations
+        from memfs.state.record import Continuations
 
-        return Continuations(self.reading, self.iterations, self.parts.clock)
+        return Continuations(self.iterations)
 
     # -- checkpoints ----------------------------------------------------------------------------------------------
     @shared_property

@@ -1,22 +1,29 @@
-"""Record what a system hands over as state documents: updates, outputs, reviews and hypotheses.
+"""Record what a system hands over as state documents: updates, outputs, reviews and hypotheses, by iteration.
 
-A call returns once its documents are durable. Writers of one document at once are merged.
+A call returns once its documents are durable. Writers of one document at once are merged. The state in which an agent
+leaves a task is kept under a token to resume with; one that expired, or is unknown, is refused with a reason. Closing
+an iteration writes its statistics into its header, ``system_state.json``.
 """
 
 from __future__ import annotations
 
+import builtins
 import hashlib
 import json
+import re
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from memfs.errors import ContentError, MemfsError, SchemaInvalid
+from memfs.config import SystemConfig, first_retention_policy, read_system_config
+from memfs.config_names import RETENTION_POLICY
+from memfs.errors import Conflict, ContentError, IterationInvalid, MemfsError, SchemaInvalid, TokenInvalid
 from memfs.format.field_merge import FieldMerge, equal, merge
 from memfs.format.plain import refuse_hidden
 from memfs.fs.lock import renewed_in_child
@@ -31,24 +38,373 @@ from memfs.model.state_documents import (
     StateData,
     StateUpdate,
 )
-from memfs.model.state_query import StateQuery
-from memfs.model.time import format_time, from_timestamp_ns, parse_time, time_in, utc_now
+from memfs.model.state_query import Iteration, StateQuery
+from memfs.model.time import format_time, from_timestamp_ns, given_time, parse_time, time_in, utc_now
 from memfs.resources import schema_text
-from memfs.state.trends import HypothesisVersion
+from memfs.state.aggregates import HypothesisVersion
+from memfs.state.metrics import sum_up
+from memfs.state.recovery_points import is_final
+from memfs.store.parts import Parts
 from memfs.store.state_files import DocumentChange, State
 from memfs.store.store import retry_on_conflict
 
 if TYPE_CHECKING:
-    from memfs.state.continuation import Continuations
-    from memfs.state.iterations import Iterations
     from memfs.state.reader import StateReader
     from memfs.store.parts import Fire
+
+
+_NUMBERS = "give a number from 1 to 999,999,999,999; without one it is that after the newest there is"
+
+
+class Iterations:
+    """The iterations of one workspace. May be used from several threads, and by several processes at once."""
+
+    def __init__(self, reader: StateReader, fire: Fire, clock: Callable[[], datetime] = utc_now) -> None:
+        """
+        Args:
+            fire: raises ``iteration_closed`` and ``state_stored``.
+            clock: says when a document without a timestamp was made.
+        """
+        self.reader, self.fire, self.clock = reader, fire, clock
+        self._files = reader.files
+
+    # -- opening and closing --------------------------------------------------------------------------------------
+    def start(self, number: int | None = None) -> Iteration:
+        """Open an iteration; one that is open already is given back as it is.
+
+        Args:
+            number: which; None is the one after the newest, open or closed.
+
+        Returns:
+            The iteration, durable on return.
+
+        Raises:
+            IterationInvalid: it was closed or archived, or the number is none.
+            StorageIO, ContentError: it could not be stored; or its header, edited by hand, is invalid.
+        """
+        return retry_on_conflict(lambda: self._started(number))
+
+    def close(self, number: int | None = None) -> Iteration:
+        """Close an iteration and sum it up; one that is closed is summed up again, with what came late.
+
+        Args:
+            number: which; None is the newest that is open.
+
+        Raises:
+            IterationInvalid: there is no such iteration, or none is open, or it was archived.
+            StorageIO, ContentError: as for ``start``.
+        """
+        wanted = self.reader.open_iteration() if number is None else number
+        if wanted is None:
+            raise IterationInvalid("no iteration is open", hint="'memfs state iteration start' opens one")
+        return retry_on_conflict(lambda: self._end(wanted))
+
+    def _started(self, number: int | None) -> Iteration:
+        newest = self.reader.latest_iteration()
+        wanted = (newest or 0) + 1 if number is None else number
+        found = self.header(wanted)
+        if wanted < 1:
+            raise IterationInvalid(f"{wanted} is not the number of an iteration", field="iteration", hint=_NUMBERS)
+        if found is None:
+            self._refuse_archived(wanted)
+            return self._begin(wanted, first=newest is None)
+        if number is None:
+            raise Conflict("another process has just started it", path=found.path)
+        if found.values.get("status") == "closed":
+            raise IterationInvalid(
+                f"iteration {wanted} is closed",
+                path=found.path,
+                field="iteration",
+                hint=f"start another: the next is {(newest or wanted) + 1}",
+            )
+        return self.show(wanted)
+
+    def _begin(self, number: int, *, first: bool) -> Iteration:
+        opened = self.clock()
+        values = {"iteration": number, "status": "open", "opened": format_time(opened)}
+        changes = [DocumentChange(_header_path(number), values, "")]
+        if first and not self._files.exists(RETENTION_POLICY):
+            changes.append(DocumentChange(RETENTION_POLICY, first_retention_policy(), ""))
+        self._files.write(changes, f"Start iteration {number}", critical=True)
+        return Iteration(number=number, status="open", opened=parse_time(opened))
+
+    def _end(self, number: int) -> Iteration:
+        header = self.header(number)
+        if header is None:
+            raise self._missing(number)
+        first = header.values.get("status") != "closed"
+        closed = self.clock() if first else time_in(header.values.get("closed"))
+        opened = time_in(header.values.get("opened"))
+        found = self.reader.rows(StateQuery(iterations=(number,)))
+        statistics = sum_up((row.facts for row in found), opened, closed)
+        values = {**header.values, "status": "closed", "statistics": statistics}
+        if closed is not None:
+            values["closed"] = format_time(closed)
+        if values != header.values:
+            self._files.write(
+                [DocumentChange(header.path, values, header.sha256)], f"Close iteration {number}", critical=True
+            )
+        self.fire("iteration_closed", {"iteration": number, "statistics": statistics})
+        return self.show(number)
+
+    # -- looking --------------------------------------------------------------------------------------------------
+    def show(self, number: int) -> Iteration:
+        """One iteration, from its archive where it lies there.
+
+        Raises:
+            IterationInvalid: there is no such iteration.
+            ContentError, StorageIO: its header cannot be read.
+        """
+        try:
+            statistics = self.reader.load(_header_path(number)).get("statistics")
+        except FileNotFoundError:
+            statistics = None
+        found = next((one for one in self.reader.iterations() if one.number == number), None)
+        if found is None:
+            raise self._missing(number)
+        given = statistics if isinstance(statistics, Mapping) else {}
+        return replace(found, statistics=given, counts=self.reader.index.counts((number,)))
+
+    def list(self) -> builtins.list[Iteration]:
+        """Every iteration by number, archived ones too, without their statistics, which ``show`` has."""
+        counted = self.reader.index.counts_by_iteration()
+        return [replace(one, counts=counted.get(one.number, {})) for one in self.reader.iterations()]
+
+    def current(self) -> int:
+        """The newest open iteration; where none is open, the one after the newest is started."""
+        return retry_on_conflict(self._current)
+
+    def _current(self) -> int:
+        found = self.reader.open_iteration()
+        if found is not None:
+            return found
+        try:
+            return self.start((self.reader.latest_iteration() or 0) + 1).number
+        except IterationInvalid as error:  # another process has just started and closed that one
+            raise Conflict(error.message, path=error.path) from error
+
+    def into(self, number: int | None) -> int:
+        """The iteration that a document goes into: the one asked for, started where it is not there, or the current.
+
+        A closed one takes what comes late.
+
+        Raises:
+            IterationInvalid: it was archived, or the number is none.
+        """
+        if number is None:
+            return self.current()
+        return number if self.header(number) is not None else self.start(number).number
+
+    def header(self, number: int) -> State | None:
+        """The header of an iteration in the tree, None where there is none.
+
+        Raises:
+            IterationInvalid: the number is none.
+            ContentError, StorageIO: it cannot be read.
+        """
+        return self._files.find(_header_path(number))
+
+    def _refuse_archived(self, number: int) -> None:
+        if any(row.number == number and row.archive for row in self.reader.iterations()):
+            raise IterationInvalid(
+                f"iteration {number} is archived",
+                field="iteration",
+                hint=f"'memfs admin archive unpack {number}' brings it back",
+            )
+
+    def _missing(self, number: int) -> IterationInvalid:
+        self._refuse_archived(number)
+        newest = self.reader.latest_iteration()
+        hint = "'memfs state iteration start' opens one" if newest is None else f"the newest is {newest}"
+        return IterationInvalid(f"there is no iteration {number}", field="iteration", hint=hint)
+
+
+def _header_path(number: int) -> str:
+    try:
+        return state_paths.system_state_path(number)
+    except ValueError as error:
+        raise IterationInvalid(str(error), field="iteration", hint=_NUMBERS) from None
+
+
+_SHAPE = re.compile(r"ct-([0-9]{1,12})-[0-9a-f]{32}")
+_SHOWN = 60
+
+
+class Continuations:
+    """The continuation tokens of one workspace. May be used from several threads, and by several processes at once.
+
+    A token is taken until it expires, or newer state or a final output of the same agent and task takes its place; to
+    resume it changes nothing, so that a crash right after loses nothing.
+    """
+
+    def __init__(self, iterations: Iterations) -> None:
+        self._reader, self._clock = iterations.reader, iterations.clock
+        self._files = iterations.reader.files
+        self._iterations = iterations
+
+    def save(self, agent: str, task: str, state: Any, expires: datetime | timedelta | str | None = None) -> str:
+        """Keep an agent's state within a task, in the current iteration.
+
+        Args:
+            state: anything that JSON can hold.
+            expires: when the token ends, or after how long; by default as ``continuation.expires_hours`` of
+                ``system_config`` says.
+
+        Returns:
+            The token, durable on return. Older tokens of this agent and task are superseded.
+
+        Raises:
+            SchemaInvalid, SecretDetected: the state cannot be kept; with the field.
+            StorageIO: nothing was kept.
+        """
+        return retry_on_conflict(lambda: self._saved(self._iterations.current(), agent, task, state, expires))
+
+    def again(self, iteration: int, agent: str, task: str, state: Any) -> str:
+        """The token of a state that is handed over again; a new one where others have taken its place since.
+
+        Raises:
+            Conflict: another state of the task was kept at the same moment.
+        """
+        wanted = plain(state)
+        for one in self._kept(agent, task):
+            if not one.values.get("superseded_by") and equal(one.values.get("state"), wanted):
+                return str(one.values["token"])
+        return self._saved(iteration, agent, task, state)
+
+    def _saved(
+        self, iteration: int, agent: str, task: str, state: Any, expires: datetime | timedelta | str | None = None
+    ) -> str:
+        token, changes = self.prepare(iteration, agent, task, state, expires)
+        self._files.write(changes, f"Keep the state of {agent} within {task}")
+        return token
+
+    def prepare(
+        self, iteration: int, agent: str, task: str, state: Any, expires: datetime | timedelta | str | None = None
+    ) -> tuple[str, list[DocumentChange]]:
+        """A new token, and the changes that make it the one to resume: to be written as one batch.
+
+        Raises:
+            SchemaInvalid: agent, task or time is none.
+        """
+        for name, value in (("agent", agent), ("task_id", task)):
+            if not isinstance(value, str) or not value:
+                raise SchemaInvalid("a state belongs to an agent's task", field=name, hint="give a name")
+        now = self._clock()
+        token = f"ct-{iteration}-{secrets.token_hex(16)}"
+        values = {
+            "token": token,
+            "agent": agent,
+            "task_id": task,
+            "state": plain(state),
+            "created": format_time(now),
+            "expires": self._end(expires, now),
+        }
+        made = DocumentChange(state_paths.token_path(iteration, token), values, "")
+        return token, [made, *self.superseding(agent, task, token)]
+
+    def superseding(self, agent: str, task: str, by: str) -> list[DocumentChange]:
+        """The changes that end the tokens of an agent's task: ``by`` a newer token, or the path of a final output."""
+        return [
+            DocumentChange(one.path, {**one.values, "superseded_by": by}, one.sha256)
+            for one in self._kept(agent, task)
+            if not one.values.get("superseded_by")
+        ]
+
+    def resume(self, token: str) -> Any:
+        """The state that was kept under a token, in this process or another. May be repeated.
+
+        Raises:
+            TokenInvalid: the token is none of memfs's, is not known, was superseded by newer state, was used up by the
+                task's final output, or has expired; the message says which.
+            ContentError, StorageIO: the state cannot be read.
+        """
+        match = _SHAPE.fullmatch(token) if isinstance(token, str) else None
+        if match is None:
+            raise TokenInvalid(
+                f"continuation token {_shown(token)} is none that memfs gave out",
+                hint="use the token that storing the state returned",
+            )
+        path = state_paths.token_path(int(match[1]), token)
+        try:
+            values = self._reader.load(path)
+        except FileNotFoundError:
+            values = {}
+        if values.get("token") != token:
+            raise TokenInvalid(
+                f"continuation token {token} is unknown here", hint="is it from another workspace, or was it removed?"
+            )
+        self._refuse_ended(token, values, values.get("superseded_by") or self._overtaken_by(path, values))
+        return values.get("state")
+
+    def _overtaken_by(self, path: str, values: dict[str, Any]) -> str:
+        """What took the place of a state that was in an archive, and could not be marked: as ``superseding``'s ``by``.
+
+        Only what came in later iterations: what came before was marked while it lay in the tree.
+        """
+        if not self._reader.archived(path):
+            return ""
+        number, agent, task = state_paths.iteration_of(path) or 0, str(values.get("agent")), str(values.get("task_id"))
+        of_task = StateQuery(agents=(agent,), tasks=(task,), newest=True)
+        for row in self._reader.rows(replace(of_task, kinds=("continuation",))):
+            if (row.facts.iteration or 0) > number:
+                return row.facts.name
+        for row in self._reader.rows(replace(of_task, kinds=("agent_output",), states=("",))):
+            if (row.facts.iteration or 0) > number and is_final(self._reader.load(row)):
+                return row.path
+        return ""
+
+    def _refuse_ended(self, token: str, values: dict[str, Any], by: Any) -> None:
+        whose = f"task {values.get('task_id')!r} of {values.get('agent')!r}"
+        if by and state_paths.document_kind(str(by)) == "agent_output":
+            raise TokenInvalid(
+                f"continuation token {token} was used up: {whose} has its final output", hint=f"read {by}"
+            )
+        if by:
+            raise TokenInvalid(
+                f"continuation token {token} was superseded by newer state of {whose}",
+                hint="resume the token that storing the newer state returned",
+            )
+        expires = values.get("expires")
+        if expires and parse_time(expires) <= self._clock():
+            raise TokenInvalid(
+                f"continuation token {token} expired on {expires}",
+                hint="begin the task anew; continuation.expires_hours in system_config says how long tokens last",
+            )
+
+    def _kept(self, agent: str, task: str) -> list[State]:
+        """The newest states of an agent's task that lie in the tree; what came before was superseded by them."""
+        question = StateQuery(kinds=("continuation",), agents=(agent,), tasks=(task,), newest=True, limit=_LOOKED_AT)
+        found = (self._files.find(row.path) for row in self._reader.recent(question) if not row.archive)
+        return [state for state in found if state is not None]
+
+    def _end(self, expires: datetime | timedelta | str | None, now: datetime) -> str | None:
+        try:
+            if expires is None:
+                hours = expires_hours(self._reader.parts)
+                return format_time(now + timedelta(hours=hours)) if hours > 0 else None
+            return format_time(now + expires if isinstance(expires, timedelta) else given_time(expires))
+        except (ValueError, OverflowError, TypeError, AttributeError):
+            message = f"{_shown(expires)} is not a point in time"
+            raise SchemaInvalid(message, field="expires", hint="write 2026-03-01T10:00:00Z") from None
+
+
+def expires_hours(parts: Parts) -> float:
+    """After how many hours tokens expire, as ``system_config`` says; the usual time where it cannot be read."""
+    try:
+        return read_system_config(parts.seen, parts.codec).expires_hours
+    except MemfsError:  # 'memfs check' names it; agents go on
+        return SystemConfig().expires_hours
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 HYPOTHESIS = "hypothesis"
 RESULT = "tournament_result"
 _PATHS = {HYPOTHESIS: state_paths.hypothesis_path, RESULT: state_paths.tournament_path}
-_LOOKED_AT = 8
+_LOOKED_AT = 16
 _COMPARED = 16
 _AT_ONCE = ("checkpoint", "critical")
 
@@ -65,29 +421,14 @@ class StateRecorder:
     """
 
     def __init__(
-        self,
-        reader: StateReader,
-        iterations: Iterations,
-        continuations: Continuations,
-        *,
-        checkpoint: Callable[[StateUpdate], str],
-        clock: Callable[[], datetime] = utc_now,
-        fire: Fire = lambda _occasion, _facts: None,
+        self, iterations: Iterations, continuations: Continuations, checkpoint: Callable[[StateUpdate], str]
     ) -> None:
-        """Record into the iterations of a workspace.
-
-        Args:
-            checkpoint: creates a checkpoint that has the given update, and returns its id.
-            clock: says when a document without a timestamp was made.
-            fire: raises ``state_stored``.
-        """
-        self._reader = reader
-        self._files = reader.files
+        """``checkpoint`` creates a checkpoint that has the given update, and returns its id."""
+        self._reader, self._clock, self._fire = iterations.reader, iterations.clock, iterations.fire
+        self._files = iterations.reader.files
         self._iterations = iterations
         self._continuations = continuations
         self._checkpoint = checkpoint
-        self._clock = clock
-        self._fire = fire
         self._turn = threading.Lock()
         renewed_in_child(self)
 

@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from memfs.state.parts import States
     from memfs.store import Store
     from memfs.store.parts import Parts
-    from memfs.team.answer_diff import AnswerDiff
     from memfs.team.asof import Travel
-    from memfs.team.bisect import Bisect
+    from memfs.team.bisect import AnswerDiff, Bisect
     from memfs.team.blame import Blame
     from memfs.team.branches import Branches
     from memfs.team.deinit import Deinit
@@ -117,7 +116,7 @@ class Teams:
     @shared_property
     def answers(self) -> AnswerDiff:
         """Tells how the answer to a question changed between two revisions."""
-        from memfs.team.answer_diff import AnswerDiff
+        from memfs.team.bisect import AnswerDiff
 
         return AnswerDiff(self.past, self.parts.repository)
 

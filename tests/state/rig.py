@@ -11,9 +11,7 @@ from typing import Any
 from memfs import Workspace
 from memfs.config_names import SYSTEM_CONFIG
 from memfs.model.state_documents import StateUpdate
-from memfs.state.continuation import Continuations
-from memfs.state.iterations import Iterations
-from memfs.state.record import StateRecorder
+from memfs.state.record import Continuations, Iterations, StateRecorder
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -36,24 +34,17 @@ class Rig:
     @cached_property
     def iterations(self) -> Iterations:
         """Starts and closes."""
-        return Iterations(self.workspace.states.reading, lambda: self.now, self._fire)
+        return Iterations(self.workspace.states.reading, self._fire, lambda: self.now)
 
     @cached_property
     def continuations(self) -> Continuations:
         """Keeps states under tokens."""
-        return Continuations(self.workspace.states.reading, self.iterations, lambda: self.now)
+        return Continuations(self.iterations)
 
     @cached_property
     def recorder(self) -> StateRecorder:
         """Takes what agents hand over."""
-        return StateRecorder(
-            self.workspace.states.reading,
-            self.iterations,
-            self.continuations,
-            checkpoint=self._checkpoint,
-            clock=lambda: self.now,
-            fire=self._fire,
-        )
+        return StateRecorder(self.iterations, self.continuations, self._checkpoint)
 
     def read(self, path: str) -> dict[str, Any]:
         """A document, by its path below ``iterations/``."""

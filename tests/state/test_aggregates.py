@@ -16,8 +16,8 @@ from memfs.fs import io
 from memfs.model.insights import AGGREGATES
 from memfs.model.state_paths import AGGREGATE_NAMES, aggregate_path
 from memfs.state import aggregates as aggregates_module
+from memfs.state.aggregates import pattern_trends
 from memfs.state.parts import States
-from memfs.state.trends import pattern_trends
 from memfs.workspace import Workspace, open_workspace
 
 Opened = Callable[..., Workspace]

@@ -20,7 +20,7 @@ from memfs.errors import CheckpointInvalid
 from memfs.fs.archive import compress, decompress
 from memfs.model.state_documents import CheckpointData, StateUpdate
 from memfs.model.state_paths import CHECKPOINTS, MANIFEST, PAYLOAD, hypothesis_path, output_path, update_path
-from memfs.state.checkpoint_payload import decode, encode
+from memfs.state.checkpoint_store import decode, encode
 from memfs.state.checkpoints import Checkpoints
 from memfs.store import sidecars
 from tests.state.test_checkpoints import NOON, damage, fill, output, update, write

@@ -33,8 +33,7 @@ from memfs.model.state_paths import (
     tournament_path,
     update_path,
 )
-from memfs.state.checkpoint_payload import decode, next_id, order
-from memfs.state.checkpoint_store import write_payload
+from memfs.state.checkpoint_store import decode, next_id, order, write_payload
 from memfs.state.checkpoints import Checkpoints
 from memfs.store.state_files import DocumentChange
 from tests.store.test_secondary import CHANGES, full
@@ -197,9 +196,9 @@ def test_a_checkpoint_taken_while_writers_run_is_of_one_moment(
     workspace: Workspace, checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A batch that lands during the packing is in the checkpoint whole, what was removed is not (S6)."""
-    from memfs.state import checkpoint_payload
+    from memfs.state import checkpoint_store
 
-    entries = checkpoint_payload._entries
+    entries = checkpoint_store._entries
     acts: list[Callable[[], None]] = [
         lambda: write(
             workspace, (hypothesis_path(2, "h1"), {"id": "h1", "n": 2}), (hypothesis_path(2, "h2"), {"id": "h2"})
@@ -214,7 +213,7 @@ def test_a_checkpoint_taken_while_writers_run_is_of_one_moment(
             acts.pop(0)()
         yield found[-1]
 
-    monkeypatch.setattr(checkpoint_payload, "_entries", while_packing)
+    monkeypatch.setattr(checkpoint_store, "_entries", while_packing)
     made = checkpoints.create()
     monkeypatch.undo()
     assert made.files == 11

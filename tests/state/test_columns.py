@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfs.state.export_formats import (
+from memfs.state.export import (
     RESERVED,
     cell,
     column_name,

@@ -14,7 +14,7 @@ import pytest
 
 from memfs import SchemaInvalid, Workspace
 from memfs.errors import TokenInvalid
-from memfs.state.continuation import expires_hours
+from memfs.state.record import expires_hours
 from tests.state.rig import NOON, Rig
 
 Opened = Callable[..., Workspace]

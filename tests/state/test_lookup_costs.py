@@ -13,10 +13,10 @@ from memfs.model import state_paths as paths
 from memfs.model.state_query import StateQuery
 from memfs.model.time import format_time
 from memfs.search import state_index
+from memfs.state.aggregates import hypothesis_history
 from memfs.state.parts import States
 from memfs.state.retrieval import Retrieval
 from memfs.state.search import find_similar_states
-from memfs.state.trends import hypothesis_history
 from memfs.store.state_files import DocumentChange
 from memfs.workspace import Workspace
 

@@ -14,9 +14,9 @@ from memfs.model import state_paths as paths
 from memfs.model.state_facts import describe
 from memfs.model.state_query import StateRow
 from memfs.state import search
+from memfs.state.aggregates import hypothesis_history
 from memfs.state.parts import States
 from memfs.state.search import find_similar_states, likeness
-from memfs.state.trends import hypothesis_history
 from memfs.store.state_files import DocumentChange
 from memfs.workspace import Workspace
 from tests.state.rig import NOON, Rig

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from memfs.state.trends import PatternName, pattern_text, patterns_of, trends_of
+from memfs.state.aggregates import PatternName, pattern_text, patterns_of, trends_of
 
 
 def named(value: Any) -> list[tuple[str, int]]:

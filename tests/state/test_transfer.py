@@ -14,7 +14,7 @@ import pytest
 
 from memfs.errors import Conflict, ContentError, ExtraMissing, MemfsError, QueryInvalid, StorageIO
 from memfs.model import MemoryItem
-from memfs.state import export_formats
+from memfs.state import export as export_module
 from memfs.state.export import ExportResult, export_query
 from memfs.store.state_files import DocumentChange
 from memfs.workspace import Workspace
@@ -219,7 +219,7 @@ def test_what_has_no_column_stands_in_the_last_one(opened: Open, monkeypatch: py
     limit = 8
     first.states.recorder.agent_output(output("a", "t", primary_output={f"k{n}": n for n in range(50)}))
     out = io.BytesIO()
-    monkeypatch.setattr("memfs.state.export.learn_columns", partial(export_formats.learn_columns, most=limit))
+    monkeypatch.setattr("memfs.state.export.learn_columns", partial(export_module.learn_columns, most=limit))
     first.states.exporter.write(out, "csv")
     header, *rows = csv.reader(io.StringIO(out.getvalue().decode()))
     assert len(header) == 4 + limit + 2

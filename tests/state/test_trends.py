@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from memfs.state.trends import pattern_trends
+from memfs.state.aggregates import pattern_trends
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]

@@ -9,7 +9,7 @@ import pytest
 from memfs import MemoryItem, Workspace
 from memfs.errors import HistoryUnavailable
 from memfs.model import Origin, Query
-from memfs.team.answer_diff import AnswerChange, Difference
+from memfs.team.bisect import AnswerChange, Difference
 
 Opened = Callable[..., Workspace]
 Git = Callable[..., str]

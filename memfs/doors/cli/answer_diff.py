@@ -14,8 +14,7 @@ from memfs.doors.cli.output import Text, count, merge, one_line, styled
 if TYPE_CHECKING:
     from memfs.git.log import Revision
     from memfs.model import Query
-    from memfs.team.answer_diff import AnswerChange, Difference
-    from memfs.team.bisect import Culprit, RevisionAnswer
+    from memfs.team.bisect import AnswerChange, Culprit, Difference, RevisionAnswer
     from memfs.workspace import Workspace
 
 _BROUGHT = 5

@@ -14,8 +14,7 @@ from memfs.doors.cli.output import MERGE, Note, Table, Text, count, listed, read
 
 if TYPE_CHECKING:
     from memfs.model.state_documents import RecoveryState
-    from memfs.state.checkpoint_payload import Checkpoint
-    from memfs.state.checkpoint_store import CheckpointVerdict
+    from memfs.state.checkpoint_store import Checkpoint, CheckpointVerdict
     from memfs.workspace import Workspace
 
 _MOST_SHOWN = 20

@@ -36,7 +36,7 @@ def trends(workspace: Workspace, limit: int, as_of: str | None) -> TrendReport:
         memfs state trends
         memfs state trends --limit 5 --json
     """
-    from memfs.state.trends import pattern_trends
+    from memfs.state.aggregates import pattern_trends
 
     report = pattern_trends(state_at(workspace, as_of).reading)
     left = len(report.patterns) - limit
