@@ -1,48 +1,45 @@
 """Counts how often, and when last, each item was recalled.
 
 The counts are one SQLite file in the workspace's private state, local and unversioned: deleting it loses counts and
-nothing else, and a disk that takes no writes costs counts, never answers.
+nothing else, and a disk that takes no writes costs counts, never answers. A damaged file is set aside.
 """
 
 from __future__ import annotations
 
 import os
-import stat
+import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from memfs.errors import CorruptRecord, StorageIO, WorkspaceClosed
+from memfs.catalog.database import DAMAGED, Database, refuse_irregular
+from memfs.errors import CorruptRecord, MemfsError, NotRegularFile, WorkspaceClosed
 from memfs.fs import io
 from memfs.fs.executor import Worker
 from memfs.fs.lock import no_fork, renewed_in_child
 from memfs.store.access_log import OFF, ServedLog, named
 
-if TYPE_CHECKING:
-    import sqlite3
-
-
 FILE = "usage.db"
+ASIDE = (f"usage{DAMAGED}", f"usage{DAMAGED}-wal")
+"""What a damaged file becomes."""
 _ABOVE = 2  # the folder of the repository, above that of its workspaces and that of this one
-_BESIDE = ("-wal", "-shm", "-journal")
 _GROWTH = 1.05
 _HIGHEST = 2.0
 _ENOUGH = 15  # uses after which the highest is reached
 _MOST = 1_000_000_000
 _CHUNK = 500
-_WAIT_SECONDS = 2.0
 _GATHER_SECONDS = 0.25
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _FURTHEST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
-_DAMAGE = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR", "SQLITE_MISMATCH")
-_TABLE = "CREATE TABLE used (id TEXT PRIMARY KEY, count INTEGER NOT NULL, last INTEGER NOT NULL) WITHOUT ROWID"
-_TABLES = "SELECT type, sql FROM sqlite_master WHERE type != 'index'"
+_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS used (id TEXT PRIMARY KEY, count INTEGER NOT NULL, last INTEGER NOT NULL) WITHOUT ROWID"
+)
 _ADD = (
     "INSERT INTO used VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET"
     " count = min(count + excluded.count, 1000000000), last = max(last, excluded.last)"
@@ -70,10 +67,6 @@ class Use:
 NEVER = Use()
 
 
-class _ImportedCount(ValueError):
-    """The file holds more than counts: a view or trigger in it could run without end."""
-
-
 class Usage:
     """The counts of one workspace. May be used from several threads and processes.
 
@@ -93,20 +86,18 @@ class Usage:
         self._path, self._unnamed = path, unnamed
         self.served = served
         self._guard = threading.Lock()
-        self._base = threading.RLock()
+        self._base = Database(path, _SCHEMA, what="the counts of uses", home=path.parents[_ABOVE])
+        self._writing = threading.RLock()
         self._pending: Counter[str] = Counter()
         self._last = _EPOCH
-        self._worker = Worker("memfs-usage", self._write_down, lambda error: self._fail(str(error)))
-        self._open: sqlite3.Connection | None = None
+        self._worker = Worker("memfs-usage", self._write_down, self._note)
         self._closed = False
         self.problem = ""
         renewed_in_child(self)
 
     def begin_anew_in_child(self) -> None:
-        """Begin with a connection of its own, and without what the parent counts."""
+        """Begin without what the parent counts."""
         self._pending = Counter()
-        _abandoned.append(self._open)
-        self._open = None
 
     # -- counting -----------------------------------------------------------------------------------------------------
     def touch(self, ids: Iterable[str], now: datetime) -> None:
@@ -122,13 +113,13 @@ class Usage:
             self._worker.wake(_GATHER_SECONDS)
 
     def _write_down(self) -> None:
-        with self._base:
+        with self._writing:
             with self._guard:
                 counted, self._pending = self._pending, Counter()
                 moment = (self._last - _EPOCH) // _MICROSECOND
             rows = [(key, count, moment) for key, count in counted.items()]
             if rows:
-                self._tried(lambda base: base.executemany(_ADD, rows), write=True)
+                self._change(lambda base: base.executemany(_ADD, rows))
 
     def flush(self) -> None:
         """Wait until what was counted is written down."""
@@ -157,115 +148,54 @@ class Usage:
         gone = [(key,) for key in dict.fromkeys(ids)]
         self.flush()
         if gone and os.path.lexists(self._path):
-            self._tried(lambda base: base.executemany("DELETE FROM used WHERE id = ?", gone), write=True)
-            self._tried(lambda base: base.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
+            self._change(lambda base: base.executemany("DELETE FROM used WHERE id = ?", gone))
+            self._ask(lambda base: base.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
 
     def close(self) -> None:
         """Write down what was counted and release the file."""
         self.flush()
-        with no_fork, self._base:
-            self._drop()
-            self._closed = True
-            if self.served is not OFF:
-                self.served.closed = True
+        self._base.close()
+        self._closed = True
+        if self.served is not OFF:
+            self.served.closed = True
 
     @contextmanager
     def _reading(self) -> Iterator[Counter[str]]:
         """What is counted and not written down yet; nothing is written down meanwhile."""
         self._require_open()
-        with self._base:
+        with self._writing:
             with self._guard:
                 waiting = Counter(self._pending)
             yield waiting
 
     def _rows(self, sql: str, values: Iterable[str] = ()) -> dict[str, Use]:
-        if self._open is None and not os.path.lexists(self._path):
+        if not os.path.lexists(self._path):
             return {}
-        return self._tried(lambda base: dict(map(_use, base.execute(sql, tuple(values))))) or {}
+        return self._ask(lambda base: dict(map(_use, base.execute(sql, tuple(values))))) or {}
 
-    # -- the file -----------------------------------------------------------------------------------------------------
-    def _tried(self, act: Any, *, write: bool = False) -> Any:
-        """The result of an act on the file, None where that cannot be had; a damaged file is started over."""
-        import sqlite3  # costs start-up time, and not every Python is built with it
+    def _ask(self, act: Callable[[sqlite3.Connection], Any]) -> Any:
+        return self._tried(self._base.ask, act)
 
-        with no_fork, self._base:
-            for attempt in (1, 2):
-                try:
-                    return self._done(act) if write else act(self._connected())
-                except (sqlite3.Error, ValueError, TypeError, OverflowError) as error:
-                    self._fail(str(error))
-                    if attempt == 2 or not _is_damage(error, write) or not self._begin_anew():
-                        return None
-                except StorageIO as error:
-                    self._fail(error.message)
-                    return None
-        return None
+    def _change(self, act: Callable[[sqlite3.Connection], Any]) -> None:
+        self._tried(self._base.change, act)
 
-    def _done(self, act: Any) -> Any:
-        with io.operation("usage", self._path):
-            base = self._connected()
-            result = act(base)
-            base.commit()
+    def _tried(self, do: Callable[[Any], Any], act: Callable[[sqlite3.Connection], Any]) -> Any:
+        """The result of an act on the file, None where that cannot be had."""
+        result = None
+        try:
+            result = do(act)
+        except (MemfsError, UnicodeEncodeError) as error:
+            self._note(error)
+        if self._base.damage:
+            self.problem = f"a damaged file of uses was set aside: {self._base.damage}"
         return result
 
-    def _fail(self, reason: str) -> None:
-        self.problem = f"uses were not counted: {reason}"
-        self._drop()
-
-    def _connected(self) -> sqlite3.Connection:
-        import sqlite3
-
-        if self._open is None:
-            self._refuse_planted()
-            io.make_private_folder(self._path.parent, self._path.parents[_ABOVE])
-            io.make_private_file(self._path)
-            base = sqlite3.connect(self._path, timeout=_WAIT_SECONDS, check_same_thread=False)
-            self._open = base
-            # the file may have come with an unpacked repository: nothing in it is to run
-            base.execute("PRAGMA trusted_schema = OFF")
-            base.execute("PRAGMA journal_mode = WAL")
-            base.execute("PRAGMA synchronous = NORMAL")
-            base.execute("PRAGMA secure_delete = ON")
-            if not base.execute(_TABLES).fetchone():
-                base.execute(_TABLE.replace("TABLE", "TABLE IF NOT EXISTS", 1))
-                base.commit()
-            if base.execute(_TABLES).fetchall() != [("table", _TABLE)]:
-                raise _ImportedCount("something else is in the file where uses are counted")
-        return self._open
-
-    def _refuse_planted(self) -> None:
-        """Only plain files of this user's are opened: a link would lead to a file of another purpose."""
-        for suffix in ("", *_BESIDE):
-            place = f"{self._path}{suffix}"
-            with suppress(FileNotFoundError):
-                found = io.facts(place)
-                if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid() or found.st_nlink > 1:
-                    raise StorageIO("something else stands where uses are counted", path=place, hint="remove it")
-
-    def _begin_anew(self) -> bool:
-        """Remove a damaged file."""
-        self._drop()
-        with suppress(StorageIO):
-            for suffix in ("", *_BESIDE):
-                io.unlink(f"{self._path}{suffix}", missing_ok=True)
-            return True
-        return False
-
-    def _drop(self) -> None:
-        import sqlite3
-
-        base, self._open = self._open, None
-        if base is not None:
-            with suppress(sqlite3.Error):
-                base.close()
+    def _note(self, error: Exception) -> None:
+        self.problem = f"uses were not counted: {error.message if isinstance(error, MemfsError) else error}"
 
     def _require_open(self) -> None:
         if self._closed:
             raise WorkspaceClosed(path=str(self._path))
-
-
-# Connections of a parent process: closing one in a child would take away the parent's locks.
-_abandoned: list[object] = []
 
 
 def snapshot(path: Path) -> bytes | None:
@@ -275,30 +205,18 @@ def snapshot(path: Path) -> bytes | None:
         CorruptRecord: it cannot be read as one.
         StorageIO: the disk does not give it.
     """
-    import sqlite3
-
     if not os.path.lexists(path):
         return None
-    usage = Usage(path)
     try:
-        with no_fork, io.operation("usage", path):
-            usage._refuse_planted()
-            base = sqlite3.connect(path, timeout=_WAIT_SECONDS)
-            try:
+        with no_fork, io.operation("state", path):
+            refuse_irregular(path, mine=True)
+            with closing(sqlite3.connect(path)) as base:
                 base.execute("PRAGMA trusted_schema = OFF")
                 return base.serialize()
-            finally:
-                base.close()
-    except sqlite3.Error as error:
+    except (sqlite3.Error, NotRegularFile) as error:
         raise CorruptRecord(
             f"the counts of uses cannot be read: {error}", path=str(path), hint="remove it; only counts are lost"
         ) from error
-
-
-def _is_damage(error: Exception, write: bool) -> bool:
-    """Whether the file is to blame: what it says of itself, or rows that nobody writes so."""
-    name = str(getattr(error, "sqlite_errorname", ""))
-    return isinstance(error, _ImportedCount) or name.startswith(_DAMAGE) or (not name and not write)
 
 
 def _use(row: tuple[Any, Any, Any]) -> tuple[str, Use]:

@@ -20,7 +20,7 @@ from memfs import MemoryItem, Query, Workspace
 from memfs.admin.backup_file import restore
 from memfs.errors import CorruptRecord
 from memfs.fs import io
-from memfs.usage import FILE, Usage, Use, snapshot
+from memfs.usage import ASIDE, FILE, Usage, Use, snapshot
 
 TABLE = "CREATE TABLE used (id TEXT PRIMARY KEY, count INTEGER NOT NULL, last INTEGER NOT NULL) WITHOUT ROWID"
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c)"
@@ -146,12 +146,14 @@ def test_without_a_file_there_are_no_uses(usage: Usage, path: Path) -> None:
     "content", [b"this is no database", b"SQLite format 3\0" + b"\xff" * 5000, b""], ids=["text", "broken", "empty"]
 )
 def test_a_damaged_file_is_begun_anew(usage: Usage, path: Path, content: bytes) -> None:
-    """Damage costs counts, never an answer."""
+    """Damage costs counts, never an answer, and the file is kept beside."""
     path.parent.mkdir()
     path.write_bytes(content)
     assert usage.of(["a"]) == {}
     usage.touch(["a"], NOON)
     assert usage.of(["a"])["a"].count == 1
+    assert not content or path.with_name(ASIDE[0]).read_bytes() == content
+    assert bool(content) == ("was set aside" in usage.problem)
 
 
 def test_rows_that_nobody_writes_are_taken_with_care(usage: Usage, path: Path) -> None:
@@ -219,7 +221,7 @@ def test_a_full_disk_costs_counts_only(usage: Usage) -> None:
     """Where the disk takes nothing, counting fails in silence and says why when asked."""
 
     def full(name: str, _: str) -> None:
-        if name == "usage":
+        if name == "state":
             raise OSError(errno.ENOSPC, "no space")
 
     before = io.set_hook(full)
@@ -296,7 +298,7 @@ def test_an_answer_comes_though_the_disk_takes_no_counts(workspace: Workspace) -
     """A full disk costs counts, never an answer (M3)."""
 
     def full(name: str, _: str) -> None:
-        if name == "usage":
+        if name == "state":
             raise OSError(errno.ENOSPC, "no space")
 
     before = io.set_hook(full)
@@ -320,12 +322,16 @@ def test_counts_are_part_of_a_backup(workspace: Workspace, tmp_path: Path, opene
 
 
 def test_an_erase_takes_the_counts_along(workspace: Workspace) -> None:
-    """The id of an erased item is not kept among the counts (B6)."""
+    """The id of an erased item is not kept among the counts, nor in a damaged file of them (B6)."""
     workspace.store.flush()
+    aside = [workspace.parts.repository.state / name for name in ASIDE]
+    for path in aside:
+        path.write_bytes(b"SQLite format 3 a")
     workspace.usage.touch(["a", "b"], NOON)
     workspace.usage.flush()
     erased = workspace.eraser.erase("a")
     assert erased.purged["counts of uses"] == 1
+    assert not any(path.exists() for path in aside)
     assert workspace.usage.all().keys() == {"b"}
 
 

@@ -41,8 +41,8 @@ from memfs.store.access_log import FOLDER as SERVED
 from memfs.store.access_log import ServedLog
 from memfs.store.parts import CONTENT, Parts
 from memfs.store.recovery import DAMAGED_SUFFIX, FOLDER, read_aside
+from memfs.usage import ASIDE, Usage
 from memfs.usage import FILE as USES
-from memfs.usage import Usage
 
 
 def purge_archives(parts: Parts, target: Target) -> int:
@@ -159,6 +159,9 @@ def _uses(parts: Parts, target: Target) -> int:
             usage.forget(ids)
         finally:
             usage.close()
+    for name in ASIDE:  # nobody can tell what is in it
+        for path in _of_states(parts, name):
+            io.unlink(path)
     return counted
 
 

@@ -1,4 +1,4 @@
-"""CacheDatabase: an SQLite file of derived data, which is made again when it is damaged or was made by other rules."""
+"""Database: an SQLite file that threads and processes share, and that is begun again when it is damaged."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from memfs.fs.lock import no_fork
 
 BESIDE = ("-wal", "-shm", "-journal")
 """What SQLite keeps beside a file, by the end of its name."""
+DAMAGED = ".damaged"
+"""How the name of a file ends that was set aside."""
 _WAIT_SECONDS, _PAUSE_SECONDS = 10.0, 0.005
 _MEMORY = ":memory:"
 # A whole look writes tens of megabytes: with SQLite's own small limits it would wait for the disk most of the time. The
@@ -30,30 +32,38 @@ _PRAGMAS = (
     "cache_size = -16384",
     "wal_autocheckpoint = 2000",
 )
+_OVERWRITTEN = "secure_delete = ON"
 _SYNCED = {True: "synchronous = NORMAL", False: "synchronous = OFF"}
 # What a damaged file makes of a query, or of the reading of its rows.
 DAMAGE = (sqlite3.Error, ValueError, TypeError, LookupError, OverflowError, AttributeError, RecursionError)
+_TABLES, _NEW = "SELECT type, sql FROM sqlite_master WHERE type != 'index'", "IF NOT EXISTS "
 _REFUSED = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_BUSY", "SQLITE_LOCKED")
 
 Result = TypeVar("Result")
 
 
-class CacheDatabase:
+class Database:
     """One file, with one connection that all threads of the process use in turn. Processes share the file.
 
-    Where the disk does not take it, what is kept is kept in memory.
+    Derived data is deleted where it is damaged or was made by other rules, and kept in memory where the disk takes
+    nothing. What cannot be made again (``home``) is set aside instead, for whoever can repair it, its deleted rows are
+    overwritten, and what the disk refuses is an error.
+
+    Attributes:
+        damage: why a file was begun again, "" while none was.
     """
 
     def __init__(
         self,
         path: Path | None,
         schema: str,
-        made_by: str,
+        made_by: str = "",
         *,
         what: str,
         spare: bool = True,
         durable: bool = True,
         page_bytes: int = 0,
+        home: Path | None = None,
     ) -> None:
         """
         Args:
@@ -64,18 +74,22 @@ class CacheDatabase:
             spare: whether to go on in memory where the disk takes nothing; else that is an error.
             durable: false where a power cut may leave rows of any content, since readers prove each.
             page_bytes: of a page, where SQLite's own choice does not fit the rows.
+            home: for what cannot be made again: a folder above the file that is not made. The schema is one table; a
+                file with anything else in it counts as damaged, since it may have come with an unpacked repository.
         """
         self._path = path or Path(_MEMORY)
         self._schema = schema
         self._version = crc32(f"{schema}\0{made_by}".encode()) >> 1 | 1
         self._what = what
-        self._spare = spare
-        self._pragmas = (*([f"page_size = {page_bytes}"] if page_bytes else []), *_PRAGMAS, _SYNCED[durable])
+        self._home, self._spare = home, spare and home is None
+        sized = [f"page_size = {page_bytes}"] if page_bytes else []
+        self._pragmas = (*sized, *_PRAGMAS, _SYNCED[durable], *([_OVERWRITTEN] if home is not None else []))
         self._lock = threading.RLock()
         self._open: sqlite3.Connection | None = None
         self._inode = 0
         self._in_memory = path is None
         self._process = os.getpid()
+        self.damage = ""
 
     def ask(self, act: Callable[[sqlite3.Connection], Result]) -> Result:
         """The result of a question to the file; one that is damaged is made again, empty.
@@ -129,7 +143,7 @@ class CacheDatabase:
             raise AssertionError("unreachable")
 
     def _done(self, act: Callable[[sqlite3.Connection], Result]) -> Result:
-        with io.operation("cache", self._path):
+        with io.operation("cache" if self._home is None else "state", self._path):
             base = self._connected()
             base.execute("BEGIN IMMEDIATE")
             try:
@@ -147,6 +161,7 @@ class CacheDatabase:
         refused = isinstance(error, NotRegularFile | StorageIO) or name.startswith(_REFUSED)
         self._drop()
         if not refused:
+            self.damage = str(error)
             self._begin_anew()
         elif self._spare:
             self._in_memory = True
@@ -161,10 +176,10 @@ class CacheDatabase:
             return self._open
         self._drop()  # another process started over: what is open has no name any more
         if not self._in_memory:
-            io.make_private_folder(self._path.parent)
+            io.make_private_folder(self._path.parent, self._home)
+            for suffix in ("", *BESIDE):
+                refuse_irregular(f"{self._path}{suffix}", mine=self._home is not None)
             io.make_private_file(self._path)
-            for suffix in BESIDE:
-                _refuse_irregular(f"{self._path}{suffix}")
         base = sqlite3.connect(
             _MEMORY if self._in_memory else self._path,
             timeout=_WAIT_SECONDS,
@@ -174,7 +189,11 @@ class CacheDatabase:
         self._open = base
         for pragma in self._pragmas:
             _set(base, pragma)
-        if _version(base) != self._version:
+        if self._home is not None:
+            base.execute(self._schema)
+            if base.execute(_TABLES).fetchall() != [("table", self._schema.replace(_NEW, "", 1))]:
+                raise ValueError("something else is in the file")
+        elif _version(base) != self._version:
             self._lay_out(base)
         self._inode = _inode(self._path)
         return base
@@ -191,7 +210,9 @@ class CacheDatabase:
 
     def _begin_anew(self) -> None:
         self._drop()
-        if not self._in_memory and not remove_base(self._path):
+        if self._home is not None:
+            set_aside(self._path)
+        elif not self._in_memory and not remove_base(self._path):
             self._in_memory = True
 
     def _drop(self) -> None:
@@ -224,15 +245,34 @@ def remove_base(path: Path) -> bool:
     return True
 
 
+def refuse_irregular(path: str | Path, mine: bool) -> None:
+    """Refuse what is no file: SQLite would wait for the other end of a pipe, and follow a link.
+
+    Args:
+        mine: refuse what has another name, too, or belongs to another user.
+
+    Raises:
+        NotRegularFile: naming it.
+    """
+    with suppress(FileNotFoundError):
+        found = os.lstat(path)
+        shared = mine and (found.st_nlink > 1 or found.st_uid != os.getuid())
+        if shared or not S_ISREG(found.st_mode):
+            raise NotRegularFile("something else stands in place of a database", path=str(path), hint="remove it")
+
+
+def set_aside(path: Path) -> None:
+    """Give a damaged file another name, in place of one that was damaged before."""
+    aside = path.with_suffix(DAMAGED)
+    for suffix in ("", "-wal"):
+        io.unlink(f"{aside}{suffix}", missing_ok=True)
+        with suppress(FileNotFoundError):
+            io.rename(f"{path}{suffix}", f"{aside}{suffix}")
+    remove_base(path)
+
+
 def _version(base: sqlite3.Connection) -> int:
     return int(base.execute("PRAGMA user_version").fetchone()[0])
-
-
-def _refuse_irregular(path: str) -> None:
-    """SQLite would wait for the other end of a pipe."""
-    with suppress(FileNotFoundError):
-        if not S_ISREG(os.lstat(path).st_mode):
-            raise NotRegularFile("not a regular file", path=path, hint="remove it")
 
 
 def _inode(path: Path) -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from memfs.catalog.database import CacheDatabase, remove_base
+from memfs.catalog.database import Database, remove_base
 from memfs.errors import IndexUnavailable, MemfsError
 from memfs.format.codec import Codec
 from memfs.format.item_fields import fresh, to_item
@@ -59,7 +59,7 @@ class Catalog:
             most_bytes: beyond this it is started over.
         """
         path = folder / FILE if folder is not None else None
-        self._base = CacheDatabase(path if texts else None, _SCHEMA, "", what="the catalog", durable=False)
+        self._base = Database(path if texts else None, _SCHEMA, "", what="the catalog", durable=False)
         self._most = most_bytes
         if path is not None and not texts:
             remove_base(path)

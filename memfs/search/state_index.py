@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from memfs.catalog.database import CacheDatabase
+from memfs.catalog.database import Database
 from memfs.model.item import Stamp
 from memfs.model.state_facts import STATEFUL, StateFacts
 from memfs.model.state_query import Iteration, Measure, StateQuery, StateRow
@@ -116,7 +116,7 @@ class StateIndex:
     def __init__(self, folder: Path | None) -> None:
         """``folder``: the workspace's own in the user's cache; None keeps the rows in memory."""
         path = folder / FILE if folder is not None else None
-        self._base = CacheDatabase(path, _SCHEMA, _VERSION, what="the index of state documents")
+        self._base = Database(path, _SCHEMA, _VERSION, what="the index of state documents")
 
     def _all(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         """The rows that a question finds."""

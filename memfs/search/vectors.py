@@ -21,7 +21,7 @@ from operator import mul
 from pathlib import Path
 from typing import Any
 
-from memfs.catalog.database import CacheDatabase, remove_base
+from memfs.catalog.database import Database, remove_base
 from memfs.errors import ExtraMissing, ItemNotFound, QueryInvalid
 from memfs.fs.lock import renewed_in_child
 from memfs.search.embedder import Vector, unit
@@ -134,9 +134,7 @@ class VectorStore:
             model: whose vectors they are; a file of another model's is started over.
         """
         self._path = path
-        self._base = CacheDatabase(
-            path, _SCHEMA, model, what="the file of vectors", spare=False, page_bytes=_PAGE_BYTES
-        )
+        self._base = Database(path, _SCHEMA, model, what="the file of vectors", spare=False, page_bytes=_PAGE_BYTES)
         self._lock = threading.RLock()
         renewed_in_child(self)
         self._rows: PlainRows | MatrixRows | None = None  # NumPy is brought in with the first look at them

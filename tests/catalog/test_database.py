@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from kit.patience import until
-from memfs.catalog.database import CacheDatabase
+from memfs.catalog.database import Database
 from memfs.fs.lock import no_fork
 
 _SCHEMA = "CREATE TABLE IF NOT EXISTS rows (text TEXT)"
@@ -16,7 +16,7 @@ _SCHEMA = "CREATE TABLE IF NOT EXISTS rows (text TEXT)"
 
 def test_a_fork_waits_until_no_thread_is_within_sqlite(tmp_path: Path) -> None:
     """A child would wait forever for a lock of SQLite's that a thread of its parent held at the fork (A5)."""
-    database = CacheDatabase(tmp_path / "rows", _SCHEMA, "", what="rows")
+    database = Database(tmp_path / "rows", _SCHEMA, "", what="rows")
     inside, left = threading.Event(), threading.Event()
 
     def write() -> None:
@@ -42,7 +42,7 @@ def test_many_may_make_a_file_at_once(tmp_path: Path) -> None:
         path, together = tmp_path / f"rows{number}", threading.Barrier(4)
 
         def first(path: Path = path, together: threading.Barrier = together) -> int:
-            database = CacheDatabase(path, _SCHEMA, "", what="rows", spare=False)
+            database = Database(path, _SCHEMA, "", what="rows", spare=False)
             together.wait()
             found = database.change(lambda base: base.execute("INSERT INTO rows VALUES ('one')").rowcount)
             database.close()
