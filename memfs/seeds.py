@@ -32,7 +32,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from memfs.context.builtin_sources import EpisodicMemory, PreferencesMemory, SemanticMemory
     from memfs.facades.context_memory import ContextMemory
-    from memfs.facades.coordinator import MemoryCoordinator
     from memfs.facades.hooks import (
         consolidate_session_memory,
         on_session_start,
@@ -40,8 +39,13 @@ if TYPE_CHECKING:
         on_todo_write_complete,
         on_user_prompt_submit,
     )
-    from memfs.facades.layered import MultiLayeredMemorySystem, SimpleContextManager
-    from memfs.facades.memory_context import MemoryContext, MemoryInjector, PatternDetector
+    from memfs.facades.memory_context import (
+        MemoryContext,
+        MemoryInjector,
+        MultiLayeredMemorySystem,
+        PatternDetector,
+        SimpleContextManager,
+    )
     from memfs.facades.memory_layer import (
         EpisodicStore,
         MemoryLayer,
@@ -54,6 +58,7 @@ if TYPE_CHECKING:
     from memfs.facades.pipelines import (
         AgentReview,
         Memory,
+        MemoryCoordinator,
         MemoryStats,
         RetrievalPipeline,
         StoragePipeline,
@@ -88,12 +93,12 @@ _HOMES = {
     "Memory": "memfs.facades.pipelines",
     "MemoryConfig": "memfs.model.memory_config",
     "MemoryContext": "memfs.facades.memory_context",
-    "MemoryCoordinator": "memfs.facades.coordinator",
+    "MemoryCoordinator": "memfs.facades.pipelines",
     "MemoryInjector": "memfs.facades.memory_context",
     "MemoryLayer": "memfs.facades.memory_layer",
     "MemoryStats": "memfs.facades.pipelines",
     "MetaReviewStorage": "memfs.model.state_documents",
-    "MultiLayeredMemorySystem": "memfs.facades.layered",
+    "MultiLayeredMemorySystem": "memfs.facades.memory_context",
     "Outcome": "memfs.model.episode",
     "Pattern": "memfs.learning.patterns",
     "PatternDetector": "memfs.facades.memory_context",
@@ -107,7 +112,7 @@ _HOMES = {
     "Rule": "memfs.model.rule",
     "SemanticMemory": "memfs.context.builtin_sources",
     "SemanticStore": "memfs.facades.memory_layer",
-    "SimpleContextManager": "memfs.facades.layered",
+    "SimpleContextManager": "memfs.facades.memory_context",
     "StateSnapshot": "memfs.model.episode",
     "StateUpdate": "memfs.model.state_documents",
     "StoragePipeline": "memfs.facades.pipelines",

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from memfs.admin.recover import RECOVERED
 from memfs.admin.usage_by_area import numbers
 from memfs.errors import (
-    Conflict,
     ContentError,
     HistoryUnavailable,
     ItemNotFound,
@@ -37,6 +36,7 @@ from memfs.sessions.respond import Reminder, pending
 from memfs.sessions.store import keep_heard
 from memfs.store.authorship import signed_by
 from memfs.store.reader import beginning
+from memfs.store.store import retry_on_conflict
 
 if TYPE_CHECKING:
     from memfs.context.deliver import DeliveryResult
@@ -191,19 +191,17 @@ class AgentMemory(Facade):
         """
         if "memory_type" in changes:
             self.workspace.kinds.get(changes["memory_type"])
-        for attempt in range(_TRIES):
+
+        def updated() -> tuple[MemoryItem, MemoryItem]:
+            """Where somebody else's change came between, that is kept, and ours made to it."""
             before = self.exactly(item_id)
             after = _changed(before, changes, caller)
             if after == before and expected in (None, before.sha256):
                 return before, before
-            read = before.sha256 if expected is None else expected
-            try:
-                with signed_by(caller.origin):
-                    return before, self.workspace.store.put(after, expected=read, source=caller.source)
-            except Conflict:  # somebody else's change came between: it is kept, and ours made to it
-                if expected is not None or attempt == _TRIES - 1:
-                    raise
-        raise AssertionError  # the last try returns or raises
+            with signed_by(caller.origin):
+                return before, self.workspace.store.put(after, expected or before.sha256, source=caller.source)
+
+        return updated() if expected is not None else retry_on_conflict(updated, tries=_TRIES)
 
     def feedback(self, item_id: str, helpful: bool, reason: str, caller: Caller) -> MemoryItem:
         """Let an item count for more or less; see ``Feedback.give``."""

@@ -25,6 +25,7 @@ from memfs.recall.review import relevances
 from memfs.search.analyzer import terms
 from memfs.store.access_log import not_handed_out
 from memfs.store.reader import Extracts
+from memfs.store.store import retry_on_conflict
 
 ENTRY = "entry"
 """The kind of an item that is an entry."""
@@ -287,13 +288,12 @@ class Entries(SignedFacade):
             if change.value is not None:
                 _refuse_long(change.namespace, change.key)
         last = list({(change.namespace, change.key): change for change in changes}.values())
-        for _ in range(_TRIES):
-            try:
-                self._store([self._planned(change, place) for place, change in enumerate(last)])
-                return
-            except (Conflict, IdExists, ItemNotFound):
-                continue  # another process was quicker: what it wrote is replaced, knowingly
-        raise Conflict("the entries keep changing", hint="try again")
+
+        def applied() -> None:
+            """Where another process was quicker, what it wrote is replaced, knowingly."""
+            self._store([self._planned(change, place) for place, change in enumerate(last)])
+
+        retry_on_conflict(applied, tries=_TRIES, on=(Conflict, IdExists, ItemNotFound))
 
     def refresh(self, entries: Iterable[Entry]) -> None:
         """Let entries live on that were read: each ends its time to live from now, or a tenth of that later.

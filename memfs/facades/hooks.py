@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from memfs.errors import SchemaInvalid
-from memfs.facades.coordinator import MemoryCoordinator
+from memfs.facades.pipelines import MemoryCoordinator
 from memfs.learning.learner import as_program
 from memfs.sessions.drain import Drain, DrainResult
 from memfs.sessions.event import PROMPT, SESSION_END, STOP, TASK_DONE, SessionEvent, bounded

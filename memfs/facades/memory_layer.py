@@ -1,19 +1,18 @@
 """MemoryLayer: bring memory to an agent automatically, by trigger or on demand, and learn from its outcomes.
 
-No call holds up an event loop. ``Overrides`` takes settings and sources of the caller's own over those of the
-workspace.
+No call holds up an event loop. Settings and sources of the caller's own go over those of the workspace.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from memfs.errors import SchemaInvalid, SettingInvalid
-from memfs.facades.open_workspaces import Facade
+from memfs.facades.open_workspaces import Facade, aside
 from memfs.fs.lock import renewed_in_child
 from memfs.learning.learner import as_program
 from memfs.model.episode import Action, Episode, Outcome, StateSnapshot
@@ -25,55 +24,6 @@ if TYPE_CHECKING:
     from memfs.learning.preferences import Preference
     from memfs.model import MemoryItem, Problem
     from memfs.model.rule import Rule
-
-
-class Overrides:
-    """Values over ``[memory]``, and sources of the caller's own. May be used from several threads."""
-
-    def __init__(self) -> None:
-        self._values: dict[str, Any] = {}
-        self._added: list[tuple[MemoryPlugin, Mapping[str, Any] | None]] = []
-        self._made: tuple[Deliverer, Deliverer] | None = None
-        self._changing = threading.RLock()
-        renewed_in_child(self)
-
-    def over(self, usual: Deliverer) -> Deliverer:
-        """The deliverer with what is wanted otherwise; the usual one where nothing is."""
-        return self._own(usual) if self._values or self._added else usual
-
-    def configure(self, usual: Deliverer, config: Mapping[str, Any]) -> None:
-        """Let values win over those before, and over the settings.
-
-        Raises:
-            SettingInvalid: as ``Deliverer.configure``; nothing was changed.
-        """
-        given = config["memory"] if isinstance(config, Mapping) and set(config) == {"memory"} else config
-        with self._changing:
-            values = _merged(self._values, given)
-            self._own(usual).configure(values)
-            self._values = values
-
-    def add(self, usual: Deliverer, plugin: MemoryPlugin, config: Mapping[str, Any] | None) -> None:
-        """Ask a source of the caller's own, too.
-
-        Raises:
-            SettingInvalid: as ``Plugins.add``.
-        """
-        with self._changing:
-            self._own(usual).plugins.add(plugin, config)
-            self._added.append((plugin, config))
-
-    def _own(self, usual: Deliverer) -> Deliverer:
-        """A deliverer of this caller alone."""
-        with self._changing:
-            if self._made is None or self._made[0] is not usual:  # the first use, or the first in a forked child
-                own = usual.apart()
-                if self._values:
-                    own.configure(self._values)
-                for plugin, config in self._added:
-                    own.plugins.add(plugin, config)
-                self._made = (usual, own)
-            return self._made[1]
 
 
 def _merged(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -108,9 +58,6 @@ def definition() -> dict[str, Any]:
     return {"type": "function", "function": {"name": NAME, "description": _DESCRIPTION, "parameters": parameters}}
 
 
-Result = TypeVar("Result")
-
-
 class MemoryLayer(Facade):
     """Brings memory to an agent in three ways, and learns from what became of it. Threads and tasks may share it.
 
@@ -131,7 +78,11 @@ class MemoryLayer(Facade):
     ) -> None:
         """As ``Facade``, and ``config``: what wins over the workspace's ``[memory]`` tables, see ``configure``."""
         super().__init__(path, db_path=db_path, workspace=workspace)
-        self._overrides = Overrides()
+        self._values: dict[str, Any] = {}
+        self._added: list[tuple[MemoryPlugin, Mapping[str, Any] | None]] = []
+        self._made: tuple[Deliverer, Deliverer] | None = None
+        self._changing = threading.RLock()
+        renewed_in_child(self)
         if config:
             self.configure(config)
 
@@ -153,7 +104,11 @@ class MemoryLayer(Facade):
         Raises:
             SettingInvalid: an unknown key (the hint names the nearest) or a wrong value; nothing was changed.
         """
-        self._overrides.configure(self.workspace.sources.delivery, config)
+        given = config["memory"] if isinstance(config, Mapping) and set(config) == {"memory"} else config
+        with self._changing:
+            values = _merged(self._values, given)
+            self._own().configure(values)
+            self._values = values
 
     def add_plugin(self, plugin: MemoryPlugin, config: Mapping[str, Any] | None = None) -> None:
         """Ask a source of your own, too, in this layer alone.
@@ -166,7 +121,9 @@ class MemoryLayer(Facade):
         Raises:
             SettingInvalid: it is no source, a source has its name, or it refuses its table.
         """
-        self._overrides.add(self.workspace.sources.delivery, plugin, config)
+        with self._changing:
+            self._own().plugins.add(plugin, config)
+            self._added.append((plugin, config))
 
     # -- the three ways -------------------------------------------------------------------------------------------
     async def get_automatic(
@@ -186,7 +143,7 @@ class MemoryLayer(Facade):
         situation = StateSnapshot() if state is None else _required(state)
         if agent:
             situation = replace(situation, agent=agent)
-        given = await _aside(lambda: self._deliverer.automatic(situation, prompt=prompt, max_tokens=max_tokens))
+        given = await aside(lambda: self._deliverer.automatic(situation, prompt=prompt, max_tokens=max_tokens))
         return given.text
 
     async def check_triggers(
@@ -203,7 +160,7 @@ class MemoryLayer(Facade):
             QueryInvalid: ``max_tokens`` is no whole number of at least 0.
         """
         _required(state)
-        given = await _aside(lambda: self._deliverer.triggered(state, prompt=prompt, max_tokens=max_tokens))
+        given = await aside(lambda: self._deliverer.triggered(state, prompt=prompt, max_tokens=max_tokens))
         return list(given.texts)
 
     async def recall(
@@ -221,7 +178,7 @@ class MemoryLayer(Facade):
             QueryInvalid: an argument cannot be understood; ``field`` names it.
         """
 
-        given = await _aside(
+        given = await aside(
             lambda: self._deliverer.recall(query, limit=limit, max_tokens=max_tokens, prompt=prompt, agent=agent)
         )
         return given.text
@@ -253,7 +210,7 @@ class MemoryLayer(Facade):
         Raises:
             SchemaInvalid, QuotaExceeded, StorageIO: nothing was stored.
         """
-        return await _aside(lambda: self._record(state, action, outcome, error))
+        return await aside(lambda: self._record(state, action, outcome, error))
 
     async def record_completion(
         self,
@@ -284,7 +241,7 @@ class MemoryLayer(Facade):
                 self.workspace.behaviours.fire("task_completed", told)
             return stored
 
-        return await _aside(record)
+        return await aside(record)
 
     async def record_correction(self, text: str, **known: Any) -> list[MemoryItem]:
         """Keep what a person corrects or prefers, from now on part of the automatic memory.
@@ -300,7 +257,7 @@ class MemoryLayer(Facade):
         Raises:
             SchemaInvalid, SecretDetected, StorageIO: what is wrong was not stored.
         """
-        return await _aside(lambda: self.workspace.sources.preferences.record(text, **known))
+        return await aside(lambda: self.workspace.sources.preferences.record(text, **known))
 
     def report(self) -> list[Problem]:
         """What keeps sources from being asked: those left out, those that failed when last asked, and mounts."""
@@ -315,7 +272,20 @@ class MemoryLayer(Facade):
 
     @property
     def _deliverer(self) -> Deliverer:
-        return self._overrides.over(self.workspace.sources.delivery)
+        """The workspace's; one of this layer alone where that has values or sources of its own."""
+        return self._own() if self._values or self._added else self.workspace.sources.delivery
+
+    def _own(self) -> Deliverer:
+        usual = self.workspace.sources.delivery
+        with self._changing:
+            if self._made is None or self._made[0] is not usual:  # the first use, or the first in a forked child
+                own = usual.apart()
+                if self._values:
+                    own.configure(self._values)
+                for plugin, config in self._added:
+                    own.plugins.add(plugin, config)
+                self._made = (usual, own)
+            return self._made[1]
 
 
 async def record_outcome(
@@ -327,19 +297,12 @@ async def record_outcome(
     path: str | os.PathLike[str] | None = None,
 ) -> Episode:
     """``MemoryLayer.record_outcome`` in the workspace at hand, or in the one that ``path`` names."""
-    return await _aside(lambda: MemoryLayer(path)._record(state, action, outcome, error))
+    return await aside(lambda: MemoryLayer(path)._record(state, action, outcome, error))
 
 
 async def record_correction(text: str, *, path: str | os.PathLike[str] | None = None, **known: Any) -> list[MemoryItem]:
     """``MemoryLayer.record_correction`` in the workspace at hand, or in the one that ``path`` names."""
-    return await _aside(lambda: MemoryLayer(path).workspace.sources.preferences.record(text, **known))
-
-
-async def _aside(work: Callable[[], Result]) -> Result:
-    """What work gives back, done on a thread: it reads files, and may wait for a disk or for sources of others."""
-    from asyncio import to_thread  # costs start-up time
-
-    return await to_thread(work)
+    return await aside(lambda: MemoryLayer(path).workspace.sources.preferences.record(text, **known))
 
 
 def _required(state: StateSnapshot) -> StateSnapshot:
@@ -382,7 +345,7 @@ class EpisodicStore(Facade):
             with as_program():
                 return self.workspace.sources.episodes.record(episode)
 
-        return await _aside(record)
+        return await aside(record)
 
     async def find_similar(self, state: StateSnapshot, limit: int = 3, threshold: float | None = None) -> list[Episode]:
         """The episodes in situations like this one, the most similar first.
@@ -390,7 +353,7 @@ class EpisodicStore(Facade):
         Args:
             threshold: from this similarity on, 0 to 1; None means the seed's 0.7.
         """
-        return await _aside(lambda: self.workspace.sources.episodes.find_similar(state, limit, threshold))
+        return await aside(lambda: self.workspace.sources.episodes.find_similar(state, limit, threshold))
 
     def count(self) -> int:
         """How many episodes there are."""
@@ -426,4 +389,4 @@ class PatternMatcher(Facade):
         Raises:
             StorageIO: rules could not be stored.
         """
-        return await _aside(lambda: self.workspace.sources.rules.analyze_failures())
+        return await aside(lambda: self.workspace.sources.rules.analyze_failures())

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -156,6 +156,7 @@ def _scratch() -> str:
 MEMORY = ":memory:"
 """The path of a workspace that exists only while it is open."""
 _Some = TypeVar("_Some", bound="Facade")
+Result = TypeVar("Result")
 
 
 # -- which workspace ----------------------------------------------------------------------------------------------
@@ -185,6 +186,13 @@ def _root(path: str | os.PathLike[str] | None) -> Path:
             raise
     with contextlib.closing(open_user_workspace(watch=False)) as own:
         return own.root
+
+
+async def aside(work: Callable[..., Result], *arguments: Any, **named: Any) -> Result:
+    """What work gives back, done on a thread: it reads files, and may wait for a disk or for sources of others."""
+    from asyncio import to_thread  # costs start-up time, and callers without a loop do not need it
+
+    return await to_thread(work, *arguments, **named)
 
 
 # -- facades -----------------------------------------------------------------------------------------------------

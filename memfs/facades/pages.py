@@ -20,6 +20,7 @@ from memfs.model.ids import slug, suffix_of
 from memfs.recall.conflict_notes import unresolved_note
 from memfs.store.authorship import signed_by
 from memfs.store.reader import Extracts
+from memfs.store.store import retry_on_conflict
 from memfs.workspace import Workspace
 
 PAGE = "note"
@@ -193,17 +194,15 @@ class Pages(SignedFacade):
             ContentError, StorageIO: nothing was changed.
         """
         whole = self._whole(path)
-        for _ in range(_TRIES):
+
+        def changed() -> None:
             item = self._find(whole)
             if item is None:
                 raise _missing(path)
-            changed = self._signed(item.replace(content=edit(item.content), title=whole))
-            try:
-                self._write([(changed, item.sha256)], "", one=f"Change {whole}")
-                return
-            except Conflict:
-                continue
-        raise Conflict(f"the page {path!r} keeps changing", hint="try again")
+            page = self._signed(item.replace(content=edit(item.content), title=whole))
+            self._write([(page, item.sha256)], "", one=f"Change {whole}")
+
+        retry_on_conflict(changed, tries=_TRIES)
 
     def remove(self, path: str) -> int:
         """Remove a page, or a folder with all pages below it, in one commit; git keeps them.

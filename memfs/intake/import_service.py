@@ -25,6 +25,7 @@ from memfs.recall.similarity import normalised
 from memfs.recall.tokens import gist
 from memfs.store import Store
 from memfs.store.parts import Parts
+from memfs.store.store import retry_on_conflict
 from memfs.store.values import Batch
 
 FROM = "imported_from"
@@ -132,14 +133,13 @@ class ImportService:
             raise ContentError(f"{len(arrivals):,} memories at once, limit {MOST:,}", hint="import them in parts")
         taking = _ImportBatch(self._store, source, replace, allow_secret, self._neighbours(arrivals, source))
         sentence = message or f"Import from {source}"
-        for left in reversed(range(_TRIES)):
+
+        def taken() -> list[ImportResult]:
             self._store.refresh()
-            try:
-                return taking.run(arrivals, sentence, dry_run)
-            except (Conflict, IdExists):  # somebody wrote one of them at this very moment
-                if not left:
-                    raise
-        raise AssertionError("unreachable")
+            return taking.run(arrivals, sentence, dry_run)
+
+        # somebody may write one of them at this very moment
+        return retry_on_conflict(taken, tries=_TRIES, on=(Conflict, IdExists))
 
     def gone(self, source: str, fates: Iterable[ImportResult], is_covered: Callable[[str], bool]) -> list[MemoryItem]:
         """What came from a source earlier, and is no longer there: it stays, as it may still hold.

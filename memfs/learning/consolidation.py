@@ -29,6 +29,7 @@ from memfs.recall.tokens import gist
 from memfs.store import Store
 from memfs.store.authorship import current_signer, signed_by
 from memfs.store.parts import CONTENT, Fire
+from memfs.store.store import retry_on_conflict
 from memfs.store.values import Batch
 from memfs.usage import NEVER, Usage
 
@@ -43,7 +44,7 @@ MOST_LEARNINGS = 10
 _LONGEST = 400
 _FEWEST_WORDS = 4
 _COMPARED = 8
-_TRIES = 3
+_TRIES = 5
 _SOURCE = "learnings"
 _TABLE = "learnings"
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
@@ -104,14 +105,14 @@ def extract_learnings(store: Store, facts: Mapping[str, Any], inbox: Inbox | Non
         fresh = _fresh(store, [draft for draft in drafts if not reason_in(draft.metadata)])
         inbox.add(_suggestion(draft, task or session) for draft in fresh)
         return []
-    for _ in range(_TRIES):
+
+    def learned() -> list[MemoryItem]:
+        store.follow()
         fresh = _fresh(store, drafts)
-        try:
-            with store.batch(f"Learn from {(task or session)[:80]}", source=_SOURCE) as batch:
-                return [batch.put(draft, expected="") for draft in fresh if not store.locate(draft.id)]
-        except (Conflict, IdExists):
-            store.refresh()
-    raise Conflict("what was learned keeps changing while it is written", hint="try again")
+        with store.batch(f"Learn from {(task or session)[:80]}", source=_SOURCE) as batch:
+            return [batch.put(draft, expected="") for draft in fresh if not store.locate(draft.id)]
+
+    return retry_on_conflict(learned, tries=_TRIES, on=(Conflict, IdExists))
 
 
 def _notes(store: Store, task: str, session: str) -> list[MemoryItem]:
@@ -177,7 +178,6 @@ IMPORTANT = 1.5
 """From this importance on, its uses folded in, a working memory is kept for itself."""
 _HIGHEST = 10.0
 _LISTED = 10
-_ATTEMPTS = 5
 _SETTLE_SECONDS = 2.0
 _UNREADABLE = "its file cannot be read as it is now"
 _WRITER = "consolidation"
@@ -294,15 +294,10 @@ class Consolidation:
         if not session.strip():
             raise QueryInvalid("no session is named", field="session", hint="name the session that ended")
         self._patterns.settle(_SETTLE_SECONDS)
-        for _ in range(_ATTEMPTS):
-            try:
-                done = act()
-            except (Conflict, ItemNotFound):
-                continue
-            if not done.dry_run:
-                self._usage.forget(done.cleared)
-            return done
-        raise Conflict("the session's files keep changing", hint="try again when nobody writes them")
+        done = retry_on_conflict(act, tries=_TRIES, on=(Conflict, ItemNotFound))
+        if not done.dry_run:
+            self._usage.forget(done.cleared)
+        return done
 
     def _clear(self, session: str) -> ConsolidationResult:
         items, left = self._working(session)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from memfs.errors import Conflict, ItemNotFound, QueryInvalid
+from memfs.errors import ItemNotFound, QueryInvalid
 from memfs.format.secrets import refuse_text
 from memfs.model import MemoryItem, Query
 from memfs.model.globs import fits, plain
@@ -20,6 +20,7 @@ from memfs.model.kinds import ACCEPTED, CONVENTION, PROPOSED, RETIRED, nearest
 from memfs.recall.tokens import gist
 from memfs.store import Store
 from memfs.store.reader import Reader
+from memfs.store.store import retry_on_conflict
 
 STATUSES = (ACCEPTED, PROPOSED, RETIRED)
 
@@ -255,18 +256,15 @@ class Agreements:
         """
         require_status(status)
         refuse_text(reason, "reason")
-        for _ in range(_TRIES):
+
+        def decided() -> list[Convention]:
+            self._store.follow()
             found = {one.id: one.item for one in map(self._conventions.find, references)}
             changes = [(before, after) for before, after in self._decided(found, status) if after != before]
-            sentence = _sentence(_told(changes, status), reason)
-            try:
-                with self._store.batch(sentence, source=source) as batch:
-                    after = [batch.put(new, expected=old.sha256) for old, new in changes]
-            except Conflict:
-                self._store.follow()
-                continue
-            return [Convention(item) for item in after]
-        raise Conflict("others keep changing the conventions", hint="try again")
+            with self._store.batch(_sentence(_told(changes, status), reason), source=source) as batch:
+                return [Convention(batch.put(new, expected=old.sha256)) for old, new in changes]
+
+        return retry_on_conflict(decided, tries=_TRIES)
 
     def _decided(self, chosen: Mapping[str, MemoryItem], status: str) -> Iterator[tuple[MemoryItem, MemoryItem]]:
         """The items that a decision is about, and those it replaces, each as it is and as it is to be."""

@@ -5,10 +5,11 @@ The change is a new version of the item, and the importance stays within 0 to 10
 
 from __future__ import annotations
 
-from memfs.errors import Conflict, ItemNotFound, QueryInvalid
+from memfs.errors import ItemNotFound, QueryInvalid
 from memfs.model import MemoryItem
 from memfs.store import Store
 from memfs.store.commit_message import of_items
+from memfs.store.store import retry_on_conflict
 
 HIGHEST = 10.0
 _LIFT = 0.5
@@ -57,18 +58,17 @@ class Feedback:
         """
         told = _checked(positive, reason)
         sign = "Good" if positive else "Bad"
-        for attempt in range(_TRIES):
+
+        def given() -> MemoryItem:
+            """Where somebody else's change came between, that is kept, and the signal applied to it."""
             item = self._store.get(item_id)
             if item is None:
                 raise ItemNotFound(f"no memory has the id {item_id!r}", hint="memfs list shows what there is")
             changed = item.replace(importance=moved(item.importance, positive))
-            try:
-                message = of_items(f"{sign} feedback", [item], told)
-                return self._store.put(changed, expected=item.sha256, message=message, source=source)
-            except Conflict:  # somebody else's change came between: theirs is kept, and the signal applied to it
-                if attempt == _TRIES - 1:
-                    raise
-        raise AssertionError  # the last try returns or raises
+            message = of_items(f"{sign} feedback", [item], told)
+            return self._store.put(changed, expected=item.sha256, message=message, source=source)
+
+        return retry_on_conflict(given, tries=_TRIES)
 
 
 def _checked(positive: object, reason: object) -> str:

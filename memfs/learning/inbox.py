@@ -26,6 +26,7 @@ from memfs.recall.tokens import gist
 from memfs.store import Store
 from memfs.store.authorship import signed_by
 from memfs.store.parts import CONTENT, Parts
+from memfs.store.store import retry_on_conflict
 
 FILE = "inbox.json"
 FORMAT = 1
@@ -161,14 +162,13 @@ class Inbox:
             IdExists: something else has the id of one.
             ContentError, StorageIO: nothing was stored.
         """
-        for left in reversed(range(_TRIES)):
-            try:
-                stored = self._stored(suggestions, trust, source)
-                break
-            except (Conflict, IdExists):  # somebody accepts the same at this very moment
-                if not left:
-                    raise
-                self._store.refresh()
+
+        def accepted() -> list[MemoryItem]:
+            self._store.follow()
+            return self._stored(suggestions, trust, source)
+
+        # somebody may accept the same at this very moment
+        stored = retry_on_conflict(accepted, tries=_TRIES, on=(Conflict, IdExists))
         self._decide([one.id for one in suggestions], SuggestionDecision.ACCEPTED)
         return stored
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from memfs.errors import Conflict, IdExists, IndexUnavailable, MemfsError
+from memfs.errors import IdExists, IndexUnavailable, MemfsError
 from memfs.format.secrets import reason_in
 from memfs.fs.executor import Worker
 from memfs.fs.lock import FileLock, renewed_in_child
@@ -40,6 +40,7 @@ from memfs.model.time import parse_time
 from memfs.recall.tokens import gist
 from memfs.store import Store
 from memfs.store.parts import Fire, Parts
+from memfs.store.store import retry_on_conflict
 
 if TYPE_CHECKING:
     from memfs.learning.inbox import Inbox
@@ -293,19 +294,15 @@ class PatternStore:
 
     def _write(self, known: MemoryItem, change: Callable[[MemoryItem], MemoryItem]) -> MemoryItem:
         """Store a pattern's item changed; made again from what is there when somebody else changed it."""
-        for _ in range(_TRIES):
-            changed = change(known)
-            if changed == known:
-                return known
+
+        def written() -> MemoryItem:
+            now = self._store.get(known.id)
+            if now is None or (changed := change(now)) == now:  # forgotten meanwhile, and not to be brought back
+                return now or known
             message = f"Bring the pattern {known.id} up to date"
-            try:
-                return self._store.put(changed, expected=known.sha256, message=message, source=SOURCE)
-            except Conflict:
-                now = self._store.get(known.id)
-                if now is None:  # forgotten meanwhile, and not to be brought back
-                    return known
-                known = now
-        raise Conflict("the pattern keeps changing", path=known.path, hint="try again")
+            return self._store.put(changed, expected=now.sha256, message=message, source=SOURCE)
+
+        return retry_on_conflict(written, tries=_TRIES)
 
     def _announced(self, pattern: MemoryItem, found: bool) -> MemoryItem:
         self._fire("pattern_detected", {"pattern": pattern, "found": found})

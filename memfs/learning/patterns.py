@@ -116,7 +116,7 @@ class PatternFinder:
         self.similarity = similarity
         self.min_common_words = min_common_words
 
-    def detect_pattern(self, memories: Iterable[MemoryItem]) -> Pattern | None:
+    def detect_pattern(self, memories: Iterable[Any]) -> Pattern | None:
         """The first pattern among these memories, None where there is none."""
         return next(iter(self.detect_all(memories)), None)
 

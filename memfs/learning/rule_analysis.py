@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from memfs.errors import Conflict, ContentError, IdExists
+from memfs.errors import ContentError, IdExists
 from memfs.format.secrets import refuse_item
 from memfs.intake.episode_item import EPISODIC
 from memfs.learning.failures import (
@@ -56,6 +56,7 @@ from memfs.model.suggestion import Source, Suggestion, SuggestionDecision
 from memfs.model.time import format_time
 from memfs.store import Store
 from memfs.store.parts import Parts
+from memfs.store.store import retry_on_conflict
 
 MOST_EPISODES = 10_000
 MOST_RULES = 1_000
@@ -126,15 +127,8 @@ class FailureAnalyst:
             Conflict: others kept changing the rules.
             ContentError, StorageIO: as ``Store.put``; what was done until then stays done.
         """
-        for left in reversed(range(_TRIES)):
-            try:
-                read = self._once()
-                break
-            except Conflict:
-                if not left:
-                    raise
         return FailureAnalysis(
-            read=read,
+            read=retry_on_conflict(self._once, tries=_TRIES),
             found=tuple(self._found.values()),
             changed=tuple(self._changed),
             retired=tuple(self._retired),

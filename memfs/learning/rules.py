@@ -24,6 +24,7 @@ from memfs.model.shape import count_in, text_in, texts_in
 from memfs.model.suggestion import Keep
 from memfs.store import Store
 from memfs.store.parts import Parts
+from memfs.store.store import retry_on_conflict
 
 if TYPE_CHECKING:
     from memfs.learning.inbox import Inbox
@@ -201,20 +202,19 @@ class Rules:
             ContentError, StorageIO: as ``Store.put``.
         """
         rule_id = rule.id or id_of(rule)
-        for _ in range(_TRIES):
+
+        def added() -> MemoryItem:
+            """Where somebody else's came between, that is brought up to date."""
             known = self._store.get(rule_id)
-            if known is not None and known.type != RULE:
+            if known is None:
+                return self._store.put(item_of(rule), "", message=f"Add the rule {rule_id}", source=source)
+            if known.type != RULE:
                 raise IdExists(f"{rule_id} is no rule", path=known.path, hint="choose another id")
-            wanted = item_of(rule) if known is None else updated(known, rule)
-            if known is not None and wanted == known:
-                return _rule(known)
-            try:
-                expected = "" if known is None else known.sha256
-                verb = "Add" if known is None else "Change"
-                return _rule(self._store.put(wanted, expected, message=f"{verb} the rule {rule_id}", source=source))
-            except (Conflict, IdExists):  # somebody else's came between: the rule is brought up to date with it
-                continue
-        raise Conflict("the rule keeps changing", path=self._store.locate(rule_id), hint="try again")
+            if (wanted := updated(known, rule)) == known:
+                return known
+            return self._store.put(wanted, known.sha256, message=f"Change the rule {rule_id}", source=source)
+
+        return _rule(retry_on_conflict(added, tries=_TRIES, on=(Conflict, IdExists)))
 
     def find_matching_rules(self, context: str | StateSnapshot, min_confidence: float = THRESHOLD) -> list[Rule]:
         """The rules that apply to a situation and hold, the surest first, as their files have them now.

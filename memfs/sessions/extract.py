@@ -17,8 +17,7 @@ from memfs.model.time import time_in
 from memfs.recall.similarity import normalised
 from memfs.sessions import session_items, tasks, tool_steps
 from memfs.sessions.event import PROMPT, SESSION_END, STOP, SUBAGENT_STOP, TOOL_DONE, TOOL_FAILED, SessionEvent
-from memfs.sessions.message import by_person, note, own_words
-from memfs.sessions.session_items import Judgement, MessageJudge, reports
+from memfs.sessions.session_items import Judgement, MessageJudge, by_person, note, own_words, reports
 from memfs.sessions.spool import PendingEvent, SessionNotes, digest
 
 Warned = Callable[[StateSnapshot], tuple[str, ...]]

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from memfs import private
-from memfs.errors import Conflict, ContentError, IdExists, IdInvalid, MemfsError
+from memfs.errors import Conflict, ContentError, IdExists, IdInvalid
 from memfs.format.secrets import refuse_item
 from memfs.intake.episode_item import episode_of, item_of
 from memfs.model import MemoryItem, Query
@@ -21,8 +21,8 @@ from memfs.recall.conflict_notes import FINISHED
 from memfs.sessions import session_items
 from memfs.sessions.event import SessionEvent
 from memfs.sessions.extract import Heard
-from memfs.sessions.message import pieces
-from memfs.sessions.session_items import PENDING, PROSPECTIVE, WORKING
+from memfs.sessions.session_items import PENDING, PROSPECTIVE, WORKING, pieces
+from memfs.store.store import retry_on_conflict
 from memfs.store.values import Batch
 from memfs.workspace import Workspace
 
@@ -77,22 +77,18 @@ class Keeper:
             StorageIO, LockTimeout: nothing of the commit was stored.
         """
         refused: list[str] = []
-        unfit: MemfsError | None = None
         with self._workspace.store.looking_once():
             stored = self._corrections(heard, source, refused)
-        for _ in range(_TRIES):
+
+        def carried_out() -> _Attempt:
             attempt = _Attempt(self._workspace, heard, source)
-            try:
-                attempt.carry_out()
-            except (Conflict, ContentError) as error:
-                unfit = error if isinstance(error, ContentError) else None
-                continue
-            attempt.suggest()
-            attempt.tell_occasions()
-            return [*stored, *attempt.written], [*refused, *attempt.refused]
-        if unfit is not None:
-            raise unfit
-        raise Conflict("what a session told keeps changing while it is written", hint="it is kept, and tried again")
+            attempt.carry_out()
+            return attempt
+
+        done = retry_on_conflict(carried_out, tries=_TRIES, on=(Conflict, ContentError))
+        done.suggest()
+        done.tell_occasions()
+        return [*stored, *done.written], [*refused, *done.refused]
 
     def _corrections(self, heard: Heard, source: str, refused: list[str]) -> list[str]:
         """Keep or suggest what a person was heard to prefer; return the ids of what was stored."""

@@ -48,29 +48,32 @@ _PAUSE, _LONGEST_PAUSE = 0.004, 0.1
 Result = TypeVar("Result")
 
 
-def retry_on_conflict(attempt: Callable[[], Result], patience: float = _PATIENCE) -> Result:
-    """What an attempt gives that was not outdated by others.
+def retry_on_conflict(
+    attempt: Callable[[], Result], *, tries: int = 0, on: tuple[type[MemfsError], ...] = (Conflict,)
+) -> Result:
+    """What an attempt gives that was not outdated by others; it is tried again after growing random pauses.
 
     Args:
-        attempt: reads what is there again each time, and raises ``Conflict`` where somebody was quicker.
-        patience: the seconds for which it is tried again, with growing random pauses in between.
+        attempt: reads what is there again each time, and raises one of ``on`` where somebody was quicker.
+        tries: so many at most; 0: as many as half a minute has room for.
 
     Raises:
-        Conflict: others never stopped changing the document, or trying again is of no use.
+        Conflict: others never stopped changing it, or trying again is of no use.
+        MemfsError: what the last try raised, where that is another one of ``on``.
     """
-    until = time.monotonic() + patience
-    tries = 0
+    until, tried = time.monotonic() + _PATIENCE, 0
     while True:
+        tried += 1
         try:
             return attempt()
-        except Conflict as error:
-            if error.lasting:
+        except on as error:
+            over = tried == tries if tries else time.monotonic() >= until
+            if error.lasting if isinstance(error, Conflict) else over:
                 raise
-            if time.monotonic() >= until:
-                message = f"others keep changing the document: {error.message}"
+            if over:
+                message = f"others keep changing it: {error.message}"
                 raise Conflict(message, path=error.path, hint="try again") from error
-        tries += 1
-        time.sleep(random() * min(_PAUSE * tries, _LONGEST_PAUSE))  # noqa: S311  no secret depends on it
+        time.sleep(random() * min(_PAUSE * tried, _LONGEST_PAUSE))  # noqa: S311  no secret depends on it
 
 
 def _outdated_again(path: str | None = None) -> Conflict:

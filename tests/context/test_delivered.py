@@ -16,8 +16,7 @@ from kit.patience import LONG
 from memfs import MemoryItem, MemoryLayer, MemoryPlugin, Outcome, PreferenceStore, StateSnapshot, Workspace
 from memfs.context.deliver import bullet, said_by
 from memfs.context.plugin import ContextEntry, ContextSelection, Delivery
-from memfs.context.plugins import LoadedSource, SourceAnswer, ask
-from memfs.context.source_status import examined
+from memfs.context.plugins import LoadedSource, SourceAnswer, ask, examined
 from memfs.errors import SettingInvalid
 from memfs.recall import foreign
 from memfs.recall.foreign import ForeignCode

@@ -18,8 +18,7 @@ from kit.patience import LONG, hear_out, until
 from memfs import MemoryLayer, trust
 from memfs.config import load, with_memory
 from memfs.context.plugin import ContextEntry, ContextSelection, Delivery
-from memfs.context.plugins import Makers, Plugins, plugins_of
-from memfs.context.source_status import listed
+from memfs.context.plugins import Makers, Plugins, listed, plugins_of
 from memfs.errors import MemfsError, SettingInvalid
 from memfs.model.episode import StateSnapshot
 from memfs.recall.foreign import ForeignCode

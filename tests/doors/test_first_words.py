@@ -176,8 +176,7 @@ def test_a_wish_that_an_agent_noted_says_that_it_waits(opened: Callable[..., Wor
 def test_a_wrong_argument_is_taken_for_the_one_that_is_missing() -> None:
     """B5: ``text`` for ``content``, not for the ``context`` that it resembles."""
     pytest.importorskip("mcp")
-    from memfs.doors.mcp.arguments import checked
-    from memfs.doors.mcp.tools import TOOLS
+    from memfs.doors.mcp.tools import TOOLS, checked
 
     rows = TOOLS["memory_store"].arguments
     with pytest.raises(QueryInvalid) as refused:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from memfs.errors import QueryInvalid, SettingInvalid
-from memfs.facades.layered import MultiLayeredMemorySystem, SimpleContextManager
+from memfs.facades.memory_context import MultiLayeredMemorySystem, SimpleContextManager
 from memfs.model import BUILT_IN, Layer, MemoryItem, MemoryType, Origin
 from memfs.store import reader
 from memfs.workspace import Workspace
@@ -131,7 +131,7 @@ def test_the_context_survives_memories_and_restart(opened: Open) -> None:
     assert (context.get_from_context("ticket"), context.get_from_context("no")) == ("SHOP-12", None)
     assert context.get_from_context("no", "other") == "other"
     program = (
-        "import sys; from memfs.facades.layered import SimpleContextManager as C\n"
+        "import sys; from memfs.facades.memory_context import SimpleContextManager as C\n"
         "with C(sys.argv[1]) as c: print(c.get_full_context())"
     )
     done = subprocess.run(

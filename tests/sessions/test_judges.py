@@ -14,8 +14,7 @@ from memfs.model import MemoryItem, Query
 from memfs.recall.llm_reviewer import LlmReviewer
 from memfs.sessions.drain import Drain, DrainResult
 from memfs.sessions.event import SessionEvent
-from memfs.sessions.message import note
-from memfs.sessions.session_items import MessageJudge
+from memfs.sessions.session_items import MessageJudge, note
 from memfs.sessions.spool import Spool
 from memfs.workspace import Workspace
 

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from memfs.sessions.message import HIGH, LOW, MEDIUM, intention, priority, sentences
-from memfs.sessions.session_items import facts_in, statement, statements
+from memfs.sessions.session_items import (
+    HIGH,
+    LOW,
+    MEDIUM,
+    facts_in,
+    intention,
+    priority,
+    sentences,
+    statement,
+    statements,
+)
 
 _DECISIONS = [
     ("We decided to use Redis for the session store because Postgres was too slow.", "choice"),

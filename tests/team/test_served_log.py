@@ -17,8 +17,7 @@ import pytest
 
 from memfs.facades.agent_tools import AgentMemory
 from memfs.facades.entries import Entries, EntryChange
-from memfs.facades.layered import MultiLayeredMemorySystem
-from memfs.facades.memory_context import MemoryContext
+from memfs.facades.memory_context import MemoryContext, MultiLayeredMemorySystem
 from memfs.facades.pages import Pages
 from memfs.fs import io
 from memfs.model import MemoryItem, Origin, Query

@@ -27,9 +27,8 @@ from mcp_types import (
 )
 
 from memfs.doors.mcp.answer import error_text
-from memfs.doors.mcp.arguments import checked
 from memfs.doors.mcp.session import Desk
-from memfs.doors.mcp.tools import TOOLS, ToolSet
+from memfs.doors.mcp.tools import TOOLS, ToolSet, checked
 from memfs.errors import MemfsError, SettingInvalid
 from memfs.facades.agent_tools import Caller
 from memfs.format.text_guard import shown

@@ -1,8 +1,14 @@
-"""The tools that a server offers; how a client sees each tool is written in ``tools.toml``."""
+"""The tools that a server offers; how a client sees each tool is written in ``tools.toml``.
+
+What a tool takes is one row for each argument: its JSON Schema and the check of what was given come from that, so that
+they cannot differ. Models often write a number as text or one tag without a list: what can only be meant one way is
+taken so; everything else is refused by its name.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,14 +19,174 @@ from mcp_types import Tool, ToolAnnotations
 
 from memfs.doors.mcp import memory_tools, state_tools
 from memfs.doors.mcp.answer import ToolResult, brief, one_line
-from memfs.doors.mcp.arguments import Argument, schema_of
 from memfs.doors.mcp.memory_tools import fenced_item
 from memfs.doors.mcp.session import Desk
-from memfs.errors import MemfsError, SettingInvalid
+from memfs.errors import MemfsError, QueryInvalid, SettingInvalid
 from memfs.model.kinds import nearest
 
 if TYPE_CHECKING:
     from memfs.facades.agent_tools import Caller
+
+
+_TEXT = 2_000
+_ENTRIES = 50
+_DEEPEST = 16
+_IMPOSSIBLE = re.compile("[\0\ud800-\udfff]")
+_DIGITS = re.compile("[0-9]{1,12}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Argument:
+    """One argument.
+
+    Attributes:
+        name: what it is called.
+        about: its description for a model, "" where its name says it.
+        sort: ``text``, ``number``, ``flag``, ``texts`` or ``facts`` (a JSON object).
+        required: whether a call needs it.
+        least, most: bounds of a number; ``most`` is the length of a text, too.
+        default: of a number; one without is counted from 0, and its schema tells no bounds.
+    """
+
+    name: str
+    about: str = ""
+    sort: str = "text"
+    required: bool = False
+    least: int = 0
+    most: int = _TEXT
+    default: int | None = None
+
+    def schema(self) -> dict[str, Any]:
+        """It as JSON Schema has it."""
+        told: dict[str, Any] = dict(_SCHEMAS[self.sort])
+        if self.default is not None:
+            told |= {"minimum": self.least, "maximum": self.most, "default": self.default}
+        return told | ({"description": self.about} if self.about else {})
+
+    def taken(self, value: object) -> Any:
+        """The value, as its sort.
+
+        Raises:
+            QueryInvalid: it is of another, or out of bounds.
+        """
+        return _CHECKS[self.sort](self, value)
+
+
+def schema_of(rows: Sequence[Argument]) -> dict[str, Any]:
+    """The arguments of a tool as JSON Schema."""
+    told: dict[str, Any] = {"type": "object", "properties": {row.name: row.schema() for row in rows}}
+    required = [row.name for row in rows if row.required]
+    return {**told, **({"required": required} if required else {}), "additionalProperties": False}
+
+
+def checked(rows: Sequence[Argument], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What was given, by name; what was left out, or is null, is not in it, but for what has a default.
+
+    Raises:
+        QueryInvalid: an unknown argument, one that is missing, or a wrong value; ``field`` names it.
+    """
+    names = [row.name for row in rows]
+    for name in given:
+        if name not in names:
+            takes = f"it takes {', '.join(names)}" if names else "it takes none"
+            missing = [row.name for row in rows if row.required and row.name not in given]
+            meant = f"did you mean {_shown(missing[0])}?" if len(missing) == 1 else nearest(name, names)
+            hint = f"{meant} {takes}".strip()
+            raise QueryInvalid(f"there is no argument {_shown(name)}", hint=hint)
+    values = {row.name: row.taken(given[row.name]) for row in rows if given.get(row.name) is not None}
+    for row in rows:
+        if row.required and row.name not in values:
+            raise QueryInvalid("it is missing", field=row.name, hint=row.about or "give it")
+    return {row.name: row.default for row in rows if row.default is not None} | values
+
+
+# -- checks ---------------------------------------------------------------------------------------------------------
+def _text(row: Argument, value: object) -> str:
+    if not isinstance(value, str):
+        raise _unfit(row, "text", value)
+    if len(value) > row.most:
+        raise QueryInvalid(f"at most {row.most:,} characters, got {len(value):,}", field=row.name, hint="give less")
+    if _IMPOSSIBLE.search(value):
+        raise QueryInvalid("it holds what is no text", field=row.name, hint="leave out NUL and lone surrogates")
+    if row.required and not value.strip():
+        raise QueryInvalid("it is empty", field=row.name, hint=row.about or None)
+    return value
+
+
+def _number(row: Argument, value: object) -> int:
+    number: object = value
+    if _is_whole(value):
+        number = int(value)  # type: ignore[call-overload]
+    if not isinstance(number, int) or isinstance(number, bool) or not row.least <= number <= row.most:
+        raise _unfit(row, f"a whole number of {row.least:,} to {row.most:,}", value)
+    return number
+
+
+def _is_whole(value: object) -> bool:
+    """Whether something else than a whole number can only mean one."""
+    if isinstance(value, float):
+        return value.is_integer()
+    return isinstance(value, str) and bool(_DIGITS.fullmatch(value.strip()))
+
+
+def _flag(row: Argument, value: object) -> bool:
+    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
+        return value.strip().lower() == "true"
+    if not isinstance(value, bool):
+        raise _unfit(row, "true or false", value)
+    return value
+
+
+def _texts(row: Argument, value: object) -> tuple[str, ...]:
+    listed = [value] if isinstance(value, str) else value
+    if not isinstance(listed, list):
+        raise _unfit(row, "a list of texts", value)
+    if len(listed) > _ENTRIES:
+        raise QueryInvalid(f"at most {_ENTRIES} entries, got {len(listed):,}", field=row.name, hint="give fewer")
+    return tuple(_text(row, entry) for entry in listed)
+
+
+def _facts(row: Argument, value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _unfit(row, 'an object such as {"project": "shop"}', value)
+    _check_depth(row, value)
+    return value
+
+
+def _check_depth(row: Argument, value: object, depth: int = 0) -> None:
+    if depth > _DEEPEST:
+        raise QueryInvalid(f"nested more than {_DEEPEST} deep", field=row.name, hint="give plain facts")
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for one in inner:
+        _check_depth(row, one, depth + 1)
+
+
+def _unfit(row: Argument, wanted: str, value: object) -> QueryInvalid:
+    return QueryInvalid(f"expected {wanted}, got {_shown(value)}", field=row.name)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    written = ascii(value)
+    return written if len(written) <= 60 else written[:57] + "..."
+
+
+_STRING: Mapping[str, Any] = {"type": "string"}
+_SCHEMAS: Mapping[str, Mapping[str, Any]] = {
+    "text": _STRING,
+    "number": {"type": "integer"},
+    "flag": {"type": "boolean"},
+    "texts": {"type": "array", "items": {"type": "string"}},
+    "facts": {"type": "object"},
+}
+_CHECKS: Mapping[str, Callable[[Argument, object], Any]] = {
+    "text": _text,
+    "number": _number,
+    "flag": _flag,
+    "texts": _texts,
+    "facts": _facts,
+}
 
 
 _ITEM = "memory://items/"

@@ -6,7 +6,7 @@ import sys
 from contextlib import redirect_stdout
 from typing import TYPE_CHECKING
 
-from memfs.context.source_status import SourceCheck, SourceRow, examined, listed
+from memfs.context.plugins import SourceCheck, SourceRow, examined, listed
 from memfs.doors.cli.command import Actions, verb
 from memfs.doors.cli.config import note_ignored
 from memfs.doors.cli.output import Note, Table, Text, count, styled
