@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.format.codec import schema_of
 from memfs.fs import io
+from memfs.model.conflict import DocumentClash
 from memfs.model.state_paths import MERGES, document_kind, iteration_of
 from memfs.model.time import format_time
 
@@ -76,13 +77,10 @@ def can_wait(path: str) -> bool:
     return schema_of(path) not in ("", "conflict")
 
 
-def records_of(path: str, conflicts: Sequence[FieldConflict], now: datetime) -> list[dict[str, Any]]:
-    """The records of conflicts in a state document."""
-    time = format_time(now)
-    return [
-        {"document": path, "field": one.field, "kept": one.kept, "lost": one.lost, "timestamp": time}
-        for one in conflicts
-    ]
+def records_of(path: str, conflicts: Sequence[FieldConflict], now: datetime, **more: Any) -> list[dict[str, Any]]:
+    """The records of conflicts in a state document; each with ``more``."""
+    told = {"timestamp": format_time(now), **more}
+    return [{"document": path, "field": one.field, "kept": one.kept, "lost": one.lost, **told} for one in conflicts]
 
 
 class MergeSpool:
@@ -114,8 +112,7 @@ class MergeSpool:
         """
         given_up = sorted({digest(one) for one in versions} - {digest(outcome)})
         for record in records_of(path, conflicts, now):
-            key = key_of(record["document"], record["field"], record.get("kept"), record.get("lost"))
-            self._put(key, _ENDING, {"record": record, "given_up": given_up})
+            self._put(key_of(DocumentClash.of("", record)), _ENDING, {"record": record, "given_up": given_up})
 
     def remind(self, missed: MissedConflict) -> None:
         """Make a reminder of an item durable.
@@ -173,6 +170,6 @@ def digest(data: bytes | None) -> str:
     return hashlib.sha256(data or b"").hexdigest()
 
 
-def key_of(document: str, field: str, kept: Any, lost: Any) -> str:
+def key_of(clash: DocumentClash) -> str:
     """What distinguishes one conflict from another."""
-    return json.dumps([document, field, kept, lost], sort_keys=True, default=str)
+    return json.dumps([clash.document, clash.field, clash.kept, clash.lost], sort_keys=True, default=str)

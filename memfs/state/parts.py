@@ -5,7 +5,6 @@ Archiving, pruning and checkpoints that are due run on the occasions that they r
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.errors import MemfsError
 from memfs.fs.lock import shared_property
-from memfs.model.state_paths import MERGES
 from memfs.search.state_index import StateIndex
 from memfs.state.archives import Archiver, Archives
 from memfs.state.reader import StateReader
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from memfs.state.aggregates import Aggregates
     from memfs.state.analysis import AgentAnalyst
     from memfs.state.checkpoints import Checkpoints
-    from memfs.state.concurrent_documents import Clashes
     from memfs.state.export import Exporter
     from memfs.state.feedback import FeedbackStore
     from memfs.state.import_documents import Importer
@@ -97,13 +94,6 @@ class States:
         from memfs.state.record import StateRecorder
 
         return StateRecorder(self.iterations, self.continuations, lambda update: self.checkpoints.create(update).id)
-
-    @shared_property
-    def clashes(self) -> Clashes:
-        """Fields in which one writer's value was displaced, until somebody decides about them."""
-        from memfs.state.concurrent_documents import Clashes
-
-        return Clashes(self.reading)
 
     @shared_property
     def continuations(self) -> Continuations:
@@ -201,20 +191,6 @@ class States:
                 self.retention.keep_up()
         except MemfsError as error:  # what is due stays due; a write or close is not to fail for it
             self.store.note_failure(error)
-
-    def take_up_merges(self) -> int:
-        """Write down the conflicts that merges of git's left in documents, once those are over; how many were.
-
-        Raises:
-            StorageIO: they stay where they are.
-        """
-        self.parts.require_open()
-        repository = self.parts.repository
-        if not os.path.lexists(repository.state / MERGES) or repository.busy():
-            return 0
-        from memfs.admin.merge_spool import MergeSpool
-
-        return self.clashes.take_up(MergeSpool(repository.state))
 
     def close(self) -> None:
         """Close whatever was opened. May be repeated."""

@@ -21,6 +21,7 @@ from datetime import datetime, timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
+from memfs.admin.merge_spool import records_of
 from memfs.config import SystemConfig, first_retention_policy, read_system_config
 from memfs.config_names import RETENTION_POLICY
 from memfs.errors import Conflict, ContentError, IterationInvalid, MemfsError, SchemaInvalid, TokenInvalid
@@ -751,16 +752,11 @@ def _name_of(values: Mapping[str, Any]) -> str:
 
 def _records(number: int, path: str, stored: State, merged: FieldMerge, now: datetime) -> list[DocumentChange]:
     by = merged.values.get("agent")
-    common = {"lost_sha256": stored.sha256, "timestamp": format_time(now)} | (
-        {"by": by} if isinstance(by, str) and by else {}
-    )
+    writer = {"by": by} if isinstance(by, str) and by else {}
+    records = records_of(path, merged.conflicts, now, lost_sha256=stored.sha256, **writer)
     return [
-        DocumentChange(
-            state_paths.conflict_path(number, path, now, turn),
-            {"document": path, "field": clash.field, "kept": clash.kept, "lost": clash.lost, **common},
-            "",
-        )
-        for turn, clash in enumerate(merged.conflicts, 1)
+        DocumentChange(state_paths.conflict_path(number, path, now, turn), record, "")
+        for turn, record in enumerate(records, 1)
     ]
 
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memfs.admin.merge_spool import SEEN, MergeSpool, can_be_recorded, can_wait, is_due, records_of
 from memfs.errors import (
@@ -33,9 +33,7 @@ from memfs.format.field_merge import FieldConflict
 from memfs.format.file_merge import FileMerger
 from memfs.format.secrets import refuse_text
 from memfs.fs import io
-from memfs.fs.workspace_location import is_own
 from memfs.git.ancestry import holds_commit, is_ancestor, merge_bases, objects_beyond
-from memfs.git.objects import REGULAR, TreeEntry
 from memfs.git.refs import HEX
 from memfs.git.repository import Repository
 from memfs.git.tree_diff import Snapshot, snapshots
@@ -47,10 +45,7 @@ from memfs.store.parts import CONTENT, READ_LIMIT, Parts, below_content, is_item
 from memfs.store.plan import FilePlan, PlanOutdated
 from memfs.store.write import signatures_of
 from memfs.team.own_branch import is_separate
-from memfs.team.worktrees import first_of
-
-if TYPE_CHECKING:
-    pass
+from memfs.team.worktrees import first_of, memory_path
 
 _TYPE = re.compile(rb"^type:[^\n]*\n", re.MULTILINE)
 _EPOCH = datetime.fromtimestamp(0, UTC)
@@ -325,8 +320,8 @@ class HistoryJoin:
         return found
 
     def _versions(self, snapshot: Snapshot) -> Versions:
-        below = ((self._repository.below(path), entry) for path, entry in snapshot.items())
-        return {path: TreeVersion(entry.id) for path, entry in below if path is not None and _is_file(path, entry)}
+        below = ((memory_path(self._repository, path, entry), entry) for path, entry in snapshot.items())
+        return {path: TreeVersion(entry.id) for path, entry in below if path}
 
     def _refuse_outside(self, commit: str, taken: Sequence[Snapshot], bases: Sequence[Snapshot]) -> None:
         """Refuse what the other line changed beside memory: there memfs writes nothing."""
@@ -336,7 +331,7 @@ class HistoryJoin:
             for path in {*ours, *theirs}
             if ours.get(path) != theirs.get(path)
             and all(base.get(path) != theirs.get(path) for base in bases or ({},))
-            and not self._is_memory(path, [ours.get(path), theirs.get(path)])
+            and not memory_path(self._repository, path, ours.get(path), theirs.get(path))
         )
         if foreign:
             named = first_of(path.decode("utf-8", "backslashreplace") for path in foreign)
@@ -354,18 +349,10 @@ class HistoryJoin:
         place = shlex.quote(str(self._repository.work_tree))
         return f"git -C {place} merge {option}{commit[:12]} joins it: memory is merged by memfs there, too"
 
-    def _is_memory(self, path: bytes, entries: Sequence[TreeEntry | None]) -> bool:
-        below = self._repository.below(path)
-        return below is not None and all(entry is None or _is_file(below, entry) for entry in entries)
-
 
 def _plan(path: str, before: bytes | None, after: bytes | None) -> FilePlan:
     """The write of a merged file; what is in it both lines had in their history."""
     return FilePlan(path=path, before=before, after=after, item=None, vetted=True)
-
-
-def _is_file(path: str, entry: TreeEntry) -> bool:
-    return is_own(path) and entry.mode in REGULAR
 
 
 def _refuse_markers(wanted: Sequence[FilePlan]) -> None:

@@ -11,8 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from memfs.admin.merge_spool import MergeSpool, Record, can_be_recorded, can_wait, digest
-from memfs.admin.store_builder import has_states
+from memfs.admin.merge_spool import MergeSpool, Record, can_be_recorded, can_wait
 from memfs.errors import (
     Conflict,
     ContentError,
@@ -21,16 +20,14 @@ from memfs.errors import (
     MemfsError,
     MergeRefused,
     NotRegularFile,
-    PathEscape,
     QueryInvalid,
-    SchemaInvalid,
 )
 from memfs.format import item_fields
 from memfs.format.codec import schema_of
 from memfs.format.conflict_markers import has_markers, sides
 from memfs.format.field_merge import FieldConflict, merge_lines
-from memfs.format.file_merge import FileMerger, Form, form_of
-from memfs.format.merge_conflicts import DELETED, OTHER, settled, stands, stands_in, value_at, with_lost
+from memfs.format.file_merge import FileMerger
+from memfs.format.merge_conflicts import DELETED, OTHER, settled, stands, value_at
 from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.tree import Tree
 from memfs.fs.workspace_location import is_own
@@ -45,7 +42,6 @@ from memfs.learning.conflicts import MarkedItems
 from memfs.model.conflict import DocumentClash
 from memfs.model.ids import stem_of
 from memfs.model.item import MemoryItem, Origin, RecordedConflict
-from memfs.model.shape import plain
 from memfs.model.time import utc_now
 from memfs.store import Store
 from memfs.store.authorship import current_signer, signed_by
@@ -55,6 +51,7 @@ from memfs.store.reader import path_of
 from memfs.store.recovery import keep_aside
 from memfs.store.store import retry_on_conflict
 from memfs.store.values import is_own_file
+from memfs.team.document_conflicts import DocumentConflicts
 from memfs.team.history_merge import HistoryJoin, Place, TreeJoin, Versions, bring_back, joined_place, place_in
 
 if TYPE_CHECKING:
@@ -637,110 +634,6 @@ def _set_aside(repository: Repository, path: str, data: bytes) -> None:
     keep_aside(repository.state, path, data, f"merge-{sha256(data)[:16]}")
 
 
-class _DocumentConflicts:
-    """Finds and settles conflicts of documents in one workspace: with a record in the tree, or kept in this clone."""
-
-    def __init__(self, store: Store, parts: Parts, states: Callable[[], States]) -> None:
-        self._store, self._parts, self._states = store, parts, states
-        self._spool = MergeSpool(parts.repository.state)
-
-    def waiting(self) -> list[DocumentClash]:
-        """What waits, by document; of the clone's nothing does while a merge goes on: nobody knows its outcome yet."""
-        recorded = self._states().clashes.list() if has_states(self._parts.seen) else []
-        kept = self._kept()
-        return [*recorded, *(kept.values() if kept and not self._parts.repository.busy() else ())]
-
-    def decide(self, reference: str, ruling: DecisionRule, *, source: str, dry_run: bool) -> DecisionResult | None:
-        """Settle the conflict of a record, or what waits for a document or one field of it.
-
-        Args:
-            reference: the record's path, or the document's.
-
-        Returns:
-            What was settled; None where nothing is known of such a record or document.
-        """
-        if reference.endswith(".json") and schema_of(reference) == "conflict":
-            return retry_on_conflict(lambda: self._decide_recorded(reference, ruling.take, source, dry_run))
-        path = path_of(reference)
-        if not schema_of(path) or all(one["document"] != path for one in self._spool.waiting().values()):
-            return None
-        kept = {name: clash for name, clash in self._kept().items() if clash.document == path}
-        conflicts = {name: clash.conflict for name, clash in kept.items()}
-        choice = _Choice.of(path, path, tuple(conflicts.values()), tuple(conflicts.values()), ruling)
-        if not dry_run:
-            if choice.taken:
-                self._take(path, [clash for name, clash in kept.items() if conflicts[name] in choice.taken], source)
-            for name, one in conflicts.items():
-                if one in choice.settled:
-                    self._spool.drop(name)
-        removed = any(not one.field for one in choice.taken)
-        return DecisionResult(id="", path=path, record=path, settled=choice.settled, removed=removed)
-
-    def _decide_recorded(self, record: str, take: bool, source: str, dry_run: bool) -> DecisionResult:
-        """Take the record away, in one commit with the document where the other value is taken."""
-        from memfs.store.state_files import DocumentChange
-
-        files = self._states().files
-        try:
-            state = files.read(record)
-            clash = DocumentClash.of(record, state.values)
-            document = files.read(clash.document)
-        except FileNotFoundError:
-            hint = "'memfs team conflicts' lists what waits"
-            raise ItemNotFound(f"there is no record {record!r}, or its document is gone", hint=hint) from None
-        changes = [DocumentChange(record, None, state.sha256)]
-        if take:
-            changes.append(DocumentChange(clash.document, with_lost(plain(document.values), clash), document.sha256))
-        if not dry_run:
-            files.write(changes, _message([clash], "other" if take else "present"), source=source)
-        return DecisionResult(id="", path=clash.document, record=record, settled=(clash.conflict,))
-
-    def _kept(self) -> dict[str, DocumentClash]:
-        """Those of the clone that wait, by name, in an order that stays: by document, field and value.
-
-        Not where the document has another value by now, or is what it was before the merge: another may stand again, on
-        another branch, or in an older state.
-        """
-        found = {}
-        for name, one in self._spool.kept().items():
-            clash = DocumentClash.of(one["record"]["document"], one["record"])
-            if can_be_recorded(clash.document):
-                continue
-            # Where markers stand in it, a slip, or something else in its place, nobody can tell.
-            with suppress(ContentError, FileNotFoundError, NotRegularFile, PathEscape):
-                data = self._parts.seen.read(clash.document, READ_LIMIT).data
-                values = plain(self._form(clash.document).read(data).mapping)
-                if digest(data) not in one["given_up"] and stands_in(values, clash):
-                    found[name] = clash
-        return dict(sorted(found.items(), key=lambda pair: (pair[1].document, pair[1].field, pair[0])))
-
-    def _form(self, path: str) -> Form:
-        form = form_of(path, self._parts.codec)
-        assert form is not None  # nothing else is kept aside
-        return form
-
-    def _take(self, path: str, clashes: Sequence[DocumentClash], source: str) -> None:
-        """Write the document with what was displaced, or remove it where that was its removal."""
-        data = self._parts.tree.read(path, READ_LIMIT).data
-        form = self._form(path)
-        parsed = form.read(data)
-        values: dict[str, Any] | None = plain(parsed.mapping)
-        for clash in clashes:
-            values = with_lost(values, clash) if values is not None else None
-        if values is not None and (faults := form.faults(values)):
-            field = ".".join(map(str, faults[0])) or None
-            hint = "edit the document by hand, then decide with --keep kept"
-            raise SchemaInvalid("with that value the document would be invalid", path=path, field=field, hint=hint)
-        after = form.write(values, parsed).data if values is not None else None
-        plans = [plan._replace(expected=sha256(data)) for plan in self._store.plan_restore({path: after})]
-        self._store.carry_out(plans, _message(clashes, "other"), source=source)
-
-
-def _message(clashes: Sequence[DocumentClash], which: str) -> str:
-    fields = ", ".join(one.field or "the document as a whole" for one in clashes)
-    return f"Decide for the {which} value in {fields} of {clashes[0].document}"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenConflicts:
     """The conflicts that wait for a decision in one workspace.
@@ -772,11 +665,11 @@ class Resolver:
     """Lists and ends what merges could not decide in one workspace. May be used from several threads."""
 
     def __init__(self, store: Store, parts: Parts, states: Callable[[], States]) -> None:
-        self._store, self._parts, self._states = store, parts, states
+        self._store, self._parts = store, parts
         self._merges = OpenMerges(parts)
         self._items = _ItemConflicts(store, parts)
-        self._documents = _DocumentConflicts(store, parts, states)
-        self._spool = MergeSpool(parts.repository.state)
+        self._documents = DocumentConflicts(store, parts, states)
+        self._spool = self._documents.spool
 
     # -- looking --------------------------------------------------------------------------------------------------
     def waiting(self) -> OpenConflicts:
@@ -801,9 +694,7 @@ class Resolver:
     def take_up(self) -> int:
         """Write down what merges of git's left behind, once those are over: conflicts, and lost edits; how many."""
         self._store.require_open()
-        lost = bring_back(self._store, self._parts, self._spool)
-        waits = any(can_be_recorded(record["document"]) for record in self._spool.waiting().values())
-        return lost + (self._states().take_up_merges() if waits else 0)
+        return bring_back(self._store, self._parts, self._spool) + self._documents.take_up()
 
     def documents(self) -> list[DocumentClash]:
         """Fields of documents of which one value was displaced: with a record in the tree, or kept aside."""
@@ -890,8 +781,21 @@ class Resolver:
             Conflict: the file changed at this very moment. Nothing was written.
             ContentError, StorageIO: nothing was written.
         """
-        decided = self._documents.decide(reference, ruling, source=source, dry_run=dry_run)
-        return decided or self._items.decide(reference, ruling, source=source, dry_run=dry_run)
+        if reference.endswith(".json") and schema_of(reference) == "conflict":
+            clash = retry_on_conflict(lambda: self._documents.decide(reference, ruling.take, source, dry_run))
+            return DecisionResult(id="", path=clash.document, record=reference, settled=(clash.conflict,))
+        path = path_of(reference)
+        kept = self._documents.kept(path)
+        if kept is None:
+            return self._items.decide(reference, ruling, source=source, dry_run=dry_run)
+        conflicts = tuple(clash.conflict for clash in kept.values())
+        choice = _Choice.of(path, path, conflicts, conflicts, ruling)
+        if not dry_run:
+            taken = [clash for clash in kept.values() if clash.conflict in choice.taken]
+            gone = [name for name, clash in kept.items() if clash.conflict in choice.settled]
+            self._documents.settle(path, taken, gone, source)
+        removed = any(not one.field for one in choice.taken)
+        return DecisionResult(id="", path=path, record=path, settled=choice.settled, removed=removed)
 
 
 def _in_pairs(outcomes: Sequence[MergeOutcome]) -> list[MergeOutcome]:

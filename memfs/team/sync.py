@@ -24,7 +24,6 @@ from memfs.errors import (
 from memfs.format.conflict_markers import has_markers
 from memfs.fs.lock import FileLock
 from memfs.fs.own_branch import BRANCH
-from memfs.fs.workspace_location import is_own
 from memfs.git.ancestry import beyond, count_beyond, cut_off, holds_commit, is_ancestor, merge_bases
 from memfs.git.quarantine import require_clean
 from memfs.git.refs import HEADS, is_branch
@@ -35,7 +34,7 @@ from memfs.store import Store
 from memfs.store.parts import Parts
 from memfs.team.history_merge import Merger, MergeResult
 from memfs.team.own_branch import is_separate
-from memfs.team.worktrees import first_of
+from memfs.team.worktrees import first_of, memory_path
 
 _MOST = 1000
 
@@ -401,7 +400,7 @@ class Syncer:
             return
         before, after = snapshots(self._repository, [done.fetched, done.commit])
         found = [name for name in {*before, *after} if before.get(name) != after.get(name)]
-        foreign = sorted(name for name in found if not self._is_memory(name))
+        foreign = sorted(name for name in found if not memory_path(self._repository, name))
         if foreign:
             named = first_of(name.decode("utf-8", "backslashreplace") for name in foreign)
             place = shlex.quote(str(self._repository.work_tree))
@@ -412,16 +411,12 @@ class Syncer:
                 hint=f"{push} publishes them, if they are ready; then sync again. Until then: memfs sync --no-push",
             )
 
-    def _is_memory(self, name: bytes) -> bool:
-        path = self._repository.below(name)
-        return path is not None and is_own(path)
-
     def _refuse_markers(self, commit: str, theirs: str) -> None:
         """Refuse to give others a file in which a merge left its markers."""
         _, after = snapshots(self._repository, [theirs or None, commit])
         for name, entry in sorted(after.items()):
-            path = self._repository.below(name)
-            if path is not None and is_own(path) and has_markers(self._repository.blob(entry.id)):
+            path = memory_path(self._repository, name)
+            if path and has_markers(self._repository.blob(entry.id)):
                 raise MergeRefused(
                     "this file has conflict markers, and is committed",
                     path=path,

@@ -100,7 +100,7 @@ def at(folder: Path, repository: Repository) -> Layout | None:
 
 def remains(folder: Path, repository: Repository, commit: str) -> Remains:
     """What lies in a working tree beside the memory as a commit has it."""
-    wanted = {path: entry for path, entry in _entries(repository, commit) if _is_memory(repository, path, entry)}
+    wanted = {path: entry for path, entry in _entries(repository, commit) if memory_path(repository, path, entry)}
     with closing(Tree(folder)) as tree, tree.holding_folders():
         edited = [os.fsdecode(path) for path, entry in wanted.items() if blob_now(tree, path) != entry.id]
     others: list[str] = []
@@ -127,7 +127,7 @@ def take_away(layout: Layout, repository: Repository, commit: str) -> tuple[str,
         _sweep(tree, entries)
         with tree.holding_folders():
             for path, entry in entries.items():
-                if _is_memory(repository, path, entry) and blob_now(tree, path) == entry.id:
+                if memory_path(repository, path, entry) and blob_now(tree, path) == entry.id:
                     tree.remove(os.fsdecode(path), durable=False)
         for name in [name for name in _present(folder) if _is_here(repository, repository.below(os.fsencode(name)))]:
             tree.remove(name, durable=False)
@@ -167,9 +167,11 @@ def _entries(repository: Repository, commit: str) -> Iterator[tuple[bytes, TreeE
         yield path, TreeEntry(mode, name)
 
 
-def _is_memory(repository: Repository, path: bytes, entry: TreeEntry) -> bool:
+def memory_path(repository: Repository, path: bytes, *entries: TreeEntry | None) -> str:
+    """Where in the workspace a file of memory lies; "" for another file, and where an entry of it is no file."""
     inside = repository.below(path)
-    return entry.mode in REGULAR and inside is not None and is_own(inside)
+    own = inside is not None and is_own(inside) and all(entry is None or entry.mode in REGULAR for entry in entries)
+    return inside if own and inside is not None else ""
 
 
 def _is_here(repository: Repository, path: str | None) -> bool:
@@ -203,7 +205,7 @@ def require_path(path: bytes) -> None:
 
 
 def _lay_files(repository: Repository, folder: Path, entries: Mapping[bytes, TreeEntry]) -> set[bytes]:
-    wanted = {path: entry for path, entry in entries.items() if _is_memory(repository, path, entry)}
+    wanted = {path: entry for path, entry in entries.items() if memory_path(repository, path, entry)}
     with closing(Tree(folder)) as tree:
         _sweep(tree, entries)
         with tree.holding_folders():

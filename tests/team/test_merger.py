@@ -391,7 +391,7 @@ def test_what_gave_way_in_a_state_document_has_a_record_beside_it(pair: Pair) ->
     records = [name for name in done.changed if document_kind(name) == "conflict"]
     assert len(records) == 1
     assert records[0] in pair.git(pair.ours.root, "show", "--name-only", "--format=", "-m", "HEAD")
-    assert [clash.field for clash in pair.ours.states.clashes.list()] == ["state"]
+    assert [clash.field for clash in pair.ours.teams.resolver.documents()] == ["state"]
 
 
 def test_a_merge_killed_anywhere_is_finished_or_never_was(

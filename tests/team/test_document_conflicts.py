@@ -31,7 +31,7 @@ def workspace(opened: Opened) -> Workspace:
 
 def clash(workspace: Workspace, field: str = "claim") -> DocumentClash:
     """What waits about a field."""
-    (found,) = [one for one in workspace.states.clashes.list() if one.field == field]
+    (found,) = [one for one in workspace.teams.resolver.documents() if one.field == field]
     return found
 
 
@@ -51,7 +51,7 @@ def test_what_gave_way_is_shown_with_both_values(workspace: Workspace) -> None:
 
     assert (found.document, found.iteration, found.by) == (DOCUMENT, 1, "R")
     assert (found.kept, found.lost) == ("It helps writes.", "Caching helps reads.")
-    assert {one.field for one in workspace.states.clashes.list()} == {"claim", "notes.a.b.c"}
+    assert {one.field for one in workspace.teams.resolver.documents()} == {"claim", "notes.a.b.c"}
 
 
 def test_a_decision_takes_the_record_away(workspace: Workspace, git: Callable[..., str]) -> None:
@@ -65,14 +65,14 @@ def test_a_decision_takes_the_record_away(workspace: Workspace, git: Callable[..
 
     decide(workspace, clash(workspace, "notes.a.b.c").path, take=False)
     assert workspace.states.files.read(DOCUMENT).values["notes"] == {"a.b": {"c": "three"}}
-    assert workspace.states.clashes.list() == []
+    assert workspace.teams.resolver.documents() == []
 
 
 def test_another_value_since_decides_it(workspace: Workspace) -> None:
     """Who wrote the field anew has decided; the record waits for nobody."""
     path = clash(workspace).path
     workspace.states.recorder.hypothesis({"id": "h-1", "claim": "Something else."})
-    assert [one.field for one in workspace.states.clashes.list()] == ["notes.a.b.c"]
+    assert [one.field for one in workspace.teams.resolver.documents()] == ["notes.a.b.c"]
     with pytest.raises(QueryInvalid, match="another value"):
         decide(workspace, path, take=True)
     assert claim(workspace) == "Something else."
@@ -83,4 +83,4 @@ def test_what_cannot_be_decided_is_said(workspace: Workspace) -> None:
     for path in ("ContextMemory/iterations/iteration_001/conflicts/x.json", "memfs.toml"):
         with pytest.raises(ItemNotFound):
             decide(workspace, path, take=False)
-    assert len(workspace.states.clashes.list()) == 2
+    assert len(workspace.teams.resolver.documents()) == 2
