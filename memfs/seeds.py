@@ -80,53 +80,27 @@ if TYPE_CHECKING:
         StateUpdate,
     )
 
-_HOMES = {
-    "Acknowledgement": "memfs.model.state_documents",
-    "Action": "memfs.model.episode",
-    "AgentOutput": "memfs.model.state_documents",
-    "AgentReview": "memfs.facades.pipelines",
-    "ContextMemory": "memfs.facades.context_memory",
-    "Episode": "memfs.model.episode",
-    "EpisodicMemory": "memfs.context.builtin_sources",
-    "EpisodicStore": "memfs.facades.memory_layer",
-    "FeedbackData": "memfs.model.state_documents",
-    "Memory": "memfs.facades.pipelines",
-    "MemoryConfig": "memfs.model.memory_config",
-    "MemoryContext": "memfs.facades.memory_context",
-    "MemoryCoordinator": "memfs.facades.pipelines",
-    "MemoryInjector": "memfs.facades.memory_context",
-    "MemoryLayer": "memfs.facades.memory_layer",
-    "MemoryStats": "memfs.facades.pipelines",
-    "MetaReviewStorage": "memfs.model.state_documents",
-    "MultiLayeredMemorySystem": "memfs.facades.memory_context",
-    "Outcome": "memfs.model.episode",
-    "Pattern": "memfs.learning.patterns",
-    "PatternDetector": "memfs.facades.memory_context",
-    "PatternMatcher": "memfs.facades.memory_layer",
-    "PreferenceStore": "memfs.facades.memory_layer",
-    "PreferencesMemory": "memfs.context.builtin_sources",
-    "RecoveryState": "memfs.model.state_documents",
-    "RetrievalPipeline": "memfs.facades.pipelines",
-    "RetrievedState": "memfs.model.state_documents",
-    "ReviewResult": "memfs.model.review",
-    "Rule": "memfs.model.rule",
-    "SemanticMemory": "memfs.context.builtin_sources",
-    "SemanticStore": "memfs.facades.memory_layer",
-    "SimpleContextManager": "memfs.facades.memory_context",
-    "StateSnapshot": "memfs.model.episode",
-    "StateUpdate": "memfs.model.state_documents",
-    "StoragePipeline": "memfs.facades.pipelines",
-    "StoreResult": "memfs.model.review",
-    "TimeWeightedRetrieval": "memfs.facades.pipelines",
-    "TrivialFilter": "memfs.intake.filter",
-    "consolidate_session_memory": "memfs.facades.hooks",
-    "on_session_start": "memfs.facades.hooks",
-    "on_session_stop": "memfs.facades.hooks",
-    "on_todo_write_complete": "memfs.facades.hooks",
-    "on_user_prompt_submit": "memfs.facades.hooks",
-    "record_correction": "memfs.facades.memory_layer",
-    "record_outcome": "memfs.facades.memory_layer",
+_NAMES = {
+    "memfs.context.builtin_sources": "EpisodicMemory PreferencesMemory SemanticMemory",
+    "memfs.facades.context_memory": "ContextMemory",
+    "memfs.facades.hooks": "consolidate_session_memory on_session_start "
+    "on_session_stop on_todo_write_complete on_user_prompt_submit",
+    "memfs.facades.memory_context": "MemoryContext MemoryInjector "
+    "MultiLayeredMemorySystem PatternDetector SimpleContextManager",
+    "memfs.facades.memory_layer": "EpisodicStore MemoryLayer PatternMatcher "
+    "PreferenceStore SemanticStore record_correction record_outcome",
+    "memfs.facades.pipelines": "AgentReview Memory MemoryCoordinator "
+    "MemoryStats RetrievalPipeline StoragePipeline TimeWeightedRetrieval",
+    "memfs.intake.filter": "TrivialFilter",
+    "memfs.learning.patterns": "Pattern",
+    "memfs.model.episode": "Action Episode Outcome StateSnapshot",
+    "memfs.model.memory_config": "MemoryConfig",
+    "memfs.model.review": "ReviewResult StoreResult",
+    "memfs.model.rule": "Rule",
+    "memfs.model.state_documents": "Acknowledgement AgentOutput FeedbackData "
+    "MetaReviewStorage RecoveryState RetrievedState StateUpdate",
 }
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:

@@ -19,7 +19,7 @@ from typing import Any
 from memfs.config_names import KINDS, MEMORY_CONTEXT, MEMORY_CONTEXTS, SETTINGS_FILE, SYSTEM_CONFIG
 from memfs.errors import ContentError, CorruptRecord, MemfsError
 from memfs.format import json_text, toml_text
-from memfs.format.decode import decode
+from memfs.format.text import decode
 from memfs.fs import io
 from memfs.fs.lock import FileLock
 from memfs.fs.tree import Tree

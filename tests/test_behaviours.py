@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memfs.errors import SettingInvalid
-from memfs.occasions import DEEPEST, OCCASIONS, Behaviours
+from memfs.workspace import DEEPEST, OCCASIONS, Behaviours
 
 
 def test_reactions_run_in_order_with_the_facts_until_they_are_ended() -> None:

@@ -22,9 +22,8 @@ from memfs.errors import ArchiveInvalid, CorruptRecord, MemfsError
 from memfs.fs import append_log, io
 from memfs.fs.archive import decompressed, file_chunks
 from memfs.fs.atomic_replace import is_temporary
-from memfs.fs.journal import Journal
+from memfs.fs.journal import FileChange, Journal, Operation
 from memfs.fs.lock import FileLock
-from memfs.fs.operation import FileChange, Operation
 from memfs.fs.tree import Tree
 from memfs.git.busy import ERASE_FOLDER
 from memfs.git.commit_object import EXPORT

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memfs.errors import MemfsError
-from memfs.fs.operation import FileChange
+from memfs.fs.journal import FileChange
 from memfs.git.refs import HEX
 from memfs.git.rewrite import Survey, Versions
 from memfs.git.rewrite_text import Traces

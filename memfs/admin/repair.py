@@ -208,7 +208,9 @@ class Repairer:
             yield _Step(Repair(path="", what="journal", sentence=f"the journal: {error}", possible=False))
             return
         if saved is not None:
-            sentence = f"the journal is rebuilt from the {saved.operations} whole write(s) in it; a copy is kept"
+            count = len(saved.operations())
+            saved.close()
+            sentence = f"the journal is rebuilt from the {count} whole write(s) in it; a copy is kept"
             yield _Step(Repair(path="", what="journal", sentence=sentence, source="the journal"), self._renew_journal)
 
     def _renew_journal(self) -> None:
@@ -217,7 +219,8 @@ class Repairer:
             saved = journal.salvage(path)
             if saved is not None:
                 self._copy_aside(io.read_file(path), "journal")
-                journal.replace(path, saved)
+                saved.renew()
+                saved.close()
                 self._parts.journal.damage.clear()
                 self._parts.journal.catch_up()
                 self._store.notes[:] = [note for note in self._store.notes if note.path != str(path)]

@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from memfs.errors import Conflict, ContentError, PathEscape
-from memfs.format.text_guard import shown
+from memfs.format.text import shown
 from memfs.fs import shared_file
 from memfs.fs.workspace_location import is_own, names_git
 from memfs.learning.conventions import Convention, Conventions, vouched

@@ -20,7 +20,7 @@ from memfs.config import with_memory
 from memfs.context.known import KnownText
 from memfs.context.plugin import ContextEntry, ContextSelection, Delivery
 from memfs.errors import QueryInvalid, SettingInvalid
-from memfs.format.text_guard import shown
+from memfs.format.text import shown
 from memfs.intake.episode_item import episode_of
 from memfs.learning.failures import signature
 from memfs.model import Hit, MemoryItem, Query, Recall

@@ -45,7 +45,7 @@ class Sources:
         store, parts, settings, usage, recall: the workspace's.
         states: gives the workspace's, made when first asked for.
         memory_config: gives the memory context that holds at present.
-        fire: raises an occasion (``memfs.occasions.Behaviours.fire``).
+        fire: raises an occasion (``memfs.workspace.Behaviours.fire``).
         inbox: gives where what is learned is suggested.
         notes: the folder where it is noted what agents were warned with.
     """

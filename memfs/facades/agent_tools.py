@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from memfs.admin.quota import numbers
 from memfs.admin.recover import RECOVERED
-from memfs.admin.usage_by_area import numbers
 from memfs.errors import (
     ContentError,
     HistoryUnavailable,

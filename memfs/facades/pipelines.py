@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
-from memfs.admin.usage_by_area import numbers
+from memfs.admin.quota import numbers
 from memfs.errors import IdInvalid, ItemNotFound
 from memfs.facades.open_workspaces import Facade, aside
 from memfs.fs.executor import Pools

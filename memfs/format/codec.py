@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any
 from memfs.config_names import KINDS, MEMORY_CONTEXT, MEMORY_CONTEXTS, QUESTIONS, RETENTION_POLICY, SYSTEM_CONFIG
 from memfs.errors import IdInvalid, ItemTooLarge, MemfsError, SchemaInvalid
 from memfs.format import item_fields
-from memfs.format.decode import Text, decode, position
 from memfs.format.plain import DOCUMENT_PARTS, Node, dotted, plain, refuse_hidden, same
 from memfs.format.render import EncodedFile, ParsedFile, parse, render
 from memfs.format.schema import Schemas
-from memfs.format.text_guard import findings
+from memfs.format.text import Text, decode, findings, position
 from memfs.fs.workspace_location import MEMORY_FOLDER
 from memfs.model.ids import check_id
 from memfs.model.item import MemoryItem

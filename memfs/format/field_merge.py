@@ -18,8 +18,8 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
-from memfs.format.conflict_markers import MARKER, marked
 from memfs.format.plain import canonical
+from memfs.format.text import MARKER, marked
 from memfs.model.shape import plain
 from memfs.model.time import parse_time, time_in
 

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from memfs.errors import ContentError, IdInvalid, ItemTooLarge, MemfsError
 from memfs.format import item_fields, toml_text, yaml_text
 from memfs.format.codec import DOCUMENT_LIMIT, PRUNED, SUFFIXES, schema_of
-from memfs.format.conflict_markers import MARKER, whole_marked
 from memfs.format.field_merge import FieldConflict, FieldMerge, Hunk, equal, hunks, merge, merge_lines
 from memfs.format.merge_conflicts import DELETED, EDITED, ONE, OTHER, followed, record, within
 from memfs.format.plain import DOCUMENT_PARTS, MAX_PARTS, FieldPath, KeyNode, Node, canonical, same
 from memfs.format.render import EncodedFile, ParsedFile, parse, render
+from memfs.format.text import MARKER, whole_marked
 from memfs.fs.workspace_location import MEMORY_FOLDER
 from memfs.model.item import Trust, lower_trust
 from memfs.model.kinds import ITEM_LIMIT, Kind

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from memfs.errors import ContentError, DuplicateKey, ItemSyntaxError, ItemTooDeep, ItemTooLarge
-from memfs.format.decode import position
 from memfs.format.plain import MAX_DEPTH, MAX_INT, MAX_KEY, MAX_PARTS, MIN_INT, KeyNode, Node
+from memfs.format.text import position
 
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:]', re.DOTALL)
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)

@@ -14,7 +14,7 @@ from datetime import date
 from typing import Any, Literal, NamedTuple
 
 from memfs.errors import ContentError, InvisibleCharacter, ItemSyntaxError, ItemTooDeep, SchemaInvalid
-from memfs.format.text_guard import HiddenCharacter, findings
+from memfs.format.text import HiddenCharacter, findings
 
 MAX_DEPTH = 64
 MAX_PARTS = 40_000  # keys, values and ends of collections: 20,000 entries of a mapping

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memfs.errors import ContentError, ItemSyntaxError
 from memfs.format import json_text
-from memfs.format.decode import Text, decode, position
 from memfs.format.plain import MAX_PARTS, FieldPath, Node, NodePlace, dotted, hidden, hidden_error, place, same
-from memfs.format.text_guard import findings
+from memfs.format.text import Text, decode, findings, position
 
 if TYPE_CHECKING:
     from memfs.format.splice import Order

@@ -15,7 +15,7 @@ from typing import Any
 
 from memfs.config_names import SETTINGS_FILE as FILE
 from memfs.errors import FormatUnsupported, SettingInvalid
-from memfs.format.conflict_markers import has_markers
+from memfs.format.text import has_markers
 from memfs.fs import io
 
 FORMAT = "format_version"

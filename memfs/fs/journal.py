@@ -1,9 +1,10 @@
 """The journal: every write is recorded here before it happens, until git holds it. Also salvages a damaged journal.
 
 Format, version 1: a header line ``memfs-journal 1 <generation> <mark> <total> <kept> <tip> <crc>``, then frames of
-mark, length, crc32 and payload (``memfs.fs.operation``). The mark is random for each file, so that no remembered text
-can pass for a frame. ``total`` counts the operations ever appended before this file, of which the first ``kept`` are in
-it; ``tip`` is the commit behind the last drop. A torn last frame is a write never acknowledged.
+mark, length, crc32 and payload: one JSON line, and the bytes that it announces. The mark is random for each file, so
+that no remembered text can pass for a frame. ``total`` counts the operations ever appended before this file, of which
+the first ``kept`` are in it; ``tip`` is the commit behind the last drop. A torn last frame is a write never
+acknowledged.
 """
 
 from __future__ import annotations
@@ -16,15 +17,153 @@ import struct
 import threading
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from memfs.errors import FormatUnsupported, JournalDamaged, StorageIO, WritePending
 from memfs.fs import io
 from memfs.fs.lock import renewed_in_child
-from memfs.fs.operation import NotARecord, Operation, decode, encode, encode_mark
+from memfs.fs.workspace_location import is_own
+
+MARKS = frozenset({"applied", "void", "taken"})
+_ID = re.compile(r"[0-9A-Za-z-]{1,100}")
+_DIGEST = re.compile(r"[0-9a-f]{0,64}")
+_COMMIT = re.compile(r"(?:[0-9a-f]{40})?")
+_LATEST = 253_402_300_799  # the end of the year 9999
+
+
+class NotARecord(Exception):
+    """A frame of the journal holds something that memfs never wrote."""
+
+
+class FileChange(NamedTuple):
+    """One file of an operation: sha256 before and after ("" where absent), and the bytes after (None removes it)."""
+
+    path: str
+    old: str
+    new: str
+    data: bytes | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One acknowledged write, of one file or of a batch.
+
+    Attributes:
+        id: unique name.
+        branch: full ref that was checked out, "" when HEAD was detached.
+        time: seconds since 1970.
+        message: the commit's sentence.
+        batch: whether it must be a commit of its own.
+        writers: who wrote, each a mapping with ``agent``, ``session``, ``source`` and ``person``.
+        merges: the commit whose line of history this write joins with the branch, "" for none.
+    """
+
+    id: str
+    branch: str
+    time: float
+    message: str
+    batch: bool
+    writers: tuple[dict[str, Any], ...]
+    changes: tuple[FileChange, ...]
+    merges: str = ""
+
+
+def encode(operation: Operation) -> bytes:
+    """An operation as a record."""
+    record = {
+        "kind": "operation",
+        "id": operation.id,
+        "branch": operation.branch,
+        "time": operation.time,
+        "message": operation.message,
+        "batch": operation.batch,
+        "writers": list(operation.writers),
+        "changes": [
+            [change.path, change.old, change.new, -1 if change.data is None else len(change.data)]
+            for change in operation.changes
+        ],
+        **({"merges": operation.merges} if operation.merges else {}),
+    }
+    return _line(record) + b"".join(change.data or b"" for change in operation.changes)
+
+
+def encode_mark(kind: str, operation_id: str) -> bytes:
+    """A record that says something of an operation: ``applied``, ``void`` or ``taken``."""
+    return _line({"kind": kind, "id": operation_id})
+
+
+def _line(record: dict[str, Any]) -> bytes:
+    # ASCII: names that are not Unicode travel as escapes and come back as they were.
+    return json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def decode(payload: bytes) -> tuple[dict[str, Any], Operation | None]:
+    """What a record says, and the operation in it; None where it only says something of one.
+
+    A journal lies in the git folder, which may have been unpacked with all its contents: a record is data, and only one
+    that memfs could have written counts.
+
+    Raises:
+        NotARecord: memfs never wrote this.
+    """
+    line, _, bodies = payload.partition(b"\n")
+    try:
+        record = json.loads(line)
+        if record["kind"] == "operation":
+            return record, _sound(_operation(record, bodies))
+        if record["kind"] in MARKS and _ID.fullmatch(record["id"]):
+            return record, None
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise NotARecord(str(error)) from error
+    raise NotARecord("unknown")
+
+
+def _operation(record: dict[str, Any], bodies: bytes) -> Operation:
+    changes = []
+    position = 0
+    for path, old, new, size in record["changes"]:
+        data = None if size < 0 else bodies[position : position + size]
+        position += max(size, 0)
+        changes.append(FileChange(path=path, old=old, new=new, data=data))
+    return Operation(
+        id=record["id"],
+        branch=record["branch"],
+        time=record["time"],
+        message=record["message"],
+        batch=record["batch"],
+        writers=tuple(record["writers"]),
+        changes=tuple(changes),
+        merges=record.get("merges", ""),
+    )
+
+
+def _sound(operation: Operation) -> Operation:
+    """The operation, if it leads nowhere: a name that is a name, files that are memfs's own, a time that is one."""
+    texts = [operation.message, operation.branch]
+    texts += [writer.get(name, "") for writer in operation.writers for name in ("agent", "session", "source")]
+    moment = operation.time
+    if not (
+        _ID.fullmatch(operation.id)
+        and all(isinstance(text, str) and "\0" not in text for text in texts)
+        and not any(mark in operation.branch for mark in " \n")
+        and isinstance(operation.merges, str)
+        and _COMMIT.fullmatch(operation.merges)
+        and isinstance(moment, (int, float))
+        and 0 <= moment <= _LATEST
+        and all(_is_sound(change) for change in operation.changes)
+    ):
+        raise NotARecord("not what memfs writes")
+    return operation
+
+
+def _is_sound(change: FileChange) -> bool:
+    digests = all(isinstance(digest, str) and _DIGEST.fullmatch(digest) for digest in (change.old, change.new))
+    return digests and is_own(change.path)
+
 
 MARK_BYTES = 8
 _NAME = "memfs-journal"
@@ -81,6 +220,8 @@ def _damaged(reason: str, path: str) -> JournalDamaged:
 
 
 _FRAME = struct.Struct(">8sII")
+_FIRST = 512
+_LARGE = 1 << 40
 
 
 class Journal:
@@ -90,8 +231,10 @@ class Journal:
         own: the operations that this process appended and that still wait, by id.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, salvaging: bool = False) -> None:
+        """``salvaging``: read on where the header is damaged; see ``salvage``."""
         self.path = path
+        self._salvaging = salvaging
         self.waiting: dict[str, Operation] = {}
         self.applied: set[str] = set()
         self.taken: set[str] = set()
@@ -229,13 +372,24 @@ class Journal:
         with io.operation("read", self.path):  # what is no file has no such thing as a beginning
             line = os.pread(self._fd, 256, 0).split(b"\n")[0]
         mark = self._header.mark
-        self._header = parse(line, str(self.path))
+        try:
+            self._header, offset = parse(line, str(self.path)), len(line) + 1
+        except (JournalDamaged, FormatUnsupported) as error:
+            self._header, offset = self._guessed(error), 0
         if self._header.mark != mark:
             self._announced.clear()
         self._inode = os.fstat(self._fd).st_ino  # only now: a file without a header is never written to
-        self._offset = len(line) + 1
+        self._offset = offset
         first, self._opened = not self._opened, True
         self._gap = self._gap or (seen < self._header.total and not first)
+
+    def _guessed(self, error: JournalDamaged | FormatUnsupported) -> Header:
+        """A header in the place of a damaged one, by the mark of the first whole record; else the error is raised."""
+        mark = _first_mark(self._tail()) if self._salvaging else b""
+        if not self._salvaging or (isinstance(error, FormatUnsupported) and not mark):
+            raise error  # a newer format's records look otherwise: where ours follow, it is the number that is damaged
+        self.damage.append(_damaged("the journal's header is damaged", str(self.path)))
+        return Header(int(time.time()), mark or os.urandom(MARK_BYTES), _LARGE)
 
     def _tail(self) -> bytes:
         chunks = []
@@ -250,7 +404,7 @@ class Journal:
         position = 0
         whole = True
         while position < len(data):
-            payload, end = self._frame(data, position)
+            payload, end = _frame(data, position, self._header.mark)
             if payload is None:
                 whole = False
                 following = self._next_frame(data, position + 1)
@@ -304,19 +458,9 @@ class Journal:
         if str(damaged) not in map(str, self.damage):
             self.damage.append(damaged)
 
-    def _frame(self, data: bytes, position: int) -> tuple[bytes | None, int]:
-        if len(data) - position < _FRAME.size:
-            return None, position
-        mark, length, crc = _FRAME.unpack_from(data, position)
-        start = position + _FRAME.size
-        payload = data[start : start + length]
-        if mark != self._header.mark or len(payload) != length or zlib.crc32(payload) != crc:
-            return None, position
-        return payload, start + length
-
     def _next_frame(self, data: bytes, position: int) -> int:
         while (position := data.find(self._header.mark, position)) >= 0:
-            if self._frame(data, position)[0] is not None:
+            if _frame(data, position, self._header.mark)[0] is not None:
                 return position
             position += 1
         return -1
@@ -409,6 +553,12 @@ class Journal:
             self.own &= {operation.id for operation in rest}
             self._replace(rest, tip or self._header.tip)
 
+    def renew(self) -> None:
+        """Put a whole file with what waits in the place of a damaged one."""
+        with self._lock:
+            self._renew()
+            self.damage.clear()
+
     def _renew(self) -> None:
         self._replace(list(self.waiting.values()), self._header.tip)
 
@@ -457,103 +607,37 @@ def _framed(mark: bytes, payload: bytes) -> bytes:
     return _FRAME.pack(mark, len(payload), zlib.crc32(payload)) + payload
 
 
-_FIRST = 512
-_LARGE = 1 << 40
+def _frame(data: bytes, position: int, mark: bytes = b"") -> tuple[bytes | None, int]:
+    """The payload of a whole record, of a file with this mark or of any, and its end; None where none begins here."""
+    if len(data) - position < _FRAME.size:
+        return None, position
+    found, length, crc = _FRAME.unpack_from(data, position)
+    start = position + _FRAME.size
+    payload = data[start : start + length]
+    if mark not in (b"", found) or len(payload) != length or zlib.crc32(payload) != crc:
+        return None, position
+    return payload, start + length
 
 
-@dataclass(frozen=True, slots=True)
-class SalvageResult:
-    """What is left of a damaged journal: a header, whole records as they are in the file, and how many bytes went."""
-
-    header: Header
-    frames: tuple[bytes, ...]
-    lost: int
-
-    @property
-    def operations(self) -> int:
-        """How many of the records are operations."""
-        return sum(_kind(frame[_FRAME.size :]) == "operation" for frame in self.frames)
+def _first_mark(data: bytes) -> bytes:
+    """The mark of the first record that is whole, b"" where there is none near the beginning."""
+    places = range(min(_FIRST, len(data)))
+    return next((data[at : at + MARK_BYTES] for at in places if _frame(data, at)[0]), b"")
 
 
-def salvage(path: Path) -> SalvageResult | None:
-    """What can be saved of a journal; None where nothing is damaged, or there is none.
+def salvage(path: Path) -> Journal | None:
+    """A reader of what can be saved of a damaged journal; None where nothing is damaged, or there is none.
 
-    Whole records are found whatever became of the bytes around them.
+    Whole records are found whatever became of the bytes around them. ``renew`` makes a whole journal of them.
 
     Raises:
         FormatUnsupported: it is of a newer memfs.
     """
-    try:
-        data = io.read_file(path)
-    except FileNotFoundError:
-        return None
-    header, start = _header(data, path)
-    mark = header.mark if header else _mark(data)
-    frames = list(_frames(data, mark, start)) if mark else []
-    end = start
-    lost = 0
-    for position, frame in frames:
-        lost += position - end
-        end = position + len(frame)
-    if header and not lost:
-        return None
-    torn = len(data) - end if not header and not frames else 0
-    found = header or Header(int(time.time()), mark or b"", _LARGE)
-    return SalvageResult(found, tuple(frame for _, frame in frames), max(0, lost) + torn)
-
-
-def replace(path: Path, saved: SalvageResult) -> None:
-    """Put a whole journal with the saved records in the damaged one's place."""
-    old = saved.header
-    mark = old.mark or os.urandom(MARK_BYTES)
-    header = Header(old.generation + 1, mark, old.total, saved.operations, old.tip)
-    io.write_file(path, line_of(header) + b"".join(saved.frames))
-
-
-def _header(data: bytes, path: Path) -> tuple[Header | None, int]:
-    """The header and where the records begin; no header, and the file's beginning, where it is damaged."""
-    line = data[:_FIRST].split(b"\n")[0]
-    try:
-        return parse(line, str(path)), len(line) + 1
-    except JournalDamaged:
-        return None, 0
-    except FormatUnsupported:
-        # A newer format's records look otherwise: where ours follow, it is the number that is damaged.
-        if _mark(data):
-            return None, 0
-        raise
-
-
-def _mark(data: bytes) -> bytes:
-    """The mark of the first record that is whole, b"" where there is none near the beginning."""
-    for position in range(min(_FIRST, len(data))):
-        frame = _frame(data, position)
-        if frame:
-            return frame[:MARK_BYTES]
-    return b""
-
-
-def _frames(data: bytes, mark: bytes, position: int) -> Iterator[tuple[int, bytes]]:
-    while (position := data.find(mark, position)) >= 0:
-        frame = _frame(data, position)
-        if frame:
-            yield position, frame
-        position += len(frame) or 1
-
-
-def _frame(data: bytes, position: int) -> bytes:
-    """The whole record that begins here, b"" where none does."""
-    if len(data) - position <= _FRAME.size:
-        return b""
-    _, length, crc = _FRAME.unpack_from(data, position)
-    end = position + _FRAME.size + length
-    payload = data[position + _FRAME.size : end]
-    whole = 0 < length == len(payload) and zlib.crc32(payload) == crc and _kind(payload)
-    return data[position:end] if whole else b""
-
-
-def _kind(payload: bytes) -> str:
-    try:
-        return str(json.loads(payload.partition(b"\n")[0])["kind"])
-    except (ValueError, KeyError, TypeError):
-        return ""
+    with contextlib.ExitStack() as closing:
+        found = Journal(path, salvaging=True)
+        closing.callback(found.close)
+        found.catch_up()
+        if not found.damage:
+            return None
+        closing.pop_all()
+        return found

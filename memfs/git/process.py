@@ -1,8 +1,8 @@
 """Runs git; the only module that imports GitPython or starts git.
 
 Verbs outside a closed list and dangerous arguments are refused; folder, environment and time limit are always set.
-GitPython's ``Repo`` and ``Git`` are subclassed so that their calls pass the same check. No child outlives its lock
-unnoticed. Also asks git for the contents of many blobs, and what an index has staged or leaves out.
+GitPython's ``Git`` is subclassed so that its calls pass the same check. No child outlives its lock unnoticed. Also asks
+git for the contents of many blobs, and what an index has staged or leaves out.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from memfs.model.item import object_id
 if TYPE_CHECKING:
     import subprocess
 
-    from git import Repo
+    from git import Git
 
 
 _DROPPED = frozenset({"LANG", "LANGUAGE", "PAGER", "EDITOR", "VISUAL", "SSH_ASKPASS", "LESS", "LV", "TERM", "EMAIL"})
@@ -210,18 +210,18 @@ class GitCommands:
         self.folder = folder
         self._lock = threading.Lock()
         renewed_in_child(self)
-        self._repo: Repo | None = None
+        self._reader: Git | None = None
         self._owner = 0
         self._settings: _Settings | None = None
         self.closed = False
 
     @property
-    def repo(self) -> Repo:
-        """GitPython's view of the repository, behind the same gate; a process of its own after a fork."""
+    def reader(self) -> Git:
+        """GitPython's runner of git, behind the same gate, with the process that it keeps; its own after a fork."""
         self.require_open()
-        if self._repo is None or self._owner != os.getpid():
-            self._repo, self._owner = _open(self), os.getpid()
-        return self._repo
+        if self._reader is None or self._owner != os.getpid():
+            self._reader, self._owner = _closed_git()(self), os.getpid()
+        return self._reader
 
     def run(
         self,
@@ -312,16 +312,16 @@ class GitCommands:
                 return self._object(name)
             except (ValueError, OSError):
                 # It may be the kept process that is gone, not the object: ask a new one.
-                self.repo.git.clear_cache()
+                self.reader.clear_cache()
             try:
                 return self._object(name)
             except (ValueError, OSError) as error:
-                self.repo.git.clear_cache()
+                self.reader.clear_cache()
                 reason = f"the object {name} is not in the repository"
                 raise HistoryUnavailable(reason, hint=_LACKING) from error
 
     def _object(self, name: str) -> Object:
-        _, kind, _, data = self.repo.git.get_object_data(name)
+        _, kind, _, data = self.reader.get_object_data(name)
         return Object(os.fsdecode(kind), data)
 
     def environment(self) -> dict[str, str]:
@@ -340,9 +340,9 @@ class GitCommands:
 
     def close(self) -> None:
         """End the kept process; the next question begins another."""
-        if self._repo is not None and self._owner == os.getpid():
-            self._repo.close()
-        self._repo = None
+        if self._reader is not None and self._owner == os.getpid():
+            self._reader.clear_cache()
+        self._reader = None
 
 
 @cache
@@ -439,11 +439,6 @@ def failure(verb: str, code: int, err: str) -> GitFailed:
 
 
 # -- GitPython ----------------------------------------------------------------------------------------------------
-def _open(commands: GitCommands) -> Repo:
-    closed_git, closed_repo = _classes()
-    return closed_repo(commands, closed_git)  # type: ignore[no-any-return]
-
-
 @contextmanager
 def _only_this_git() -> Iterator[None]:
     """GitPython looks for git along ``PATH`` when it is imported, and runs it: a clone may bring one."""
@@ -458,60 +453,22 @@ def _only_this_git() -> Iterator[None]:
 
 
 @cache
-def _classes() -> tuple[Any, Any]:
-    with _only_this_git():
-        return _closed_git(), _closed_repo()
-
-
 def _closed_git() -> Any:
-    from git import Git  # here: 90 ms that commands without a git process need not pay
+    with _only_this_git():
+        from git import Git  # here: 90 ms that commands without a git process need not pay
 
     class ClosedGit(Git):
-        """GitPython's command runner, behind ``check`` and the scrubbed environment."""
+        """GitPython's runner, behind ``check`` and the scrubbed environment: of processes that are kept."""
 
         def __init__(self, commands: GitCommands) -> None:
             super().__init__(str(commands.folder))
             self._commands = commands
 
-        def execute(self, command: Any, istream: Any = None, **options: Any) -> Any:  # type: ignore[override]
+        def execute(self, command: Any, **_: Any) -> Any:  # type: ignore[override]
             process = start([git_program(), *command[1:]], self._commands.folder, self._commands.environment())
-            if options.get("as_process"):
-                return self.AutoInterrupt(_AnswerPipe(process), command)  # type: ignore[arg-type]
-            data = istream.read() if hasattr(istream, "read") else b""
-            return _as_gitpython(command[1], finish(process, data, TIMEOUT), options)
+            return self.AutoInterrupt(_AnswerPipe(process), command)  # type: ignore[arg-type]
 
     return ClosedGit
-
-
-def _closed_repo() -> Any:
-    from git import Repo  # as above
-    from git.db import GitCmdObjectDB
-
-    class ClosedRepo(Repo):
-        """GitPython's repository, laid out by ``memfs.git.layout`` instead of by environment and configuration."""
-
-        def __init__(self, commands: GitCommands, runner: Any) -> None:
-            layout = commands.layout
-            assert layout is not None  # commands without a repository never ask for one
-            self.git_dir = str(layout.git_dir)
-            self._working_tree_dir = str(layout.work_tree)
-            self._common_dir = str(layout.common_dir)
-            self._bare = False
-            self.working_dir = str(layout.work_tree)
-            self.git = runner(commands)
-            self.odb = GitCmdObjectDB(str(layout.common_dir / "objects"), self.git)
-
-    return ClosedRepo
-
-
-def _as_gitpython(verb: str, result: tuple[int, bytes, str], options: Mapping[str, Any]) -> Any:
-    code, out, err = result
-    if code and options.get("with_exceptions", True):
-        raise failure(verb, code, err)
-    if options.get("strip_newline_in_stdout", True):
-        out = out.removesuffix(b"\n")
-    answer = out.decode("utf-8", "surrogateescape") if options.get("stdout_as_string", True) else out
-    return (code, answer, err) if options.get("with_extended_output") else answer
 
 
 class _AnswerPipe:

@@ -15,7 +15,7 @@ from typing import Any
 
 from memfs.errors import SchemaInvalid, SecretDetected
 from memfs.format.secrets import HIDDEN, redacted, refuse_item
-from memfs.format.text_guard import shown
+from memfs.format.text import shown
 from memfs.model import MemoryItem, Origin
 from memfs.model.episode import Action, Episode, Outcome, StateSnapshot
 from memfs.model.item import Trust

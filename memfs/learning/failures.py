@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
 
-from memfs.format.text_guard import shown
+from memfs.format.text import shown
 from memfs.intake.episode_item import MOST_ERROR
 from memfs.learning.situations import APPLIES, GENERIC, PreparedSituation, asked_again, fit, means, same_deed, words_of
 from memfs.model.episode import RULE, Outcome, TriggerRow

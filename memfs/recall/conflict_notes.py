@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memfs.format.text_guard import shown_line
+from memfs.format.text import shown_line
 from memfs.model import MemoryItem
 from memfs.model.item import RecordedConflict
 

@@ -9,7 +9,7 @@ import hashlib
 import os
 from collections.abc import Iterable
 
-from memfs.format.text_guard import shown
+from memfs.format.text import shown
 from memfs.model import Hit, MemoryItem
 from memfs.model.ids import of_mount
 from memfs.model.item import VOUCHED

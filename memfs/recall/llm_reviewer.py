@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.errors import EndpointFailed
 from memfs.format.secrets import find, refuse_text
-from memfs.format.text_guard import shown
+from memfs.format.text import shown
 from memfs.model import MemoryItem
 from memfs.recall.fence import fence
 from memfs.recall.reviewers import RELEVANCE_SCALE, STORAGE_SCALE, Score

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.errors import MemfsError
 from memfs.format.secrets import find
-from memfs.format.text_guard import shown
+from memfs.format.text import shown
 from memfs.intake.episode_item import shortened
 from memfs.intake.filter import TrivialFilter
 from memfs.learning.corrections import corrections, is_correction, is_refusal, passed_over

@@ -32,7 +32,7 @@ from memfs.errors import (
     QueryInvalid,
 )
 from memfs.format import item_fields, json_text
-from memfs.format.decode import BOM, utf8
+from memfs.format.text import BOM, utf8
 from memfs.fs import io
 from memfs.fs.atomic_replace import sha256
 from memfs.model.item import MemoryItem, Trust

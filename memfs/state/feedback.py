@@ -16,7 +16,7 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 from memfs.errors import Conflict, ContentError, CorruptRecord, IterationInvalid, QueryInvalid, StorageIO
-from memfs.format.text_guard import shown
+from memfs.format.text import shown
 from memfs.model.insights import AgentFeedback, FeedbackEffect, MetricChange
 from memfs.model.state_documents import FeedbackContent, FeedbackData
 from memfs.model.state_facts import as_mapping

@@ -41,7 +41,7 @@ class States:
 
     Attributes:
         store, parts, settings: the workspace's.
-        fire: raises an occasion (``memfs.occasions.Behaviours.fire``).
+        fire: raises an occasion (``memfs.workspace.Behaviours.fire``).
         revision: the files of a revision, whose documents are read in place of the present ones; None for these.
     """
 

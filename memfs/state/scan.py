@@ -21,7 +21,7 @@ from memfs.errors import ContentError, CorruptItem, CorruptRecord, HistoryError,
 from memfs.fs import io
 from memfs.fs.executor import Deadline
 from memfs.fs.lock import renewed_in_child
-from memfs.git.tree_diff import changed_paths
+from memfs.git.log import changed_paths
 from memfs.model import Stamp
 from memfs.model.state_facts import StateFacts, describe
 from memfs.model.state_paths import ITERATIONS, document_kind, iteration_folder, iteration_of

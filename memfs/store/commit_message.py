@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from memfs.format.secrets import find, reason_in
-from memfs.format.text_guard import shown
+from memfs.format.text import shown
 from memfs.model import MemoryItem
 from memfs.model.ids import stem_of
 from memfs.store.plan import FilePlan

@@ -25,7 +25,7 @@ from memfs.errors import (
 )
 from memfs.format.secrets import refuse_text
 from memfs.fs.atomic_replace import FileChanged, sha256
-from memfs.fs.operation import FileChange, Operation
+from memfs.fs.journal import FileChange, Operation
 from memfs.git.busy import let_moves_end
 from memfs.git.refs import Head
 from memfs.model import Problem

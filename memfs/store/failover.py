@@ -30,9 +30,8 @@ from memfs.errors import (
 )
 from memfs.fs import io
 from memfs.fs.atomic_replace import FileChanged, sha256
-from memfs.fs.journal import Journal
+from memfs.fs.journal import FileChange, Journal, Operation
 from memfs.fs.lock import FileLock
-from memfs.fs.operation import FileChange, Operation
 from memfs.fs.tree import LAST_NS, Content, ScanEntry, Tree, blob_id
 from memfs.model import Problem, Stamp
 from memfs.model.problem import WARNING

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from memfs.config_names import SETTINGS_FILE
 from memfs.errors import MemfsError, NotRegularFile, PathEscape, SecretDetected, StorageIO
 from memfs.format.codec import schema_of
-from memfs.format.conflict_markers import has_markers
 from memfs.format.secrets import refuse_file
+from memfs.format.text import has_markers
 from memfs.format.toml_text import is_toml
 from memfs.fs import io
 from memfs.fs.atomic_replace import sha256

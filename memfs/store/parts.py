@@ -149,4 +149,4 @@ def is_item(path: str, kinds: KindTable) -> bool:
 
 Facts = Mapping[str, Any]
 Fire = Callable[[str, Facts], object]
-"""Raises an occasion (``memfs.occasions``), by its name, with its facts."""
+"""Raises an occasion (``memfs.workspace``), by its name, with its facts."""

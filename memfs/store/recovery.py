@@ -24,7 +24,7 @@ from memfs.errors import (
 )
 from memfs.fs import io
 from memfs.fs.atomic_replace import FileChanged, sha256
-from memfs.fs.operation import FileChange, Operation
+from memfs.fs.journal import FileChange, Operation
 from memfs.fs.tree import Tree, View
 from memfs.fs.workspace_location import is_own
 from memfs.git.repository import Repository

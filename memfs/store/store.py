@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, TypeVar
 from memfs.errors import Conflict, GitBusy, MemfsError, QuotaExceeded, StorageIO
 from memfs.fs import io
 from memfs.fs.executor import Worker
+from memfs.fs.journal import FileChange, Operation
 from memfs.fs.lock import renewed_in_child
-from memfs.fs.operation import FileChange, Operation
 from memfs.model import MemoryItem, Problem, Query, Stamp
 from memfs.model.ids import stem_of
 from memfs.model.time import from_timestamp_ns

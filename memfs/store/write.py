@@ -30,7 +30,7 @@ from memfs.format.secrets import allowed, check_reason, refuse_file, refuse_text
 from memfs.fs import io
 from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.io import one_of_each
-from memfs.fs.operation import FileChange, Operation
+from memfs.fs.journal import FileChange, Operation
 from memfs.fs.tree import blob_id
 from memfs.git.busy import let_moves_end
 from memfs.model import Problem, Stamp

@@ -19,7 +19,7 @@ from itertools import accumulate, islice
 from typing import TYPE_CHECKING
 
 from memfs.admin.format import check_format
-from memfs.admin.usage_by_area import MemoryTally, tally_of
+from memfs.admin.quota import MemoryTally, tally_of
 from memfs.catalog.facts import Catalog, ItemCatalog, maker
 from memfs.config import load_kinds, recall_elsewhere
 from memfs.config_names import KINDS as KINDS_FILE

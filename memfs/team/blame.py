@@ -20,7 +20,7 @@ from memfs.format.codec import schema_of
 from memfs.format.merge_conflicts import tells_of, value_at
 from memfs.format.plain import DOCUMENT_PARTS, canonical
 from memfs.format.render import parse
-from memfs.fs.operation import FileChange, Operation
+from memfs.fs.journal import FileChange, Operation
 from memfs.git.commit_object import AGENT, SESSION, SOURCE, trailer_value
 from memfs.git.log import Revision, line_of, revisions
 from memfs.git.objects import REGULAR

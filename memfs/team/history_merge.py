@@ -28,15 +28,15 @@ from memfs.errors import (
     MergeRefused,
 )
 from memfs.format.codec import Codec
-from memfs.format.conflict_markers import has_markers
 from memfs.format.field_merge import FieldConflict
 from memfs.format.file_merge import FileMerger
 from memfs.format.secrets import refuse_text
+from memfs.format.text import has_markers
 from memfs.fs import io
 from memfs.git.ancestry import holds_commit, is_ancestor, merge_bases, objects_beyond
+from memfs.git.log import Snapshot, snapshots
 from memfs.git.refs import HEX
 from memfs.git.repository import Repository
-from memfs.git.tree_diff import Snapshot, snapshots
 from memfs.model import KindTable
 from memfs.model.ids import stem_of
 from memfs.model.state_paths import conflict_path, iteration_of

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from memfs.format.text_guard import shown
+from memfs.format.text import shown
 
 MARKED = "marks of Markdown"
 _MACRO = re.compile(r"\{([a-z_]+)\}")

@@ -18,10 +18,10 @@ from memfs.admin.merge_spool import MergeSpool, MissedConflict, can_wait
 from memfs.config import load_kinds
 from memfs.errors import HistoryError, MemfsError
 from memfs.format.codec import DOCUMENT_LIMIT, Codec, schema_of
-from memfs.format.conflict_markers import whole_marked
 from memfs.format.field_merge import FieldConflict
 from memfs.format.file_merge import FileMerge, FileMerger
 from memfs.format.schema import Schemas
+from memfs.format.text import whole_marked
 from memfs.fs import io
 from memfs.fs.tree import Tree
 from memfs.fs.workspace_location import MEMORY_FOLDER

@@ -24,10 +24,10 @@ from memfs.errors import (
 )
 from memfs.format import item_fields
 from memfs.format.codec import schema_of
-from memfs.format.conflict_markers import has_markers, sides
 from memfs.format.field_merge import FieldConflict, merge_lines
 from memfs.format.file_merge import FileMerger
 from memfs.format.merge_conflicts import DELETED, OTHER, settled, stands, value_at
+from memfs.format.text import has_markers, sides
 from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.tree import Tree
 from memfs.fs.workspace_location import is_own

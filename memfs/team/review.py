@@ -16,10 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.config_names import KINDS, QUESTIONS, SETTINGS_FILE
 from memfs.errors import ContentError, HistoryUnavailable, ItemSyntaxError, ItemTooLarge, MemfsError, SettingInvalid
-from memfs.format import text_guard, toml_text
+from memfs.format import toml_text
 from memfs.format.codec import remarks, schema_of
-from memfs.format.conflict_markers import marker_line
-from memfs.format.decode import decode
 from memfs.format.item_fields import values
 from memfs.format.plain import dotted
 from memfs.format.render import parse
@@ -34,17 +32,16 @@ from memfs.format.secrets import (
     redacted_value,
     secret_error,
 )
-from memfs.format.text_guard import shown
+from memfs.format.text import decode, findings, marker_line, shown
 from memfs.fs.atomic_replace import sha256
 from memfs.fs.journal import Journal
 from memfs.fs.own_branch import BRANCH
 from memfs.git.ancestry import beyond, cut_off, merge_bases
 from memfs.git.commit_object import AGENT, ParsedCommit
 from memfs.git.commit_object import agent as agent_person
-from memfs.git.log import OWN_PATHS
+from memfs.git.log import OWN_PATHS, changed_paths
 from memfs.git.objects import REGULAR
 from memfs.git.repository import Repository
-from memfs.git.tree_diff import changed_paths
 from memfs.intake.neighbours import Neighbourhood, Neighbours, is_momentary, may_meet
 from memfs.learning import conflicts
 from memfs.learning.conflicts import covers, holds, record_of
@@ -105,7 +102,7 @@ def file_findings(before: Side, after: Side, changed: ChangedPaths) -> Iterator[
         entry = after.entries.get(path)
         if entry is None:
             continue
-        if not path.isprintable() or any(text_guard.findings(path)) or text_guard.shown(path) != path:
+        if not path.isprintable() or any(findings(path)) or shown(path) != path:
             yield finding("SuspectName", "its name holds characters that nobody sees", path=path, hint="rename it")
         if entry.mode not in REGULAR:
             what = "a link" if entry.mode == "120000" else "a submodule"
@@ -171,7 +168,7 @@ def _document(after: Side, path: str, data: bytes) -> Iterator[ReviewFinding]:
         if schema or not isinstance(error, ItemSyntaxError) or b"\0" not in data[:_SNIFFED]:
             yield of_error(error, path)
         return
-    for one in text_guard.findings(text):
+    for one in findings(text):
         line = text.count("\n", 0, one.offset) + 1
         severity, message = ERROR if one.refused else WARNING, f"unseen character {one.codes}"
         yield ReviewFinding(severity=severity, code="InvisibleCharacter", message=message, path=path, line=line)
@@ -198,10 +195,10 @@ def _settings(before: Side, path: str, data: bytes) -> Iterator[ReviewFinding]:
             spec is not None and (spec.foreign(value) if isinstance(value, list) else spec.personal)
         )
         if personal and (key, value) not in list(_settings_in(old)) and (spec is None or value != spec.default):
-            shown = text_guard.shown(repr(value))[:_SHOWN]
+            asked = shown(repr(value))[:_SHOWN]
             hint = "say in the pull request what it is for"
             yield finding(
-                "SettingPersonal", f"{key} = {shown} asks for more than a file may decide", path=path, hint=hint
+                "SettingPersonal", f"{key} = {asked} asks for more than a file may decide", path=path, hint=hint
             )
 
 
@@ -221,7 +218,7 @@ def _secrets(before: Side, path: str, data: bytes) -> Iterator[ReviewFinding]:
     if found and not reason:
         yield from (of_error(secret_error(one, path), path) for one in found[:_MOST_IN_FILE])
     elif found and reason != reason_in_file(before.data(path) or b"", path):
-        message = f"{found[0].what} stays here, for a reason: {text_guard.shown(reason)}"
+        message = f"{found[0].what} stays here, for a reason: {shown(reason)}"
         yield finding("SecretAllowed", message, path=path, line=found[0].line, hint=f"see {ALLOWED!r} in the file")
     elif not found:
         for one in find_likely(data.decode("utf-8", "replace"))[:2]:
@@ -293,7 +290,7 @@ def _recorded(old: MemoryItem | None, new: MemoryItem) -> Iterator[ReviewFinding
     for clash in values(new).get("conflicts", []):
         if clash not in known:
             field = clash.get("field") or "the whole memory"
-            kept, lost = (text_guard.shown(repr(clash.get(name)))[:_SHOWN] for name in ("kept", "lost"))
+            kept, lost = (shown(repr(clash.get(name)))[:_SHOWN] for name in ("kept", "lost"))
             message = f"of {field} a merge kept {kept} and not {lost}"
             hint = f"memfs team conflicts resolve {new.id}"
             yield finding("MergeConflict", message, path=new.path, id=new.id, hint=hint)
@@ -303,7 +300,7 @@ def _references(old: MemoryItem | None, new: MemoryItem, names: set[str]) -> Ite
     known = set(_named(old)) if old is not None else set()
     for name in dict.fromkeys(_named(new)):
         if name not in known and name.casefold() not in names and ":" not in name:
-            message = f"it names {text_guard.shown(name)!r}, which is not there"
+            message = f"it names {shown(name)!r}, which is not there"
             yield finding("ReferenceUnknown", message, path=new.path, id=new.id)
 
 
@@ -592,8 +589,8 @@ def not_asked(error: MemfsError | OSError) -> ReviewFinding:
 # -- the report ---------------------------------------------------------------------------------------------------
 def concealed(report: Report) -> Report:
     """The report with the name of a rule in place of each secret."""
-    shown: Report = _concealed(report)
-    return replace(shown, base=report.base, head=report.head)
+    made: Report = _concealed(report)
+    return replace(made, base=report.base, head=report.head)
 
 
 def _concealed(value: Any) -> Any:

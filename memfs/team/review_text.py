@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from memfs.format.text_guard import shown
+from memfs.format.text import shown
 from memfs.model.problem import ERROR, WARNING
 from memfs.team.review_changes import (
     ADDED,

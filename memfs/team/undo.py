@@ -21,9 +21,8 @@ from memfs.format.secrets import refuse_text
 from memfs.fs.atomic_replace import sha256
 from memfs.git.ancestry import is_ancestor
 from memfs.git.commit_object import AGENT, SESSION, SOURCE, ParsedCommit, trailer_value
-from memfs.git.log import OWN_PATHS
+from memfs.git.log import OWN_PATHS, changed_paths
 from memfs.git.objects import REGULAR
-from memfs.git.tree_diff import changed_paths
 from memfs.model import Origin, Query
 from memfs.model.ids import stem_of
 from memfs.model.item import RecordedConflict, object_id

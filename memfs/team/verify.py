@@ -18,10 +18,9 @@ from memfs.errors import HistoryUnavailable, MemfsError, SigningFailed
 from memfs.fs import io
 from memfs.git.ancestry import beyond, merge_bases
 from memfs.git.commit_object import AGENT, SESSION, ParsedCommit, Person, parse_commit, reads_one_way, without_signature
-from memfs.git.log import OWN_PATHS
+from memfs.git.log import OWN_PATHS, snapshots
 from memfs.git.repository import Repository
 from memfs.git.signing import BEGIN, matches, principals, verifies
-from memfs.git.tree_diff import snapshots
 
 Principals = tuple[str, ...]
 """The patterns of one line."""

@@ -16,8 +16,18 @@ import pytest
 
 from memfs import MemoryItem
 from memfs.admin.layout import export_schemas
-from memfs.admin.quota import Account, Ledger, sentence
-from memfs.admin.usage_by_area import AREAS, HISTORY, INDEX, AreaUsage, area_of, weigh_files, weigh_history
+from memfs.admin.quota import (
+    AREAS,
+    HISTORY,
+    INDEX,
+    Account,
+    AreaUsage,
+    Ledger,
+    area_of,
+    sentence,
+    weigh_files,
+    weigh_history,
+)
 from memfs.config_names import SYSTEM_CONFIG
 from memfs.doors.cli.app import run
 from memfs.errors import QuotaExceeded, StorageIO

@@ -11,8 +11,8 @@ from typing import Any
 from memfs.config import load_memory_context
 from memfs.fs.tree import Tree
 from memfs.model.memory_config import FITTING, BehaviorAction, MemoryConfig, Trigger
-from memfs.occasions import OCCASIONS
 from memfs.resources import schema_text
+from memfs.workspace import OCCASIONS
 
 PAGE = "docs/memory-context.md"
 Read = Callable[[str], str]

@@ -14,7 +14,6 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import pytest
@@ -197,7 +196,7 @@ def test_28_the_journal(root: Path, scale: Scale, figures: Figures) -> None:
 def test_28_the_journal_the_check_catches_one_without_checksums(root: Path) -> None:
     """With records that are believed as they are, the same check fails."""
 
-    def believing(self: Any, data: bytes, position: int) -> tuple[bytes | None, int]:
+    def believing(data: bytes, position: int, _mark: bytes) -> tuple[bytes | None, int]:
         if len(data) - position < 16:
             return None, position
         length = int.from_bytes(data[position + 8 : position + 12], "big")
@@ -205,7 +204,7 @@ def test_28_the_journal_the_check_catches_one_without_checksums(root: Path) -> N
         return (payload, position + 16 + length) if len(payload) == length else (None, position)
 
     caught = (AssertionError, MemfsError, ValueError, KeyError, TypeError)
-    with mock.patch("memfs.fs.journal.Journal._frame", believing), pytest.raises(caught):
+    with mock.patch("memfs.fs.journal._frame", believing), pytest.raises(caught):
         flip_journal(root, 100, random.Random(3))
 
 

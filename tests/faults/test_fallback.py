@@ -24,7 +24,7 @@ from kit.stops import far_apart
 from memfs import MemoryItem
 from memfs.errors import StorageIO, StorageUnavailable
 from memfs.fs import io
-from memfs.fs.operation import Operation
+from memfs.fs.journal import Operation
 from memfs.model import Problem, Query
 from memfs.store.write import ReturnHome
 from memfs.testing.faults import Fault, Stopped

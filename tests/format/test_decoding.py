@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memfs.errors import ItemSyntaxError
-from memfs.format.decode import Text, decode, position
+from memfs.format.text import Text, decode, position
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memfs.format.text_guard import findings, shown, shown_line
+from memfs.format.text import findings, shown, shown_line
 
 SCOTLAND = "\U0001f3f4\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f"
 

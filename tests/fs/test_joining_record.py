@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from memfs.fs.operation import FileChange, NotARecord, Operation, decode, encode
+from memfs.fs.journal import FileChange, NotARecord, Operation, decode, encode
 
 OTHER = "ab" * 20
 PLAIN = Operation(

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from memfs.errors import FormatUnsupported, JournalDamaged, StorageFull
-from memfs.fs.journal import Journal, parse
-from memfs.fs.operation import FileChange, Operation
+from memfs.fs.journal import FileChange, Journal, Operation, parse
 from memfs.testing.faults import DISK_FULL, Fault, Stopped, injected
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from memfs.errors import PathEscape
-from memfs.fs.operation import FileChange, NotARecord, Operation, decode, encode, encode_mark
+from memfs.fs.journal import FileChange, NotARecord, Operation, decode, encode, encode_mark
 from memfs.fs.tree import Tree
 from memfs.fs.workspace_location import is_own, names_git
 

@@ -8,9 +8,9 @@ from typing import cast
 import pytest
 
 from memfs.git import objects
+from memfs.git.log import changed_paths
 from memfs.git.objects import FILE, FOLDER, Tree, TreeEntry
 from memfs.git.repository import Repository
-from memfs.git.tree_diff import changed_paths
 
 
 class Trees:

@@ -12,7 +12,7 @@ import pytest
 
 from memfs import Workspace
 from memfs.errors import IdExists, SchemaInvalid
-from memfs.format.text_guard import findings
+from memfs.format.text import findings
 from memfs.intake.episode_item import MOST_ERROR, clean_text, episode_of, item_of
 from memfs.model import MemoryItem, Origin, Query
 from memfs.model.episode import Action, Episode, Outcome, StateSnapshot

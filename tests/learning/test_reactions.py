@@ -14,8 +14,7 @@ import pytest
 from memfs import MemoryContext, MemoryInjector, MemoryLayer
 from memfs.model import MemoryItem, Query
 from memfs.model.episode import StateSnapshot
-from memfs.occasions import DEEPEST
-from memfs.workspace import Workspace
+from memfs.workspace import DEEPEST, Workspace
 
 pytestmark = pytest.mark.usefixtures("learning_written")
 

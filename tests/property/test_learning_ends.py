@@ -15,12 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memfs import MemoryItem, Query
-from memfs.fs.journal import Journal
-from memfs.fs.operation import FileChange, Operation
+from memfs.fs.journal import FileChange, Journal, Operation
 from memfs.learning.patterns import PatternFinder, fixed_words, item_of
 from memfs.model import Origin
-from memfs.occasions import DEEPEST, OCCASIONS, Behaviours
-from memfs.workspace import Workspace, open_workspace
+from memfs.workspace import DEEPEST, OCCASIONS, Behaviours, Workspace, open_workspace
 
 PATIENCE = 60.0
 WORDS = st.sampled_from(

@@ -14,7 +14,7 @@ from twoclones import ITEM, RESULT, TEXT, Clone, Done, clones, joining, memfs, p
 
 from memfs import open_workspace
 from memfs.errors import GitBusy
-from memfs.format.conflict_markers import has_markers, sides
+from memfs.format.text import has_markers, sides
 from memfs.model import MemoryItem
 from memfs.team import resolve
 from memfs.team.resolve import DecisionRule

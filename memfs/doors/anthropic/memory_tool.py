@@ -18,7 +18,7 @@ from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryT
 from memfs.doors.extra import Closable
 from memfs.errors import IdExists, ItemNotFound, MemfsError, PathEscape, SecretDetected
 from memfs.facades.pages import Page, Pages
-from memfs.format.text_guard import shown_line
+from memfs.format.text import shown_line
 from memfs.model import Origin
 from memfs.workspace import Workspace
 

@@ -130,7 +130,7 @@ class Hook:
     def report(self, sentence: str) -> None:
         """Say what went wrong, in one line, and write it down for ``memfs status``."""
         event = self.name
-        from memfs.format.text_guard import shown_line
+        from memfs.format.text import shown_line
 
         line = shown_line(" ".join(sentence.split()))[:500]
         self._complain(f"memfs hook {event}: {line}" if event else f"memfs hook: {line}")

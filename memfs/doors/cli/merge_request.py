@@ -66,7 +66,7 @@ def _given_up(call: MergeRequest, reason: str) -> DriverResult:
 
 
 def _tell(notes: Sequence[str]) -> None:
-    from memfs.format.text_guard import shown_line
+    from memfs.format.text import shown_line
 
     with suppress(OSError):  # nobody reads it: the outcome is the same
         for note in notes:

@@ -35,7 +35,7 @@ Step = Callable[[int, int], None]
 # -- text ---------------------------------------------------------------------------------------------------------
 def clean(text: str) -> str:
     """A piece of a line as it will be shown, for those who count its characters or hand it to a prompt."""
-    from memfs.format.text_guard import shown_line
+    from memfs.format.text import shown_line
 
     return shown_line(text)
 
@@ -141,7 +141,7 @@ def print_json_line(value: Any) -> None:
 
 def _write_json(text: str) -> None:
     """The one place that JSON passes on its way out."""
-    from memfs.format.text_guard import UNSHOWN
+    from memfs.format.text import UNSHOWN
 
     safe = UNSHOWN.sub(lambda found: json.dumps(found[0])[1:-1], text)
     write(safe.replace("##[", "#\\u0023[") if os.environ.get("GITHUB_ACTIONS") else safe)

@@ -15,7 +15,7 @@ from memfs.doors.cli.filters import PHASE
 from memfs.doors.cli.options import SOURCE, allow_secret_option, land, remark_likely
 from memfs.doors.cli.output import MERGE, OMIT, Text, merge, one_line, styled, width
 from memfs.errors import IdExists
-from memfs.format.text_guard import findings
+from memfs.format.text import findings
 from memfs.model.kinds import OFFERED
 
 if TYPE_CHECKING:

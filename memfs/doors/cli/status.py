@@ -14,10 +14,9 @@ import click
 
 from memfs import private, trust
 from memfs.admin.layout import has_driver
-from memfs.admin.quota import sentence
+from memfs.admin.quota import sentence, tally
 from memfs.admin.store_builder import has_states
 from memfs.admin.store_builder import problems as branch_problems
-from memfs.admin.usage_by_area import tally
 from memfs.doors.cli.agent.hook import hook_problems, waiting_sessions
 from memfs.doors.cli.command import Unclear, invocation, opened, remark, verb, wants_json
 from memfs.doors.cli.filters import as_of, past_at
@@ -45,7 +44,7 @@ from memfs.watch import watch_facts
 
 if TYPE_CHECKING:
     from memfs.admin.backup import BackupState
-    from memfs.admin.usage_by_area import MemoryTally
+    from memfs.admin.quota import MemoryTally
     from memfs.context.mounts import MountState
     from memfs.model import MemoryItem
     from memfs.state.checkpoints import CheckpointStatus

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memfs.errors import Conflict, MemfsError, SecretDetected
-from memfs.format.text_guard import shown, shown_line
+from memfs.format.text import shown, shown_line
 from memfs.model import MemoryItem
 from memfs.model.shape import plain
 from memfs.model.time import format_time

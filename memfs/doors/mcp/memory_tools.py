@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from memfs.admin.recover import RECOVERED
 from memfs.doors.mcp.answer import LONGEST, ToolResult, brief, discreet, item_data, quoted
 from memfs.doors.mcp.session import Desk
-from memfs.format.text_guard import shown_line
+from memfs.format.text import shown_line
 from memfs.model import MemoryItem, Query
 from memfs.model.item import VOUCHED
 from memfs.model.query import moment

@@ -31,7 +31,7 @@ from memfs.doors.mcp.session import Desk
 from memfs.doors.mcp.tools import TOOLS, ToolSet, checked
 from memfs.errors import MemfsError, SettingInvalid
 from memfs.facades.agent_tools import Caller
-from memfs.format.text_guard import shown
+from memfs.format.text import shown
 from memfs.model.kinds import nearest
 from memfs.store.access_log import served_to
 from memfs.version import __version__

@@ -13,9 +13,8 @@ from typing import Any
 from unittest import mock
 
 from memfs.fs import io
-from memfs.fs.journal import Journal
+from memfs.fs.journal import Journal, Operation
 from memfs.fs.lock import FileLock
-from memfs.fs.operation import Operation
 from memfs.fs.tree import Tree
 from memfs.model import Stamp
 from memfs.store import write

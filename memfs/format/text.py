@@ -1,0 +1,285 @@
+"""Texts as files and people have them: decoded bytes, characters that nobody sees, and merge conflict markers.
+
+A file is UTF-8; a byte order mark and CRLF are accepted and remembered. Conflict markers and characters on which YAML
+and JSON readers disagree are refused.
+
+Of unseen characters those are refused that carry text which a person does not see and a model reads: tag characters
+outside emoji flags, bidirectional controls, runs of variation selectors; NUL and lone surrogates, too. Warned about:
+zero-width characters and direction marks, which occur in honest text and in emoji. Every door prints through ``shown``
+or ``shown_line``.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from memfs.errors import ItemSyntaxError
+
+BOM = "\ufeff"
+_CONFLICT = re.compile(r"^(?:<{7,}|>{7,}|\|{7,})(?:[ \r\n]|\Z)", re.MULTILINE)
+# not printable in YAML, or a line break to some readers and text to others
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]")
+_FORBIDDEN_ASCII = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+
+class Text(NamedTuple):
+    """A decoded file: its text without byte order mark, and what was remarkable about it."""
+
+    text: str
+    bom: bool = False
+    crlf: bool = False
+
+    @property
+    def newline(self) -> str:
+        """The line ending the file uses."""
+        return "\r\n" if self.crlf else "\n"
+
+    def encode(self, text: str) -> bytes:
+        """Another text as bytes, with the byte order mark this one had.
+
+        Raises:
+            ItemSyntaxError: the text holds a lone surrogate.
+        """
+        try:
+            return ((BOM if self.bom else "") + text).encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise ItemSyntaxError(
+                f"not valid Unicode: lone surrogate U+{ord(text[error.start - self.bom]):04X}", hint="remove it"
+            ) from error
+
+
+def decode(data: bytes) -> Text:
+    """Read bytes as a text file.
+
+    Raises:
+        ItemSyntaxError: not UTF-8, forbidden control characters, an empty file, merge conflict markers; with the line.
+    """
+    text = utf8(data)
+    bom = text.startswith(BOM)
+    if bom:
+        text = text[1:]
+    bad = (_FORBIDDEN_ASCII if text.isascii() else _FORBIDDEN).search(text)
+    if bad:
+        raise _forbidden(text, bad.start(), bom)
+    if not text.strip():
+        raise ItemSyntaxError("the file is empty", line=1, hint="write at least 'content: ...', or delete the file")
+    _refuse_conflict(text)
+    return Text(text, bom=bom, crlf="\r\n" in text)
+
+
+def position(text: str, offset: int) -> tuple[int, int]:
+    """The 1-based line and column of an offset."""
+    start = text.rfind("\n", 0, offset) + 1
+    return text.count("\n", 0, offset) + 1, offset - start + 1
+
+
+def _refuse_conflict(text: str) -> None:
+    """Only markers at the very beginning of a line count: a memory may quote them in an indented text."""
+    if "<<<<<<<" not in text and ">>>>>>>" not in text:
+        return
+    marker = _CONFLICT.search(text)
+    if marker:
+        line, _ = position(text, marker.start())
+        raise ItemSyntaxError(
+            f"merge conflict markers at line {line}",
+            line=line,
+            column=1,
+            hint="keep what is right and delete the marker lines, or run 'memfs team conflicts resolve'",
+        )
+
+
+def utf8(data: bytes, first: int = 1) -> str:
+    """Bytes as text, whatever its characters; a byte order mark stays.
+
+    Args:
+        first: the line of the file at which the bytes begin, for errors.
+
+    Raises:
+        ItemSyntaxError: not UTF-8; with the place.
+    """
+    for mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        if data.startswith(mark):
+            raise ItemSyntaxError("the file is UTF-16, not UTF-8", line=first, hint="save it as UTF-8")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + first
+        column = error.start - data.rfind(b"\n", 0, error.start)
+        raise ItemSyntaxError(
+            f"byte 0x{data[error.start]:02X} at offset {error.start} is not UTF-8",
+            line=line,
+            column=column,
+            hint="save the file as UTF-8",
+        ) from error
+
+
+def _forbidden(text: str, offset: int, bom: bool) -> ItemSyntaxError:
+    code = ord(text[offset])
+    line, column = position(text, offset)
+    at = len(text[:offset].encode("utf-8")) + (3 if bom else 0)
+    what = "NUL byte" if code == 0 else f"character U+{code:04X}"
+    hint = f'remove it, or write it as an escape in double quotes, such as "\\u{code:04x}"' if code else "remove it"
+    if code == 0 and text[:64].count("\0") > 4:
+        hint = "the file may be UTF-16; save it as UTF-8"
+    return ItemSyntaxError(f"{what} at offset {at}", line=line, column=column, hint=hint)
+
+
+_FLAG = "\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{1,6}\U000e007f"
+_HIDING = (
+    "[\U000e0000-\U000e007f]+|[\u202a-\u202e\u2066-\u2069]|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{2,}|[\ufff9-\ufffb]"
+)
+_IMPOSSIBLE = "[\x00\ud800-\udfff]"
+_UNSEEN = "[\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2060-\u2064\u3164\ufeff\uffa0]"
+_SUSPECT = re.compile(
+    "[\x00\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\u3164\ufe00-\ufe0f\ufeff\uffa0"
+    "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e01ef]"
+)
+# joiners are shown as they are between letters and signs that need them: in Persian, in emoji
+UNSHOWN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e01ef]"
+    "|(?<![^\x00-\x7f\u2000-\u206f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f\u2000-\u206f])"
+)
+"""A character that a terminal would obey or a reader not see; tabs and newlines are none."""
+_JOINER = "\u200d"
+
+
+class HiddenCharacter(NamedTuple):
+    """A character, or a run of them, that a reader cannot see: where it begins and whether it is refused."""
+
+    offset: int
+    text: str
+    refused: bool
+    impossible: bool = False
+
+    @property
+    def codes(self) -> str:
+        """Its first code points, such as ``U+202E``, and how many more there are."""
+        codes = " ".join(f"U+{ord(character):04X}" for character in self.text[:4])
+        return codes if len(self.text) <= 4 else f"{codes} and {len(self.text) - 4} more"
+
+
+def findings(text: str) -> Iterator[HiddenCharacter]:
+    """Every unseen character of the text, in order of kind; nothing for ordinary text, at the cost of one scan."""
+    if text.isascii():
+        if (nul := text.find("\0")) >= 0:
+            yield HiddenCharacter(nul, "\0", refused=True, impossible=True)
+        return
+    if not _SUSPECT.search(text):
+        return
+    for match in re.finditer(_IMPOSSIBLE, text):
+        yield HiddenCharacter(match.start(), match[0], refused=True, impossible=True)
+    without_flags = re.sub(_FLAG, lambda flag: " " * len(flag[0]), text)
+    for match in re.finditer(_HIDING, without_flags):
+        yield HiddenCharacter(match.start(), match[0], refused=True)
+    for match in re.finditer(_UNSEEN, text):
+        if match[0] != _JOINER or not _joins_symbols(text, match.start()):
+            yield HiddenCharacter(match.start(), match[0], refused=False)
+
+
+def shown(text: str) -> str:
+    """The text with every unseen or terminal-controlling character written as ``\\u{202E}``; tabs and newlines stay."""
+    return UNSHOWN.sub(lambda match: f"\\u{{{ord(match[0]):X}}}", text)
+
+
+def shown_line(text: str) -> str:
+    """The text as one line, whatever it holds: as ``shown``, with newlines written as ``\\n``."""
+    return shown(text).replace("\n", "\\n")
+
+
+def _joins_symbols(text: str, at: int) -> bool:
+    """Whether a zero-width joiner is inside an emoji, where it is ordinary."""
+    return 0 < at < len(text) - 1 and ord(text[at - 1]) > 0x2000 and ord(text[at + 1]) > 0x2000
+
+
+MARKER = 7
+_OURS, _BASE, _MIDDLE, _THEIRS = b"<|=>"
+_FIRST = re.compile(rb"^(<{7,}|>{7,})(?=[ \r\n]|\Z)", re.MULTILINE)
+_BETWEEN, _IN_OURS, _IN_BASE, _IN_THEIRS = range(4)
+
+
+class Sides(NamedTuple):
+    """What a file with markers was made from; ``base`` is None where the markers do not say."""
+
+    ours: bytes
+    base: bytes | None
+    theirs: bytes
+
+
+def marked(
+    ours: Sequence[bytes], theirs: Sequence[bytes], marker_size: int = MARKER, newline: bytes = b"\n"
+) -> list[bytes]:
+    """The lines of two versions between conflict markers."""
+    return [
+        b"<" * marker_size + b" ours" + newline,
+        *_ended(ours, newline),
+        b"=" * marker_size + newline,
+        *_ended(theirs, newline),
+        b">" * marker_size + b" theirs" + newline,
+    ]
+
+
+def _ended(lines: Sequence[bytes], newline: bytes) -> list[bytes]:
+    return [line if line.endswith(b"\n") else line + newline for line in lines]
+
+
+def whole_marked(ours: bytes, theirs: bytes, marker_size: int = MARKER) -> bytes:
+    """Two files between conflict markers, where no part of one can be distinguished from the other."""
+    return b"".join(marked((ours,), (theirs,), marker_size))
+
+
+def has_markers(data: bytes) -> bool:
+    """Whether a line begins as the first or the last marker does; of a merge within a merge they are longer."""
+    return _FIRST.search(data) is not None
+
+
+def marker_line(data: bytes) -> int:
+    """The 1-based line of the first such marker, 0 where there is none."""
+    first = _FIRST.search(data)
+    return data.count(b"\n", 0, first.start()) + 1 if first else 0
+
+
+def sides(data: bytes) -> Sides | None:
+    """The versions between the markers, each with what is around them; None where the markers do not pair."""
+    first = _FIRST.search(data)
+    size = len(first[1]) if first else 0
+    ours: list[bytes] = []
+    base: list[bytes] = []
+    theirs: list[bytes] = []
+    place, with_base, pairs = _BETWEEN, 0, 0
+    for line in data.splitlines(keepends=True):
+        following = _after(line.rstrip(b"\r\n"), place, size)
+        if following is None:
+            return None
+        if following != place:
+            with_base += following == _IN_BASE
+            pairs += following == _BETWEEN
+            place = following
+            continue
+        for version, here in ((ours, _IN_OURS), (base, _IN_BASE), (theirs, _IN_THEIRS)):
+            if place in (_BETWEEN, here):
+                version.append(line)
+    if place != _BETWEEN or not pairs:
+        return None
+    return Sides(b"".join(ours), b"".join(base) if with_base == pairs else None, b"".join(theirs))
+
+
+def _after(line: bytes, place: int, size: int) -> int | None:
+    """Where the text after a line is; None where a marker is in the wrong place."""
+    if _is(line, _OURS, size):
+        return _IN_OURS if place == _BETWEEN else None
+    if _is(line, _THEIRS, size):
+        return _BETWEEN if place == _IN_THEIRS else None
+    if place == _IN_OURS and _is(line, _BASE, size):
+        return _IN_BASE
+    if _is(line, _MIDDLE, size) and len(line) == size:
+        return _IN_THEIRS if place in (_IN_OURS, _IN_BASE) else None if place == _IN_THEIRS else place
+    return place
+
+
+def _is(line: bytes, sign: int, size: int) -> bool:
+    mark = bytes((sign,)) * size
+    return size > 0 and (line == mark or line.startswith(mark + b" "))
