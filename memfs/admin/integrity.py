@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from memfs.admin.backup_file import verify
+from memfs.catalog.workspace_tables import FILE as DERIVED
 from memfs.errors import HistoryError, IndexUnavailable, MemfsError, StorageIO
 from memfs.format.codec import schema_of
 from memfs.fs.atomic_replace import sha256
@@ -24,7 +25,6 @@ from memfs.model.state_paths import ITERATIONS
 from memfs.model.state_query import StateQuery, StateRow
 from memfs.search.engine import engine
 from memfs.search.generations import NOBODY, Generations
-from memfs.search.state_index import FILE as STATES
 from memfs.search.state_index import StateIndex
 from memfs.store import Store
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts, content_at
@@ -87,7 +87,7 @@ def read_documents(parts: Parts) -> None:
 @contextmanager
 def _states(parts: Parts) -> Iterator[StateIndex | None]:
     """The index of state documents, None where there is none; where it is of no use the block ends."""
-    if not (parts.index.folder / STATES).exists():
+    if not (parts.index.folder / DERIVED).exists():
         yield None
         return
     with suppress(IndexUnavailable), closing(StateIndex(parts.index.folder)) as index:

@@ -25,12 +25,14 @@ DAMAGED = ".damaged"
 _WAIT_SECONDS, _PAUSE_SECONDS = 10.0, 0.005
 _MEMORY = ":memory:"
 # A whole look writes tens of megabytes: with SQLite's own small limits it would wait for the disk most of the time. The
-# write-ahead log counts as room that memfs takes: 2,000 pages are 8 MB, also where the rows are few.
+# write-ahead log counts as room that memfs takes: 1,000 pages are 8 MB, also where the rows are few. In pages of 8 KB
+# little is left over beside rows of some kilobytes.
 _PRAGMAS = (
+    "page_size = 8192",
     "trusted_schema = OFF",
     "journal_mode = WAL",
     "cache_size = -16384",
-    "wal_autocheckpoint = 2000",
+    "wal_autocheckpoint = 1000",
 )
 _OVERWRITTEN = "secure_delete = ON"
 _SYNCED = {True: "synchronous = NORMAL", False: "synchronous = OFF"}
@@ -62,7 +64,6 @@ class Database:
         what: str,
         spare: bool = True,
         durable: bool = True,
-        page_bytes: int = 0,
         home: Path | None = None,
     ) -> None:
         """
@@ -73,7 +74,6 @@ class Database:
             what: what errors call it.
             spare: whether to go on in memory where the disk takes nothing; else that is an error.
             durable: false where a power cut may leave rows of any content, since readers prove each.
-            page_bytes: of a page, where SQLite's own choice does not fit the rows.
             home: for what cannot be made again: a folder above the file that is not made. The schema is one table; a
                 file with anything else in it counts as damaged, since it may have come with an unpacked repository.
         """
@@ -82,8 +82,7 @@ class Database:
         self._version = crc32(f"{schema}\0{made_by}".encode()) >> 1 | 1
         self._what = what
         self._home, self._spare = home, spare and home is None
-        sized = [f"page_size = {page_bytes}"] if page_bytes else []
-        self._pragmas = (*sized, *_PRAGMAS, _SYNCED[durable], *([_OVERWRITTEN] if home is not None else []))
+        self._pragmas = (*_PRAGMAS, _SYNCED[durable], *([_OVERWRITTEN] if home is not None else []))
         self._lock = threading.RLock()
         self._open: sqlite3.Connection | None = None
         self._inode = 0

@@ -9,13 +9,11 @@ candidates, smoothed over neighbours in a conversation, and added in the unit of
 from __future__ import annotations
 
 import hashlib
-import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from math import sqrt
 from typing import TYPE_CHECKING
 from weakref import ref
@@ -31,7 +29,7 @@ from memfs.recall.tokens import whole
 from memfs.search.embedder import Embedder, EndpointEmbedder, Vector, embedder
 from memfs.search.search_index import SearchIndex
 from memfs.search.stamps import LayeredStamps
-from memfs.search.vectors import VectorRow, VectorStore
+from memfs.search.vectors import VectorStore, VectorTable
 from memfs.store import Store
 
 if TYPE_CHECKING:
@@ -42,8 +40,7 @@ Progress = Callable[[int, int], None]
 Lacking = tuple[str, str, str]
 """Id, path and content id of an item without the vector of that content."""
 
-_READ_AT_ONCE = 64
-_EMBED_AT_ONCE = 16
+_AT_ONCE = 16
 _REST_SECONDS = 30.0
 _END_SECONDS = 10.0
 
@@ -75,7 +72,7 @@ class Embeddings:
     def __init__(
         self,
         embedder: Embedder,
-        vectors: VectorStore,
+        table: VectorTable,
         index: SearchIndex,
         read: Callable[[str], MemoryItem],
         report: Callable[[Exception], None],
@@ -83,22 +80,25 @@ class Embeddings:
         """
         Args:
             embedder: makes them.
-            vectors: keeps them.
+            table: keeps them.
             index: tells which items there are.
             read: gives the item in a file.
             report: called with what went wrong in the background.
         """
         self.embedder = embedder
-        self.vectors = vectors
+        self._table = table
+        self._vectors, self._held, self._missing = VectorStore(), dict[str, str](), dict[str, Lacking]()
         self._index = index
         self._read = read
         self._report = report
         self._turn = threading.Lock()
         self._guard = threading.Lock()
+        self._step = threading.RLock()
         renewed_in_child(self)
         self._worker = Worker("memfs-embeddings", self._work, report)
         self._ending = threading.Event()
         self._generation = -1
+        self._followed: Callable[[], LayeredStamps | None] = _nothing
         self._seen: Callable[[], LayeredStamps | None] = _nothing
         self._tried = 0.0
         self._unfit: set[tuple[str, str]] = set()
@@ -144,7 +144,7 @@ class Embeddings:
         """Stop after the batch that is being made, and release the vectors."""
         self._ending.set()
         self._worker.close(_END_SECONDS)
-        self.vectors.close()
+        self._table.close()
 
     # -- making -----------------------------------------------------------------------------------------------------
     def catch_up(self, progress: Progress | None = None) -> int:
@@ -168,34 +168,29 @@ class Embeddings:
             return made
 
     def _catch_up(self, progress: Progress | None) -> int:
-        generation = self._index.generation
-        lacking = self._lacking(whole=generation != self._generation)
-        made = done = 0
-        rows = iter(lacking)
-        while part := list(islice(rows, _READ_AT_ONCE)):
-            for texts in self._adopted(part):
-                if self._ending.is_set():
-                    return made
-                made += self._made(texts)
-            done += len(part)
+        lacking = [one for one in self._lacking() if one[1:] not in self._unfit]
+        made = 0
+        for start in range(0, len(lacking), _AT_ONCE):
+            if self._ending.is_set():
+                break
+            part = lacking[start : start + _AT_ONCE]
+            made += self._made([text for text in map(self._text, part) if text is not None])
             if progress is not None:
-                progress(done, len(lacking))
-        self._generation = generation
+                progress(start + len(part), len(lacking))
+        if made:
+            self._table.sweep(set(self._held.values()))
         return made
 
-    def _adopted(self, part: Iterable[Lacking]) -> Iterator[list[_Text]]:
-        """The items' texts in small batches, but those whose vector is kept from before."""
-        texts = [text for text in map(self._text, part) if text is not None]
-        known = self.vectors.adopt((text.id, text.blob, text.digest) for text in texts)
-        fresh = [text for text in texts if text.id not in known]
-        for start in range(0, len(fresh), _EMBED_AT_ONCE):
-            yield fresh[start : start + _EMBED_AT_ONCE]
-
     def _made(self, texts: Sequence[_Text]) -> int:
-        vectors = self.embed([text.text for text in texts])
-        kept = zip(texts, vectors, strict=True)
-        self.vectors.store_all(VectorRow(text.id, vector, text.blob, text.digest) for text, vector in kept)
-        return len(texts)
+        """Make the vectors of texts but those whose vector is kept from before; return how many were made."""
+        known = self._table.found({text.digest for text in texts}, of="text")
+        fresh = {text.digest: text.text for text in texts if text.digest not in known}
+        if fresh:
+            vectors = self.embed(list(fresh.values()))
+            known |= {digest: self._vectors.packed(vector) for digest, vector in zip(fresh, vectors, strict=True)}
+        self._table.keep([(text.blob, text.digest, known[text.digest]) for text in texts])
+        self._take({text.id: (text.blob, known[text.digest]) for text in texts})
+        return len(fresh)
 
     def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
         """What the embedder makes of texts; of one that holds a secret, and would go to a service, only zeros.
@@ -225,35 +220,63 @@ class Embeddings:
             self._unfit.add((path, blob))
             return None
         text = whole(item)
-        return _Text(key, blob, text, hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
+        return _Text(key, blob, text, hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest())
 
-    # -- what is lacking --------------------------------------------------------------------------------------------
-    def _lacking(self, whole: bool = True) -> list[Lacking]:
+    # -- in step with the items -------------------------------------------------------------------------------------
+    @property
+    def vectors(self) -> VectorStore:
+        """The vectors of the items as they are now, as far as they were made, by whichever process."""
+        self._lacking()
+        return self._vectors
+
+    def _lacking(self) -> list[Lacking]:
         """Items without the vector of what they say; those that are gone are forgotten on a look at the whole."""
-        marks = self.vectors.marks()
-        entries = self._index.stamps() if whole or not marks else self._index.overlay_stamps()
-        held = {key: (path, stamp.blob) for path, (key, stamp) in entries.items()}
+        with self._step:
+            generation, stamps = self._index.generation, self._index.stamps()
+            if stamps is not self._followed() or generation != self._generation:
+                self._compare(stamps, whole=generation != self._generation)
+                self._generation, self._followed = generation, ref(stamps)
+            if self._missing:
+                found = self._table.found({blob for _, _, blob in self._missing.values()})
+                rows = [(key, blob) for key, _, blob in self._missing.values() if blob in found]
+                self._take({key: (blob, found[blob]) for key, blob in rows})
+            return list(self._missing.values())
+
+    def _compare(self, stamps: LayeredStamps, whole: bool) -> None:
+        """Note which items lack the vector of what they say."""
         if whole:
-            self.vectors.forget(marks.keys() - held.keys())
-        return [
-            (key, path, blob)
-            for key, (path, blob) in held.items()
-            if marks.get(key) != blob and (path, blob) not in self._unfit
-        ]
+            rows = [(key, path, stamps.blob(path)) for path, key in stamps.ids()]
+            gone = self._held.keys() - {key for key, _, _ in rows}
+            self._vectors.take(dict.fromkeys(gone))
+            self._held = {key: blob for key, blob in self._held.items() if key not in gone}
+            self._missing = {}
+        else:
+            rows = [(key, path, stamp.blob) for path, (key, stamp) in self._index.overlay_stamps().items()]
+        missing = self._missing | {row[0]: row for row in rows if self._held.get(row[0]) != row[2]}
+        self._missing = {key: row for key, row in missing.items() if stamps.blob(row[1]) == row[2]}
+
+    def _take(self, made: Mapping[str, tuple[str, bytes]]) -> None:
+        """Put vectors beside those that are held, each with the content it is of."""
+        with self._step:
+            self._vectors.take({key: numbers for key, (_, numbers) in made.items()})
+            for key, (blob, _) in made.items():
+                self._held[key] = blob
+                if key in self._missing and self._missing[key][2] == blob:
+                    del self._missing[key]
 
     def any(self) -> bool:
         """Whether any item has a vector."""
-        return bool(self.vectors.marks())
+        self._lacking()
+        return bool(self._held)
 
     def standing(self) -> EmbeddingStatus:
         """How far they are, by a look at every item."""
-        marks = self.vectors.marks()
-        held = {key: stamp.blob for key, stamp in self._index.stamps().values()}
+        lacking, stamps = len(self._lacking()), self._index.stamps()
         return EmbeddingStatus(
             model=self.embedder.name,
-            items=len(held),
-            embedded=sum(marks.get(key) == blob for key, blob in held.items()),
-            bytes=self.vectors.size(),
+            items=len(stamps),
+            embedded=len(stamps) - lacking,
+            bytes=self._vectors.size(),
             running=self._worker.busy,
             problem=self.problem,
         )
@@ -266,7 +289,7 @@ class _Text:
     id: str
     blob: str
     text: str
-    digest: bytes
+    digest: str
 
 
 def _nothing() -> None:
@@ -439,10 +462,6 @@ def _smoothed(everyone: Together, cosines: Mapping[str, float]) -> dict[str, flo
     return smoothed
 
 
-FOLDER = "vectors"
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
-
-
 class EmbeddingIndex:
     """The embeddings of one workspace under the model that its settings ask for, which may change while it is open.
 
@@ -502,8 +521,8 @@ class EmbeddingIndex:
 
     def _made(self, model: str, address: str) -> VectorSearch:
         chosen = embedder(model, service_of(address) if address else None)
-        vectors = VectorStore(self._index.folder / FOLDER / file_name(chosen.name), chosen.name)
-        made = Embeddings(chosen, vectors, self._index, self._store.read, self._store.note_failure)
+        table, report = VectorTable(self._index.folder, chosen.name), self._store.note_failure
+        made = Embeddings(chosen, table, self._index, self._store.read, report)
         return VectorSearch(self._store, made, resident=self._resident)
 
     def close(self) -> None:
@@ -512,12 +531,6 @@ class EmbeddingIndex:
             current, self._current = self._current, None
             if current is not None:
                 current[1].embeddings.close()
-
-
-def file_name(model: str) -> str:
-    """The name of the file that keeps a model's vectors."""
-    digest = hashlib.sha256(model.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return f"{_UNSAFE.sub('-', model)[:60]}-{digest}.sqlite"
 
 
 def service_of(address: str) -> Endpoint:

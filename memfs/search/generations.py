@@ -30,6 +30,7 @@ LOCK = "index.lock"
 MANIFEST = "manifest.json"
 STAMPS = "stamps"
 FILES = "engine"
+_OLDER = ("states.sqlite", "vectors")
 _SMALL = 1 << 20
 _PIECE = 1 << 20
 _ATTEMPTS = 20
@@ -209,10 +210,12 @@ class Generations:
         return Generation(number, folder, digest, digests)
 
     def prune(self, keep: Collection[int]) -> None:
-        """Remove all generations but these, and what writers that died have left. Needs the lock."""
+        """Remove all generations but these, what writers that died have left, and what earlier versions kept beside
+        them. Needs the lock.
+        """
         for name in _listed(self._folder):
             number = _number(name)
-            if (number is not None and number not in keep) or name.endswith(".tmp"):
+            if (number is not None and number not in keep) or name.endswith(".tmp") or name.startswith(_OLDER):
                 _remove(self._folder / name)
 
     def discard(self, folder: Path) -> None:

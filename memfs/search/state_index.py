@@ -1,6 +1,6 @@
-"""State index: finds state documents by what they are about, in one SQLite file beside the search index.
+"""State index: finds state documents by what they are about, in the workspace's tables beside the search index.
 
-Everything in it is derived: a file that is damaged or gone is started over. No document is read.
+Everything in it is derived. No document is read.
 """
 
 from __future__ import annotations
@@ -14,40 +14,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from memfs.catalog.database import Database
+from memfs.catalog.workspace_tables import workspace_tables
 from memfs.model.item import Stamp
 from memfs.model.state_facts import STATEFUL, StateFacts
 from memfs.model.state_query import Iteration, Measure, StateQuery, StateRow
 
-FILE = "states.sqlite"
-_VERSION = "10"
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS documents (id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, folder TEXT NOT NULL,
-  kind TEXT NOT NULL, iteration INTEGER, moment INTEGER NOT NULL, task TEXT NOT NULL, state TEXT NOT NULL,
-  status TEXT NOT NULL, sha256 TEXT NOT NULL, bytes INTEGER NOT NULL, stamp TEXT NOT NULL, archive TEXT NOT NULL,
-  facts TEXT NOT NULL);
-CREATE INDEX IF NOT EXISTS by_kind ON documents (kind, moment);
-CREATE INDEX IF NOT EXISTS by_iteration ON documents (iteration, kind, moment);
-CREATE INDEX IF NOT EXISTS by_folder ON documents (folder);
-CREATE INDEX IF NOT EXISTS by_archive ON documents (archive) WHERE archive != '';
-CREATE INDEX IF NOT EXISTS by_status ON documents (kind, status, iteration)
-  WHERE kind = 'system_state' OR kind = 'meta_review';
-CREATE TABLE IF NOT EXISTS names (role TEXT NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL, moment INTEGER NOT NULL,
-  id INTEGER NOT NULL, iteration INTEGER, PRIMARY KEY (role, name, kind, moment, id)) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS names_of ON names (id);
-CREATE INDEX IF NOT EXISTS names_in ON names (role, name, iteration, kind, moment);
-CREATE TABLE IF NOT EXISTS measures (name TEXT NOT NULL, agent TEXT NOT NULL, moment INTEGER NOT NULL,
-  id INTEGER NOT NULL, value REAL NOT NULL, iteration INTEGER, kind TEXT NOT NULL,
-  PRIMARY KEY (name, agent, moment, id)) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS measures_of ON measures (id);
-CREATE INDEX IF NOT EXISTS measures_in ON measures (iteration, name, agent);
-CREATE INDEX IF NOT EXISTS measures_near ON measures (name, agent, value, moment) WHERE kind = 'state_update';
-CREATE TABLE IF NOT EXISTS folders (path TEXT PRIMARY KEY, mtime INTEGER NOT NULL, ctime INTEGER NOT NULL,
-  inode INTEGER NOT NULL, checked INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (terms, tokenize='ascii');
-"""
-
+_TABLES = ("documents", "names", "measures", "words", "folders", "meta")
 _NO_TIME = -(1 << 62)
 """The moment of a document without one: before all others."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -115,8 +87,7 @@ class StateIndex:
 
     def __init__(self, folder: Path | None) -> None:
         """``folder``: the workspace's own in the user's cache; None keeps the rows in memory."""
-        path = folder / FILE if folder is not None else None
-        self._base = Database(path, _SCHEMA, _VERSION, what="the index of state documents")
+        self._base = workspace_tables(folder)
 
     def _all(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         """The rows that a question finds."""
@@ -142,8 +113,13 @@ class StateIndex:
             self._base.change(change)
 
     def clear(self) -> None:
-        """Forget everything, also where the file is damaged."""
-        self._base.clear()
+        """Forget everything."""
+
+        def change(base: sqlite3.Connection) -> None:
+            for table in _TABLES:
+                base.execute(f"DELETE FROM {table}")  # noqa: S608
+
+        self._base.change(change)
 
     def close(self) -> None:
         """Release the file; the next question opens it again."""

@@ -1,88 +1,71 @@
-"""VectorStore: stores vectors by id, and finds those nearest to another one.
+"""VectorTable: keeps vectors by content. VectorStore: finds in memory those nearest to another one.
 
-They are kept in one SQLite file for each model, which is a cache, and in memory. NumPy makes the search fast; without
-it the same is computed number by number, which does for some thousand vectors.
+NumPy makes the search fast; without it the same is computed number by number, which does for some thousand vectors.
 """
 
 from __future__ import annotations
 
-import hashlib
+import json
 import sqlite3
 import threading
-import time
 from array import array
-from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from heapq import nsmallest
-from math import isfinite
+from math import isfinite, sqrt
 from operator import mul
 from pathlib import Path
 from typing import Any
 
-from memfs.catalog.database import Database, remove_base
+from memfs.catalog.workspace_tables import workspace_tables
 from memfs.errors import ExtraMissing, ItemNotFound, QueryInvalid
 from memfs.fs.lock import renewed_in_child
 from memfs.search.embedder import Vector, unit
 
-_PAGE_BYTES = 16_384  # so that little of a page is left over beside rows of some kilobytes
-_SPARE = 1_000
-_UNUSED_SECONDS = 30 * 86_400
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS vector (number INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, numbers BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS item (id TEXT PRIMARY KEY, mark TEXT NOT NULL, vector INTEGER, changed INTEGER NOT NULL);
-CREATE INDEX IF NOT EXISTS item_changed ON item (changed)
-"""
-_ROWS = """SELECT i.changed, i.id, v.numbers FROM item i LEFT JOIN vector v ON v.number = i.vector
-  WHERE i.changed > ? ORDER BY i.changed"""
-# later than all that a file before this one held, so that nobody who knew that one misses anything
-_STEP = "(SELECT max(coalesce(max(changed), 0) + 1, ?) FROM item)"
-_PUT = f"""INSERT INTO item (id, mark, vector, changed)
-  SELECT ?, ?, number, {_STEP} FROM vector WHERE digest = ?
-  ON CONFLICT (id) DO UPDATE SET mark = excluded.mark, vector = excluded.vector, changed = excluded.changed"""  # noqa: S608
-_DROP = f"UPDATE item SET vector = NULL, mark = '', changed = {_STEP} WHERE id = ? AND vector IS NOT NULL"  # noqa: S608
-_SWEEP = "DELETE FROM vector WHERE number NOT IN (SELECT vector FROM item WHERE vector IS NOT NULL)"
-
-
-@dataclass(frozen=True, slots=True)
-class VectorRow:
-    """One vector to keep.
-
-    Attributes:
-        id: whose it is.
-        vector: its numbers.
-        mark: what the caller knows the id's state by.
-        digest: names the text it was made of; without one the vector is named by its own numbers.
-    """
-
-    id: str
-    vector: Sequence[float]
-    mark: str = ""
-    digest: bytes = b""
-
-
-def _now() -> int:
-    return time.time_ns() // 1000
-
-
-def sweep(folder: Path, keep: Path) -> None:
-    """Remove the vectors of other models that have not been written to for a month."""
-    for path in folder.glob("*.sqlite"):
-        with suppress(OSError):
-            if path != keep and time.time() - path.stat().st_mtime > _UNUSED_SECONDS:
-                remove_base(path)
-
-
-def unpacked(numbers: bytes) -> array[float]:
-    """The vector that these bytes are; what is left over of a damaged one does not count."""
-    vector = array("f")
-    vector.frombytes(numbers[: len(numbers) // vector.itemsize * vector.itemsize])
-    return vector
-
-
 _ROOM = 256
 _BYTES = 4
+
+
+_SPARE = 1_000
+_PUT = "INSERT OR REPLACE INTO vectors (blob, text, model, numbers) VALUES (?, ?, ?, ?)"
+
+
+class VectorTable:
+    """Packed vectors by the contents that one model made them of, in the workspace's tables.
+
+    Each has the digest of its text, so that a text that comes back is not embedded again.
+    """
+
+    def __init__(self, folder: Path | None, model: str) -> None:
+        """``folder``: the workspace's own in the user's cache; None keeps them in memory."""
+        self._base, self._model = workspace_tables(folder), model
+
+    def found(self, wanted: Iterable[str], *, of: str = "blob") -> dict[str, bytes]:
+        """The vectors that are kept of these contents; with ``of="text"``, of the texts with these digests."""
+        sql = f"""SELECT v.{of}, v.numbers FROM json_each(?) w CROSS JOIN vectors v ON v.{of} = w.value
+          WHERE v.model = ?"""  # noqa: S608
+        values = json.dumps(list(wanted)), self._model
+        return self._base.ask(lambda base: dict(base.execute(sql, values)))
+
+    def keep(self, made: Iterable[tuple[str, str, bytes]]) -> None:
+        """Keep the vectors of contents, with the digests of their texts: all or none."""
+        rows = [(blob, text, self._model, numbers) for blob, text, numbers in made]
+        self._base.change(lambda base: base.executemany(_PUT, rows))
+
+    def sweep(self, blobs: Collection[str]) -> None:
+        """Where there are far more than these contents need, delete all others, and those of other models."""
+
+        def act(base: sqlite3.Connection) -> None:
+            if base.execute("SELECT count(*) FROM vectors").fetchone()[0] > 2 * len(blobs) + _SPARE:
+                sql = "DELETE FROM vectors WHERE model != ? OR blob NOT IN (SELECT value FROM json_each(?))"
+                base.execute(sql, (self._model, json.dumps(list(blobs))))
+
+        self._base.change(act)
+
+    def close(self) -> None:
+        """Release the file; the next call opens it again."""
+        self._base.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +74,13 @@ class Near:
 
     id: str
     similarity: float
+
+
+def unpacked(numbers: bytes) -> array[float]:
+    """The vector that these bytes are; what is left over of a damaged one does not count."""
+    vector = array("f")
+    vector.frombytes(numbers[: len(numbers) // vector.itemsize * vector.itemsize])
+    return vector
 
 
 def numeric() -> Any:
@@ -117,28 +107,12 @@ def _numpy() -> Any:
 
 
 class VectorStore:
-    """Vectors of one model, in a file and in memory. May be used from several threads; what other processes store is
-    found, too.
+    """Vectors of one length in memory. May be used from several threads."""
 
-    The file is a cache: it may be deleted at any time, and one that is damaged is started over. Vectors are kept by the
-    digest of their text, too, so that a text that comes back is not embedded again.
-
-    Raises (every method):
-        StorageIO: the file cannot be read or written.
-    """
-
-    def __init__(self, path: Path | None = None, model: str = "") -> None:
-        """
-        Args:
-            path: the file that keeps them, made with the first vector; None keeps them in memory.
-            model: whose vectors they are; a file of another model's is started over.
-        """
-        self._path = path
-        self._base = Database(path, _SCHEMA, model, what="the file of vectors", spare=False, page_bytes=_PAGE_BYTES)
+    def __init__(self) -> None:
         self._lock = threading.RLock()
         renewed_in_child(self)
         self._rows: PlainRows | MatrixRows | None = None  # NumPy is brought in with the first look at them
-        self._clock = 0
 
     # -- one at a time ----------------------------------------------------------------------------------------------
     def store(self, id: str, vector: Vector) -> None:  # noqa: A002
@@ -147,7 +121,8 @@ class VectorStore:
         Raises:
             QueryInvalid: it is not as long as the others, or holds what is no number.
         """
-        self.store_all([VectorRow(id, vector)])
+        with self._lock:
+            self.take({id: self.packed(vector)})
 
     def update(self, id: str, vector: Vector) -> None:  # noqa: A002
         """Replace the vector of an id that has one.
@@ -157,105 +132,54 @@ class VectorStore:
             QueryInvalid: as ``store``.
         """
         with self._lock:
-            if id not in self._current():
+            if id not in self._all:
                 raise ItemNotFound(f"no vector is kept for {id!r}", field="id", hint="store it first")
             self.store(id, vector)
 
     def delete(self, id: str) -> bool:  # noqa: A002
         """Forget the vector of an id; whether there was one."""
         with self._lock:
-            there = id in self._current()
-            self.forget([id])
+            there = id in self._all
+            self.take({id: None})
             return there
 
     def get(self, id: str) -> list[float] | None:  # noqa: A002
         """The vector of an id as it was stored, in single precision; None where there is none."""
-        sql = "SELECT v.numbers FROM item i JOIN vector v ON v.number = i.vector WHERE i.id = ?"
-        row = self._base.ask(lambda base: base.execute(sql, (id,)).fetchone())
-        return list(unpacked(row[0])) if row else None
+        with self._lock:
+            return self._all.numbers(id) if id in self._all else None
 
+    # -- all together -----------------------------------------------------------------------------------------------
     def get_all(self) -> dict[str, list[float]]:
         """Every vector by id, as it was stored."""
-        _, rows = self._since(0)
-        return {key: list(unpacked(numbers)) for key, numbers in rows if numbers is not None}
+        with self._lock:
+            return {key: self._all.numbers(key) for key in self._all}
 
     def count(self) -> int:
         """How many there are."""
         with self._lock:
-            return len(self._current())
+            return len(self._all)
 
-    # -- many at a time ---------------------------------------------------------------------------------------------
-    def store_all(self, rows: Iterable[VectorRow]) -> None:
-        """Keep several, all or none.
+    def size(self) -> int:
+        """How many bytes their numbers have."""
+        with self._lock:
+            return len(self._rows) * self._rows.length * _BYTES if self._rows is not None else 0
+
+    def packed(self, vector: Vector) -> bytes:
+        """A vector as bytes, in single precision.
 
         Raises:
             QueryInvalid: as ``store``.
         """
-        given = list(rows)
         with self._lock:
-            current = self._current()
-            for row in given:
-                _check(row.vector, current.length or len(given[0].vector))
-            self._write(given)
+            _check(vector, self._all.length or len(vector))
+        return array("f", vector).tobytes()
 
-    def _write(self, rows: Iterable[VectorRow]) -> None:
-        packed = [(row, array("f", row.vector).tobytes()) for row in rows]
-        named = [(row, row.digest or hashlib.sha256(numbers).digest(), numbers) for row, numbers in packed]
-
-        def act(base: sqlite3.Connection) -> None:
-            base.executemany(
-                "INSERT INTO vector (digest, numbers) VALUES (?, ?) ON CONFLICT (digest) DO UPDATE SET numbers = ?",
-                [(digest, numbers, numbers) for _, digest, numbers in named],
-            )
-            base.executemany(_PUT, [(row.id, row.mark, _now(), digest) for row, digest, _ in named])
-
-        if self._path is not None:
-            sweep(self._path.parent, self._path)
-        self._base.change(act)
-
-    def adopt(self, rows: Iterable[tuple[str, str, bytes]]) -> set[str]:
-        """Give ids (id, mark, digest) the vectors that are kept for their texts; return the ids that got one."""
-        given = list(rows)
-        return self._base.change(
-            lambda base: {
-                key for key, mark, digest in given if base.execute(_PUT, (key, mark, _now(), digest)).rowcount
-            }
-        )
-
-    def forget(self, ids: Iterable[str]) -> None:
-        """Forget the vectors of these ids; unknown ones are ignored. In the end those that nobody has any more go."""
+    def take(self, changed: Mapping[str, bytes | None]) -> None:
+        """Keep packed vectors, and forget the ids without one; what does not fit the others is left out."""
         with self._lock:
-            current = self._current()
-            gone = [(_now(), key) for key in ids if key in current]
+            if changed:
+                self._all.take(changed)
 
-            def act(base: sqlite3.Connection) -> None:
-                base.executemany(_DROP, gone)
-                sql = "SELECT (SELECT count(*) FROM vector) - (SELECT count(vector) FROM item)"
-                if base.execute(sql).fetchone()[0] > _SPARE:
-                    base.execute(_SWEEP)
-
-            if gone:
-                self._base.change(act)
-
-    def marks(self) -> dict[str, str]:
-        """What each id was marked with when its vector was stored."""
-        sql = "SELECT id, mark FROM item WHERE vector IS NOT NULL"
-        return self._base.ask(lambda base: dict(base.execute(sql)))
-
-    def size(self) -> int:
-        """How many bytes the file has; 0 while there is none."""
-        try:
-            return self._path.stat().st_size if self._path is not None else 0
-        except OSError:
-            return 0
-
-    def close(self) -> None:
-        """Release the file and the copy in memory; the next call opens it again."""
-        with self._lock:
-            self._base.close()
-            self._rows, self._clock = None, 0
-
-    # -- searching --------------------------------------------------------------------------------------------------
     def search(self, vector: Vector, limit: int, threshold: float = 0.7) -> list[Near]:
         """The nearest ``limit`` vectors with a cosine of at least ``threshold``, nearest first, ties by id.
 
@@ -263,11 +187,10 @@ class VectorStore:
             QueryInvalid: the vector is not as long as those that are kept.
         """
         with self._lock:
-            current = self._current()
-            if not len(current):
+            if not len(self._all):
                 return []
-            _check(vector, current.length)
-            return current.nearest(unit(vector), limit, threshold)
+            _check(vector, self._all.length)
+            return self._all.nearest(unit(vector), limit, threshold)
 
     def similarities(self, vector: Vector, ids: Collection[str]) -> dict[str, float]:
         """The cosine of each of these ids that has a vector.
@@ -276,29 +199,17 @@ class VectorStore:
             QueryInvalid: as ``search``.
         """
         with self._lock:
-            current = self._current()
-            known = [key for key in ids if key in current]
+            known = [key for key in ids if key in self._all]
             if not known:
                 return {}
-            _check(vector, current.length)
-            return current.cosines(unit(vector), known)
+            _check(vector, self._all.length)
+            return self._all.cosines(unit(vector), known)
 
-    def _since(self, clock: int) -> tuple[int, list[tuple[str, bytes | None]]]:
-        """What changed after a moment (0: all there is): the moment now, and ids with their numbers, None if gone.
-
-        Numbers are in single precision (``unpacked``).
-        """
-        rows = self._base.ask(lambda base: base.execute(_ROWS, (clock,)).fetchall())
-        found = [(key, numbers) for _, key, numbers in rows if clock or numbers is not None]
-        return (rows[-1][0] if rows else clock), found
-
-    def _current(self) -> PlainRows | MatrixRows:
-        """The copy in memory, in step with the file."""
-        self._clock, changed = self._since(self._clock)
+    @property
+    def _all(self) -> PlainRows | MatrixRows:
         if self._rows is None:
             np = _numpy()
             self._rows = PlainRows() if np is None else MatrixRows(np)
-        self._rows.take(changed)
         return self._rows
 
 
@@ -306,26 +217,35 @@ class PlainRows:
     """Unit vectors in memory as lists of numbers; ``length`` is how many each has, 0 while there is none."""
 
     def __init__(self) -> None:
-        self._vectors: dict[str, Vector] = {}
+        self._vectors: dict[str, tuple[Vector, float]] = {}
         self.length = 0
 
     def __len__(self) -> int:
         return len(self._vectors)
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._vectors)
+
     def __contains__(self, key: object) -> bool:
         return key in self._vectors
 
-    def take(self, changed: Sequence[tuple[str, bytes | None]]) -> None:
-        """Put many as the file has them, and drop those without numbers; what does not fit the others is left out."""
-        for key, numbers in changed:
+    def take(self, changed: Mapping[str, bytes | None]) -> None:
+        """Put many, and drop those without numbers; what does not fit the others is left out."""
+        for key, numbers in changed.items():
             vector = unpacked(numbers or b"")
             if numbers is None:
                 self._vectors.pop(key, None)
             elif not self._vectors or len(vector) == self.length:
                 self.length = len(vector)
-                self._vectors[key] = unit(vector if all(map(isfinite, vector)) else [0.0] * len(vector))
+                sound = vector if all(map(isfinite, vector)) else [0.0] * len(vector)
+                self._vectors[key] = unit(sound), sqrt(sum(map(mul, sound, sound)))
         if not self._vectors:
             self.length = 0
+
+    def numbers(self, key: str) -> list[float]:
+        """A vector with the length that it had."""
+        vector, size = self._vectors[key]
+        return [number * size for number in vector]
 
     def nearest(self, asked: Vector, limit: int, threshold: float) -> list[Near]:
         """The nearest, best first, ties by id."""
@@ -335,7 +255,7 @@ class PlainRows:
 
     def cosines(self, asked: Vector, keys: Sequence[str]) -> dict[str, float]:
         """The cosine of each of these."""
-        return {key: sum(map(mul, self._vectors[key], asked)) for key in keys}
+        return {key: sum(map(mul, self._vectors[key][0], asked)) for key in keys}
 
 
 class MatrixRows:
@@ -346,19 +266,23 @@ class MatrixRows:
         self._places: dict[str, int] = {}
         self._names: list[str] = []
         self._matrix: Any = None
+        self._sizes: dict[str, float] = {}
         self.length = 0
 
     def __len__(self) -> int:
         return len(self._names)
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
     def __contains__(self, key: object) -> bool:
         return key in self._places
 
-    def take(self, changed: Sequence[tuple[str, bytes | None]]) -> None:
+    def take(self, changed: Mapping[str, bytes | None]) -> None:
         np = self._np
-        size = self.length * _BYTES or next((len(numbers) for _, numbers in changed if numbers), 0)
-        fresh = [(key, numbers) for key, numbers in changed if numbers and len(numbers) == size]
-        for key, numbers in changed:
+        size = self.length * _BYTES or next((len(numbers) for numbers in changed.values() if numbers), 0)
+        fresh = [(key, numbers) for key, numbers in changed.items() if numbers and len(numbers) == size]
+        for key, numbers in changed.items():
             if numbers is None:
                 self._drop(key)
         if not fresh or size % _BYTES:
@@ -369,6 +293,11 @@ class MatrixRows:
         rows = np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, 0)
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         self._matrix[places] = rows / np.where(lengths > 0, lengths, 1)
+        self._sizes.update(zip((key for key, _ in fresh), lengths[:, 0].tolist(), strict=True))
+
+    def numbers(self, key: str) -> list[float]:
+        found: list[float] = (self._matrix[self._places[key]] * self._sizes[key]).tolist()
+        return found
 
     def _place(self, key: str) -> int:
         """The row of a key, the next one where it has none."""
@@ -391,6 +320,7 @@ class MatrixRows:
         place = self._places.pop(key, None)
         if place is None:
             return
+        del self._sizes[key]
         last = self._names.pop()
         if last != key:  # the last row takes the free place
             self._names[place] = last

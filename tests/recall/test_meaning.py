@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from memfs import MemoryItem, Origin, Query, Workspace, open_workspace, register_embedder
+from memfs.catalog.workspace_tables import FILE
 from memfs.errors import EndpointFailed, MemfsError, SettingInvalid
-from memfs.recall.embeddings import FOLDER, EmbeddingIndex, Embeddings, VectorSearch, file_name
+from memfs.recall.embeddings import EmbeddingIndex, Embeddings, VectorSearch
 from memfs.recall.tokens import whole
 from memfs.search import embedder as embedders
 from memfs.search.embedder import EndpointEmbedder, Vector
-from memfs.search.vectors import VectorStore
+from memfs.search.vectors import VectorTable
 
 Opened = Callable[..., Workspace]
 CONTEXT = "ContextMemory/configuration/memory_context.yaml"
@@ -319,7 +320,7 @@ def test_an_interrupted_embedding_goes_on_where_it_stopped(workspace: Workspace,
     assert embeddings.standing().embedded == 40
 
 
-def test_the_model_may_change_while_the_workspace_is_open(workspace: Workspace) -> None:
+def test_the_model_may_change_while_the_workspace_is_open(workspace: Workspace, senses: Senses) -> None:
     """The next recall uses the new one; the old one's vectors stay for a while; off is off (M5)."""
     put(workspace, one="An automobile", two="postgresql tuning")
     assert found(workspace, "car") == ["one"]
@@ -327,12 +328,12 @@ def test_the_model_may_change_while_the_workspace_is_open(workspace: Workspace) 
     assert found(workspace, "car") == []
     assert found(workspace, "postgersql tunign")[:1] == ["two"]
     assert embeddings_of(workspace).standing().model == "hashing-512"
-    folder = workspace.parts.index.folder / FOLDER
-    assert {path.name for path in folder.glob("*.sqlite")} == {file_name("senses"), file_name("hashing-512")}
     choose(workspace, "file_based", "senses")
     assert workspace.meaning.current() is None
     choose(workspace, "vector_db", "senses")
+    senses.asked.clear()
     assert found(workspace, "car") == ["one"]
+    assert senses.asked == ["car"]
 
 
 def test_an_unknown_embedder_is_named_and_words_decide(workspace: Workspace) -> None:
@@ -351,7 +352,7 @@ def test_without_a_choice_nothing_is_embedded(opened: Opened) -> None:
     put(workspace, one="A car")
     assert workspace.meaning.wanted() is None
     assert found(workspace, "car") == ["one"]
-    assert not (workspace.parts.index.folder / FOLDER).exists()
+    assert not (workspace.parts.index.folder / FILE).exists()
 
 
 def test_the_offline_default_needs_nothing_installed(tmp_path: Path) -> None:
@@ -489,7 +490,7 @@ def test_a_secret_is_not_sent_to_a_service(workspace: Workspace) -> None:
 
     workspace.store.put(MemoryItem(f"the key is {secret}"), allow_secret="it is no real one")
     made = Embeddings(
-        EndpointEmbedder(Listening(), "m"), VectorStore(None, "m"), workspace.parts.index, workspace.store.read, print
+        EndpointEmbedder(Listening(), "m"), VectorTable(None, "m"), workspace.parts.index, workspace.store.read, print
     )
     assert made.catch_up() == workspace.store.count()
     assert list(made.embed([f"what is {secret}"])) == [[0.0, 0.0]]

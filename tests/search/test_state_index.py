@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks import state_corpus as corpus
+from memfs.catalog.workspace_tables import FILE
 from memfs.model.state_facts import describe
 from memfs.model.state_query import StateQuery, StateRow
 from memfs.search import state_index
-from memfs.search.state_index import FILE, StateIndex
+from memfs.search.state_index import StateIndex
 
 
 @pytest.fixture

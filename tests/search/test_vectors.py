@@ -1,21 +1,18 @@
-"""VectorStore: nearest vectors, kept in a file that may be deleted."""
+"""Vectors are kept in a file that may be deleted, and the nearest are found in memory."""
 
 from __future__ import annotations
 
-import os
 import random
-import sqlite3
-import time
 from collections.abc import Iterator
 from math import sqrt
 from pathlib import Path
 
 import pytest
 
-from memfs.errors import ItemNotFound, QueryInvalid, StorageIO
-from memfs.fs import io
+from memfs.catalog.workspace_tables import FILE
+from memfs.errors import ItemNotFound, QueryInvalid
 from memfs.search import vectors
-from memfs.search.vectors import Near, VectorRow, VectorStore
+from memfs.search.vectors import VectorStore, VectorTable
 
 
 @pytest.fixture(params=["numpy", "plain"], autouse=True)
@@ -28,13 +25,13 @@ def arithmetic(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "cache" / "vectors.sqlite"
+def store() -> VectorStore:
+    return VectorStore()
 
 
 @pytest.fixture
-def store(path: Path) -> Iterator[VectorStore]:
-    made = VectorStore(path, "m")
+def table(tmp_path: Path) -> Iterator[VectorTable]:
+    made = VectorTable(tmp_path, "m")
     yield made
     made.close()
 
@@ -99,7 +96,7 @@ def test_it_finds_what_looking_at_every_vector_finds(store: VectorStore) -> None
             assert store.delete(key) == (known.pop(key, None) is not None)
         else:
             known[key] = [chance.gauss(0, 1) for _ in range(8)]
-            store.store_all([VectorRow(key, known[key])])
+            store.store(key, known[key])
         if step % 60 == 59:
             asked = [chance.gauss(0, 1) for _ in range(8)]
             expected = sorted(
@@ -115,106 +112,40 @@ def size(vector: list[float]) -> float:
     return sqrt(sum(value * value for value in vector))
 
 
-def test_another_process_finds_them(store: VectorStore, path: Path) -> None:
-    """What one stores, changes and forgets, the other knows with its next search (M5)."""
-    other = VectorStore(path, "m")
-    assert other.count() == 0
-    store.store_all([VectorRow("a", [1.0, 0.0]), VectorRow("b", [0.0, 1.0])])
-    assert near(other, [1, 0]) == [("a", 1.0)]
-    other.store("a", [0.0, 1.0])
-    other.store("c", [1.0, 0.0])
-    store.delete("b")
-    assert near(store, [1, 0]) == [("c", 1.0)]
-    assert near(other, [0, 1]) == [("a", 1.0)]
-    assert store.count() == other.count() == 2
+def test_vectors_are_kept_by_content_and_by_text(table: VectorTable, tmp_path: Path) -> None:
+    """For whoever opens the file, and for another content with the same text; each model has its own (M5)."""
+    table.keep([("blob 1", "text 1", b"1234"), ("blob 2", "text 2", b"5678")])
+    other = VectorTable(tmp_path, "m")
+    assert other.found(["blob 1", "blob 3"]) == {"blob 1": b"1234"}
+    assert other.found(["text 2"], of="text") == {"text 2": b"5678"}
+    table.keep([("blob 1", "text 1", b"abcd")])
+    assert other.found(["blob 1"]) == {"blob 1": b"abcd"}
     other.close()
+    assert VectorTable(tmp_path, "another").found(["blob 1"]) == {}
+    assert VectorTable(None, "m").found(["blob 1"]) == {}
 
 
-def test_they_are_there_again_after_closing(store: VectorStore, path: Path) -> None:
-    """The file keeps them, with their marks (M5)."""
-    store.store_all([VectorRow("a", [1.0, 0.0], "blob", b"text")])
-    store.close()
-    again = VectorStore(path, "m")
-    assert (near(again, [1, 0]), again.marks()) == ([("a", 1.0)], {"a": "blob"})
-    again.close()
-    assert near(store, [1, 0]) == [("a", 1.0)]
+def test_what_is_needed_no_more_goes_where_it_is_much(table: VectorTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vectors of contents that are gone, and of another model (M5)."""
+    table.keep([("a", "1", b"1234"), ("b", "2", b"5678"), ("c", "3", b"9012")])
+    table.sweep(["a"])
+    assert len(table.found("abc")) == 3
+    monkeypatch.setattr(vectors, "_SPARE", 0)
+    table.sweep(["a"])
+    assert table.found("abc") == {"a": b"1234"}
 
 
-def test_a_text_that_comes_back_is_not_embedded_again(store: VectorStore) -> None:
-    """Vectors are kept by the digest of their text, also when nobody has it at present (M5)."""
-    store.store_all([VectorRow("a", [1.0, 0.0], "blob 1", b"text")])
-    store.forget(["a"])
-    assert store.adopt([("b", "blob 2", b"text"), ("c", "blob 3", b"other")]) == {"b"}
-    assert near(store, [1, 0]) == [("b", 1.0)]
-    assert store.marks() == {"b": "blob 2"}
-
-
-def test_vectors_of_another_model_are_not_mixed_in(store: VectorStore, path: Path) -> None:
-    """A file made for one model is begun anew for another (M5)."""
-    store.store("a", [1.0, 0.0])
-    store.close()
-    other = VectorStore(path, "another")
-    assert other.count() == 0
-    other.store("b", [1.0, 0.0, 0.0])
-    assert other.count() == 1
-    other.close()
-
-
-def test_a_damaged_file_is_begun_anew(store: VectorStore, path: Path) -> None:
+def test_a_damaged_file_is_begun_anew(table: VectorTable, tmp_path: Path) -> None:
     """It is a cache: nothing fails but the vectors are gone (M5)."""
-    store.store("a", [1.0, 0.0])
-    store.close()
-    path.write_bytes(b"no database" * 1000)
-    assert store.search([1, 0], 5) == []
-    store.store("b", [1.0, 0.0])
-    assert near(store, [1, 0]) == [("b", 1.0)]
+    table.keep([("a", "1", b"1234")])
+    table.close()
+    (tmp_path / FILE).write_bytes(b"no database" * 1000)
+    assert table.found("a") == {}
+    table.keep([("b", "1", b"1234")])
+    assert table.found("b") == {"b": b"1234"}
 
 
-def test_a_row_that_makes_no_sense_is_left_out(store: VectorStore, path: Path) -> None:
+def test_a_row_that_makes_no_sense_is_left_out(store: VectorStore) -> None:
     """A vector of another length cannot stand beside the others (M5)."""
-    store.store_all([VectorRow("a", [1.0, 0.0]), VectorRow("b", [0.0, 1.0])])
-    store.close()
-    with sqlite3.connect(path) as base:
-        base.execute("UPDATE vector SET numbers = x'0000803f01' WHERE number = 2")
-    base.close()
+    store.take({"a": store.packed([1.0, 0.0]), "b": b"\0\0\x80\x3f\1"})
     assert near(store, [1, 0], threshold=-1) == [("a", 1.0)]
-
-
-def test_a_full_disk_is_told_and_nothing_is_kept(store: VectorStore) -> None:
-    """All of several vectors, or none (M5)."""
-    store.store("a", [1.0, 0.0])
-
-    def full(name: str, _: str) -> None:
-        if name == "cache":
-            raise OSError(28, "No space left on device")
-
-    before = io.set_hook(full)
-    try:
-        with pytest.raises(StorageIO):
-            store.store_all([VectorRow("b", [1.0, 0.0]), VectorRow("c", [1.0, 0.0])])
-    finally:
-        io.set_hook(before)
-    assert near(store, [1, 0]) == [("a", 1.0)]
-    assert list(store.get_all()) == ["a"]
-
-
-def test_without_a_file_they_are_kept_in_memory() -> None:
-    """For one who brings vectors of his own (M5)."""
-    store = VectorStore()
-    store.store("a", [0.0, 2.0])
-    assert store.search([0, 1], 1) == [Near("a", 1.0)]
-    assert store.get("a") == [0.0, 2.0]
-    store.close()
-    assert store.count() == 1
-
-
-def test_other_models_vectors_go_when_nobody_used_them_for_a_month(store: VectorStore, path: Path) -> None:
-    """Changing the model back soon costs nothing, and none stays for ever (M5)."""
-    path.parent.mkdir(parents=True)
-    young, old = path.with_name("young.sqlite"), path.with_name("old.sqlite")
-    for other in (young, old):
-        other.write_bytes(b"")
-    month_ago = time.time() - 40 * 86_400
-    os.utime(old, (month_ago, month_ago))
-    store.store("a", [1.0])
-    assert (young.exists(), old.exists(), path.exists()) == (True, False, True)

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from benchmarks import state_corpus as corpus
+from memfs.catalog.workspace_tables import FILE
 from memfs.errors import ContentError, CorruptItem
 from memfs.fs import io
 from memfs.fs.executor import Deadline
@@ -24,7 +25,6 @@ from memfs.model import state_paths as paths
 from memfs.model.item import RACY_NS
 from memfs.model.state_query import StateQuery
 from memfs.search.cache_folders import index_folder
-from memfs.search.state_index import FILE
 from memfs.state import scan
 from memfs.state.parts import States
 from memfs.store.state_files import DocumentChange
