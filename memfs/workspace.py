@@ -351,7 +351,7 @@ class Workspace:
             Conflict, StorageIO: nothing was removed.
         """
         from memfs.admin.recover import RECOVERED  # a process that only recalls does without these
-        from memfs.store.commit_message import of_items
+        from memfs.store.plan import of_items
 
         head, committed = self.repository.head().commit or "", all(map(self.is_committed, items))
         by_hand = not committed and self.settings.history.commit == "manual"

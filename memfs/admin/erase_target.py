@@ -20,8 +20,8 @@ from memfs.git.rewrite_text import Traces
 from memfs.model.ids import stem_of
 from memfs.model.state_paths import document_kind
 from memfs.model.time import utc_now
-from memfs.store.commit_message import excerpt
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, Parts, content_at
+from memfs.store.plan import excerpt
 from memfs.store.recovery import all_aside
 
 _PHRASE = 12

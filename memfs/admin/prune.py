@@ -23,8 +23,8 @@ from memfs.model.kinds import BUILT_IN, ITEM_LIMIT
 from memfs.model.memory_config import MemoryConfig
 from memfs.model.time import from_timestamp_ns
 from memfs.store import Store
-from memfs.store.commit_message import of_items
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, Parts
+from memfs.store.plan import of_items
 from memfs.usage import NEVER, Usage, Use
 
 SOURCE = "prune"

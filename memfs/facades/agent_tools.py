@@ -34,7 +34,7 @@ from memfs.model.time import parse_time, utc_now
 from memfs.recall.fence import withheld
 from memfs.sessions.respond import Reminder, pending
 from memfs.sessions.store import keep_heard
-from memfs.store.authorship import signed_by
+from memfs.store.plan import signed_by
 from memfs.store.reader import beginning
 from memfs.store.store import retry_on_conflict
 

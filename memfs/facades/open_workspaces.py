@@ -29,7 +29,7 @@ from memfs.model import MemoryItem, Origin
 from memfs.model.memory_config import MemoryConfig
 from memfs.search.cache_folders import index_folder
 from memfs.store.access_log import served_to
-from memfs.store.authorship import signed_by
+from memfs.store.plan import signed_by
 from memfs.workspace import Workspace, open_workspace
 
 _PASSING: Mapping[str, Any] = {"index.engine": "memory", "history.commit": "manual", "watch.enabled": False}

@@ -18,7 +18,7 @@ from memfs.format.secrets import reason_in
 from memfs.model import MemoryItem, Origin, Trust
 from memfs.model.ids import slug, suffix_of
 from memfs.recall.conflict_notes import unresolved_note
-from memfs.store.authorship import signed_by
+from memfs.store.plan import signed_by
 from memfs.store.reader import Extracts
 from memfs.store.store import retry_on_conflict
 from memfs.workspace import Workspace

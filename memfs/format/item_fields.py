@@ -7,63 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from memfs.format.plain import FieldPath, plain, same
+from memfs.format.plain import plain, same
 from memfs.model.item import Link, MemoryItem, Origin, RecordedConflict
 from memfs.model.time import format_time, parse_time
 
 if TYPE_CHECKING:
     from memfs.format.splice import Order
 
-_TIMES = ("timestamp", "created", "updated", "expires")
 _ORIGIN = ("speaker", "role", "agent", "session", "sequence", "task", "tool", "phase")
-_FREE = ("context", "metadata", "data")
-_DEFAULTS: Mapping[str, Any] = {
-    "title": "",
-    "content": "",
-    "tags": [],
-    "origin": {},
-    "trust": "human",
-    "importance": 1.0,
-    "pinned": False,
-    "status": "",
-    "supersedes": [],
-    "links": [],
-    **{name: {} for name in _FREE},
-    "conflicts": [],
-    **dict.fromkeys(_TIMES),
-}
-ORDER: Order = {
-    name: {}
-    for name in (
-        "type",
-        "title",
-        "content",
-        "tags",
-        "timestamp",
-        "created",
-        "updated",
-        "origin",
-        "trust",
-        "importance",
-        "pinned",
-        "status",
-        "expires",
-        "supersedes",
-        "links",
-        *_FREE,
-        "conflicts",
-    )
-} | {"origin": {name: {} for name in _ORIGIN}}
 
 
 def to_item(mapping: Mapping[str, Any], memory_type: str, fallback: datetime, **place: str) -> MemoryItem:
     """The item of a mapping that has passed its schema; ``place`` gives id, path and sha256."""
     fields: dict[str, Any] = {
-        name: value if (read := _READ[name]) is None else read(value)
+        name: value if field.read is None else field.read(value)
         for name, value in mapping.items()
-        if name in _READ
+        if (field := _FIELDS.get(name)) is not None
     }
     fields["timestamp"] = fields.get("timestamp") or fields.get("created") or fallback
     return MemoryItem(memory_type=memory_type, **(fields | place))
@@ -75,26 +36,7 @@ def values(item: MemoryItem) -> dict[str, Any]:
     Raises:
         SchemaInvalid, ItemTooDeep: a value that no file can hold.
     """
-    shown = {
-        "title": plain(item.title, ("title",)),
-        "content": plain(item.content, ("content",)),
-        "tags": [plain(tag, ("tags",)) for tag in item.tags],
-        "timestamp": _written(item.timestamp),
-        "created": _written(item.created),
-        "updated": _written(item.updated),
-        "origin": _origin(item.origin),
-        "trust": item.trust,
-        "importance": plain(item.importance, ("importance",)),
-        "pinned": item.pinned,
-        "status": str(item.status),
-        "expires": _written(item.expires),
-        "supersedes": [plain(name, ("supersedes",)) for name in item.supersedes],
-        "links": [{"to": str(link.to), "relation": str(link.relation)} for link in item.links],
-    }
-    for name in _FREE:
-        shown[name] = plain(getattr(item, name), (name,))
-    shown["conflicts"] = [_record(one, ("conflicts", number)) for number, one in enumerate(item.conflicts)]
-    return shown
+    return {name: field.write(getattr(item, name), name) for name, field in _FIELDS.items()}
 
 
 def fresh(item: MemoryItem) -> dict[str, Any]:
@@ -102,7 +44,7 @@ def fresh(item: MemoryItem) -> dict[str, Any]:
     mapping = {
         name: value
         for name, value in values(item).items()
-        if name == "trust" or (value != _DEFAULTS[name] and value is not None)
+        if name == "trust" or (value != _FIELDS[name].default and value is not None)
     }
     if mapping.get("timestamp") == mapping.get("created"):
         mapping.pop("timestamp", None)
@@ -116,7 +58,7 @@ def changed(mapping: Mapping[str, Any], before: MemoryItem, item: MemoryItem) ->
     for name, value in new.items():
         if same(old[name], value) or (name == "importance" and old[name] == value):
             continue
-        if value is None or (value == _DEFAULTS[name] and name != "trust"):
+        if value is None or (value == _FIELDS[name].default and name != "trust"):
             result.pop(name, None)
         else:
             result[name] = _tidy({name: value})[name]
@@ -129,7 +71,7 @@ def changed(mapping: Mapping[str, Any], before: MemoryItem, item: MemoryItem) ->
 
 def is_default(name: str, value: Any) -> bool:
     """Whether a field with this value is left out of a fresh file."""
-    return value is None or (name in _DEFAULTS and bool(value == _DEFAULTS[name]))
+    return value is None or (name in _FIELDS and bool(value == _FIELDS[name].default))
 
 
 def _tidy(mapping: dict[str, Any]) -> dict[str, Any]:
@@ -139,51 +81,94 @@ def _tidy(mapping: dict[str, Any]) -> dict[str, Any]:
     return mapping
 
 
-def _origin(origin: Origin) -> dict[str, Any]:
-    parts = {name: getattr(origin, name) for name in _ORIGIN}
-    return {
-        name: plain(value if name == "sequence" else str(value), ("origin", name))
-        for name, value in parts.items()
-        if value not in ("", None)
-    }
+# -- the fields ---------------------------------------------------------------------------------------------------
+class _Field(NamedTuple):
+    """How a field is in a file.
+
+    Attributes:
+        default: what is left out of a new file.
+        read: makes the value of what the file says; None where that is the value.
+        write: makes what the file says of the value, given the field's name for errors.
+    """
+
+    default: Any
+    read: Callable[[Any], Any] | None
+    write: Callable[[Any, str], Any]
 
 
-def _recorded(entry: Mapping[str, Any]) -> RecordedConflict:
-    return RecordedConflict(**{**entry, "time": _time(entry.get("time"))})
+def _plain(value: Any, name: str) -> Any:
+    return plain(value, (name,))
 
 
-def _record(conflict: RecordedConflict, path: FieldPath) -> dict[str, Any]:
-    parts = {
-        "field": str(conflict.field),
-        "kept": plain(conflict.kept, (*path, "kept")),
-        "lost": plain(conflict.lost, (*path, "lost")),
-        "part": conflict.part or None,
-        "lost_sha256": str(conflict.lost_sha256) or None,
-        "by": str(conflict.by) or None,
-        "time": _written(conflict.time),
-    }
-    return {name: value for name, value in parts.items() if value is not None}
+def _plain_list(value: Any, name: str) -> Any:
+    return [plain(one, (name,)) for one in value]
+
+
+def _itself(value: Any, _: str) -> Any:
+    return value
 
 
 def _time(text: str | None) -> datetime | None:
     return parse_time(text) if text else None
 
 
-def _written(moment: datetime | None) -> str | None:
+def _written(moment: datetime | None, _: str) -> str | None:
     return None if moment is None else format_time(moment)
 
 
-def _link(link: Mapping[str, Any]) -> Link:
-    return Link(to=link["to"], relation=link.get("relation", "relates"))
+def _origin(origin: Origin, name: str) -> dict[str, Any]:
+    parts = {part: getattr(origin, part) for part in _ORIGIN}
+    return {
+        part: plain(value if part == "sequence" else str(value), (name, part))
+        for part, value in parts.items()
+        if value not in ("", None)
+    }
 
 
-_READ: Mapping[str, Callable[[Any], Any] | None] = {
-    **dict.fromkeys(("title", "content", "trust", "pinned", "status", *_FREE)),
-    **dict.fromkeys(("tags", "supersedes"), tuple),
-    **dict.fromkeys(_TIMES, _time),
-    "origin": lambda origin: Origin(**origin),
-    "importance": float,
-    "links": lambda links: tuple(map(_link, links)),
-    "conflicts": lambda conflicts: tuple(map(_recorded, conflicts)),
+def _links(links: Any, _: str) -> list[dict[str, str]]:
+    return [{"to": str(link.to), "relation": str(link.relation)} for link in links]
+
+
+def _recorded(entry: Mapping[str, Any]) -> RecordedConflict:
+    return RecordedConflict(**{**entry, "time": _time(entry.get("time"))})
+
+
+def _records(conflicts: Any, name: str) -> list[dict[str, Any]]:
+    rows = (
+        {
+            "field": str(one.field),
+            "kept": plain(one.kept, (name, number, "kept")),
+            "lost": plain(one.lost, (name, number, "lost")),
+            "part": one.part or None,
+            "lost_sha256": str(one.lost_sha256) or None,
+            "by": str(one.by) or None,
+            "time": _written(one.time, name),
+        }
+        for number, one in enumerate(conflicts)
+    )
+    return [{key: value for key, value in row.items() if value is not None} for row in rows]
+
+
+_TEXT, _TEXTS, _MOMENT = _Field("", None, _plain), _Field([], tuple, _plain_list), _Field(None, _time, _written)
+_FREE = _Field({}, None, _plain)
+_FIELDS: Mapping[str, _Field] = {
+    "title": _TEXT,
+    "content": _TEXT,
+    "tags": _TEXTS,
+    "timestamp": _MOMENT,
+    "created": _MOMENT,
+    "updated": _MOMENT,
+    "origin": _Field({}, lambda origin: Origin(**origin), _origin),
+    "trust": _Field("human", None, _itself),
+    "importance": _Field(1.0, float, _plain),
+    "pinned": _Field(False, None, _itself),
+    "status": _Field("", None, lambda status, _: str(status)),
+    "expires": _MOMENT,
+    "supersedes": _TEXTS,
+    "links": _Field([], lambda links: tuple(Link(**link) for link in links), _links),
+    "context": _FREE,
+    "metadata": _FREE,
+    "data": _FREE,
+    "conflicts": _Field([], lambda entries: tuple(map(_recorded, entries)), _records),
 }
-"""What makes the value of a field of what its file says; None where that is the value."""
+ORDER: Order = {name: {} for name in ("type", *_FIELDS)} | {"origin": {part: {} for part in _ORIGIN}}

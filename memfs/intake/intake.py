@@ -28,8 +28,8 @@ from memfs.search.analyzer import STOP_WORDS, tokens
 from memfs.search.terms import COMMON_WORDS
 from memfs.settings import ReviewSettings
 from memfs.store import Store
-from memfs.store.commit_message import of_items
 from memfs.store.parts import Fire, Parts
+from memfs.store.plan import of_items
 from memfs.usage import Usage
 
 

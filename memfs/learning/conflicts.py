@@ -28,8 +28,8 @@ from memfs.model.time import format_time
 from memfs.recall.conflict_notes import COMPATIBLE, CONTRADICTS, OVER, SUPERSEDED
 from memfs.recall.tokens import gist
 from memfs.store import Store
-from memfs.store.commit_message import excerpt, of_items
 from memfs.store.parts import READ_LIMIT, Parts
+from memfs.store.plan import excerpt, of_items
 from memfs.store.reader import Reader
 from memfs.version import __version__
 

@@ -27,8 +27,8 @@ from memfs.recall.cues import spoken
 from memfs.recall.similarity import SAME, TextShape, alike, normalised
 from memfs.recall.tokens import gist
 from memfs.store import Store
-from memfs.store.authorship import current_signer, signed_by
 from memfs.store.parts import CONTENT, Fire
+from memfs.store.plan import current_signer, signed_by
 from memfs.store.store import retry_on_conflict
 from memfs.store.values import Batch
 from memfs.usage import NEVER, Usage

@@ -8,7 +8,7 @@ from __future__ import annotations
 from memfs.errors import ItemNotFound, QueryInvalid
 from memfs.model import MemoryItem
 from memfs.store import Store
-from memfs.store.commit_message import of_items
+from memfs.store.plan import of_items
 from memfs.store.store import retry_on_conflict
 
 HIGHEST = 10.0

@@ -24,8 +24,8 @@ from memfs.model.time import format_time, parse_time
 from memfs.recall.similarity import normalised
 from memfs.recall.tokens import gist
 from memfs.store import Store
-from memfs.store.authorship import signed_by
 from memfs.store.parts import CONTENT, Parts
+from memfs.store.plan import signed_by
 from memfs.store.store import retry_on_conflict
 
 FILE = "inbox.json"

@@ -27,8 +27,8 @@ from memfs.recall.tokens import gist
 from memfs.search.analyzer import terms
 from memfs.search.terms import weights
 from memfs.store import Store
-from memfs.store.commit_message import of_items
 from memfs.store.parts import Fire, Parts
+from memfs.store.plan import of_items
 from memfs.usage import Usage
 
 if TYPE_CHECKING:

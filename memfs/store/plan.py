@@ -1,24 +1,81 @@
-"""Plans writes: the path and the bytes of each item, before anything is written.
+"""Plans writes before anything is written: the path and bytes of each item, who signs it, and the commit's sentence.
 
-A plan holds the bytes it was made against, so that a file that changed since is noticed.
+A plan holds the bytes it was made against, so that a file that changed since is noticed. An agent's write never raises
+trust. A sentence holds no secret and no character that a terminal would obey.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import NamedTuple
 
 from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, PathEscape, SchemaInvalid
-from memfs.format.secrets import allowed, refuse_new
+from memfs.format.secrets import allowed, find, reason_in, refuse_new
+from memfs.format.text import shown
 from memfs.fs.atomic_replace import sha256
 from memfs.fs.tree import Content, refuse_rot
 from memfs.fs.workspace_location import is_own
-from memfs.model import MemoryItem, Stamp
-from memfs.model.ids import check_id, new_id
+from memfs.model import MemoryItem, Origin, Stamp
+from memfs.model.ids import check_id, new_id, stem_of
+from memfs.model.item import BY_TRUST, Trust, lower_trust
 from memfs.model.time import from_timestamp_ns
-from memfs.store import authorship
 from memfs.store.index_sync import IndexSync
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
+
+_signer: ContextVar[Origin | None] = ContextVar("memfs-signer", default=None)
+
+
+@contextmanager
+def signed_by(origin: Origin) -> Iterator[None]:
+    """What this thread writes within is committed as this agent's, in this session."""
+    token = _signer.set(origin)
+    try:
+        yield
+    finally:
+        _signer.reset(token)
+
+
+def current_signer() -> Origin | None:
+    """Who signs at present; None where the item's own author does."""
+    return _signer.get()
+
+
+def speaks(item: MemoryItem, before: MemoryItem | None) -> bool:
+    """Whether a write says by the item's origin who wrote: one that brings words, or a new origin.
+
+    Tags, a status, trust, importance and the like may be changed by anybody, and the origin stays that of the words.
+    """
+    return before is None or item.origin != before.origin or _words(item) != _words(before)
+
+
+def vouched(item: MemoryItem, before: MemoryItem | None, branch_of: str) -> MemoryItem:
+    """The item with no more trust than its words have.
+
+    Those who vouched for an item did so for what it said. An agent that signs a write never raises trust, and words
+    that it replaces have an agent's. So have words that an item says are of another agent than those before were, where
+    it takes over the trust that those had.
+
+    Args:
+        before: the item as it is; None where there is none.
+        branch_of: the agent whose branch is written on, "" for none.
+    """
+    if before is None:
+        return item
+    signer = current_signer()
+    anew = _words(item) != _words(before)
+    agent = (signer.agent if signer is not None else "") or branch_of
+    if not agent and anew and item.trust == before.trust and item.origin.agent != before.origin.agent:
+        agent = item.origin.agent
+    if not agent or item.trust not in BY_TRUST:
+        return item
+    return item.replace(trust=lower_trust(item.trust, before.trust, *([Trust.AGENT.value] if anew else ())))
+
+
+def _words(item: MemoryItem) -> tuple[object, ...]:
+    return item.title, item.content
+
 
 _THERE = ("the document was removed since it was read", "there is such a document already")
 _IGNORED_IN_COMPARISON = {"updated": None, "path": "", "sha256": ""}
@@ -99,11 +156,11 @@ class Planner:
         existing = self._decode(current_path, current)
         if reason and not allow_secret:
             refuse_new(item, existing)
-        item = authorship.vouched(self._settled(item, chosen, existing), existing, self._parts.policy.agent)
+        item = vouched(self._settled(item, chosen, existing), existing, self._parts.policy.agent)
         path = current_path if stays else self._place(item)
         before = current.data if stays and current else None
         planned = self._encode(item, path, before, existing if stays else None)
-        plans = [planned._replace(speaks=authorship.speaks(item, existing))]
+        plans = [planned._replace(speaks=speaks(item, existing))]
         if current is not None and not stays:
             plans.append(FilePlan(path=current_path, before=current.data, after=None, item=existing))
         return [plan._replace(expected=expected or "", reason=reason) for plan in plans]
@@ -227,3 +284,76 @@ def _refuse_other(item: object) -> None:
     if not isinstance(item, MemoryItem):
         found = type(item).__name__
         raise SchemaInvalid(f"expected a MemoryItem, got {found}", hint="write MemoryItem(text, type)")
+
+
+WIDTH = 50
+"""So many characters of a text a sentence holds at most: with its verb and what follows it fits in 72 columns."""
+_SHORTEST = 30
+
+
+def excerpt(item: MemoryItem) -> str:
+    """What an item is called in a sentence: its title, else its first line, without the full stop, cut to ``WIDTH``.
+
+    Where a person allowed the item to hold a secret, or its words look like one, it is the item's id.
+    """
+    line = " ".join((item.title.strip() or item.content.strip().partition("\n")[0]).split())
+    if not line or reason_in(item.metadata) or find(line):
+        return item.id
+    return _cut(shown(line.removesuffix(".")))
+
+
+def describe(plans: Sequence[FilePlan]) -> str:
+    """The sentence for a commit that carries these plans."""
+    first = plans[0]
+    ids = dict.fromkeys(stem_of(plan.path).casefold() for plan in plans)
+    verb = "Forget" if first.after is None else "Remember" if first.before is None and not _moves(plans) else "Update"
+    note = " (comments could not be kept)" if first.rewritten else ""
+    return f"{verb}: {called(first)}{and_more(len(ids))}{note}"
+
+
+def gathered(sentences: Sequence[str], message: str = "") -> str:
+    """The message of a commit that carries several changes, each with a sentence of its own.
+
+    Args:
+        message: what the person says of them; "" to name the first, and how many there are.
+    """
+    if len(sentences) == 1 and sentences[0].startswith(message):
+        return sentences[0]
+    rows = [f"- {sentence}" for sentence in sentences if sentence != message]
+    return "\n\n".join(filter(None, (message or f"{sentences[0]}{and_more(len(sentences))}", "\n".join(rows))))
+
+
+def of_items(verb: str, items: Iterable[MemoryItem], reason: str = "") -> str:
+    """The sentence for what was done to some items, such as ``Forget: We use tabs and 2 more (outdated)``."""
+    found = list(items)
+    named = excerpt(found[0]) if found else "nothing"
+    return f"{verb}: {named}{and_more(len(found))}" + because(reason)
+
+
+def because(reason: str) -> str:
+    """How a sentence ends that has a reason, "" where there is none."""
+    return f" ({said})" if (said := " ".join(reason.split())) else ""
+
+
+def called(plan: FilePlan) -> str:
+    """What a plan's item is called: its words, or its id where they cannot be read or are not to be shown."""
+    return stem_of(plan.path) if plan.item is None or plan.reason else excerpt(plan.item)
+
+
+def _moves(plans: Sequence[FilePlan]) -> bool:
+    """Whether the first plan's item had another place until now, as where its type changes."""
+    stem = stem_of(plans[0].path).casefold()
+    return any(plan.after is None and stem_of(plan.path).casefold() == stem for plan in plans[1:])
+
+
+def and_more(number: int) -> str:
+    """How a sentence goes on that names the first of so many."""
+    return f" and {number - 1:,} more" if number > 1 else ""
+
+
+def _cut(text: str) -> str:
+    if len(text) <= WIDTH:
+        return text
+    kept = text[: WIDTH - 1]
+    words = kept.rpartition(" ")[0]
+    return (words if len(words) >= _SHORTEST else kept).rstrip(" ,;:-") + "…"

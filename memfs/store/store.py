@@ -23,10 +23,9 @@ from memfs.fs.lock import renewed_in_child
 from memfs.model import MemoryItem, Problem, Query, Stamp
 from memfs.model.ids import stem_of
 from memfs.model.time import from_timestamp_ns
-from memfs.store.commit_message import because, describe
 from memfs.store.index_sync import IndexSync, Progress
 from memfs.store.parts import Parts
-from memfs.store.plan import FilePlan, Planner, PlanOutdated
+from memfs.store.plan import FilePlan, Planner, PlanOutdated, because, describe
 from memfs.store.reader import FolderReader
 from memfs.store.recovery import FOLDER
 from memfs.store.values import Batch, FlushResult, LoadedItem, PendingCommit, Storage

@@ -37,13 +37,11 @@ from memfs.model import Problem, Stamp
 from memfs.model.ids import stem_of
 from memfs.model.state_paths import document_kind
 from memfs.model.time import from_timestamp_ns
-from memfs.store import authorship
-from memfs.store.commit_message import describe
 from memfs.store.failover import Secondary, SecondaryBacklog, later_contents, plan_return, problem_of
 from memfs.store.health import Health, spills, stops_everything
 from memfs.store.index_sync import IndexSync
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts, below_content
-from memfs.store.plan import FilePlan, PlanOutdated, take_in
+from memfs.store.plan import FilePlan, PlanOutdated, current_signer, describe, take_in
 from memfs.store.recovery import content_now, put_in_place, redo_all, set_aside, sweep
 from memfs.store.values import Storage
 
@@ -460,7 +458,7 @@ def _joined(*sets: set[str] | None) -> set[str] | None:
 
 def signatures_of(plans: Sequence[FilePlan], source: str) -> list[Signature]:
     """Who signs for these plans, or else who wrote what they bring, without repeats; else nobody in particular."""
-    if (signer := authorship.current_signer()) is not None:
+    if (signer := current_signer()) is not None:
         return [Signature(agent=signer.agent, session=signer.session, source=source)]
     found = [
         Signature(

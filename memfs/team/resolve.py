@@ -44,9 +44,8 @@ from memfs.model.ids import stem_of
 from memfs.model.item import MemoryItem, Origin, RecordedConflict
 from memfs.model.time import utc_now
 from memfs.store import Store
-from memfs.store.authorship import current_signer, signed_by
-from memfs.store.commit_message import of_items
 from memfs.store.parts import ITEM_SUFFIXES, READ_LIMIT, Parts, is_item
+from memfs.store.plan import current_signer, of_items, signed_by
 from memfs.store.reader import path_of
 from memfs.store.recovery import keep_aside
 from memfs.store.store import retry_on_conflict

@@ -30,9 +30,8 @@ from memfs.model.query import MOST, moment
 from memfs.model.state_paths import AGGREGATES
 from memfs.store import Store
 from memfs.store.access_log import AccessRecord
-from memfs.store.authorship import signed_by
 from memfs.store.parts import READ_LIMIT, Parts
-from memfs.store.plan import FilePlan
+from memfs.store.plan import FilePlan, signed_by
 from memfs.team.blame import Blame, Fields, Trailers, named_in, shared, trailers_of
 from memfs.usage import Usage
 

@@ -8,7 +8,7 @@ import pytest
 
 from kit import secret_samples
 from memfs.model import MemoryItem
-from memfs.store.commit_message import excerpt, gathered, of_items
+from memfs.store.plan import excerpt, gathered, of_items
 from memfs.workspace import Workspace
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from memfs.errors import ContentError, HistoryUnavailable, ItemNotFound
 from memfs.model import Link, MemoryItem, Origin
-from memfs.store.authorship import signed_by
+from memfs.store.plan import signed_by
 from memfs.team.blame import LearnedFrom
 from memfs.workspace import Workspace
 

@@ -17,7 +17,7 @@ from memfs.format import yaml_text
 from memfs.fs import io
 from memfs.model import Origin
 from memfs.model.state_paths import document_kind
-from memfs.store.authorship import signed_by
+from memfs.store.plan import signed_by
 from memfs.team.history_merge import Merger, joined_place
 
 Git = Callable[..., str]

@@ -15,7 +15,7 @@ import pytest
 from memfs.errors import Conflict, GitBusy, HistoryUnavailable, MemfsError, QueryInvalid
 from memfs.model import MemoryItem, Origin, Query
 from memfs.model.item import RecordedConflict
-from memfs.store.authorship import signed_by
+from memfs.store.plan import signed_by
 from memfs.team.undo import RevertSelection, Undone
 from memfs.testing.faults import Fault, Stopped, injected
 from memfs.workspace import Workspace

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kit.copies import copy_workspace
 from memfs.model import MemoryItem, Origin
-from memfs.store.authorship import signed_by
+from memfs.store.plan import signed_by
 from memfs.team.undo import RevertSelection
 from memfs.workspace import Workspace, open_workspace
 

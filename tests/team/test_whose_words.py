@@ -15,7 +15,7 @@ from memfs.format.file_merge import FileMerger, vouched
 from memfs.format.schema import Schemas
 from memfs.model import MemoryItem, Origin
 from memfs.model.kinds import KindTable
-from memfs.store.authorship import signed_by
+from memfs.store.plan import signed_by
 from memfs.team.blame import Blame
 from memfs.team.undo import RevertSelection
 from memfs.workspace import Workspace

@@ -12,7 +12,7 @@ from memfs.doors.cli.command import complete_ids, verb
 from memfs.doors.cli.options import SOURCE, item_named, land, note_waiting
 from memfs.doors.cli.output import Text, styled
 from memfs.model import Origin
-from memfs.store.authorship import signed_by
+from memfs.store.plan import signed_by
 
 if TYPE_CHECKING:
     from memfs.model import MemoryItem

@@ -21,7 +21,7 @@ from memfs.doors.cli.options import (
 from memfs.doors.cli.output import OMIT, Text, styled
 from memfs.errors import ContentError, ItemNotFound
 from memfs.model.item import Link
-from memfs.store.authorship import signed_by
+from memfs.store.plan import signed_by
 from memfs.store.reader import path_of
 
 if TYPE_CHECKING:

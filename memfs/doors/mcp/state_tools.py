@@ -13,7 +13,7 @@ from memfs.errors import QueryInvalid
 from memfs.model.kinds import nearest
 from memfs.model.query import moment
 from memfs.model.shape import plain
-from memfs.store.authorship import signed_by
+from memfs.store.plan import signed_by
 
 if TYPE_CHECKING:
     from memfs.facades.agent_tools import Caller
