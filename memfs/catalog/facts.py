@@ -18,7 +18,7 @@ from zlib import crc32
 from memfs.catalog.database import Database, remove_base
 from memfs.errors import IndexUnavailable, MemfsError
 from memfs.format.codec import Codec
-from memfs.format.item_fields import fresh, to_item
+from memfs.format.item_fields import fields_of, fresh
 from memfs.fs.lock import renewed_in_child
 from memfs.fs.tree import Content
 from memfs.model import MemoryItem, Stamp
@@ -115,6 +115,8 @@ def _bytes(base: sqlite3.Connection) -> int:
 _FORM = 2
 _AT_ONCE = 500
 _LONGEST = 1 << 16
+_MOST_HELD, _SHORT = 4096, 4096
+_CHANGEABLE = frozenset({"context", "metadata", "data", "conflicts"})
 # What making an item of a fact raises that another program wrote.
 _UNFIT = (MemfsError, ValueError, TypeError, LookupError, AttributeError)
 
@@ -123,7 +125,8 @@ class ItemCatalog:
     """Makes items of files, by the facts that are kept of their contents. May be used from several threads.
 
     A fact holds what the file says: id and path follow from where it lies, and a time that it does not name from the
-    file. It knows whether the schema was asked about it. What is above 64 KiB is not kept.
+    file. It knows whether the schema was asked about it. What is above 64 KiB is not kept. A process has what it told
+    last at hand.
 
     Attributes:
         catalog: where they are kept, for whoever has more to say of the same contents.
@@ -134,6 +137,7 @@ class ItemCatalog:
         self.catalog, self.codec = catalog, codec
         self._maker = maker("item", f"{_FORM} {codec.rules}")
         self._fresh: dict[Key, str] = {}
+        self._held: dict[str, tuple[Stamp, dict[str, Any]]] = {}
         self._guard = threading.Lock()
         renewed_in_child(self)
 
@@ -143,18 +147,28 @@ class ItemCatalog:
         Args:
             checked: these very bytes obeyed the schema before.
         """
-        keys = {path: self.key(path, stamp.blob) for path, stamp in stamps.items()}
+        held = {path: row[1] for path, stamp in stamps.items() if (row := self._held.get(path)) and row[0] == stamp}
+        found = {path: MemoryItem(**fields) for path, fields in held.items()} if checked else {}
+        keys = {path: self.key(path, stamp.blob) for path, stamp in stamps.items() if path not in found}
         facts = self.catalog.found(self._maker, keys.values()) if keys else {}
-        found = {}
         for path, key in keys.items():
             try:
                 mapping, sha256, obeys = facts.pop(key)  # two items share nothing that can be changed
                 if checked or self.codec.allows(mapping, path, checked=obeys is True):
                     kind, modified = key[1].removesuffix(".json"), from_timestamp_ns(stamps[path].mtime_ns)
-                    found[path] = to_item(mapping, kind, modified, id=stem_of(path), path=path, sha256=sha256)
+                    fields = fields_of(mapping, kind, modified, id=stem_of(path), path=path, sha256=sha256)
+                    found[path] = MemoryItem(**fields)
+                    self._hold(path, stamps[path], fields)
             except _UNFIT:
                 continue
         return found
+
+    def _hold(self, path: str, stamp: Stamp, fields: dict[str, Any]) -> None:
+        """Have what is told often, and cannot be changed by who gets it, without asking."""
+        if stamp.size <= _SHORT and _CHANGEABLE.isdisjoint(fields):
+            if len(self._held) >= _MOST_HELD:
+                self._held = {}
+            self._held[path] = stamp, fields
 
     def read(self, path: str, content: Content, *, checked: bool = False, keep: bool = False) -> MemoryItem:
         """The item in bytes that were just read from a file, parsed only where no fact says what they hold.

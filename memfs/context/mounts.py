@@ -121,7 +121,7 @@ class Mount:
 
     def load(self, candidate: Candidate) -> LoadedItem | None:
         """The item behind a candidate of this mount; None when its file is no longer what was found."""
-        inward = replace(candidate, id=without_mount(candidate.id), path=without_mount(candidate.path))
+        inward = candidate._replace(id=without_mount(candidate.id), path=without_mount(candidate.path))
         found = self.store.load(inward)
         return found._replace(item=self.outward(found.item)) if found is not None else None
 
@@ -161,7 +161,7 @@ class Mount:
         """A candidate as it is handed on."""
         session = session_in_mount(self.name, candidate.session) if candidate.session else ""
         path = in_mount(self.name, candidate.path)
-        return replace(candidate, id=in_mount(self.name, candidate.id), path=path, session=session)
+        return candidate._replace(id=in_mount(self.name, candidate.id), path=path, session=session)
 
     def beside(self, places: Collection[tuple[str, int]], query: Query) -> list[Candidate]:
         """The items at those of the places that lie in sessions of this mount, if they pass the query's filters."""
@@ -352,7 +352,7 @@ class JointReader:
     def _weighed(self, mount: Mount, query: Query, asked: Asked) -> list[Candidate]:
         """What a mount has, without what private memory shares with the workspace: the same item under the same id."""
         found = (one for one in mount.store.weighed(query, asked) if not (mount.own and self._own.locate(one.id)))
-        return [replace(mount.named(one), similarity=one.similarity * _BEHIND) for one in found]
+        return [mount.named(one)._replace(similarity=one.similarity * _BEHIND) for one in found]
 
     def has_conversations(self) -> bool:
         """Whether any item has a place in a talk."""

@@ -21,13 +21,18 @@ _ORIGIN = ("speaker", "role", "agent", "session", "sequence", "task", "tool", "p
 
 def to_item(mapping: Mapping[str, Any], memory_type: str, fallback: datetime, **place: str) -> MemoryItem:
     """The item of a mapping that has passed its schema; ``place`` gives id, path and sha256."""
+    return MemoryItem(**fields_of(mapping, memory_type, fallback, **place))
+
+
+def fields_of(mapping: Mapping[str, Any], memory_type: str, fallback: datetime, **place: str) -> dict[str, Any]:
+    """The fields of the item that ``to_item`` makes."""
     fields: dict[str, Any] = {
         name: value if field.read is None else field.read(value)
         for name, value in mapping.items()
         if (field := _FIELDS.get(name)) is not None
     }
     fields["timestamp"] = fields.get("timestamp") or fields.get("created") or fallback
-    return MemoryItem(memory_type=memory_type, **(fields | place))
+    return {"memory_type": memory_type, **fields, **place}
 
 
 def values(item: MemoryItem) -> dict[str, Any]:

@@ -463,7 +463,7 @@ def _exists(path: Path) -> bool:
     return True
 
 
-def read_file(path: Path, limit: int = 1 << 31) -> bytes:
+def read_file(path: str | Path, limit: int = 1 << 31) -> bytes:
     """A whole file.
 
     Raises:

@@ -266,7 +266,8 @@ class Tree:
             facts = self._facts(path)
         except (OSError, PathEscape):
             return False
-        return S_ISREG(facts.st_mode) and facts.st_dev == device and entry_of(path, facts)[1:5] == stamp[:4]
+        found = facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino
+        return found == stamp[:4] and S_ISREG(facts.st_mode) and facts.st_dev == device
 
     def _device(self, folder: str, known: dict[str, int]) -> int:
         """The device of a folder, which is the root's: what is mounted on the way may be of another kind.

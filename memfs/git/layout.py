@@ -170,7 +170,7 @@ def _refuse_link(path: Path) -> None:
         raise StorageReadOnly("a link stands where memfs keeps its state", path=str(path), hint="remove it")
 
 
-def read_small(path: Path) -> str | None:
+def read_small(path: str | Path) -> str | None:
     """The stripped text of a small file such as HEAD; None when it is absent."""
     try:
         return os.fsdecode(io.read_file(path, _SMALL)).strip()

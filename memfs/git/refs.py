@@ -68,9 +68,9 @@ class Refs:
 
     def head(self) -> Head:
         """Where HEAD points. Files that a power cut left empty or garbled are reported as damage, never guessed at."""
-        path = self._layout.git_dir / "HEAD"
+        path = f"{self._layout.git_dir}/HEAD"
         try:
-            text = f"ref: {os.readlink(path)}" if os.path.islink(path) else read_small(path) or ""
+            text = read_small(path) or (f"ref: {os.readlink(path)}" if os.path.islink(path) else "")
         except (MemfsError, OSError) as error:
             return Head(None, None, f"HEAD is unreadable: {error}")
         if HEX.fullmatch(text):
@@ -99,16 +99,16 @@ class Refs:
             raise HistoryUnavailable(f"{ref!a} is unreadable: {error}", hint=_CHECK) from error
 
     def _commit(self, ref: str, depth: int) -> str | None:
-        if not _sound(ref):
-            raise HistoryUnavailable(f"{ref!a} is no ref", hint=_CHECK)
-        folder = self._layout.git_dir if ref.startswith(PER_WORKTREE) else self._layout.common_dir
-        text = read_small(folder / ref)
+        path = f"{self._layout.git_dir if ref.startswith(PER_WORKTREE) else self._layout.common_dir}/{ref}"
+        text = read_small(path)
         if text is None and (text := self._packed_refs().get(ref)) is None:
             return None
         if text.startswith("ref:") and depth:
-            return self._commit(text.removeprefix("ref:").strip(), depth - 1)
+            if not _sound(further := text.removeprefix("ref:").strip()):
+                raise HistoryUnavailable(f"{further!a} is no ref", hint=_CHECK)
+            return self._commit(further, depth - 1)
         if not HEX.fullmatch(text):
-            raise HistoryUnavailable(f"{ref} is unreadable", path=str(folder / ref), hint=_CHECK)
+            raise HistoryUnavailable(f"{ref} is unreadable", path=path, hint=_CHECK)
         return text
 
     def _packed_refs(self) -> Mapping[str, str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from memfs.errors import QueryInvalid
 from memfs.model.item import MemoryItem
@@ -96,9 +97,11 @@ class Query:
         if not 1 <= self.limit <= MOST:
             raise QueryInvalid(f"a limit of {self.limit} is out of range", field="limit", hint=f"ask for 1 to {MOST:,}")
         for name in _NAMES:
-            put(self, name, _names(name, getattr(self, name)))
+            if (given := getattr(self, name)) or type(given) is not frozenset:
+                put(self, name, _names(name, given))
         for name in ("since", "until"):
-            put(self, name, moment(name, getattr(self, name), end=name == "until"))
+            if (given := getattr(self, name)) is not None:
+                put(self, name, moment(name, given, end=name == "until"))
         self._check_bounds()
 
     def _check_bounds(self) -> None:
@@ -165,8 +168,10 @@ def _unfit(name: str, wanted: str, value: object) -> QueryInvalid:
     return QueryInvalid(f"expected {wanted}, got {ascii(value)[:60]}", field=name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class Candidate(NamedTuple):
     """What an index engine returns for one item: enough to rank it without opening its file.
 
     Attributes:
@@ -186,7 +191,7 @@ class Candidate:
     type: str
     timestamp: datetime
     importance: float = 1.0
-    context: Mapping[str, Any] = field(default_factory=dict)
+    context: Mapping[str, Any] = _NOTHING
     agent: str = ""
     session: str = ""
     sequence: int | None = None

@@ -13,7 +13,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import sqrt
 from typing import TYPE_CHECKING
 from weakref import ref
@@ -428,7 +428,7 @@ def _weighed(everyone: Together, cosines: Mapping[str, float], weight: float) ->
         if one.id in nearness:
             share = weight * unit * (nearness[one.id] - middle) / spread
             least = _FLOOR * (text or unit * cosines[one.id])
-            one = replace(one, meaning=cosines[one.id])
+            one = one._replace(meaning=cosines[one.id])
             shares = shares._replace(meaning=max(share, least - text))
         judged.append((one, shares))
     return judged

@@ -127,8 +127,7 @@ _WORD = re.compile(r"\w+")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 
 
-@dataclass(frozen=True, slots=True)
-class RankCandidate:
+class RankCandidate(NamedTuple):
     """A candidate, and what is known of it besides.
 
     Attributes:
@@ -349,8 +348,7 @@ class Ranking:
         if not self.counts_use:
             return list(matches)
         return [
-            replace(
-                match,
+            match._replace(
                 use=uses.get(match.candidate.id, NEVER),
                 half_life_days=self._half_lives.get(match.candidate.type, 0.0),
             )

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memfs.errors import SettingInvalid
 from memfs.model import Hit, MemoryItem
@@ -214,12 +214,11 @@ _SHARES = {RULES: 0.15, OWN: 2.0, MODEL: 2.0}
 _CANDIDATES = 3
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedHit:
+class JudgedHit(NamedTuple):
     """Reviewed hits, best first, and the reviewers that gave no usable answer, with the reason."""
 
     hits: list[Hit]
-    absent: Mapping[str, str] = field(default_factory=dict)
+    absent: Mapping[str, str]
 
 
 class Relevance:
@@ -257,7 +256,7 @@ class Relevance:
         """
         seen = list(hits) if self._alone else list(hits[:JUDGED])
         if not seen or not text:
-            return JudgedHit(list(hits))
+            return JudgedHit(list(hits), {})
         result = self._review.relevance_result([hit.item for hit in seen], text, seconds)
         marked = seen
         for reason in (RULES, OWN, MODEL):

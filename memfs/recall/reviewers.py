@@ -188,16 +188,33 @@ def _judged(item: MemoryItem, rules: Iterable[ScoreRule]) -> Score:
 
 
 class HitTerms(NamedTuple):
-    """The stems of one item: what it is filed under, what it says, in order, and who said it."""
+    """The stems of one item: what it is filed under, what it says, in order, and all of these with who said it."""
 
     filed: frozenset[str]
     said: Sequence[str]
-    speaker: Sequence[str]
+    every: frozenset[str]
 
     @classmethod
     def of(cls, item: MemoryItem) -> HitTerms:
-        """Those of an item; both reviewers look at them."""
-        return cls(_filed(item), _said(item.content), _said(item.origin.speaker))
+        """Those of an item; both reviewers look at them, and later answers at many of them again."""
+        texts = _filed_under(item), item.content, item.origin.speaker
+        return _remembered(*texts) if sum(map(len, texts)) <= _LONG else _terms_of(*texts)
+
+
+def _filed_under(item: MemoryItem) -> str:
+    """What an item is filed under: title, tags, keywords, type, context."""
+    keywords = item.metadata.get("keywords", ())
+    values = [item.title, item.type, *item.tags, *map(str, item.context.values())]
+    values += [str(word) for word in keywords] if isinstance(keywords, (list, tuple)) else []
+    return " \n".join(values)
+
+
+def _terms_of(filed_under: str, content: str, speaker: str) -> HitTerms:
+    filed, said = frozenset(terms(filed_under)), tuple(terms(content))
+    return HitTerms(filed, said, filed.union(said, terms(speaker)))
+
+
+_remembered = lru_cache(maxsize=4096)(_terms_of)
 
 
 class Analyzer:
@@ -218,8 +235,7 @@ class Analyzer:
         """The scores of several items for one question."""
         asked = _asked(query)
         most = sum(asked.values()) or 1.0
-        held = (one.filed.union(one.said, one.speaker) for one in hits)
-        return tuple(sum([worth for term, worth in asked.items() if term in terms]) / most for terms in held)
+        return tuple(sum([worth for term, worth in asked.items() if term in one.every]) / most for one in hits)
 
 
 class PatternsReviewer:
@@ -258,39 +274,20 @@ def _asked(query: str) -> Mapping[str, float]:
     return weights(query)
 
 
-def _filed(item: MemoryItem) -> frozenset[str]:
-    """The stems of what an item is filed under: title, tags, keywords, type, context."""
-    keywords = item.metadata.get("keywords", ())
-    values = [item.title, item.type, *item.tags, *map(str, item.context.values())]
-    values += [str(word) for word in keywords] if isinstance(keywords, (list, tuple)) else []
-    return frozenset(_said(" \n".join(values)))
-
-
 def _subjects(hits: Sequence[HitTerms], query: str) -> Iterator[tuple[float, float]]:
     """How much of a question each item is filed under, and how much of it is there word by word."""
     asked = list(_asked(query))
     pairs = set(pairwise(asked))
     for one in hits:
         under = sum([term in one.filed for term in asked]) / (len(asked) or 1)
-        together = _beside(pairs, one.said) / len(pairs) if pairs else float(bool(asked) and asked[0] in one.said)
+        together = _beside(pairs, one) / len(pairs) if pairs else float(bool(asked) and asked[0] in one.said)
         yield under, together
 
 
-def _beside(pairs: Iterable[tuple[str, str]], said: Sequence[str]) -> int:
+def _beside(pairs: Iterable[tuple[str, str]], one: HitTerms) -> int:
     """How many pairs of terms are side by side in a text; few texts hold both terms of any."""
-    held = set(said)
-    possible = [pair for pair in pairs if held.issuperset(pair)]
-    return len(set(pairwise(said)).intersection(possible)) if possible else 0
-
-
-def _said(text: str) -> Sequence[str]:
-    """The stems of a text, in order; both reviewers look at the same texts, and later answers at many of them again."""
-    return _remembered(text) if len(text) <= _LONG else terms(text)
-
-
-@lru_cache(maxsize=4096)
-def _remembered(text: str) -> tuple[str, ...]:
-    return tuple(terms(text))
+    possible = [pair for pair in pairs if one.every.issuperset(pair)]
+    return len(set(pairwise(one.said)).intersection(possible)) if possible else 0
 
 
 # -- from settings ------------------------------------------------------------------------------------------------

@@ -22,9 +22,6 @@ _FURTHEST = 1 << 60
 _SHORT = 120  # characters; a longer text that ends with a question says something, too
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 
-_TOLD = "id path type importance context agent session sequence speaker role asks pinned".split()  # noqa: SIM905
-"""The facts of a row that an answer has under the same names."""
-
 Place = tuple[str, int]
 """A session and a sequence number in it."""
 
@@ -50,8 +47,9 @@ class IndexRow(NamedTuple):
 
     def candidate(self, similarity: float, passage: int = 0) -> Candidate:
         """This row as an answer."""
-        told: dict[str, Any] = {name: getattr(self, name) for name in _TOLD}
-        return Candidate(similarity=similarity, timestamp=moment(self.time), passage=passage, **told)
+        key, path, kind, time, importance, context, _, *talk, _, asks, pinned = self
+        about = kind, moment(time), importance, context, *talk, asks, pinned
+        return Candidate._make((key, path, similarity, *about, 0.0, passage))
 
 
 def row_of(item: MemoryItem) -> IndexRow:

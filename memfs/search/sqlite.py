@@ -450,21 +450,6 @@ def _phrase(term: str) -> str:
 def _candidate(row: Sequence[Any], similarity: float, passage: int = 0) -> Candidate:
     if bytes in map(type, row):
         row = [_text(value) if isinstance(value, bytes) else value for value in row]
-    _, key, path, type_, time, importance, context, agent, session, sequence, speaker, role, asks, pinned = row
-    return Candidate(
-        id=key,
-        path=path,
-        similarity=similarity,
-        type=type_,
-        timestamp=moment(time),
-        importance=importance,
-        context=json.loads(context) if context else {},
-        agent=agent,
-        session=session,
-        sequence=sequence,
-        speaker=speaker,
-        role=role,
-        asks=bool(asks),
-        pinned=bool(pinned),
-        passage=passage,
-    )
+    _, key, path, kind, time, importance, context, *talk, asks, pinned = row
+    about = kind, moment(time), importance, json.loads(context) if context else {}, *talk, bool(asks), bool(pinned)
+    return Candidate._make((key, path, similarity, *about, 0.0, passage))

@@ -365,7 +365,7 @@ class Reader:
         named = self.snapshot.index.among([word], query) if word and not set(word) & _NOT_IN_IDS else []
         if not named:
             return found
-        first = replace(named[0], similarity=2 * max((one.similarity for one in found), default=0.5))
+        first = named[0]._replace(similarity=2 * max((one.similarity for one in found), default=0.5))
         return [first, *(one for one in found if one.id != first.id)][: query.limit]
 
     def every(self, query: Query) -> Iterator[Candidate]:

@@ -151,7 +151,7 @@ def test_what_is_no_strategy_is_refused(name: str, given: Any, reason: str) -> N
         lambda _query, ranked: [*ranked, *ranked],
         lambda _query, ranked: [one.match for one in ranked],
         lambda _query, ranked: [
-            replace(one, match=replace(one.match, candidate=replace(one.match.candidate, id="x"))) for one in ranked
+            replace(one, match=one.match._replace(candidate=one.match.candidate._replace(id="x"))) for one in ranked
         ],
     ],
     ids=["twice", "another sort", "invented"],
