@@ -182,6 +182,15 @@ class StateFacts:
 _FIELDS = frozenset(one.name for one in fields(StateFacts))
 
 
+def is_final(output: Mapping[str, Any]) -> bool:
+    """Whether an output ends its task: it does unless it names a continuation token, under which the task goes on.
+
+    An ``internal_state`` alone is what the agent knows between its tasks, and leaves none of them undone.
+    """
+    data = output.get("state_data")
+    return not isinstance(data, Mapping) or not data.get("continuation_token")
+
+
 def version_order(facts: StateFacts) -> tuple[int, bool, float, int]:
     """By what the versions of one hypothesis are sorted: by iteration, there by time, and last the current one."""
     turn = state_paths.task_and_turn(facts.path)[1]

@@ -16,13 +16,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from memfs.catalog.facts import maker
-from memfs.errors import ContentError, CorruptRecord, ItemNotFound, QueryInvalid
+from memfs.errors import ContentError, CorruptRecord, QueryInvalid
 from memfs.format import json_text
 from memfs.model.insights import PatternTrend, TrendReport
-from memfs.model.kinds import nearest
 from memfs.model.shape import Free, Shape
 from memfs.model.state_facts import StateFacts, as_mapping, as_number, version_order
-from memfs.model.state_paths import AGGREGATE_NAMES, HYPOTHESIS_KINDS, aggregate_path
+from memfs.model.state_paths import HYPOTHESIS_KINDS, aggregate_path
 from memfs.model.state_query import StateQuery, StateRow
 from memfs.state import metrics
 from memfs.state.metrics import Load, combined, direction, short, slope, summary
@@ -178,6 +177,7 @@ def pattern_trends(reader: StateReader) -> TrendReport:
 
 # -- hypotheses ---------------------------------------------------------------------------------------------------
 _MOST_RELATIVES = 10_000
+_OF_FACTS = ("state", "rating", "agent", "parents")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -300,26 +300,14 @@ class _Walk:
             via=tuple(dict.fromkeys(via)),
             known=bool(rows),
             iterations=tuple(dict.fromkeys(facts.iteration for facts in rows if facts.iteration is not None)),
-            state=last.state,
-            rating=last.rating,
-            agent=last.agent,
-            parents=last.parents,
+            **{field: getattr(last, field) for field in _OF_FACTS},
         )
 
 
 def _version(document: StateDocument) -> HypothesisVersion:
     facts = document.facts
-    return HypothesisVersion(
-        id=facts.name,
-        iteration=facts.iteration,
-        timestamp=facts.timestamp,
-        state=facts.state,
-        rating=facts.rating,
-        agent=facts.agent,
-        parents=facts.parents,
-        path=document.row.path,
-        document=document.values,
-    )
+    told = {field: getattr(facts, field) for field in ("iteration", "timestamp", *_OF_FACTS)}
+    return HypothesisVersion(id=facts.name, path=facts.path, document=document.values, **told)
 
 
 Entry = Mapping[str, Any]
@@ -520,22 +508,6 @@ class Aggregates:
         self._files = reader.files
         self._reader = reader
 
-    def read(self, name: str) -> dict[str, Any]:
-        """One aggregate as it is on disk: as of the last closing, review or rebuild; ``behind`` says how far back.
-
-        Raises:
-            ItemNotFound: there is no aggregate of that name, or it was never made.
-            ContentError: somebody changed the file into something else.
-        """
-        self._reader.parts.require_open()
-        if name not in AGGREGATE_NAMES:
-            raise ItemNotFound(f"there is no aggregate {name!r}", hint=nearest(name, AGGREGATE_NAMES) or _listed())
-        try:
-            return self._files.read(aggregate_path(name)).values
-        except FileNotFoundError:
-            hint = "run 'memfs state aggregates --rebuild'"
-            raise ItemNotFound("the aggregate was never made", path=aggregate_path(name), hint=hint) from None
-
     def update(self) -> list[str]:
         """Bring the aggregates up to date; returns the paths whose bytes changed.
 
@@ -673,7 +645,3 @@ class _Documents:
 def _message(changes: Sequence[DocumentChange]) -> str:
     names = ", ".join(change.path.rpartition("/")[2].removesuffix(".json") for change in changes)
     return f"Bring aggregates up to date: {names}"
-
-
-def _listed() -> str:
-    return f"there are {', '.join(AGGREGATE_NAMES)}"

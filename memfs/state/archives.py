@@ -134,7 +134,20 @@ class Archives:
         Raises:
             ArchiveInvalid: an index is damaged.
         """
-        return [self._period(self.archive(name)) for name in self.stamp()]
+        found = [self.archive(name) for name in self.stamp()]
+        return [
+            Period(
+                name=one.index.name,
+                iterations=tuple(sorted(one.index.closed)),
+                unpacked=tuple(sorted(one.index.unpacked)),
+                created=one.index.created,
+                documents=len(one.index.members),
+                bytes=one.index.raw,
+                packed=one.index.bytes,
+                present=one.present,
+            )
+            for one in found
+        ]
 
     def iterations(self) -> Mapping[int, tuple[str, ...]]:
         """The iterations that archives hold, each with the names of its archives, newest first.
@@ -229,10 +242,6 @@ class Archives:
         except ArchiveInvalid as error:
             return self._from_history(member, error)
 
-    def forget(self) -> None:
-        """Let go of what is kept in memory: the next read asks the disk."""
-        self._decoded.cache_clear()
-
     def _from_history(self, member: ArchiveMember, error: ArchiveInvalid) -> bytes:
         """The document's bytes by the name that git has for them."""
         why = error.message
@@ -245,17 +254,9 @@ class Archives:
         raise ArchiveInvalid(why, path=member.path, hint=MISSING)
 
     # -- proof ----------------------------------------------------------------------------------------------------
-    def verify(self, period: str | None = None) -> Sequence[ArchiveVerdict]:
-        """Read the payloads from end to end, and see which documents would be lost.
-
-        Args:
-            period: only this archive.
-
-        Raises:
-            FileNotFoundError: there is no such archive.
-        """
-        names = [period] if period is not None else list(self.stamp())
-        return [self._verdict(name) for name in names]
+    def verify(self) -> Sequence[ArchiveVerdict]:
+        """Read the payloads from end to end, and see which documents would be lost."""
+        return [self._verdict(name) for name in self.stamp()]
 
     def _verdict(self, name: str) -> ArchiveVerdict:
         try:
@@ -277,20 +278,6 @@ class Archives:
     @property
     def _seen(self) -> View:
         return self._revision or self._parts.seen
-
-    @staticmethod
-    def _period(archive: Archive) -> Period:
-        index = archive.index
-        return Period(
-            name=index.name,
-            iterations=tuple(sorted(index.closed)),
-            unpacked=tuple(sorted(index.unpacked)),
-            created=index.created,
-            documents=len(index.members),
-            bytes=index.raw,
-            packed=index.bytes,
-            present=archive.present,
-        )
 
 
 def order(name: str) -> tuple[str, int]:

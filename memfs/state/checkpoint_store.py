@@ -12,19 +12,18 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from memfs.config_names import CONFIGURATION, SYSTEM_CONFIG
+from memfs.config_names import CONFIGURATION
 from memfs.errors import (
     CheckpointInvalid,
     ContentError,
     CorruptRecord,
-    HistoryError,
     MemfsError,
     StorageIO,
     StorageUnavailable,
@@ -32,10 +31,8 @@ from memfs.errors import (
 from memfs.format import json_text
 from memfs.fs import io
 from memfs.fs.archive import (
-    Digest,
     Sha256,
     TarMember,
-    TreePacker,
     chunks_of,
     decoded,
     decompressed,
@@ -43,9 +40,8 @@ from memfs.fs.archive import (
     members,
     verified,
 )
-from memfs.fs.atomic_replace import is_temporary
 from memfs.fs.lock import FileLock
-from memfs.fs.tree import ScanEntry, View
+from memfs.fs.tree import View
 from memfs.fs.workspace_location import is_own
 from memfs.model import Problem
 from memfs.model.state_paths import (
@@ -54,33 +50,16 @@ from memfs.model.state_paths import (
     ITERATIONS,
     MANIFEST,
     PAYLOAD,
-    document_kind,
-    iteration_of,
     manifest_path,
     payload_path,
 )
 from memfs.model.time import format_time
-from memfs.state.recovery_points import (
-    MEMBER,
-    TASKS,
-    Points,
-    ResumePoint,
-    at,
-    finished,
-    is_small,
-    latest_of,
-    moment_of,
-    newest_update,
-    object_in,
-    said_in,
-    updates_in,
-)
-from memfs.store import Store, sidecars
+from memfs.store import sidecars
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
-from memfs.store.sidecars import SIDECAR_LIMIT, holds_reference
+from memfs.store.sidecars import SIDECAR_LIMIT
 
 if TYPE_CHECKING:
-    from memfs.state.archives import Archives
+    pass
 
 
 FORMAT = 1
@@ -223,180 +202,14 @@ def reason_of(error: CheckpointInvalid) -> str:
     return error.message.partition("cannot be used: ")[2] or error.message
 
 
-@dataclass(frozen=True, slots=True)
-class ArchivedWork:
-    """What archives hold.
-
-    Attributes:
-        stamp: changes when they do.
-        paths: of their documents.
-        closed: the iterations that they had closed.
-        said: what was said last of each part of ``checkpoint_data`` in their updates.
-    """
-
-    stamp: Mapping[str, str]
-    paths: frozenset[str]
-    closed: frozenset[int]
-    said: Mapping[tuple[str, ...], ResumePoint]
-
-    @classmethod
-    def of(cls, archives: Archives) -> ArchivedWork:
-        """As things are at present."""
-        stamp, paths = archives.stamp(), archived_paths(archives)
-        said = latest_of(one for path in updates_in(paths) for one in said_in(path, _update(archives, path)))
-        return cls(stamp, paths, frozenset(archives.iterations()), said)
-
-
-def archived_paths(archives: Archives) -> frozenset[str]:
-    """The documents in archives; one whose index is damaged is left out: verifying archives names it."""
-    paths: set[str] = set()
-    for name in archives.stamp():
-        with suppress(CorruptRecord, FileNotFoundError):
-            paths.update(one.path for one in archives.index(name).members if document_kind(one.path))
-    return frozenset(paths)
-
-
-def _update(archives: Archives, path: str) -> Mapping[str, Any]:
-    """A state update in an archive; empty where it cannot be read whole."""
-    with suppress(CorruptRecord, FileNotFoundError):
-        data = archives.read(path)
-        if not holds_reference(data):
-            return object_in(data)
-    return {}
-
-
-SUMS = "SHA256SUMS"
+MEMBER, SUMS = "recovery.json", "SHA256SUMS"
 FOLDERS = (CONFIGURATION, f"{CONTENT}/context", AGGREGATES, ITERATIONS)
-LEVEL = 3
-"""How hard a payload is compressed."""
-
-
-class StatePacker(TreePacker):
-    """Packs the state as it is at one moment; what there is to say of it is known once all of it was taken."""
-
-    def __init__(self, store: Store, parts: Parts, update: Mapping[str, Any] | None, archives: Archives) -> None:
-        """
-        Args:
-            update: the state update whose ``checkpoint_data`` counts; None for the latest in the state.
-            archives: what they hold is reported as work that is done.
-        """
-        super().__init__(parts.tree, parts.seen)
-        self.points = Points()
-        self._store, self._parts, self._update, self._archives = store, parts, update, archives
-        self._moment, self._revision = _NEVER, ""
-
-    def tar(self) -> Generator[bytes, None, None]:
-        """The state as a tar, in pieces. Writers wait while its last part is taken: it has to be closed in any case.
-
-        Raises:
-            StorageIO, LockTimeout: the state cannot be read.
-        """
-        parts = self._parts
-        with parts.tree.holding_folders():
-            for entry in _entries(parts, self.left_out):
-                yield from self.add(entry.path)
-        archived = ArchivedWork.of(self._archives)  # before the writers wait: what is unchanged is not read again
-        with self._store.standing_still("checkpoint"), parts.tree.holding_folders():
-            self._moment = parts.clock()
-            self.left_out.clear()
-            yield from self.catch_up(_entries(parts, self.left_out))
-            if self._archives.stamp() != archived.stamp:
-                archived = ArchivedWork.of(self._archives)
-            summary = _json(self._summary(archived))
-            with suppress(HistoryError):
-                self._revision = parts.repository.head_commit() or ""
-        yield from self.put(MEMBER, [summary], len(summary))
-        listed = sums(self.files)
-        yield from self.put(SUMS, [listed], len(listed))
-        yield from self.end()
-
-    def checkpoint(self, chosen: str, reason: str, payload: Digest) -> Checkpoint:
-        """What was packed."""
-        files = self.files
-        return Checkpoint(
-            id=chosen,
-            timestamp=self._moment,
-            reason=reason,
-            iteration=max((number for path in files if (number := iteration_of(path)) is not None), default=None),
-            files=len(files),
-            bytes=sum(size for size, _ in files.values()),
-            unpacked=self.size,
-            payload_bytes=payload[0],
-            sha256=payload[1],
-            revision=self._revision,
-            left_out=tuple(f"{path}: {reason}" for path, reason in sorted(self.left_out.items())),
-        )
-
-    def note(self, path: str, data: bytes) -> None:
-        """Note what a document says for a recovery."""
-        self.points.note(path, data)
-
-    def _summary(self, archived: ArchivedWork) -> dict[str, Any]:
-        parts, paths, update = self._parts, self.files.keys(), self._update
-        latest = newest_update(paths)
-        chosen: dict[str, Any] = {"values": update} if update is not None else {}
-        if update is None and latest:
-            data = parts.seen.read(latest, READ_LIMIT).data
-            chosen = {"path": latest, **({"values": object_in(data)} if is_small(data) else {})}
-        elif update is None and (latest := newest_update(archived.paths)):
-            found = _update(self._archives, latest)
-            chosen = {"values": found} if found else {}
-        said = latest_of((*archived.said.values(), *self.points.latest(paths).values()))
-        said |= {one.field: one for one in said_in("", update or {})}
-        return self.points.summary(
-            paths, chosen, said.values(), _finished(parts, said.get(TASKS), paths), _configuration(parts),
-            archived.paths, archived.closed,
-        )  # fmt: skip
-
-
-# -- what belongs to a state --------------------------------------------------------------------------------------
-def _entries(parts: Parts, left_out: dict[str, str]) -> list[ScanEntry]:
-    """The newest iteration first, what belongs to none before them; what is no file is named in ``left_out``."""
-    found = []
-    for folder in FOLDERS:
-        for entry in parts.seen.scan(folder, hidden=True):
-            if is_temporary(entry.path.rpartition("/")[2]):
-                continue
-            if entry.regular and "\n" not in entry.path:
-                found.append(entry)
-            else:
-                left_out[entry.path] = entry.reason or "not a regular file with a plain name"
-
-    def place(entry: ScanEntry) -> tuple[int, str]:
-        number = iteration_of(entry.path)
-        return (-(1 << 60) if number is None else -number, entry.path)
-
-    return sorted(found, key=place)
-
-
-def _finished(parts: Parts, said: ResumePoint | None, paths: Iterable[str]) -> list[int]:
-    """Which tasks in flight had their final output after the update that names them; a given one names them now."""
-    moment = moment_of(said.path) if said is not None else None
-    if said is None or moment is None:
-        return []
-
-    def read(path: str) -> bytes:
-        return parts.seen.read(path, READ_LIMIT).data
-
-    tasks = said.value if said.small else at(object_in(read(said.path)), said.field)
-    return finished(tasks if isinstance(tasks, list) else [], paths, read, after=moment)
-
-
-def _configuration(parts: Parts) -> dict[str, Any]:
-    try:
-        return object_in(parts.seen.read(SYSTEM_CONFIG, READ_LIMIT).data)
-    except (FileNotFoundError, MemfsError):
-        return {}
 
 
 def sums(digests: Mapping[str, tuple[int, str]]) -> bytes:
     """The file that ``sha256sum -c`` reads: one line for each document that counts."""
     lines = (f"{digest}  {path}\n" for path, (_, digest) in sorted(digests.items()))
     return "".join(lines).encode("utf-8", "surrogateescape")
-
-
-def _json(values: Mapping[str, Any]) -> bytes:
-    return json.dumps(values, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass")
 
 
 _LARGEST_SUMMARY = 1 << 28
@@ -411,7 +224,7 @@ class ProvedCheckpoint:
     Attributes:
         payload, checkpoint: where its bytes lie, and what its manifest says.
         sums: of each document, its sha256.
-        summary: what ``recover`` tells (``recovery_points.Points.summary``).
+        summary: what ``recover`` tells (``state_packer.StatePacker``).
         places: where in the payload, from 0, the documents are that count: one that changed while it was packed is in
             it twice.
     """
@@ -435,6 +248,35 @@ class ProvedCheckpoint:
     def _checked(self, member: TarMember) -> Iterator[bytes]:
         with _damage_named(self.checkpoint):
             yield from verified(member.chunks(), (member.size, self.sums[member.name]), member.name)
+
+    def document(self, path: str) -> Mapping[str, Any]:
+        """What a document holds.
+
+        Raises:
+            CheckpointInvalid: it is not in it, too large, or cannot be read.
+        """
+        data = self._fetched([path], READ_LIMIT)[path]
+        try:
+            found = json_text.load(data.decode("utf-8"))
+        except (ContentError, UnicodeDecodeError) as error:
+            raise invalid(self.checkpoint.id, f"the document {path!a} in it cannot be read") from error
+        return found if isinstance(found, Mapping) else {}
+
+    def filled(self, value: Any, path: str) -> Any:
+        """A value of a document, with what lies in sidecars put in its place; of no document, as it is."""
+        try:
+            names = sidecars.named_by(value, path) if path else ()
+            return sidecars.fill(value, path, self._fetched(names, SIDECAR_LIMIT).__getitem__) if names else value
+        except (ContentError, UnicodeDecodeError) as error:
+            raise invalid(self.checkpoint.id, f"a value of {path!a} in it is damaged") from error
+
+    def _fetched(self, names: Collection[str], limit: int) -> dict[str, bytes]:
+        with self.documents() as documents:
+            found = {name: b"".join(chunks) for name, size, chunks in documents if name in names and size <= limit}
+        for name in names:
+            if name not in found:
+                raise invalid(self.checkpoint.id, f"the document {name!a} is missing")
+        return found
 
 
 @contextmanager
@@ -491,29 +333,6 @@ def prove(payload: Path, checkpoint: Checkpoint) -> ProvedCheckpoint:
     summary = _payload_summary(special.get(MEMBER, b""), checkpoint)
     places = frozenset(found[path][0] for path in listed)
     return ProvedCheckpoint(payload=payload, checkpoint=checkpoint, sums=listed, summary=summary, places=places)
-
-
-def fetch(proved: ProvedCheckpoint, names: Collection[str], limit: int) -> dict[str, bytes]:
-    """The bytes of a few documents.
-
-    Raises:
-        CheckpointInvalid: one is not in it, or too large.
-    """
-    with proved.documents() as documents:
-        found = {name: b"".join(chunks) for name, size, chunks in documents if name in names and size <= limit}
-    for name in names:
-        if name not in found:
-            raise invalid(proved.checkpoint.id, f"the document {name!a} is missing")
-    return found
-
-
-def filled(proved: ProvedCheckpoint, value: Any, path: str) -> Any:
-    """A value of a document, with what lies in sidecars put in its place."""
-    try:
-        names = sidecars.named_by(value, path)
-        return sidecars.fill(value, path, fetch(proved, names, SIDECAR_LIMIT).__getitem__) if names else value
-    except (ContentError, UnicodeDecodeError) as error:
-        raise invalid(proved.checkpoint.id, f"a value of {path!a} in it is damaged") from error
 
 
 def _opened(payload: Path, checkpoint: Checkpoint) -> int:

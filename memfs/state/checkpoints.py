@@ -6,6 +6,7 @@ pruning keeps at least one that does.
 
 from __future__ import annotations
 
+import builtins
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
@@ -19,14 +20,12 @@ from memfs.config_names import SYSTEM_CONFIG
 from memfs.errors import (
     CheckpointInvalid,
     Conflict,
-    ContentError,
     LockTimeout,
     MemfsError,
     PathEscape,
     QuotaExceeded,
     StorageIO,
 )
-from memfs.format import json_text
 from memfs.fs import io
 from memfs.fs.append_log import SharedCounter
 from memfs.fs.archive import DigestStream, batches, compressed, digest_of, file_chunks
@@ -55,25 +54,30 @@ from memfs.model.state_paths import (
 from memfs.model.state_query import StateQuery
 from memfs.state.archives import Archives
 from memfs.state.checkpoint_store import (
-    LEVEL,
     Checkpoint,
     CheckpointVerdict,
     PayloadFolders,
     ProvedCheckpoint,
     Shelf,
-    StatePacker,
-    archived_paths,
     encode,
-    fetch,
-    filled,
-    invalid,
     is_id,
     next_id,
     prove,
     reason_of,
     write_payload,
 )
-from memfs.state.recovery_points import METADATA, TASKS, at, finished, moment_of, object_in, owners, said_in
+from memfs.state.state_packer import (
+    METADATA,
+    TASKS,
+    StatePacker,
+    archived_paths,
+    at,
+    finished,
+    moment_of,
+    object_in,
+    owners,
+    said_in,
+)
 from memfs.store import Store
 from memfs.store.health import spills
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
@@ -119,84 +123,6 @@ def components_of(path: str, data: bytes = b"") -> set[str]:
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Restorer:
-    """Brings documents of one proved checkpoint back.
-
-    Attributes:
-        archives: a document that is not in the tree but in one of them is not missing.
-    """
-
-    store: Store
-    parts: Parts
-    proved: ProvedCheckpoint
-    archives: Archives
-
-    def differing(self, components: Collection[str] | None) -> list[str]:
-        """The documents that are missing or differ, of the components named or of all."""
-        return sorted(path for path, _ in self._differing(components))
-
-    def restore(self, components: Collection[str] | None) -> list[str]:
-        """Bring them back: one batch while they weigh less than 32 MB, otherwise several, each of them whole.
-
-        Returns:
-            What was brought back.
-
-        Raises:
-            Conflict: a file changed meanwhile, or holds an edit by hand that may not be replaced.
-            StorageIO, CheckpointInvalid: what came back before stays; asked again, the rest follows.
-        """
-        self.store.flush()  # what is replaced has its place in history
-        restored = []
-        for path, content in self._differing(components, large=True):
-            # Sidecars first: a document never refers to one that is not there.
-            self.parts.tree.write_stream(path, content)
-            restored.append(path)
-        message = f"Restore from checkpoint {self.proved.checkpoint.id}"
-        for plans in batches(self._plans(components), _weight, _BATCH_BYTES, _BATCH_FILES):
-            self.store.carry_out(plans, message, source="checkpoint", critical=True)
-            restored += [plan.path for plan in plans]
-        return sorted(restored)
-
-    def _plans(self, components: Collection[str] | None) -> Iterator[FilePlan]:
-        for path, content in self._differing(components, large=False):
-            yield from self.store.plan_restore({path: b"".join(content)})
-
-    def _differing(
-        self, components: Collection[str] | None, large: bool | None = None
-    ) -> Iterator[tuple[str, Iterable[bytes]]]:
-        """Documents with their bytes in pieces.
-
-        Args:
-            large: only sidecars and what is too large for a document, or only documents; None for both.
-        """
-        names = set(components) if components is not None else None
-        with self.proved.documents() as documents:
-            for path, size, chunks in documents:
-                if large is not None and large != (bool(document_of_sidecar(path)) or size > READ_LIMIT):
-                    continue
-                content: Iterable[bytes] = [b"".join(chunks)] if size <= READ_LIMIT else chunks
-                known = next(iter(content)) if size <= READ_LIMIT else b""
-                if self._is_wanted(path, names, known) and not self._is_there(path):
-                    yield path, content
-
-    def _is_wanted(self, path: str, names: set[str] | None, data: bytes) -> bool:
-        return names is None or not names.isdisjoint(components_of(path, data))
-
-    def _is_there(self, path: str) -> bool:
-        """Whether a file is as the checkpoint has it, or in an archive."""
-        entry = self.parts.seen.entry(path)
-        if entry is None:
-            return bool(self.archives.period_of(path))
-        if not entry.regular:
-            raise Conflict("something else stands in its place", path=path, hint="move it away and try again")
-        with suppress(FileNotFoundError):
-            small = entry.size <= READ_LIMIT
-            found = [self.parts.seen.read(path, READ_LIMIT).data] if small else file_chunks(self.parts.tree, path)
-            return digest_of(found)[1] == self.proved.sums[path]
-        return False
-
-
 def _weight(plan: FilePlan) -> int:
     return len(plan.before or b"") + len(plan.after or b"")
 
@@ -214,7 +140,8 @@ def recovered(proved: ProvedCheckpoint, components: Sequence[str] | None, reject
     summary, checkpoint = proved.summary, proved.checkpoint
     update = _update(proved)
     tasks, metadata = _checkpoint_data(proved, update)
-    found = _resume_points(metadata, _agent_states(proved, components))
+    agents = {name: noted for name, noted in summary["agents"].items() if components is None or name in components}
+    found = _resume_points(metadata, {name: _value(proved, noted, "state") for name, noted in agents.items()})
     completed = dict(summary["completed_work"])
     by_state = at(update, ("system_statistics", "hypotheses_by_state"))
     if isinstance(by_state, Mapping) and by_state:
@@ -243,18 +170,18 @@ def _update(proved: ProvedCheckpoint) -> Mapping[str, Any]:
     noted = proved.summary["update"]
     path, values = noted.get("path", ""), noted.get("values")
     if values is None and path:
-        values = _document(proved, path)
-    return filled(proved, values or {}, path) if path else values or {}
+        values = proved.document(path)
+    found: Mapping[str, Any] = proved.filled(values or {}, path)
+    return found
 
 
 def _checkpoint_data(proved: ProvedCheckpoint, update: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     """The tasks in flight, and the metadata by component: what was said last of each."""
     tasks: list[Any] = []
     metadata: dict[str, Any] = {}
-    for said in proved.summary.get("checkpoint_data") or _in_one_update(update):
-        where, path = tuple(said["field"]), said["path"]
-        value = said["value"] if "value" in said else at(_document(proved, path), where)
-        value = filled(proved, value, path) if path else value
+    # The latest update alone counts in a checkpoint that did not gather what was said before it.
+    for said in proved.summary.get("checkpoint_data") or [one.facts() for one in said_in("", update)]:
+        where, value = tuple(said["field"]), _value(proved, said, "value")
         if where == TASKS:
             tasks = value if isinstance(value, list) else []
         elif where != METADATA:
@@ -271,30 +198,10 @@ def told_at(proved: ProvedCheckpoint) -> datetime:
     return moment_of(next(paths, "")) or proved.checkpoint.timestamp
 
 
-def _in_one_update(update: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The latest update alone counts in a checkpoint that did not gather what was said before it."""
-    return [one.facts() for one in said_in("", update)]
-
-
-def _agent_states(proved: ProvedCheckpoint, components: Sequence[str] | None) -> dict[str, Any]:
-    states = {}
-    for agent, noted in proved.summary["agents"].items():
-        if components is not None and agent not in components:
-            continue
-        state = noted.get("state")
-        if "state" not in noted:
-            state = at(_document(proved, noted["path"]), noted["field"])
-        states[agent] = filled(proved, state, noted["path"])
-    return states
-
-
-def _document(proved: ProvedCheckpoint, path: str) -> Mapping[str, Any]:
-    data = fetch(proved, [path], READ_LIMIT)[path]
-    try:
-        found = json_text.load(data.decode("utf-8"))
-    except (ContentError, UnicodeDecodeError) as error:
-        raise invalid(proved.checkpoint.id, f"the document {path!a} in it cannot be read") from error
-    return found if isinstance(found, Mapping) else {}
+def _value(proved: ProvedCheckpoint, noted: Mapping[str, Any], name: str) -> Any:
+    """What a document says of one thing: as it was noted or, where it is large, as the document has it."""
+    path = noted["path"]
+    return proved.filled(noted[name] if name in noted else at(proved.document(path), noted["field"]), path)
 
 
 def _resume_points(metadata: Mapping[str, Any], states: Mapping[str, Any]) -> dict[str, Any]:
@@ -324,16 +231,13 @@ def _warnings(
     points: Mapping[str, Any],
     rejected: Mapping[str, str],
 ) -> list[str]:
-    said = [f"{_newer(len(rejected))} cannot be used: {', '.join(rejected)}"] if rejected else []
+    newer = "a newer checkpoint" if len(rejected) == 1 else f"{len(rejected)} newer checkpoints"
+    said = [f"{newer} cannot be used: {', '.join(rejected)}"] if rejected else []
     known = {*KNOWN, *points, *proved.summary["completed_work"].get("outputs_by_agent", {})}
     said += [f"the checkpoint knows no component {name!r}" for name in components or () if name not in known]
     if not proved.summary["update"]:
         said.append("it holds no state update, so that no task is known to be under way")
     return [*said, *(f"left out: {row}" for row in proved.checkpoint.left_out)]
-
-
-def _newer(number: int) -> str:
-    return "a newer checkpoint" if number == 1 else f"{number} newer checkpoints"
 
 
 _COUNT = "outputs-since-checkpoint"
@@ -364,6 +268,7 @@ class CheckpointStatus:
 
 _AREA = "checkpoints"
 _PATIENCE = 600.0
+_LEVEL = 3  # how hard a payload is compressed
 _AT_CLOSE = 600.0
 
 
@@ -437,7 +342,7 @@ class Checkpoints:
         packer = StatePacker(self._store, self._parts, update, self._archives)
         try:
             with closing(packer.tar()) as state:
-                payload = DigestStream(compressed(state, LEVEL, threads=os.cpu_count() or 1))
+                payload = DigestStream(compressed(state, _LEVEL, threads=os.cpu_count() or 1))
                 write_payload(folder / chosen / PAYLOAD, payload)
             made = packer.checkpoint(chosen, reason, payload.digest)
             prove(folder / chosen / PAYLOAD, made)
@@ -598,10 +503,61 @@ class Checkpoints:
         state = self._without_completed(recovered(proved, components, rejected), proved)
         if not restore:
             return state
-        restorer = Restorer(store=self._store, parts=self._parts, proved=proved, archives=self._archives)
-        paths = restorer.differing(components) if dry_run else restorer.restore(components)
-        named = {"would_restore" if dry_run else "restored": paths}
+        if dry_run:
+            named = {"would_restore": sorted(path for path, _ in self._differing(proved, components))}
+        else:
+            named = {"restored": self._restored(proved, components)}
         return replace(state, data_integrity={**state.data_integrity, **named})
+
+    def _restored(self, proved: ProvedCheckpoint, components: Collection[str] | None) -> builtins.list[str]:
+        """Bring documents back: one batch while they weigh less than 32 MB, otherwise several, each of them whole.
+
+        What came back before an error stays; asked again, the rest follows.
+        """
+        self._store.flush()  # what is replaced has its place in history
+        restored = []
+        for path, content in self._differing(proved, components, large=True):
+            # Sidecars first: a document never refers to one that is not there.
+            self._parts.tree.write_stream(path, content)
+            restored.append(path)
+        small = self._differing(proved, components, large=False)
+        plans = (plan for path, content in small for plan in self._store.plan_restore({path: b"".join(content)}))
+        message = f"Restore from checkpoint {proved.checkpoint.id}"
+        for some in batches(plans, _weight, _BATCH_BYTES, _BATCH_FILES):
+            self._store.carry_out(some, message, source="checkpoint", critical=True)
+            restored += [plan.path for plan in some]
+        return sorted(restored)
+
+    def _differing(
+        self, proved: ProvedCheckpoint, components: Collection[str] | None, large: bool | None = None
+    ) -> Iterator[tuple[str, Iterable[bytes]]]:
+        """The documents that are missing or differ, of the components named or of all, with their bytes in pieces.
+
+        Args:
+            large: only sidecars and what is too large for a document, or only documents; None for both.
+        """
+        names = set(components) if components is not None else None
+        with proved.documents() as documents:
+            for path, size, chunks in documents:
+                if large is not None and large != (bool(document_of_sidecar(path)) or size > READ_LIMIT):
+                    continue
+                known = b"".join(chunks) if size <= READ_LIMIT else b""
+                wanted = names is None or not names.isdisjoint(components_of(path, known))
+                if wanted and not self._is_there(path, proved.sums[path]):
+                    yield path, [known] if size <= READ_LIMIT else chunks
+
+    def _is_there(self, path: str, sha256: str) -> bool:
+        """Whether a file is as a checkpoint has it, or in an archive."""
+        entry = self._parts.seen.entry(path)
+        if entry is None:
+            return bool(self._archives.period_of(path))
+        if not entry.regular:
+            raise Conflict("something else stands in its place", path=path, hint="move it away and try again")
+        with suppress(FileNotFoundError):
+            small = entry.size <= READ_LIMIT
+            found = [self._parts.seen.read(path, READ_LIMIT).data] if small else file_chunks(self._parts.tree, path)
+            return digest_of(found)[1] == sha256
+        return False
 
     def _without_completed(self, state: RecoveryState, proved: ProvedCheckpoint) -> RecoveryState:
         """The same without the tasks that have their final output since the checkpoint was taken."""

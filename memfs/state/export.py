@@ -197,8 +197,8 @@ class ExportRecord:
 
     path: str
     type: str
-    iteration: int | None
-    sha256: str
+    iteration: int | None = None
+    sha256: str = ""
     document: Mapping[str, Any]
     text: str = ""
     place: int | None = None
@@ -257,8 +257,7 @@ def record_of(value: Any, place: int) -> ExportRecord:
     if not isinstance(value, dict):
         raise ItemSyntaxError("not a JSON object", line=place, hint=_HINT)
     if DOCUMENT not in value and not value.keys() <= _KEYS:
-        fields = by_hand(value)
-        return ExportRecord(path="", type=MEMORY, iteration=None, sha256="", document=fields, place=place)
+        return ExportRecord(path="", type=MEMORY, document=by_hand(value), place=place)
     for key in value:
         if key not in _KEYS:
             raise ItemSyntaxError("a record has no such key", line=place, field=str(key), hint=_HINT)
@@ -266,15 +265,7 @@ def record_of(value: Any, place: int) -> ExportRecord:
         if not _fits(key, value.get(key), sort, needed):
             hint = f"{_HINT}; {_PATHLESS}" if key == "path" and key not in value else _HINT
             raise ItemSyntaxError(f"expected {expected}", line=place, field=key, hint=hint)
-    return ExportRecord(
-        path=value["path"],
-        type=value["type"],
-        iteration=value.get("iteration"),
-        sha256=value.get("sha256") or "",
-        document=value[DOCUMENT],
-        text=value.get(TEXT) or "",
-        place=place,
-    )
+    return ExportRecord(**{key: said for key, said in value.items() if said is not None}, place=place)
 
 
 def by_hand(line: Mapping[str, Any]) -> dict[str, Any]:
@@ -588,27 +579,38 @@ class Exporter:
         self._store = store
         self._parts = reader.parts
 
-    def write(
+    def export(
         self,
-        sink: Sink,
-        format: str = "jsonl",  # noqa: A002  what a caller would look for
+        target: str | os.PathLike[str] | Sink,
+        format: str = "",  # noqa: A002  what a caller would look for
         query: StateQuery | None = None,
+        *,
+        replace: bool = False,
     ) -> ExportResult:
-        """Write every document that a query wants (``export_query``); memory is bounded by the largest one.
+        """Write every document that a query wants (``export_query``) into a file by its path, or an open binary file.
 
-        Documents come by iteration, within it by time; memories after them, by path. CSV and Parquet need the names of
-        all columns first: for them, every document is read twice.
+        Documents come by iteration, within it by time; memories after them, by path. Memory is bounded by the largest
+        one. CSV and Parquet need the names of all columns first: for them, every document is read twice.
+
+        Args:
+            format: "" means as the file's ending says, else ``jsonl``.
+            replace: whether a file by that name may be replaced; it is, when the whole export is on the disk.
 
         Raises:
+            Conflict: something is there under that name, or it lies among the documents.
             QueryInvalid: there is no such format.
             ExtraMissing: the format needs a package that is not installed.
-            OSError, StorageIO: as the sink raises it; what it got until then is no whole export.
+            OSError, StorageIO: of a path there is no file then; what an open file got until then is no whole export.
         """
-        chosen, columns = query or export_query(), Columns()
-        if known_format(format) == "parquet":
+        if isinstance(target, str | os.PathLike):
+            place = Path(target).absolute()
+            with out_file(self._parts.tree.root, place, replace) as out:
+                return self.export(out, format or format_of(place.name), query)
+        chosen, form, columns = query or export_query(), known_format(format or "jsonl"), Columns()
+        if form == "parquet":
             pyarrow()
         missing: dict[str, str] = {}
-        if format != "jsonl":
+        if form != "jsonl":
             for record in self._records(chosen, missing):
                 learn_columns(columns, flat(record.document))
             missing.clear()
@@ -619,32 +621,8 @@ class Exporter:
                 yield record
                 counts[record.type] += 1
 
-        size = write_records(format, counted(), sink, columns)
+        size = write_records(form, counted(), target, columns)
         return ExportResult(counts=dict(counts), bytes=size, missing=tuple(missing.values()))
-
-    def export(
-        self,
-        target: str | os.PathLike[str] | Sink,
-        format: str = "",  # noqa: A002  what a caller would look for
-        query: StateQuery | None = None,
-        *,
-        replace: bool = False,
-    ) -> ExportResult:
-        """As ``write``, into a file by its path, or an open binary file.
-
-        Args:
-            format: "" means as the file's ending says, else ``jsonl``.
-            replace: whether a file by that name may be replaced; it is, when the whole export is on the disk.
-
-        Raises:
-            Conflict: something is there under that name, or it lies among the documents.
-            QueryInvalid, ExtraMissing, StorageIO: as ``write``; there is no file then.
-        """
-        if not isinstance(target, str | os.PathLike):
-            return self.write(target, format or "jsonl", query)
-        place = Path(target).absolute()
-        with out_file(self._parts.tree.root, place, replace) as out:
-            return self.write(out, format or format_of(place.name) or "jsonl", query)
 
     # -- which ----------------------------------------------------------------------------------------------------
     def _records(self, query: StateQuery, missing: dict[str, str]) -> Iterator[ExportRecord]:
@@ -704,7 +682,7 @@ def _record(state: State) -> ExportRecord:
 def record_of_item(item: MemoryItem, text: str) -> ExportRecord:
     """An item as a record: its fields under ``document``, and its file's text."""
     document = {"id": item.id, "type": item.type, **item_fields.values(item)}
-    return ExportRecord(path=item.path, type=MEMORY, iteration=None, sha256=item.sha256, document=document, text=text)
+    return ExportRecord(path=item.path, type=MEMORY, sha256=item.sha256, document=document, text=text)
 
 
 def _wanted(item: MemoryItem, query: StateQuery) -> bool:

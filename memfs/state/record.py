@@ -39,12 +39,12 @@ from memfs.model.state_documents import (
     StateData,
     StateUpdate,
 )
+from memfs.model.state_facts import is_final
 from memfs.model.state_query import Iteration, StateQuery
 from memfs.model.time import format_time, from_timestamp_ns, given_time, parse_time, time_in, utc_now
 from memfs.resources import schema_text
 from memfs.state.aggregates import HypothesisVersion
 from memfs.state.metrics import sum_up
-from memfs.state.recovery_points import is_final
 from memfs.store.parts import Parts
 from memfs.store.state_files import DocumentChange, State
 from memfs.store.store import retry_on_conflict

@@ -48,7 +48,7 @@ def test_a_large_value_is_read_from_the_archive(
 
     for payload in (workspace.root / "ContextMemory/archive").glob("*.tar.zst"):
         payload.unlink()
-    states.archives.forget()
+    states.archives._decoded.cache_clear()
     with pytest.raises(ArchiveInvalid, match="payload is not here") as caught:
         states.reading.load(path)
     assert "bring the payload here" in (caught.value.hint or "")

@@ -196,9 +196,9 @@ def test_a_checkpoint_taken_while_writers_run_is_of_one_moment(
     workspace: Workspace, checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A batch that lands during the packing is in the checkpoint whole, what was removed is not (S6)."""
-    from memfs.state import checkpoint_store
+    from memfs.state import state_packer
 
-    entries = checkpoint_store._entries
+    entries = state_packer._entries
     acts: list[Callable[[], None]] = [
         lambda: write(
             workspace, (hypothesis_path(2, "h1"), {"id": "h1", "n": 2}), (hypothesis_path(2, "h2"), {"id": "h2"})
@@ -213,7 +213,7 @@ def test_a_checkpoint_taken_while_writers_run_is_of_one_moment(
             acts.pop(0)()
         yield found[-1]
 
-    monkeypatch.setattr(checkpoint_store, "_entries", while_packing)
+    monkeypatch.setattr(state_packer, "_entries", while_packing)
     made = checkpoints.create()
     monkeypatch.undo()
     assert made.files == 11

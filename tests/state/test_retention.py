@@ -137,7 +137,7 @@ def test_erasing_a_document_reaches_the_archives(opened: Opened) -> None:
     erased = workspace.eraser.erase(gone, is_path=True)
     assert erased.proof.hits == ()
     assert not (workspace.root / payload_path("2020-03")).exists()
-    workspace.states.archives.forget()
+    workspace.states.archives._decoded.cache_clear()
     assert {path: workspace.states.archives.read(path) for path in paths[1:]} == {
         path: data for path, data in before.items() if path != gone
     }

@@ -45,7 +45,7 @@ def fill(workspace: Workspace) -> None:
 def exported(workspace: Workspace, form: str = "jsonl", **filters: Any) -> tuple[bytes, ExportResult]:
     """What an export holds, and what it says of itself."""
     out = io.BytesIO()
-    done = workspace.states.exporter.write(out, form, export_query(**filters))
+    done = workspace.states.exporter.export(out, form, export_query(**filters))
     assert done.bytes == len(out.getvalue())
     return out.getvalue(), done
 
@@ -195,7 +195,7 @@ def test_a_sink_that_fails_gets_nothing_more(opened: Open, form: str) -> None:
 
     sink = Full()
     with pytest.raises(OSError, match="No space left"):
-        workspace.states.exporter.write(sink, form)
+        workspace.states.exporter.export(sink, form)
     assert sink.refused == 1
 
 
@@ -220,7 +220,7 @@ def test_what_has_no_column_stands_in_the_last_one(opened: Open, monkeypatch: py
     first.states.recorder.agent_output(output("a", "t", primary_output={f"k{n}": n for n in range(50)}))
     out = io.BytesIO()
     monkeypatch.setattr("memfs.state.export.learn_columns", partial(export_module.learn_columns, most=limit))
-    first.states.exporter.write(out, "csv")
+    first.states.exporter.export(out, "csv")
     header, *rows = csv.reader(io.StringIO(out.getvalue().decode()))
     assert len(header) == 4 + limit + 2
     (row,) = (row for row in rows if row[1] == "agent_output")
@@ -251,14 +251,14 @@ def test_parquet_without_its_package_names_the_extra(opened: Open, monkeypatch: 
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     out = io.BytesIO()
     with pytest.raises(ExtraMissing, match=r"gitmemfs\[parquet\]"):
-        opened().states.exporter.write(out, "parquet")
+        opened().states.exporter.export(out, "parquet")
     assert out.getvalue() == b""
 
 
 def test_an_unknown_format_is_refused(opened: Open) -> None:
     """The nearest format is named."""
     with pytest.raises(QueryInvalid, match="parquet"):
-        opened().states.exporter.write(io.BytesIO(), "parqet")
+        opened().states.exporter.export(io.BytesIO(), "parqet")
 
 
 # -- conflicts ----------------------------------------------------------------------------------------------------
@@ -334,7 +334,7 @@ def test_a_document_that_goes_during_an_export_is_left_out(opened: Open, monkeyp
     listed = list(exporter._reads(export_query()))
     hypothesis.unlink()
     monkeypatch.setattr(exporter, "_reads", lambda _: iter(listed))
-    counted = exporter.write(io.BytesIO())
+    counted = exporter.export(io.BytesIO())
     assert counted.missing == ()
     assert "hypothesis" not in counted.counts
 

@@ -1,19 +1,24 @@
-"""Gather what a recovery reports while a checkpoint is packed: where each agent is, tasks in flight, work that is done.
+"""Pack the state of one moment for a checkpoint, and gather on the way what a recovery reports.
 
-Works on paths and bytes as they pass; reads and writes nothing.
+That is where each agent is, which tasks are in flight, and which work is done.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from memfs.errors import MemfsError
+from memfs.config_names import SYSTEM_CONFIG
+from memfs.errors import CorruptRecord, HistoryError, MemfsError
+from memfs.fs.archive import Digest, TreePacker
+from memfs.fs.atomic_replace import is_temporary
+from memfs.fs.tree import ScanEntry
+from memfs.model.state_facts import is_final
 from memfs.model.state_paths import (
     agent_of,
     decode_name,
@@ -24,9 +29,14 @@ from memfs.model.state_paths import (
     task_and_turn,
 )
 from memfs.model.time import parse_time, time_in
-from memfs.store.sidecars import KEY
+from memfs.state.checkpoint_store import FOLDERS, MEMBER, SUMS, Checkpoint, sums
+from memfs.store import Store
+from memfs.store.parts import READ_LIMIT, Parts
+from memfs.store.sidecars import KEY, holds_reference
 
-MEMBER = "recovery.json"
+if TYPE_CHECKING:
+    from memfs.state.archives import Archives
+
 _SMALL = 1 << 18
 _KEPT_IN_MIND = 4
 TASKS = ("checkpoint_data", "in_flight_tasks")
@@ -57,15 +67,107 @@ class ResumePoint:
         return {**place, "state" if self.agent else "value": self.value} if self.small else place
 
 
-@dataclass(slots=True)
-class Points:
-    """What was seen so far. Iterations are best shown newest first: then older outputs need not be looked into."""
+@dataclass(frozen=True, slots=True)
+class ArchivedWork:
+    """What archives hold.
 
-    _closed: dict[str, bool] = field(default_factory=dict)
-    _noted: dict[str | tuple[str, ...], dict[str, ResumePoint]] = field(default_factory=dict)
+    Attributes:
+        stamp: changes when they do.
+        paths: of their documents.
+        closed: the iterations that they had closed.
+        said: what was said last of each part of ``checkpoint_data`` in their updates.
+    """
 
+    stamp: Mapping[str, str]
+    paths: frozenset[str]
+    closed: Mapping[str, bool]
+    said: Mapping[tuple[str, ...], ResumePoint]
+
+    @classmethod
+    def of(cls, archives: Archives) -> ArchivedWork:
+        """As things are at present."""
+        stamp, paths = archives.stamp(), archived_paths(archives)
+        said = latest_of(one for path in updates_in(paths) for one in said_in(path, _update(archives, path)))
+        return cls(stamp, paths, {system_state_path(number): True for number in archives.iterations()}, said)
+
+
+def archived_paths(archives: Archives) -> frozenset[str]:
+    """The documents in archives; one whose index is damaged is left out: verifying archives names it."""
+    paths: set[str] = set()
+    for name in archives.stamp():
+        with suppress(CorruptRecord, FileNotFoundError):
+            paths.update(one.path for one in archives.index(name).members if document_kind(one.path))
+    return frozenset(paths)
+
+
+def _update(archives: Archives, path: str) -> Mapping[str, Any]:
+    """A state update in an archive; empty where it cannot be read whole."""
+    with suppress(CorruptRecord, FileNotFoundError):
+        data = archives.read(path)
+        if not holds_reference(data):
+            return object_in(data)
+    return {}
+
+
+class StatePacker(TreePacker):
+    """Packs the state as it is at one moment; what there is to say of it is known once all of it was taken."""
+
+    def __init__(self, store: Store, parts: Parts, update: Mapping[str, Any] | None, archives: Archives) -> None:
+        """
+        Args:
+            update: the state update whose ``checkpoint_data`` counts; None for the latest in the state.
+            archives: what they hold is reported as work that is done.
+        """
+        super().__init__(parts.tree, parts.seen)
+        self._store, self._parts, self._update, self._archives = store, parts, update, archives
+        self._moment, self._revision = datetime.min.replace(tzinfo=UTC), ""
+        self._closed: dict[str, bool] = {}
+        self._noted: dict[str | tuple[str, ...], dict[str, ResumePoint]] = {}
+
+    def tar(self) -> Generator[bytes, None, None]:
+        """The state as a tar, in pieces. Writers wait while its last part is taken: it has to be closed in any case.
+
+        Raises:
+            StorageIO, LockTimeout: the state cannot be read.
+        """
+        parts = self._parts
+        with parts.tree.holding_folders():
+            for entry in _entries(parts, self.left_out):
+                yield from self.add(entry.path)
+        archived = ArchivedWork.of(self._archives)  # before the writers wait: what is unchanged is not read again
+        with self._store.standing_still("checkpoint"), parts.tree.holding_folders():
+            self._moment = parts.clock()
+            self.left_out.clear()
+            yield from self.catch_up(_entries(parts, self.left_out))
+            if self._archives.stamp() != archived.stamp:
+                archived = ArchivedWork.of(self._archives)
+            said = json.dumps(self._summary(archived), ensure_ascii=False, allow_nan=False)
+            with suppress(HistoryError):
+                self._revision = parts.repository.head_commit() or ""
+        for name, data in ((MEMBER, said.encode("utf-8", "surrogatepass")), (SUMS, sums(self.files))):
+            yield from self.put(name, [data], len(data))
+        yield from self.end()
+
+    def checkpoint(self, chosen: str, reason: str, payload: Digest) -> Checkpoint:
+        """What was packed."""
+        files = self.files
+        return Checkpoint(
+            id=chosen,
+            timestamp=self._moment,
+            reason=reason,
+            iteration=max((number for path in files if (number := iteration_of(path)) is not None), default=None),
+            files=len(files),
+            bytes=sum(size for size, _ in files.values()),
+            unpacked=self.size,
+            payload_bytes=payload[0],
+            sha256=payload[1],
+            revision=self._revision,
+            left_out=tuple(f"{path}: {reason}" for path, reason in sorted(self.left_out.items())),
+        )
+
+    # -- what is noted on the way ---------------------------------------------------------------------------------
     def note(self, path: str, data: bytes) -> None:
-        """Look at a document that is being packed."""
+        """Look at a document that is being packed, those of newer iterations first."""
         kind = document_kind(path)
         if kind == "system_state":
             self._closed[path] = object_in(data).get("status") == "closed"
@@ -87,61 +189,79 @@ class Points:
         for surplus in sorted(known.values(), key=lambda each: each.order)[:-_KEPT_IN_MIND]:
             del known[surplus.path]
 
-    def latest(self, paths: Collection[str]) -> dict[tuple[str, ...], ResumePoint]:
-        """What was said last of each part of ``checkpoint_data``, by the field, in the documents of these paths."""
-        noted = (one for known in self._noted.values() for one in known.values())
-        return latest_of(one for one in noted if one.path in paths and not one.agent)
-
     def _is_old(self, path: str) -> bool:
         """Whether the agent's newer iterations have reported it already; a token's document names its agent inside."""
         agent, number = agent_of(path), iteration_of(path) or 0
         return bool(agent) and any(one.order[0] > number for one in self._noted.get(agent, {}).values())
 
-    def summary(
-        self,
-        paths: Collection[str],
-        update: Mapping[str, Any],
-        said: Iterable[ResumePoint],
-        finished: Sequence[int],
-        configuration: Any,
-        archived: Collection[str] = (),
-        archived_iterations: Collection[int] = (),
-    ) -> dict[str, Any]:
+    # -- what a recovery reports ----------------------------------------------------------------------------------
+    def _summary(self, archived: ArchivedWork) -> dict[str, Any]:
         """All that ``recover`` tells, for the documents that are in the checkpoint.
 
-        Args:
-            paths: of those documents.
-            update: ``values`` of the latest state update, or its ``path`` where it is too large; may be empty.
-            said: what was said last of each part of ``checkpoint_data``; one given by the caller has no path.
-            finished: which of the tasks in flight had their final output by then, by their place in the list.
-            configuration: ``system_config`` as it is.
-            archived: the paths of documents in archives, which are work that is done.
-            archived_iterations: the numbers of theirs, which were closed.
+        That are the latest state update, by its path where it is too large, what was said last of each part of
+        ``checkpoint_data``, which of the tasks in flight had their final output by then, and where each agent was.
         """
-        agents = {}
-        for known in self._noted.values():
-            found = [one for one in known.values() if one.path in paths and one.agent]
-            if found:
-                last = max(found, key=lambda one: one.order)
-                agents[last.agent] = last.facts()
+        paths = self.files.keys()
+        noted = [one for known in self._noted.values() for one in known.values() if one.path in paths]
+        said = latest_of((*archived.said.values(), *(one for one in noted if not one.agent)))
+        said |= {one.field: one for one in said_in("", self._update or {})}
+        agents: dict[str, ResumePoint] = {}
+        for one in noted:
+            if one.agent and (one.agent not in agents or one.order > agents[one.agent].order):
+                agents[one.agent] = one
+        told = sorted(said.values(), key=lambda one: (not one.path, one.order))
+        done = completed({*paths, *archived.paths}, {**archived.closed, **self._closed})
+        here = {iteration_of(path) for path in paths}
+        away = {number for path in archived.paths if (number := iteration_of(path)) is not None} - here
         return {
             "format": 1,
-            "update": dict(update),
-            "checkpoint_data": [one.facts() for one in sorted(said, key=lambda one: (not one.path, one.order))],
-            "finished": list(finished),
-            "system_configuration": configuration,
-            "agents": dict(sorted(agents.items())),
-            "completed_work": self._completed(paths, archived, archived_iterations),
+            "update": self._latest_update(archived),
+            "checkpoint_data": [one.facts() for one in told],
+            "finished": self._finished(said.get(TASKS)),
+            "system_configuration": read_object(self._bytes_of, SYSTEM_CONFIG),
+            "agents": {agent: one.facts() for agent, one in sorted(agents.items())},
+            "completed_work": done | ({"archived_iterations": sorted(away)} if away else {}),
         }
 
-    def _completed(
-        self, paths: Collection[str], archived: Collection[str], iterations: Collection[int]
-    ) -> dict[str, Any]:
-        closed = {system_state_path(number): True for number in iterations} | self._closed
-        done = completed({*paths, *archived}, closed)
-        here = {iteration_of(path) for path in paths}
-        away = {number for path in archived if (number := iteration_of(path)) is not None} - here
-        return done | ({"archived_iterations": sorted(away)} if away else {})
+    def _latest_update(self, archived: ArchivedWork) -> dict[str, Any]:
+        """``values`` of the latest state update, or its ``path`` where it is too large; empty where there is none."""
+        if self._update is not None:
+            return {"values": self._update}
+        if path := next(iter(updates_in(self.files)), ""):
+            data = self._bytes_of(path)
+            return {"path": path, **({"values": object_in(data)} if len(data) <= _SMALL else {})}
+        found = [values for path in updates_in(archived.paths)[:1] if (values := _update(self._archives, path))]
+        return {"values": found[0]} if found else {}
+
+    def _finished(self, said: ResumePoint | None) -> list[int]:
+        """Which tasks in flight had their final output after the update that names them; a given one names them now."""
+        moment = moment_of(said.path) if said is not None else None
+        if said is None or moment is None:
+            return []
+        tasks = said.value if said.small else at(object_in(self._bytes_of(said.path)), said.field)
+        return finished(tasks if isinstance(tasks, list) else [], self.files, self._bytes_of, after=moment)
+
+    def _bytes_of(self, path: str) -> bytes:
+        return self._parts.seen.read(path, READ_LIMIT).data
+
+
+def _entries(parts: Parts, left_out: dict[str, str]) -> list[ScanEntry]:
+    """The newest iteration first, what belongs to none before them; what is no file is named in ``left_out``."""
+    found = []
+    for folder in FOLDERS:
+        for entry in parts.seen.scan(folder, hidden=True):
+            if is_temporary(entry.path.rpartition("/")[2]):
+                continue
+            if entry.regular and "\n" not in entry.path:
+                found.append(entry)
+            else:
+                left_out[entry.path] = entry.reason or "not a regular file with a plain name"
+
+    def place(entry: ScanEntry) -> tuple[int, str]:
+        number = iteration_of(entry.path)
+        return (-(1 << 60) if number is None else -number, entry.path)
+
+    return sorted(found, key=place)
 
 
 def completed(paths: Iterable[str], closed: Mapping[str, bool]) -> dict[str, Any]:
@@ -208,11 +328,6 @@ def updates_in(paths: Iterable[str]) -> list[str]:
     return sorted((path for path in paths if document_kind(path) == "state_update"), key=order_of, reverse=True)
 
 
-def newest_update(paths: Iterable[str]) -> str:
-    """The path of the latest state update, "" where there is none."""
-    return max((path for path in paths if document_kind(path) == "state_update"), key=order_of, default="")
-
-
 def moment_of(path: str) -> datetime | None:
     """When a state update was made, as its name says; None where it says nothing."""
     try:
@@ -220,11 +335,6 @@ def moment_of(path: str) -> datetime | None:
         return datetime.strptime(stamp, "%Y%m%dT%H%M%S.%f").replace(tzinfo=UTC)
     except ValueError:
         return None
-
-
-def is_small(data: bytes) -> bool:
-    """Whether a document is taken into the summary whole; larger ones are looked up where they lie."""
-    return len(data) <= _SMALL
 
 
 def _state_in(path: str, kind: str, values: Mapping[str, Any], small: bool) -> ResumePoint | None:
@@ -285,15 +395,6 @@ def task_id(task: Any) -> str:
     return str(named) if isinstance(named, str | int) and not isinstance(named, bool) else ""
 
 
-def is_final(output: Mapping[str, Any]) -> bool:
-    """Whether an output ends its task: it does unless it names a continuation token, under which the task goes on.
-
-    An ``internal_state`` alone is what the agent knows between its tasks, and leaves none of them undone.
-    """
-    data = output.get("state_data")
-    return not isinstance(data, Mapping) or not data.get("continuation_token")
-
-
 def finished(
     tasks: Sequence[Any], paths: Iterable[str], read: Callable[[str], bytes], after: datetime | None = None
 ) -> list[int]:
@@ -317,7 +418,7 @@ def finished(
         if document_kind(path) != "agent_output":
             continue
         places = [place for place in named.get(task_and_turn(path)[0], ()) if place not in found]
-        if places and (output := _read_object(read, path)) and is_final(output) and _is_later(output, after):
+        if places and (output := read_object(read, path)) and is_final(output) and _is_later(output, after):
             found.update(place for place in places if _is_of(output, tasks[place]))
     return sorted(found)
 
@@ -333,7 +434,7 @@ def _is_later(output: Mapping[str, Any], after: datetime | None) -> bool:
     return after is None or (moment is not None and moment > after)
 
 
-def _read_object(read: Callable[[str], bytes], path: str) -> Mapping[str, Any]:
+def read_object(read: Callable[[str], bytes], path: str) -> Mapping[str, Any]:
     with suppress(MemfsError, FileNotFoundError):
         return object_in(read(path))
     return {}
