@@ -6,6 +6,7 @@ nothing else, and a disk that takes no writes costs counts, never answers. A dam
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import threading
@@ -32,7 +33,6 @@ _GROWTH = 1.05
 _HIGHEST = 2.0
 _ENOUGH = 15  # uses after which the highest is reached
 _MOST = 1_000_000_000
-_CHUNK = 500
 _GATHER_SECONDS = 0.25
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -128,13 +128,10 @@ class Usage:
     # -- asking -------------------------------------------------------------------------------------------------------
     def of(self, ids: Iterable[str]) -> Mapping[str, Use]:
         """The uses of these items by id; one that was never used is absent."""
-        asked = list(dict.fromkeys(ids))
-        found: dict[str, Use] = {}
+        asked = dict.fromkeys(ids)
+        sql = "SELECT u.id, count, last FROM json_each(?) w CROSS JOIN used u ON u.id = w.value"
         with self._reading() as waiting:
-            for start in range(0, len(asked), _CHUNK):
-                part = asked[start : start + _CHUNK]
-                marks = ", ".join("?" * len(part))
-                found |= self._rows(f"SELECT id, count, last FROM used WHERE id IN ({marks})", part)  # noqa: S608
+            found = self._rows(sql, json.dumps(list(asked)))
             return _joined(found, {key: waiting[key] for key in asked if key in waiting}, self._last)
 
     def all(self) -> Mapping[str, Use]:
@@ -168,10 +165,10 @@ class Usage:
                 waiting = Counter(self._pending)
             yield waiting
 
-    def _rows(self, sql: str, values: Iterable[str] = ()) -> dict[str, Use]:
+    def _rows(self, sql: str, *values: str) -> dict[str, Use]:
         if not os.path.lexists(self._path):
             return {}
-        return self._ask(lambda base: dict(map(_use, base.execute(sql, tuple(values))))) or {}
+        return self._ask(lambda base: dict(map(_use, base.execute(sql, values)))) or {}
 
     def _ask(self, act: Callable[[sqlite3.Connection], Any]) -> Any:
         return self._tried(self._base.ask, act)

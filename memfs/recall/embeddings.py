@@ -92,43 +92,33 @@ class Embeddings:
         self._read = read
         self._report = report
         self._turn = threading.Lock()
-        self._guard = threading.Lock()
         self._step = threading.RLock()
         renewed_in_child(self)
         self._worker = Worker("memfs-embeddings", self._work, report)
         self._ending = threading.Event()
         self._generation = -1
         self._followed: Callable[[], LayeredStamps | None] = _nothing
-        self._seen: Callable[[], LayeredStamps | None] = _nothing
         self._tried = 0.0
         self._unfit: set[tuple[str, str]] = set()
         self.problem = ""
 
     # -- in the background ------------------------------------------------------------------------------------------
     def begin_anew_in_child(self) -> None:
-        """Look again at what is lacking, with a thread of its own."""
-        self._seen = _nothing
+        """Begin with a thread of its own."""
         if not self._ending.is_set():
             self._ending = threading.Event()
 
     def keep_up(self, patience: float = 0.0) -> None:
         """Have what is lacking made by a thread of its own, and wait for it so many seconds at most."""
-        stamps = self._index.stamps()
-        with self._guard:
-            if self._worker.busy or stamps is self._seen() or self._ending.is_set() or self._resting():
-                return
-            self._seen = ref(stamps)
+        resting = bool(self.problem) and time.monotonic() - self._tried < _REST_SECONDS
+        if not (self._worker.busy or self._ending.is_set() or resting) and self._wanted():
             self._worker.wake()
-        self._worker.settle(patience)
-
-    def _resting(self) -> bool:
-        return bool(self.problem) and time.monotonic() - self._tried < _REST_SECONDS
+            self._worker.settle(patience)
 
     def _work(self) -> None:
         try:
             self.catch_up()
         except (MemfsError, OSError) as error:
-            self._seen = _nothing
             self._report(error)
 
     @property
@@ -168,8 +158,7 @@ class Embeddings:
             return made
 
     def _catch_up(self, progress: Progress | None) -> int:
-        lacking = [one for one in self._lacking() if one[1:] not in self._unfit]
-        made = 0
+        lacking, made = self._wanted(), 0
         for start in range(0, len(lacking), _AT_ONCE):
             if self._ending.is_set():
                 break
@@ -228,6 +217,9 @@ class Embeddings:
         """The vectors of the items as they are now, as far as they were made, by whichever process."""
         self._lacking()
         return self._vectors
+
+    def _wanted(self) -> list[Lacking]:
+        return [one for one in self._lacking() if one[1:] not in self._unfit]
 
     def _lacking(self) -> list[Lacking]:
         """Items without the vector of what they say; those that are gone are forgotten on a look at the whole."""
@@ -326,15 +318,15 @@ class VectorSearch:
 
     def prepare(self, queries: Iterable[Query]) -> None:
         """Do what may take a moment: see that new items get their vectors, and embed the questions."""
-        if self._resident:
-            self.embeddings.keep_up(_PATIENCE_SECONDS)
-        elif not self.embeddings.any():
-            return
-        texts = dict.fromkeys(query.text for query in queries if query.text)
-        fresh = [text for text in texts if text not in self._asked]
-        if not fresh or time.monotonic() - self._failed < _QUESTION_REST_SECONDS:
-            return
         try:
+            if self._resident:
+                self.embeddings.keep_up(_PATIENCE_SECONDS)
+            elif not self.embeddings.any():
+                return
+            texts = dict.fromkeys(query.text for query in queries if query.text)
+            fresh = [text for text in texts if text not in self._asked]
+            if not fresh or time.monotonic() - self._failed < _QUESTION_REST_SECONDS:
+                return
             vectors = self.embeddings.embed(fresh)
         except MemfsError as error:
             self._failed = time.monotonic()
