@@ -14,7 +14,7 @@ import stat
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,7 +32,6 @@ STAMPS = "stamps"
 FILES = "engine"
 _OLDER = ("states.sqlite", "vectors")
 _SMALL = 1 << 20
-_PIECE = 1 << 20
 _ATTEMPTS = 20
 
 
@@ -213,7 +212,7 @@ class Generations:
         """Remove all generations but these, what writers that died have left, and what earlier versions kept beside
         them. Needs the lock.
         """
-        for name in _listed(self._folder):
+        for name in io.listed(self._folder):
             number = _number(name)
             if (number is not None and number not in keep) or name.endswith(".tmp") or name.startswith(_OLDER):
                 _remove(self._folder / name)
@@ -231,7 +230,7 @@ class Generations:
             return 0
 
     def _next_number(self) -> int:
-        numbers = [number for name in _listed(self._folder) if (number := _number(name)) is not None]
+        numbers = [number for name in io.listed(self._folder) if (number := _number(name)) is not None]
         return max((*numbers, self.named())) + 1
 
 
@@ -259,17 +258,10 @@ def _names(folder: Path) -> list[str]:
 
 def _digest(path: Path) -> str:
     """The sha256 of a regular file's bytes."""
-    fd = io.open_file(path, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
+    with os.fdopen(io.open_file(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file, io.operation("read", path):
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise _NotOurs(f"{path} is no file")
-        digest = sha256()
-        with io.operation("read", path):
-            while piece := os.read(fd, _PIECE):
-                digest.update(piece)
-        return digest.hexdigest()
-    finally:
-        os.close(fd)
+        return file_digest(file, "sha256").hexdigest()
 
 
 def _settle(path: Path) -> None:
@@ -290,16 +282,10 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def _copy(source: Path, target: Path) -> None:
-    reading = io.open_file(source, os.O_RDONLY)
-    try:
-        writing = io.open_file(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-        try:
-            while piece := os.read(reading, _PIECE):
-                io.write_all(writing, piece, str(target))
-        finally:
-            os.close(writing)
-    finally:
-        os.close(reading)
+    from shutil import copyfile  # only a fold needs it
+
+    with io.operation("write", target):
+        copyfile(source, target)
 
 
 def _remove(path: Path) -> None:
@@ -311,10 +297,3 @@ def _remove(path: Path) -> None:
     except StorageIO as error:
         if not isinstance(error.__cause__, FileNotFoundError):
             raise
-
-
-def _listed(folder: Path) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except FileNotFoundError:
-        return []

@@ -55,13 +55,13 @@ def test_an_update_without_a_sha256_keeps_what_came_between(opened: Opened) -> N
     memory, put = AgentMemory(workspace=workspace), workspace.store.put
     between = [True]
 
-    def interrupted(item: MemoryItem, **given: object) -> MemoryItem:
+    def interrupted(item: MemoryItem, *given: object, **named: object) -> MemoryItem:
         if between:
             between.clear()
             other = workspace.store.get("port")
             assert other is not None
             put(other.replace(tags=(*other.tags, f"theirs-{len(other.tags)}")))
-        return put(item, **given)  # type: ignore[arg-type]
+        return put(item, *given, **named)  # type: ignore[arg-type]
 
     workspace.store.put = interrupted  # type: ignore[assignment]
     _, after = memory.update("port", {"content": "The port is 80"}, CODER)
