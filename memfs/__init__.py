@@ -27,17 +27,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from memfs import errors, seeds
-    from memfs.context.plugin import MemoryPlugin
+    from memfs import errors as errors
+    from memfs import seeds as seeds
+    from memfs.context.plugin import MemoryPlugin as MemoryPlugin
     from memfs.errors import *  # noqa: F403
-    from memfs.errors import MemfsError
-    from memfs.model import Hit, MemoryItem, MemoryType, Origin, Query
-    from memfs.recall.ranking import register_strategy
-    from memfs.recall.reviewers import Score, register_reviewer
-    from memfs.search.embedder import Embedder, register_embedder
+    from memfs.errors import MemfsError as MemfsError
+    from memfs.model import Hit as Hit
+    from memfs.model import MemoryItem as MemoryItem
+    from memfs.model import MemoryType as MemoryType
+    from memfs.model import Origin as Origin
+    from memfs.model import Query as Query
+    from memfs.recall.ranking import register_strategy as register_strategy
+    from memfs.recall.reviewers import Score as Score
+    from memfs.recall.reviewers import register_reviewer as register_reviewer
+    from memfs.search.embedder import Embedder as Embedder
+    from memfs.search.embedder import register_embedder as register_embedder
     from memfs.seeds import *  # noqa: F403
-    from memfs.version import __version__
-    from memfs.workspace import Workspace, open_workspace
+    from memfs.version import __version__ as __version__
+    from memfs.workspace import Workspace as Workspace
+    from memfs.workspace import open_workspace as open_workspace
 
 _HOMES = {
     "Embedder": "memfs.search.embedder",
@@ -56,6 +64,7 @@ _HOMES = {
     "register_reviewer": "memfs.recall.reviewers",
     "register_strategy": "memfs.recall.ranking",
 }
+__all__ = sorted((*_HOMES, "errors", "seeds"))
 
 
 def __getattr__(name: str) -> Any:
@@ -75,24 +84,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
-
-
-__all__ = [
-    "Embedder",
-    "Hit",
-    "MemfsError",
-    "MemoryItem",
-    "MemoryPlugin",
-    "MemoryType",
-    "Origin",
-    "Query",
-    "Score",
-    "Workspace",
-    "__version__",
-    "errors",
-    "open_workspace",
-    "register_embedder",
-    "register_reviewer",
-    "register_strategy",
-    "seeds",
-]

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from memfs.config_names import SETTINGS_FILE
 from memfs.errors import FormatUnsupported, MemfsError, StorageReadOnly
 from memfs.fs import io
-from memfs.fs.lock import locked_within, release
+from memfs.fs.lock import folder_held
 from memfs.fs.workspace_location import MEMORY_FOLDER, user_folder
 from memfs.git.layout import common_folder, own_users, read_config
 
@@ -180,7 +180,7 @@ def claim(project: Project) -> Path:
             key = _given_key(project, project.git) or key
         folder = projects_folder() / key
         _make_own(folder)
-        with _held(folder.parent):
+        with folder_held(folder.parent, _WAITS):
             record = read_record(folder)
             known = record or Record()
             wanted = Record(_homes_with(project, folder.name, known), _origin(project) or known.origin)
@@ -195,7 +195,7 @@ def join(project: Project, folder: Path) -> None:
     Raises:
         StorageReadOnly: the project's git folder cannot be written.
     """
-    with _locked(project) as may_write, _held(folder.parent):
+    with _locked(project) as may_write, folder_held(folder.parent, _WAITS):
         record = read_record(folder)
         if record is None:
             raise StorageReadOnly("there is no private memory", path=str(folder), hint="see 'memfs status --private'")
@@ -348,24 +348,11 @@ def _locked(project: Project) -> Iterator[bool]:
     with ExitStack() as held:
         try:
             io.make_private_folder(folder, project.git)
-            held.enter_context(_held(folder))
+            held.enter_context(folder_held(folder, _WAITS))
             may_write = True
         except MemfsError:  # read-only, or full: the path has to do
             may_write = False
         yield may_write
-
-
-@contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """Keep other processes out of a short change in a folder; where it cannot be locked, there is no waiting."""
-    fd = io.open_file(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        with suppress(OSError):  # a file system without locks
-            locked_within(fd, _WAITS)
-        yield
-    finally:
-        with suppress(OSError):
-            release(fd)
 
 
 def _write_key(git: Path, key: str) -> None:

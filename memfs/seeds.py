@@ -30,55 +30,51 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from memfs.context.builtin_sources import EpisodicMemory, PreferencesMemory, SemanticMemory
-    from memfs.facades.context_memory import ContextMemory
-    from memfs.facades.hooks import (
-        consolidate_session_memory,
-        on_session_start,
-        on_session_stop,
-        on_todo_write_complete,
-        on_user_prompt_submit,
-    )
-    from memfs.facades.memory_context import (
-        MemoryContext,
-        MemoryInjector,
-        MultiLayeredMemorySystem,
-        PatternDetector,
-        SimpleContextManager,
-    )
-    from memfs.facades.memory_layer import (
-        EpisodicStore,
-        MemoryLayer,
-        PatternMatcher,
-        PreferenceStore,
-        SemanticStore,
-        record_correction,
-        record_outcome,
-    )
-    from memfs.facades.pipelines import (
-        AgentReview,
-        Memory,
-        MemoryCoordinator,
-        MemoryStats,
-        RetrievalPipeline,
-        StoragePipeline,
-        TimeWeightedRetrieval,
-    )
-    from memfs.intake.filter import TrivialFilter
-    from memfs.learning.patterns import Pattern
-    from memfs.model.episode import Action, Episode, Outcome, StateSnapshot
-    from memfs.model.memory_config import MemoryConfig
-    from memfs.model.review import ReviewResult, StoreResult
-    from memfs.model.rule import Rule
-    from memfs.model.state_documents import (
-        Acknowledgement,
-        AgentOutput,
-        FeedbackData,
-        MetaReviewStorage,
-        RecoveryState,
-        RetrievedState,
-        StateUpdate,
-    )
+    from memfs.context.builtin_sources import EpisodicMemory as EpisodicMemory
+    from memfs.context.builtin_sources import PreferencesMemory as PreferencesMemory
+    from memfs.context.builtin_sources import SemanticMemory as SemanticMemory
+    from memfs.facades.context_memory import ContextMemory as ContextMemory
+    from memfs.facades.hooks import consolidate_session_memory as consolidate_session_memory
+    from memfs.facades.hooks import on_session_start as on_session_start
+    from memfs.facades.hooks import on_session_stop as on_session_stop
+    from memfs.facades.hooks import on_todo_write_complete as on_todo_write_complete
+    from memfs.facades.hooks import on_user_prompt_submit as on_user_prompt_submit
+    from memfs.facades.memory_context import MemoryContext as MemoryContext
+    from memfs.facades.memory_context import MemoryInjector as MemoryInjector
+    from memfs.facades.memory_context import MultiLayeredMemorySystem as MultiLayeredMemorySystem
+    from memfs.facades.memory_context import PatternDetector as PatternDetector
+    from memfs.facades.memory_context import SimpleContextManager as SimpleContextManager
+    from memfs.facades.memory_layer import EpisodicStore as EpisodicStore
+    from memfs.facades.memory_layer import MemoryLayer as MemoryLayer
+    from memfs.facades.memory_layer import PatternMatcher as PatternMatcher
+    from memfs.facades.memory_layer import PreferenceStore as PreferenceStore
+    from memfs.facades.memory_layer import SemanticStore as SemanticStore
+    from memfs.facades.memory_layer import record_correction as record_correction
+    from memfs.facades.memory_layer import record_outcome as record_outcome
+    from memfs.facades.pipelines import AgentReview as AgentReview
+    from memfs.facades.pipelines import Memory as Memory
+    from memfs.facades.pipelines import MemoryCoordinator as MemoryCoordinator
+    from memfs.facades.pipelines import MemoryStats as MemoryStats
+    from memfs.facades.pipelines import RetrievalPipeline as RetrievalPipeline
+    from memfs.facades.pipelines import StoragePipeline as StoragePipeline
+    from memfs.facades.pipelines import TimeWeightedRetrieval as TimeWeightedRetrieval
+    from memfs.intake.filter import TrivialFilter as TrivialFilter
+    from memfs.learning.patterns import Pattern as Pattern
+    from memfs.model.episode import Action as Action
+    from memfs.model.episode import Episode as Episode
+    from memfs.model.episode import Outcome as Outcome
+    from memfs.model.episode import StateSnapshot as StateSnapshot
+    from memfs.model.memory_config import MemoryConfig as MemoryConfig
+    from memfs.model.review import ReviewResult as ReviewResult
+    from memfs.model.review import StoreResult as StoreResult
+    from memfs.model.rule import Rule as Rule
+    from memfs.model.state_documents import Acknowledgement as Acknowledgement
+    from memfs.model.state_documents import AgentOutput as AgentOutput
+    from memfs.model.state_documents import FeedbackData as FeedbackData
+    from memfs.model.state_documents import MetaReviewStorage as MetaReviewStorage
+    from memfs.model.state_documents import RecoveryState as RecoveryState
+    from memfs.model.state_documents import RetrievedState as RetrievedState
+    from memfs.model.state_documents import StateUpdate as StateUpdate
 
 _NAMES = {
     "memfs.context.builtin_sources": "EpisodicMemory PreferencesMemory SemanticMemory",
@@ -101,6 +97,8 @@ _NAMES = {
     "MetaReviewStorage RecoveryState RetrievedState StateUpdate",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
+if not TYPE_CHECKING:  # a type checker takes the names from the imports above
+    __all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
@@ -110,53 +108,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return __all__
-
-
-__all__ = [
-    "Acknowledgement",
-    "Action",
-    "AgentOutput",
-    "AgentReview",
-    "ContextMemory",
-    "Episode",
-    "EpisodicMemory",
-    "EpisodicStore",
-    "FeedbackData",
-    "Memory",
-    "MemoryConfig",
-    "MemoryContext",
-    "MemoryCoordinator",
-    "MemoryInjector",
-    "MemoryLayer",
-    "MemoryStats",
-    "MetaReviewStorage",
-    "MultiLayeredMemorySystem",
-    "Outcome",
-    "Pattern",
-    "PatternDetector",
-    "PatternMatcher",
-    "PreferenceStore",
-    "PreferencesMemory",
-    "RecoveryState",
-    "RetrievalPipeline",
-    "RetrievedState",
-    "ReviewResult",
-    "Rule",
-    "SemanticMemory",
-    "SemanticStore",
-    "SimpleContextManager",
-    "StateSnapshot",
-    "StateUpdate",
-    "StoragePipeline",
-    "StoreResult",
-    "TimeWeightedRetrieval",
-    "TrivialFilter",
-    "consolidate_session_memory",
-    "on_session_start",
-    "on_session_stop",
-    "on_todo_write_complete",
-    "on_user_prompt_submit",
-    "record_correction",
-    "record_outcome",
-]
+    return sorted(_HOMES)

@@ -28,8 +28,9 @@ from memfs.fs.tree import Tree
 from memfs.git.busy import ERASE_FOLDER
 from memfs.git.commit_object import EXPORT
 from memfs.git.layout import discover
+from memfs.git.remote import without_login
 from memfs.git.rewrite import Survey
-from memfs.git.rewrite_text import edit_commit, edit_tag
+from memfs.git.rewrite_text import edit_commit, edit_tag, files_below
 from memfs.learning.inbox import FILE as INBOX
 from memfs.learning.inbox import erased
 from memfs.learning.triggers import LOG as WARNINGS
@@ -241,14 +242,14 @@ def _records(parts: Parts) -> Iterator[tuple[str, Path, tuple[str, ...]]]:
     Each with its place, and the folders of a workspace's state that it lies in.
     """
     for state in states_of(parts):
-        for path in _files(state):
+        for path in files_below(state):
             top, *inner = path.relative_to(state).parts
             if top not in (parts.journal.path.name, ERASE_FOLDER):
                 yield _RECORDS.get(top, _REST), path, (top, *inner)[:-1]
     if parts.secondary is not None:
         kept = parts.secondary.journal.path
-        yield from ((_SECONDARY, path, ()) for path in _files(parts.secondary.folder) if path != kept)
-    yield from ((_REMEMBERED, path, ()) for path in _files(parts.repository.common_dir / _RESOLUTIONS))
+        yield from ((_SECONDARY, path, ()) for path in files_below(parts.secondary.folder) if path != kept)
+    yield from ((_REMEMBERED, path, ()) for path in files_below(parts.repository.common_dir / _RESOLUTIONS))
 
 
 def _goes(path: Path, within: tuple[str, ...], parts: Parts, target: Target) -> bool:
@@ -352,7 +353,7 @@ PLACES: dict[str, Purge] = {
 
 def out_of_reach(parts: Parts) -> list[str]:
     """Where the item may still be and memfs cannot go: remotes, clones, copies."""
-    found = [f"the remote {name} ({_plain(url)}) and its forks" for name, url in remotes(parts)]
+    found = [f"the remote {name} ({without_login(url)}) and its forks" for name, url in remotes(parts)]
     if any(entry.path.endswith(".tar.zst") for entry in parts.tree.scan(ARCHIVE)):
         found.append(
             "archives of iterations: 'memfs admin archive unpack' those that may hold it, erase, and archive again"
@@ -374,19 +375,6 @@ def _exports(parts: Parts) -> list[str]:
     head = parts.repository.head_commit()
     roots = parts.repository.git.run("rev-list", "--max-parents=0", head).decode().split() if head else []
     return [name for root in roots for name in parts.repository.commit_object(root).trailers.get(EXPORT, ())]
-
-
-def _plain(url: str) -> str:
-    scheme, found, rest = url.partition("://")
-    return f"{scheme}://{rest.rpartition('@')[2]}" if found else url
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    for place, _, names in os.walk(folder):
-        for name in sorted(names):
-            path = Path(place) / name
-            if path.is_file() and not path.is_symlink():
-                yield path
 
 
 # -- the proof -----------------------------------------------------------------------------------------------------
@@ -479,15 +467,15 @@ class Prover:
         """Every file that can hold it, with the place it belongs to."""
         parts = self._parts
         common, record = parts.repository.common_dir, parts.repository.state / ERASE_FOLDER
-        for path in _files(common):
+        for path in files_below(common):
             top = path.relative_to(common).parts[0]
             if top not in _KEEP_OUT and not path.is_relative_to(record):
                 yield _IN_GIT.get(top, "other files of git"), path
-        yield from (("caches", path) for cache in caches_of(parts) for path in _files(cache.folder))
-        left = (path for root in abandoned(parts) for path in _files(root / CONTENT))
+        yield from (("caches", path) for cache in caches_of(parts) for path in files_below(cache.folder))
+        left = (path for root in abandoned(parts) for path in files_below(root / CONTENT))
         yield from (("folders that branches left", path) for path in left)
         if parts.secondary is not None:
-            yield from ((_SECONDARY, path) for path in _files(parts.secondary.folder))
+            yield from ((_SECONDARY, path) for path in files_below(parts.secondary.folder))
 
     def _in_file(self, path: Path) -> bool:
         longest = max(map(len, (*self._traces.phrases, *self._words)), default=1)

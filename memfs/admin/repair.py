@@ -22,7 +22,6 @@ from memfs.git import log, maintenance
 from memfs.git.objects import Objects
 from memfs.model import Problem
 from memfs.model.ids import stem_of
-from memfs.model.time import utc_now
 from memfs.store import Store
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, Parts, content_at
 from memfs.store.reader import path_of
@@ -140,7 +139,7 @@ class Repairer:
         except (FileNotFoundError, MemfsError) as error:
             return _Step(_lost(path, f"it cannot be read ({error}); move it away, then 'git checkout HEAD -- {path}'"))
         stamp = self._store.index_sync.stamp_of(path) or integrity.document_stamps(self._parts).get(path)
-        if not rot and self._valid(path, found.data):
+        if not rot and self._parts.codec.accepts(found.data, path):
             return _Step(_lost(path, f"its bytes are whole, and it is not used for another reason: {reason}"))
         if not rot and self._parts.repository.busy():
             return _Step(_lost(path, f"{self._parts.repository.busy()}; finish that first"))
@@ -157,7 +156,7 @@ class Repairer:
         """A file that the disk did not damage: its author decides about it."""
         path = problem.path
         found = content_at(self._parts.tree, path)
-        if found and not self._valid(path, found.data):
+        if found and not self._parts.codec.accepts(found.data, path):
             remedy = f"correct it, or 'memfs check --fix {path}' brings back its last good version"
             return _lost(path, f"an edit made it invalid: {problem.message}; {remedy}")
         return _lost(path, "; ".join(filter(None, (problem.message, problem.hint))))
@@ -172,26 +171,15 @@ class Repairer:
     def _older(self, path: str) -> Whole | None:
         """The newest valid version that a journal or history has."""
         for data, name in _waiting(self._parts, path):
-            if self._valid(path, data):
+            if self._parts.codec.accepts(data, path):
                 return data, name
         with suppress(HistoryError):
             for revision in log.log(self._parts.repository, (path,), _DEPTH):
                 with suppress(HistoryError):
                     there = self._parts.repository.read(revision.commit, path)
-                    if there is not None and self._valid(path, there):
+                    if there is not None and self._parts.codec.accepts(there, path):
                         return there, f"commit {revision.short}, the newest whole version"
         return None
-
-    def _valid(self, path: str, data: bytes) -> bool:
-        schema = schema_of(path)
-        try:
-            if schema:
-                self._parts.codec.read_document(data, path, schema)
-            else:
-                self._parts.codec.read(data, path, utc_now())
-        except MemfsError:
-            return False
-        return True
 
     def _put_back(self, path: str, damaged: bytes, data: bytes, name: str) -> None:
         """No journal record is needed: what is put in place is durable in the journal or history already."""

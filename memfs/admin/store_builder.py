@@ -24,9 +24,9 @@ from memfs.config import first_policies, load, load_kinds, make_root
 from memfs.config_names import RETENTION_POLICY, SETTINGS_FILE, SYSTEM_CONFIG
 from memfs.errors import BranchQuarantined, FormatUnsupported, MemfsError, RepoUnsupported, SettingInvalid
 from memfs.format.codec import Codec
-from memfs.fs import io, own_branch
+from memfs.fs import own_branch
 from memfs.fs.journal import Journal
-from memfs.fs.lock import FileLock, locked_within, release
+from memfs.fs.lock import FileLock, folder_held
 from memfs.fs.tree import Tree, View
 from memfs.fs.workspace_location import find_workspace
 from memfs.git.refs import agent_at
@@ -78,7 +78,9 @@ def foundation(
     Raises:
         WorkspaceNotFound, RepoUnsupported, RepoUntrusted, SettingInvalid.
     """
-    with _one_at_a_time(make_root(Path(path or "."))) if create else nullcontext(find_workspace(path)) as root:
+    root = make_root(Path(path or ".")) if create else find_workspace(path)
+    # What is half made would pass for a person's.
+    with folder_held(root, _MAKING) if create else nullcontext():
         fresh = create and not (root / SETTINGS_FILE).exists()
         chosen = load(root, settings)
         repository, made = repository_at(root, create, chosen.history.allow_detached, own_repository)
@@ -99,22 +101,6 @@ def with_private(settings: Settings, root: Path) -> Settings:
             mounts = MappingProxyType({**settings.mounts, private.NAME: str(folder)})
             return replace(settings, mounts=mounts, origins={**settings.origins, f"mounts.{private.NAME}": "default"})
     return settings
-
-
-@contextmanager
-def _one_at_a_time(root: Path) -> Iterator[Path]:
-    """The folder, while no other process makes a workspace there: what is half made would pass for a person's.
-
-    Where the folder cannot be locked, or is for so long that its holder was stopped, there is no waiting.
-    """
-    fd = io.open_file(root, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        with suppress(OSError):  # a file system without locks
-            locked_within(fd, _MAKING)
-        yield root
-    finally:
-        with suppress(OSError):
-            release(fd)
 
 
 def repository_at(root: Path, create: bool, allow_detached: bool, own: bool) -> tuple[Repository, bool]:

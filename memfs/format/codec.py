@@ -238,6 +238,15 @@ class Codec:
             error.located(path)
             raise
 
+    def accepts(self, data: bytes, path: str) -> bool:
+        """Whether the bytes of an item or document, by its path, are valid."""
+        schema = schema_of(path)
+        try:
+            self.read_document(data, path, schema) if schema else self.read(data, path, _EPOCH)
+        except MemfsError:
+            return False
+        return True
+
     def obeys(self, document: Mapping[str, Any], schema: str) -> bool:
         """Whether a document's schema allows these plain values."""
         return not self._schemas.check_document(document, schema)

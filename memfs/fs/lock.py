@@ -54,6 +54,22 @@ def release(fd: int) -> None:
         os.close(fd)
 
 
+@contextmanager
+def folder_held(folder: Path, seconds: float) -> Iterator[None]:
+    """Keep other processes out of a short change in a folder.
+
+    Where it cannot be locked, or is for so long that its holder was stopped, there is no waiting.
+    """
+    fd = io.open_file(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with suppress(OSError):  # a file system without locks
+            locked_within(fd, seconds)
+        yield
+    finally:
+        with suppress(OSError):
+            release(fd)
+
+
 def leads_to(path: Path, fd: int) -> bool:
     """Whether a path leads to an open file: somebody may have put another in its place, or taken it away.
 

@@ -522,7 +522,9 @@ def contents(git: GitCommands, sizes: Mapping[str, int], timeout: float = TIMEOU
     Raises:
         HistoryUnavailable: one is missing or damaged.
     """
-    for chunk in _chunks(sizes):
+    from memfs.fs.archive import batches  # most commands ask for no contents
+
+    for chunk in batches(sizes, sizes.__getitem__, _BYTES_AT_ONCE, _AT_ONCE):
         request = "".join(f"{name}\n" for name in chunk).encode()
         out = git.run("cat-file", "--batch", "--buffer", data=request, timeout=timeout)
         at = 0
@@ -536,19 +538,6 @@ def contents(git: GitCommands, sizes: Mapping[str, int], timeout: float = TIMEOU
             if object_id(facts[1], data) != name:
                 raise HistoryUnavailable(f"the object {name} is damaged", hint="run git fsck")
             yield name, data
-
-
-def _chunks(sizes: Mapping[str, int]) -> Iterator[list[str]]:
-    chunk: list[str] = []
-    size = 0
-    for name, length in sizes.items():
-        if chunk and (len(chunk) >= _AT_ONCE or size + length > _BYTES_AT_ONCE):
-            yield chunk
-            chunk, size = [], 0
-        chunk.append(name)
-        size += length
-    if chunk:
-        yield chunk
 
 
 CHILDREN = "children"

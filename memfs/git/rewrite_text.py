@@ -262,7 +262,7 @@ def read_names(layout: Layout) -> Names:
     """
     common = layout.common_dir
     loose = {}
-    for path in _files(common / "refs"):
+    for path in files_below(common / "refs"):
         ref = path.relative_to(common).as_posix()
         if ref.endswith(".lock"):
             continue
@@ -273,7 +273,8 @@ def read_names(layout: Layout) -> Names:
             raise HistoryUnavailable(f"{ref} is unreadable", path=str(path), hint="run git fsck")
         loose[ref] = text
     logs = {
-        path.relative_to(common / "logs").as_posix(): io.read_file(path, _SMALL) for path in _files(common / "logs")
+        path.relative_to(common / "logs").as_posix(): io.read_file(path, _SMALL)
+        for path in files_below(common / "logs")
     }
     heads = {
         path.name: io.read_file(path, _SMALL)
@@ -318,7 +319,7 @@ def turn(layout: Layout, names: Names, mapped: Mapping[str, str]) -> None:
 
 def edit_logs(layout: Layout, mapped: Mapping[str, str], traces: Traces) -> None:
     """Write the reflogs, ``ORIG_HEAD`` and its like again where they name what was replaced."""
-    for path in _files(layout.common_dir / "logs"):
+    for path in files_below(layout.common_dir / "logs"):
         _edit(path, lambda data: edit_reflog(data, mapped, traces))
     if _is_file(layout.common_dir / "info/refs"):
         _edit(layout.common_dir / "info/refs", lambda data: edit_lines(data, mapped))
@@ -360,7 +361,8 @@ def _read_packed(path: Path) -> dict[str, str]:
         return {}
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def files_below(folder: Path) -> Iterator[Path]:
+    """Every regular file at or below a folder; no link is followed."""
     for place, _, names in os.walk(folder):
         yield from (path for name in sorted(names) if _is_file(path := Path(place) / name))
 
