@@ -40,6 +40,7 @@ _SYNCED = {True: "synchronous = NORMAL", False: "synchronous = OFF"}
 DAMAGE = (sqlite3.Error, ValueError, TypeError, LookupError, OverflowError, AttributeError, RecursionError)
 _TABLES, _NEW = "SELECT type, sql FROM sqlite_master WHERE type != 'index'", "IF NOT EXISTS "
 _REFUSED = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_BUSY", "SQLITE_LOCKED")
+_BROKEN = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR", "SQLITE_MISMATCH")
 
 Result = TypeVar("Result")
 
@@ -62,7 +63,6 @@ class Database:
         made_by: str = "",
         *,
         what: str,
-        spare: bool = True,
         durable: bool = True,
         home: Path | None = None,
     ) -> None:
@@ -72,7 +72,6 @@ class Database:
             schema: what makes the tables, with ``IF NOT EXISTS`` each.
             made_by: names the rules by which its rows are made; a file made by others is started over.
             what: what errors call it.
-            spare: whether to go on in memory where the disk takes nothing; else that is an error.
             durable: false where a power cut may leave rows of any content, since readers prove each.
             home: for what cannot be made again: a folder above the file that is not made. The schema is one table; a
                 file with anything else in it counts as damaged, since it may have come with an unpacked repository.
@@ -81,7 +80,7 @@ class Database:
         self._schema = schema
         self._version = crc32(f"{schema}\0{made_by}".encode()) >> 1 | 1
         self._what = what
-        self._home, self._spare = home, spare and home is None
+        self._home = home
         self._pragmas = (*_PRAGMAS, _SYNCED[durable], *([_OVERWRITTEN] if home is not None else []))
         self._lock = threading.RLock()
         self._open: sqlite3.Connection | None = None
@@ -95,18 +94,13 @@ class Database:
 
         Raises:
             IndexUnavailable: the question itself has no answer.
-            StorageIO: the disk does not take the file, and nothing is to be kept in memory.
+            StorageIO: the disk does not take the file, and it cannot be made again.
         """
         return self._tried(act, write=False)
 
     def change(self, act: Callable[[sqlite3.Connection], Result]) -> Result:
         """Carry out a change: whole, or not at all."""
         return self._tried(act, write=True)
-
-    def clear(self) -> None:
-        """Start over with an empty file."""
-        with no_fork, self._mine():
-            self._begin_anew()
 
     def close(self) -> None:
         """Release the file; the next call opens it again. What is kept in memory stays."""
@@ -158,11 +152,13 @@ class Database:
         """Go on without the file where the disk takes it not, else with an empty one."""
         name = str(getattr(error, "sqlite_errorname", ""))
         refused = isinstance(error, NotRegularFile | StorageIO) or name.startswith(_REFUSED)
+        if self._home is not None and name and not name.startswith(_BROKEN):
+            refused = True  # what SQLite lacked, such as memory, says nothing about the file
         self._drop()
         if not refused:
             self.damage = str(error)
             self._begin_anew()
-        elif self._spare:
+        elif self._home is None:
             self._in_memory = True
         elif isinstance(error, NotRegularFile | StorageIO):
             raise error
@@ -185,7 +181,15 @@ class Database:
             check_same_thread=False,
             isolation_level=None,
         )
-        self._open = base
+        self._open, self._inode = base, _inode(self._path)
+        try:
+            self._prepare(base)
+        except BaseException:
+            self._drop()
+            raise
+        return base
+
+    def _prepare(self, base: sqlite3.Connection) -> None:
         for pragma in self._pragmas:
             _set(base, pragma)
         if self._home is not None:
@@ -194,8 +198,6 @@ class Database:
                 raise ValueError("something else is in the file")
         elif _version(base) != self._version:
             self._lay_out(base)
-        self._inode = _inode(self._path)
-        return base
 
     def _lay_out(self, base: sqlite3.Connection) -> None:
         base.execute("BEGIN IMMEDIATE")  # two processes may be at it
@@ -209,9 +211,11 @@ class Database:
 
     def _begin_anew(self) -> None:
         self._drop()
+        if self._in_memory or self._inode != _inode(self._path):
+            return  # another process did
         if self._home is not None:
             set_aside(self._path)
-        elif not self._in_memory and not remove_base(self._path):
+        elif not remove_base(self._path):
             self._in_memory = True
 
     def _drop(self) -> None:

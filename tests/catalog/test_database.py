@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from kit.patience import until
 from memfs.catalog.database import Database
+from memfs.errors import StorageIO
 from memfs.fs.lock import no_fork
 
 _SCHEMA = "CREATE TABLE IF NOT EXISTS rows (text TEXT)"
@@ -42,7 +46,7 @@ def test_many_may_make_a_file_at_once(tmp_path: Path) -> None:
         path, together = tmp_path / f"rows{number}", threading.Barrier(4)
 
         def first(path: Path = path, together: threading.Barrier = together) -> int:
-            database = Database(path, _SCHEMA, "", what="rows", spare=False)
+            database = Database(path, _SCHEMA, "", what="rows")
             together.wait()
             found = database.change(lambda base: base.execute("INSERT INTO rows VALUES ('one')").rowcount)
             database.close()
@@ -50,3 +54,23 @@ def test_many_may_make_a_file_at_once(tmp_path: Path) -> None:
 
         with ThreadPoolExecutor(4) as pool:
             assert [one.result() for one in [pool.submit(first) for _ in range(4)]] == [1] * 4
+
+
+def test_what_cannot_be_made_again_is_set_aside_only_where_it_is_damaged(tmp_path: Path) -> None:
+    """Memory that SQLite lacked says nothing about the file: the rows stay; a damaged file is kept beside."""
+    database = Database(tmp_path / "rows.db", _SCHEMA, what="rows", home=tmp_path)
+    database.change(lambda base: base.execute("INSERT INTO rows VALUES ('kept')").rowcount)
+
+    def fails(_: sqlite3.Connection) -> None:
+        error = sqlite3.OperationalError("out of memory")
+        error.sqlite_errorname = "SQLITE_NOMEM"
+        raise error
+
+    with pytest.raises(StorageIO, match="out of memory"):
+        database.ask(fails)
+    assert database.ask(lambda base: base.execute("SELECT text FROM rows").fetchall()) == [("kept",)]
+    database.close()
+    (tmp_path / "rows.db").write_bytes(b"no database" * 1000)
+    assert database.ask(lambda base: base.execute("SELECT text FROM rows").fetchall()) == []
+    assert (tmp_path / "rows.damaged").read_bytes() == b"no database" * 1000
+    database.close()
