@@ -43,9 +43,6 @@ if TYPE_CHECKING:
     from memfs.model.rule import Rule
 
 
-Maker = Callable[["Sources"], ItemSource]
-
-
 class _Feedback:
     """Feedback of a workspace that may have no iterations: most have none, and are spared the machinery."""
 
@@ -67,39 +64,16 @@ class _Feedback:
             self._sources.store.note_failure(error)
 
 
-def _preferences(sources: Sources) -> ItemSource:
-    return PreferencesMemory(JointPreferences(sources.preferences, sources.mounts, sources.parts.clock))
-
-
-def _conventions(sources: Sources) -> ItemSource:
-    return ConventionsMemory(JointConventions(sources.conventions, sources.mounts))
-
-
-def _recent_session(sources: Sources) -> ItemSource:
-    return RecentSessionMemory(JointSessions(sources.store, sources.mounts), sources.parts.clock)
-
-
-def _feedback(sources: Sources) -> ItemSource:
-    return FeedbackMemory(_Feedback(sources))
-
-
-def _episodic(sources: Sources) -> ItemSource:
-    return EpisodicMemory(JointEpisodes(sources.triggers, sources.mounts), sources.item)
-
-
-def _semantic(sources: Sources) -> ItemSource:
-    return SemanticMemory(JointRules(sources.rules, sources.mounts), sources.item, whole=True)
-
-
-BUILT_IN: Mapping[str, Maker] = {
-    "preferences": _preferences,
-    "conventions": _conventions,
-    "recent_session": _recent_session,
-    "feedback": _feedback,
-    "episodic": _episodic,
-    "semantic": _semantic,
-}
-"""Each built-in source by name, with what makes it."""
+def built_in(on: Sources) -> Mapping[str, Callable[[], ItemSource]]:
+    """What makes each built-in source of a workspace, by name."""
+    return {
+        "preferences": lambda: PreferencesMemory(JointPreferences(on.preferences, on.mounts, on.parts.clock)),
+        "conventions": lambda: ConventionsMemory(JointConventions(on.conventions, on.mounts)),
+        "recent_session": lambda: RecentSessionMemory(JointSessions(on.store, on.mounts), on.parts.clock),
+        "feedback": lambda: FeedbackMemory(_Feedback(on)),
+        "episodic": lambda: EpisodicMemory(JointEpisodes(on.triggers, on.mounts), on.item),
+        "semantic": lambda: SemanticMemory(JointRules(on.rules, on.mounts), on.item, whole=True),
+    }
 
 
 class StoreSource(ABC):

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -62,6 +62,7 @@ Place = tuple[int, int, int, int]
 """Device and inode of a workspace's folder and of its ``ContextMemory``."""
 
 
+@dataclass(eq=False, repr=False)
 class Mount:
     """Another workspace as it is seen from this one. May be used from several threads.
 
@@ -74,30 +75,26 @@ class Mount:
         store: reads its files; ids are there as the files have them.
         own: whether it is this user's private memory of the same project: it speaks for the user.
         same_repository: whether it tells of the files of the workspace that mounts it.
+        ageing: whether what is old counts less.
+        layout: of the repository that it lies in; None where it lies in none.
         failed_at: when it last failed to answer, by ``time.monotonic``.
     """
 
-    def __init__(
-        self,
-        name: str,
-        path: str,
-        place: Place,
-        store: FolderReader,
-        *,
-        own: bool = False,
-        same_repository: bool = False,
-        ageing: bool = True,
-        layout: Layout | None = None,
-    ) -> None:
-        self.name, self.path, self.place, self.store, self.own = name, path, place, store, own
-        self.same_repository = same_repository
-        self._ageing, self._layout = ageing, layout
-        self.failed_at = -math.inf
-        self._watched = False
+    name: str
+    path: str
+    place: Place
+    store: FolderReader
+    _: KW_ONLY
+    own: bool = False
+    same_repository: bool = False
+    ageing: bool = True
+    layout: Layout | None = None
+    failed_at: float = field(default=-math.inf, init=False)
+    _watched: bool = field(default=False, init=False)
 
     def readable(self) -> bool:
         """Whether it may be read: the branch that is checked out there may have been quarantined meanwhile."""
-        return self._layout is None or of_checkout(self._layout) is None
+        return self.layout is None or of_checkout(self.layout) is None
 
     # -- reading ----------------------------------------------------------------------------------------------------
     def get(self, item_id: str) -> MemoryItem | None:
@@ -175,7 +172,7 @@ class Mount:
         """Knows which of its episodes and rules a situation brings to mind; ids as the files have them."""
         from memfs.learning.triggers import Triggers
 
-        first: Triggers = self.__dict__.setdefault("triggers", Triggers(self.store, self.store.clock, self._ageing))
+        first: Triggers = self.__dict__.setdefault("triggers", Triggers(self.store, self.store.clock, self.ageing))
         return first
 
     def behind(self, row: TriggerRow) -> MemoryItem | None:

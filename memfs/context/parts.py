@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -157,10 +156,10 @@ class Sources:
     @shared_property
     def plugins(self) -> Plugins:
         """The sources that settings name, ours and those of others."""
-        from memfs.context.builtin_sources import BUILT_IN
+        from memfs.context.builtin_sources import built_in
         from memfs.context.plugins import plugins_of
 
-        return plugins_of(self.root, self.settings, {name: partial(make, self) for name, make in BUILT_IN.items()})
+        return plugins_of(self.root, self.settings, built_in(self))
 
     @shared_property
     def delivery(self) -> Deliverer:

@@ -6,6 +6,7 @@ one cut short by kill -9 or a full disk spoils no other. Lines can be taken away
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import stat
@@ -13,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from memfs.errors import LockTimeout, MemfsError, NotRegularFile, QuotaExceeded, StorageIO, WritePending
@@ -194,11 +195,16 @@ def _latest(data: bytes, largest: int) -> bytes:
     return data[-largest // 2 :].partition(b"\n")[2] if len(data) > largest else data
 
 
-def noted(path: Path, largest: int) -> list[bytes]:
-    """The lines of a short log, the oldest first; a killed process or a full disk may have left others among them."""
+def noted(path: Path, largest: int) -> Iterator[list[Any]]:
+    """The lists that were noted as JSON in a short log, the oldest first.
+
+    What a killed process or a full disk has left among them is passed over.
+    """
     with suppress(MemfsError, OSError):
-        return io.read_file(path, 4 * largest).split(b"\n")
-    return []
+        for line in io.read_file(path, 4 * largest).split(b"\n"):
+            with suppress(ValueError, RecursionError):
+                if isinstance(row := json.loads(line), list):
+                    yield row
 
 
 def _line(text: bytes) -> bytes:

@@ -214,14 +214,10 @@ class _ImportBatch:
 
     def _new(self, one: Arrival, name: str, batch: Batch) -> ImportResult:
         found = self._neighbours.get(one.key, Neighbours())
-        own = self._links(one)
-        held = {link.to for link in own}
-        links = (*own, *(link for link in found.links() if link.to not in held))
+        links = found.linked(self._links(one))
         item = one.item.replace(id=name, links=links, metadata={**_metadata(one), FROM: self._facts(one)})
         batch.put(item, "", allow_secret=self._allow_secret)
-        near = tuple(item.id for item in found.near)
-        against = tuple(item.id for item, _ in found.contradicts)
-        return ImportResult(arrival=one, became=Became.STORED, id=name, near=near, contradicts=against)
+        return ImportResult(arrival=one, became=Became.STORED, id=name, **found.named())
 
     def _again(self, one: Arrival, existing: MemoryItem, batch: Batch) -> ImportResult:
         """What becomes of an arrival that was taken in before."""

@@ -314,11 +314,11 @@ class Intake:
             found = self._neighbours(draft)
             if merge and not item.id and (into := self._merged_into(found, draft, put)):
                 reason = f"merged: {into} says the same"
-                return replace(kept, memory_id=into, merged_into=into, reason=reason, **_related(found))
-            stored = put(draft.replace(links=_linked(draft, found)), expected="")
+                return replace(kept, memory_id=into, merged_into=into, reason=reason, **found.named())
+            stored = put(draft.replace(links=found.linked(draft.links)), expected="")
         self._fire("memory_stored", {"item": stored})
         praise = _praise(verdict, self._threshold, verdict.absent if verdict else unread)
-        return replace(kept, memory_id=stored.id, reason=praise, **_related(found))
+        return replace(kept, memory_id=stored.id, reason=praise, **found.named())
 
     def _neighbours(self, draft: MemoryItem) -> Neighbours:
         return self._neighbourhood.of(draft, self._clock())
@@ -349,19 +349,6 @@ class Intake:
                 self._store.refresh([existing.path])
                 existing = self._neighbours(draft).repeated
         return ""
-
-
-def _linked(draft: MemoryItem, found: Neighbours) -> tuple[Any, ...]:
-    """The draft's own links, and those to its neighbours that it does not link yet."""
-    own = {link.to for link in draft.links}
-    return (*draft.links, *(link for link in found.links() if link.to not in own))
-
-
-def _related(found: Neighbours) -> dict[str, Any]:
-    return {
-        "near": tuple(item.id for item in found.near),
-        "contradicts": tuple(item.id for item, _ in found.contradicts),
-    }
 
 
 def _praise(verdict: ReviewResult | None, threshold: float, absent: Mapping[str, str]) -> str:

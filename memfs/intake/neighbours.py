@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from memfs.intake.contradictions import contradiction, is_personal
 from memfs.intake.episode_item import episode_of
@@ -56,13 +56,20 @@ class Neighbours(NamedTuple):
     contradicts: tuple[tuple[MemoryItem, str], ...] = ()
     related: tuple[MemoryItem, ...] = ()
 
-    def links(self) -> tuple[Link, ...]:
-        """These items as links of the draft, without the one it repeats."""
-        return (
+    def linked(self, own: tuple[Link, ...]) -> tuple[Link, ...]:
+        """The draft's own links, and those to these items that it does not link yet, but for the one it repeats."""
+        found = (
             *(Link(to=item.id, relation=CONTRADICTS) for item, _ in self.contradicts),
             *(Link(to=item.id, relation=SIMILAR) for item in self.near),
             *(Link(to=item.id, relation=RELATES) for item in self.related),
         )
+        held = {link.to for link in own}
+        return (*own, *(link for link in found if link.to not in held))
+
+    def named(self) -> dict[str, Any]:
+        """Ids of what says nearly the same, and of what says otherwise, as results tell them."""
+        against = tuple(item.id for item, _ in self.contradicts)
+        return {"near": tuple(item.id for item in self.near), "contradicts": against}
 
 
 class Neighbourhood:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from json import dumps
 from typing import TYPE_CHECKING, Any
 
@@ -224,38 +225,28 @@ class ConsolidationResult:
     dry_run: bool = False
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Consolidation:
     """Ends the sessions of one workspace. May be used from several threads and processes.
 
     Each run ends: it reads every working memory of one session once, compares each with a bounded number of others, and
     tries at most five times where somebody else changes the same files.
+
+    Attributes:
+        store: where memories are.
+        usage: how often each was recalled.
+        patterns: finish learning from the session before it is cleared, and say what is similar.
+        search: asks the index without looking for changed files first.
+        fire: raises ``session_ended``.
+        inbox: gives where what matters is suggested that is not to be written.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        usage: Usage,
-        patterns: PatternStore,
-        search: Callable[[Query], list[Candidate]],
-        fire: Fire,
-        inbox: Callable[[], Inbox],
-    ) -> None:
-        """Begin.
-
-        Args:
-            store: where memories are.
-            usage: how often each was recalled.
-            patterns: finish learning from the session before it is cleared, and say what is similar.
-            search: asks the index without looking for changed files first.
-            fire: raises ``session_ended``.
-            inbox: gives where what matters is suggested that is not to be written.
-        """
-        self._store = store
-        self._usage = usage
-        self._patterns = patterns
-        self._search = search
-        self._fire = fire
-        self._inbox = inbox
+    store: Store
+    usage: Usage
+    patterns: PatternStore
+    search: Callable[[Query], list[Candidate]]
+    fire: Fire
+    inbox: Callable[[], Inbox]
 
     def run(self, session: str, dry_run: bool = False, *, suggest: bool = False) -> ConsolidationResult:
         """Promote what is significant in a session's working memory, and clear the rest of it with that, in one commit.
@@ -274,9 +265,9 @@ class Consolidation:
             Conflict: the files kept changing; nothing was changed.
             StorageIO: nothing was changed.
         """
-        done = self._tried(session, lambda: self._run(session, dry_run, suggest))
+        done = self._tried(session, partial(self._run, session, dry_run, suggest))
         if not dry_run:
-            self._fire("session_ended", {"session": session})
+            self.fire("session_ended", {"session": session})
         return done
 
     def clear(self, session: str) -> int:
@@ -288,54 +279,55 @@ class Consolidation:
         Raises:
             As ``run``.
         """
-        return len(self._tried(session, lambda: self._clear(session)).cleared)
+        return len(self._tried(session, partial(self._run, session, keep=False)).cleared)
 
     def _tried(self, session: str, act: Callable[[], ConsolidationResult]) -> ConsolidationResult:
         if not session.strip():
             raise QueryInvalid("no session is named", field="session", hint="name the session that ended")
-        self._patterns.settle(_SETTLE_SECONDS)
+        self.patterns.settle(_SETTLE_SECONDS)
         done = retry_on_conflict(act, tries=_TRIES, on=(Conflict, ItemNotFound))
         if not done.dry_run:
-            self._usage.forget(done.cleared)
+            self.usage.forget(done.cleared)
         return done
 
-    def _clear(self, session: str) -> ConsolidationResult:
+    def _run(
+        self, session: str, dry_run: bool = False, suggest: bool = False, *, keep: bool = True
+    ) -> ConsolidationResult:
         items, left = self._working(session)
         free = [item for item in items if not item.pinned]
-        clearing = self._store.batch(f"Clear the working memory of session {session[:80]}", source=_WRITER)
-        with _in_its_name(items, session), clearing as batch:
-            for item in free:
-                batch.delete(item.id, expected=item.sha256)
-        return _result(session, items, (), [item.id for item in free], left)
-
-    def _run(self, session: str, dry_run: bool, suggest: bool) -> ConsolidationResult:
-        items, left = self._working(session)
-        free = [item for item in items if not item.pinned]
-        found = list(self._significant(free))
+        found = list(self._significant(free)) if keep else []
         if suggest and not dry_run:  # first: what is cleared is gone
             left |= self._suggest(found, session, free)
             free, found = [item for item in free if item.id not in left], []
         noun = "memory" if len(free) == 1 else "memories"
         message = f"Consolidate session {session[:80]}: keep {len(found)} of {len(free)} working {noun}"
+        message = message if keep else f"Clear the working memory of session {session[:80]}"
         refused: dict[str, str] = {}
-        with _in_its_name(free, session), self._store.batch(message, source=_WRITER) as batch:
+        with _in_its_name(free, session), self.store.batch(message, source=_WRITER) as batch:
             promoted = [kept for one in found if (kept := self._promote(batch, one, session, free, refused))]
-            cleared = [item.id for item in free if item.id not in refused]
-            for item in free:
-                if item.id not in refused:
-                    batch.delete(item.id, expected=item.sha256)
+            cleared = [item for item in free if item.id not in refused]
+            for item in cleared:
+                batch.delete(item.id, expected=item.sha256)
             if dry_run:
                 batch.plans.clear()
-        return _result(session, items, promoted, cleared, left | refused, dry_run)
+        return ConsolidationResult(
+            session=session,
+            read=len(items),
+            promoted=tuple(promoted),
+            cleared=_ids(cleared),
+            pinned=_ids(item for item in items if item.pinned),
+            left=left | refused,
+            dry_run=dry_run,
+        )
 
     # -- reading ----------------------------------------------------------------------------------------------------
     def _working(self, session: str) -> tuple[list[MemoryItem], dict[str, str]]:
         """Every working memory of a session, oldest first, and the ids of those that cannot be read now, with why."""
         named = Query(types=frozenset({WORKING}), sessions=frozenset({session}))
-        items, left = self._loaded(self._store.every(named))
-        told, _ = self._loaded(self._search(Query(text=session, types=frozenset({WORKING}), limit=MOST)))
+        items, left = self._loaded(self.store.every(named))
+        told, _ = self._loaded(self.search(Query(text=session, types=frozenset({WORKING}), limit=MOST)))
         items |= {key: item for key, item in told.items() if item.metadata.get("session_id") == session}
-        for problem in self._store.problems():  # a file that was never readable says no session
+        for problem in self.store.problems():  # a file that was never readable says no session
             if problem.path.startswith(f"{CONTENT}/memories/{WORKING}/"):
                 left.setdefault(stem_of(problem.path), _UNREADABLE)
         return sorted(items.values(), key=lambda item: (item.moment, item.id)), left
@@ -344,7 +336,7 @@ class Consolidation:
         items: dict[str, MemoryItem] = {}
         left: dict[str, str] = {}
         for candidate in candidates:
-            loaded = self._store.load(candidate)
+            loaded = self.store.load(candidate)
             if loaded is None or loaded.stale:
                 left[candidate.id] = _UNREADABLE
             else:
@@ -354,7 +346,7 @@ class Consolidation:
     # -- choosing ---------------------------------------------------------------------------------------------------
     def _significant(self, items: Sequence[MemoryItem]) -> Iterator[Promotion]:
         """What is worth keeping; no working memory is kept twice in the same words."""
-        uses = self._usage.of(item.id for item in items)
+        uses = self.usage.of(item.id for item in items)
         folded = {item.id: min(item.importance * uses.get(item.id, NEVER).relevance, _HIGHEST) for item in items}
         same = _by_text(items)
         taken: set[str] = set()
@@ -363,7 +355,7 @@ class Consolidation:
             if why:
                 taken.update(item.id for item in group)
                 yield Promotion(item=_united(group, folded), why=why, sources=_ids(group))
-        for pattern in self._patterns.detector().detect_all(items):
+        for pattern in self.patterns.detector().detect_all(items):
             members = [item for item in items if item.id in pattern.members and item.id not in taken]
             if members:
                 yield Promotion(item=self._summed(pattern, members, folded), why="pattern", sources=pattern.members)
@@ -373,7 +365,7 @@ class Consolidation:
         texts = list(dict.fromkeys(map(gist, members)))
         more = len(texts) - _LISTED
         lines = [f"{pattern.template} ({pattern.occurrences} times)", *(f"- {text}" for text in texts[:_LISTED])]
-        known = self._store.locate(pattern.id)
+        known = self.store.locate(pattern.id)
         return MemoryItem(
             "\n".join([*lines, *([f"- and {more} more"] if more > 0 else [])]),
             LASTING,
@@ -421,7 +413,7 @@ class Consolidation:
                 reason=f"{one.why} in session {session}",
             )
             try:
-                self._inbox().add([suggestion])
+                self.inbox().add([suggestion])
             except ContentError as error:
                 refused.update(dict.fromkeys(one.sources, error.message))
         return refused
@@ -431,7 +423,7 @@ class Consolidation:
         if not normalised(draft.content):
             return None
         query = Query(text=draft.content[:5000], types=frozenset({LASTING}), limit=_COMPARED)
-        found, _ = self._loaded(self._search(query))
+        found, _ = self._loaded(self.search(query))
         project = draft.context.get("project")
         same = (item for item in found.values() if item.context.get("project") == project)
         return next((item for item in same if _said(item) == _said(draft)), None)
@@ -443,25 +435,6 @@ def _in_its_name(items: Iterable[MemoryItem], session: str) -> AbstractContextMa
     if current_signer() is not None or len(agents) != 1 or agents == {""}:
         return nullcontext()
     return signed_by(Origin(agent=agents.pop(), session=session))
-
-
-def _result(
-    session: str,
-    items: Sequence[MemoryItem],
-    promoted: Iterable[Promotion],
-    cleared: Iterable[str],
-    left: Mapping[str, str],
-    dry_run: bool = False,
-) -> ConsolidationResult:
-    return ConsolidationResult(
-        session=session,
-        read=len(items),
-        promoted=tuple(promoted),
-        cleared=tuple(cleared),
-        pinned=tuple(item.id for item in items if item.pinned),
-        left=dict(left),
-        dry_run=dry_run,
-    )
 
 
 def _by_text(items: Iterable[MemoryItem]) -> dict[Hashable, list[MemoryItem]]:

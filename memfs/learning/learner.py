@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from memfs.errors import ContentError, LockTimeout, MemfsError
@@ -54,35 +54,25 @@ class LearnResult:
     written: tuple[str, ...] = ()
 
 
+@dataclass(eq=False, repr=False)
 class Learner:
     """Decides what becomes of what one workspace teaches. May be used from several threads and processes.
 
     Attributes:
+        patterns, rules, inbox: give the workspace's, when first asked for.
+        one_shot: the process does one thing and ends: it only learns when it is asked to.
         program: whether a program opened the workspace to have what it learns written, as a facade's seed says.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        parts: Parts,
-        settings: Settings,
-        *,
-        patterns: Callable[[], PatternStore],
-        rules: Callable[[], Rules],
-        inbox: Callable[[], Inbox],
-        one_shot: bool = False,
-    ) -> None:
-        """Begin.
-
-        Args:
-            patterns, rules, inbox: give the workspace's, when first asked for.
-            one_shot: the process does one thing and ends: it only learns when it is asked to.
-        """
-        self._store, self._parts, self._settings = store, parts, settings
-        self._patterns, self._rules, self._inbox = patterns, rules, inbox
-        self._one_shot = one_shot
-        self.program = False
-        self._mark = parts.repository.state / MARK
+    store: Store
+    parts: Parts
+    settings: Settings
+    _: KW_ONLY
+    patterns: Callable[[], PatternStore]
+    rules: Callable[[], Rules]
+    inbox: Callable[[], Inbox]
+    one_shot: bool = False
+    program: bool = field(default=False, init=False)
 
     @property
     def by_program(self) -> bool:
@@ -99,19 +89,19 @@ class Learner:
         """
         if self.by_program:
             return Keep.WRITE
-        if private and self._settings.origins.get(f"learning.{part}") == "default":
+        if private and self.settings.origins.get(f"learning.{part}") == "default":
             return Keep.WRITE
-        return Keep(getattr(self._settings.learning, part))
+        return Keep(getattr(self.settings.learning, part))
 
     def react(self, occasion: str, facts: Mapping[str, Any]) -> None:
         """Learn from what was stored at this very moment, where that is written and the process goes on."""
         if occasion == "memory_stored" and self._at_once("patterns"):
-            self._patterns().later(facts["item"])
+            self.patterns().later(facts["item"])
         if occasion == "episode_recorded":
-            self._rules().count(analyze=self._at_once("rules"))
+            self.rules().count(analyze=self._at_once("rules"))
 
     def _at_once(self, part: str) -> bool:
-        return self.by_program or (not self._one_shot and self.keep(part) is Keep.WRITE)
+        return self.by_program or (not self.one_shot and self.keep(part) is Keep.WRITE)
 
     # -- the pass ---------------------------------------------------------------------------------------------------
     def run(self, seconds: float | None = None) -> LearnResult:
@@ -136,9 +126,9 @@ class Learner:
         return done
 
     def _from_new(self, until: float | None) -> LearnResult:
-        keep, patterns = self.keep("patterns"), self._patterns()
+        keep, patterns = self.keep("patterns"), self.patterns()
         began = time.time_ns()
-        self._store.follow()
+        self.store.follow()
         new = self._new(began)
         if until is None and len(new) > _FEW:
             read, kept = patterns.catch_up()
@@ -156,32 +146,32 @@ class Learner:
 
     def _learned_from(self, item_id: str, keep: Keep) -> list[str]:
         try:
-            item = self._store.get(item_id)
+            item = self.store.get(item_id)
         except ContentError:  # it is named among the workspace's problems
             return []
-        pattern = self._patterns().learn(item, keep) if item is not None else None
+        pattern = self.patterns().learn(item, keep) if item is not None else None
         return [pattern.id] if pattern is not None and keep is Keep.WRITE else []
 
     def _new(self, now: int) -> list[tuple[int, str]]:
         """The items whose files are new since the last pass, the oldest first, each with when that was."""
         since = self._since(now)
-        stamps = self._parts.index.stamps()
+        stamps = self.parts.index.stamps()
         fresh = [(stamp.ctime_ns, item_id) for item_id, stamp in stamps.values() if stamp.ctime_ns >= since]
         return sorted(fresh)
 
     def _since(self, now: int) -> int:
-        text = io.read_note(self._mark).strip()
+        text = io.read_note(self.parts.repository.state / MARK).strip()
         moment = int(text) if text.isdecimal() else 0
         return moment if moment <= now else 0  # the clock was set back
 
     def _noted(self, moment: int) -> None:
         try:
-            io.write_file(self._mark, b"%d\n" % moment, durable=False)
+            io.write_file(self.parts.repository.state / MARK, b"%d\n" % moment, durable=False)
         except MemfsError as error:  # then the same is looked at again
-            self._store.note_failure(error)
+            self.store.note_failure(error)
 
     def _from_failures(self) -> None:
-        rules = self._rules()
+        rules = self.rules()
         if rules.due():
             try:
                 rules.analyze(seconds=0.0, keep=self.keep("rules"))
@@ -190,14 +180,14 @@ class Learner:
 
     def _withdraw(self) -> None:
         """Take back what memories spoke for that are gone."""
-        inbox = self._inbox()
+        inbox = self.inbox()
         gone: list[str] = []
         changed: list[Suggestion] = []
         for one in inbox.waiting():
-            alive = [name for name in one.evidence if self._store.locate(name)]
+            alive = [name for name in one.evidence if self.store.locate(name)]
             if one.source not in (Source.PATTERN, Source.RULE) or len(alive) == len(one.evidence):
                 continue
-            anew = self._patterns().suggested_again(one, alive) if one.source is Source.PATTERN else None
+            anew = self.patterns().suggested_again(one, alive) if one.source is Source.PATTERN else None
             if anew is not None:
                 changed.append(anew)
             elif one.source is Source.PATTERN or len(alive) < _LEAST_FAILURES:

@@ -6,6 +6,7 @@ The same pattern always becomes the same item.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from memfs.errors import IdExists, MemfsError
@@ -37,7 +38,7 @@ def question(situation: Mapping[str, Any]) -> str:
     return " ".join(str(part) for part in (situation.get("tool"), intent) if part)
 
 
-def relevant(recall: Recaller, situation: Mapping[str, Any], limit: int = LIMIT) -> list[dict[str, Any]]:
+def relevant(recall: Recaller, situation: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What is remembered about a situation, best first: type, content, relevance and context of each memory.
 
     One of which a merge left something open also has ``undecided``, with the other value.
@@ -45,7 +46,7 @@ def relevant(recall: Recaller, situation: Mapping[str, Any], limit: int = LIMIT)
     asked = question(situation)
     if not asked.strip():
         return []
-    query = Query(text=asked, context=situation, limit=limit, deduplicate=True)
+    query = Query(text=asked, context=situation, limit=LIMIT, deduplicate=True)
     hits = recall.search(query, leave_out=withheld).hits
     return [_row(hit.item, relevance) for hit, relevance in zip(hits, relevances(hits), strict=True)]
 
@@ -66,36 +67,23 @@ SOURCE = "reactions"
 _LONGEST = 2_000
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Reactions:
-    """Carries out the behaviour rules of one workspace's memory context. May be used from several threads."""
+    """Carries out the behaviour rules of one workspace's memory context. May be used from several threads.
 
-    def __init__(
-        self,
-        store: Store,
-        recall: Recaller,
-        config: Callable[[], MemoryConfig],
-        fire: Fire,
-        keep: Callable[[], Keep],
-        inbox: Callable[[], Inbox],
-    ) -> None:
-        """Begin.
+    Attributes:
+        config: the memory context that holds at present.
+        fire: raises an occasion.
+        keep: what becomes of what tasks teach at this moment.
+        inbox: gives where that is suggested.
+    """
 
-        Args:
-            config: the memory context that holds at present.
-            fire: raises an occasion.
-            keep: what becomes of what tasks teach at this moment.
-            inbox: gives where that is suggested.
-        """
-        self._keep, self._inbox = keep, inbox
-        self._store = store
-        self._recall = recall
-        self._config = config
-        self._fire = fire
-        self._actions: Mapping[BehaviorAction, Callable[[Facts], object]] = {
-            BehaviorAction.INJECT_RELEVANT_MEMORIES: self._inject,
-            BehaviorAction.EXTRACT_LEARNINGS: self._extract,
-            BehaviorAction.CREATE_REUSABLE_KNOWLEDGE: self._create,
-        }
+    store: Store
+    recall: Recaller
+    config: Callable[[], MemoryConfig]
+    fire: Fire
+    keep: Callable[[], Keep]
+    inbox: Callable[[], Inbox]
 
     def react(self, occasion: str, facts: Facts) -> int:
         """Do what the memory context says about an occasion; return how many rules were carried out.
@@ -103,18 +91,23 @@ class Reactions:
         Raises:
             ContentError, SettingInvalid, PathEscape: the memory context is invalid; nothing was learned.
         """
-        self._store.require_open()
+        self.store.require_open()
         trigger = Trigger(occasion)
         try:
-            rules = self._config().behavior_rules
+            rules = self.config().behavior_rules
         except MemfsError:
             if trigger is Trigger.CONTEXT_ACCESSED:
                 self._inject(facts)
             raise
         wanted = [rule.action for rule in rules if rule.trigger is trigger]
         fitting = [action for action in dict.fromkeys(wanted) if action in FITTING[trigger]]
+        actions: Mapping[BehaviorAction, Callable[[Facts], object]] = {
+            BehaviorAction.INJECT_RELEVANT_MEMORIES: self._inject,
+            BehaviorAction.EXTRACT_LEARNINGS: self._extract,
+            BehaviorAction.CREATE_REUSABLE_KNOWLEDGE: self._create,
+        }
         for action in fitting:
-            self._actions[action](facts)
+            actions[action](facts)
         return len(fitting)
 
     def access(self, context: Mapping[str, Any], situation: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,28 +117,28 @@ class Reactions:
             context: what the agent is given; it is not changed.
             situation: what the agent is about to do: ``tool``, ``params`` with an ``intent``, and its circumstances.
         """
-        self._store.require_open()
+        self.store.require_open()
         given = dict(context)
-        self._fire(Trigger.CONTEXT_ACCESSED.value, {"context": given, "situation": situation})
+        self.fire(Trigger.CONTEXT_ACCESSED.value, {"context": given, "situation": situation})
         return given
 
     # -- actions --------------------------------------------------------------------------------------------------
     def _inject(self, facts: Facts) -> None:
         context, situation = facts.get("context"), facts.get("situation")
         if isinstance(context, MutableMapping) and isinstance(situation, Mapping):
-            context.update(injected(self._recall, context, situation))
+            context.update(injected(self.recall, context, situation))
 
     def _extract(self, facts: Facts) -> None:
-        keep = self._keep()
+        keep = self.keep()
         if keep is not Keep.OFF:
-            extract_learnings(self._store, facts, None if keep is Keep.WRITE else self._inbox())
+            extract_learnings(self.store, facts, None if keep is Keep.WRITE else self.inbox())
 
     def _create(self, facts: Facts) -> None:
         found = facts.get("pattern")
         if facts.get("found") and isinstance(found, (Pattern, MemoryItem)):
             reusable = knowledge_of(item_of(found) if isinstance(found, Pattern) else found)
             try:
-                self._store.put(reusable, expected="", source=SOURCE, message=f"Learn from {found.id}")
+                self.store.put(reusable, expected="", source=SOURCE, message=f"Learn from {found.id}")
             except IdExists:  # once is enough, whichever process came first
                 return
 

@@ -7,6 +7,7 @@ vouched for is never replaced.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from memfs.errors import Conflict, IdExists, LockTimeout, QueryInvalid
@@ -43,7 +44,15 @@ MOST_EVIDENCE = 100
 LINKED = 3
 _TITLE = 80
 _OPTIONAL = frozenset({"files", "tool", "error", "learned_from"})
-_FIELDS = ("pattern", "action", "confidence", "files", "tool", "error", "support", "against", "helped")
+_READERS: Mapping[str, Callable[[object], Any]] = {
+    "files": texts_in,
+    "tool": text_in,
+    "error": text_in,
+    "support": count_in,
+    "against": count_in,
+    "helped": count_in,
+    "learned_from": texts_in,
+}
 
 
 def item_of(rule: Rule) -> MemoryItem:
@@ -65,27 +74,13 @@ def rule_of(item: MemoryItem) -> Rule | None:
     """The rule that an item is, None for one of another type; what it does not say is taken from its text."""
     if item.type != RULE:
         return None
-    data = item.data
-    files = texts_in(data.get("files"))
-    action = text_in(data.get("action")) or item.content or item.title
-    tool = text_in(data.get("tool"))
-    pattern = text_in(data.get("pattern")) or ("" if files or tool.strip() else item.title or item.content)
-    return Rule(
-        pattern,
-        action,
-        confidence_of(item),
-        files=files,
-        tool=tool,
-        error=text_in(data.get("error")),
-        support=count_in(data.get("support")),
-        against=count_in(data.get("against")),
-        helped=count_in(data.get("helped")),
-        learned_from=texts_in(data.get("learned_from")),
-        id=item.id,
-        trust=item.trust,
-        status=item.status,
-        pinned=item.pinned,
-    )
+    said = {name: read(item.data.get(name)) for name, read in _READERS.items()}
+    action = text_in(item.data.get("action")) or item.content or item.title
+    pattern = text_in(item.data.get("pattern"))
+    if not (pattern or said["files"] or said["tool"].strip()):
+        pattern = item.title or item.content
+    own = {name: getattr(item, name) for name in ("id", "trust", "status", "pinned")}
+    return Rule(pattern, action, confidence_of(item), **said, **own)
 
 
 def updated(item: MemoryItem, rule: Rule) -> MemoryItem:
@@ -134,7 +129,8 @@ def with_figures(item: MemoryItem, figures: Mapping[str, float], evidence: tuple
 def _data(rule: Rule, known: Mapping[str, Any]) -> dict[str, Any]:
     """The body of a rule's item: what is known, with what the rule says of it."""
     ids = tuple(dict.fromkeys((*known.get("learned_from", ()), *rule.learned_from)))[-MOST_EVIDENCE:]
-    said: dict[str, Any] = {name: getattr(rule, name) for name in _FIELDS} | {"learned_from": ids}
+    said = {name: getattr(rule, name) for name in ("pattern", "action", "confidence", *_READERS)}
+    said["learned_from"] = ids
     written = {name: list(value) if isinstance(value, tuple) else value for name, value in said.items()}
     kept = {name: value for name, value in known.items() if name not in written}
     return {name: value for name, value in written.items() if value or name not in _OPTIONAL} | kept
@@ -157,31 +153,26 @@ _WAIT_SECONDS = 60.0
 _TRIES = 5
 
 
+@dataclass(eq=False, repr=False)
 class Rules:
-    """The rules of one workspace. May be used from several threads and processes."""
+    """The rules of one workspace. May be used from several threads and processes.
 
-    def __init__(
-        self,
-        store: Store,
-        parts: Parts,
-        triggers: Triggers,
-        config: Callable[[], MemoryConfig],
-        inbox: Callable[[], Inbox],
-    ) -> None:
-        """Begin with what the files hold.
+    Attributes:
+        triggers: knows which rules apply, and what is known of each episode.
+        config: says how many failures alike make a rule (``pattern_threshold``).
+        inbox: gives where rules are suggested that are not written.
+    """
 
-        Args:
-            triggers: knows which rules apply, and what is known of each episode.
-            config: says how many failures alike make a rule (``pattern_threshold``).
-            inbox: gives where rules are suggested that are not written.
-        """
-        self._inbox = inbox
-        self._store = store
-        self._triggers = triggers
-        self._parts = parts
-        self._config = config
-        self._tally = SharedCounter(parts.repository.state / _COUNT)
-        self._lock = FileLock(parts.repository.state / _LOCK, home=parts.repository.common_dir)
+    store: Store
+    parts: Parts
+    triggers: Triggers
+    config: Callable[[], MemoryConfig]
+    inbox: Callable[[], Inbox]
+
+    def __post_init__(self) -> None:
+        state = self.parts.repository.state
+        self._tally = SharedCounter(state / _COUNT)
+        self._lock = FileLock(state / _LOCK, home=self.parts.repository.common_dir)
 
     # -- keeping and finding ------------------------------------------------------------------------------------------
     def add_rule(self, rule: Rule, *, source: str = SOURCE) -> Rule:
@@ -205,14 +196,14 @@ class Rules:
 
         def added() -> MemoryItem:
             """Where somebody else's came between, that is brought up to date."""
-            known = self._store.get(rule_id)
+            known = self.store.get(rule_id)
             if known is None:
-                return self._store.put(item_of(rule), "", message=f"Add the rule {rule_id}", source=source)
+                return self.store.put(item_of(rule), "", message=f"Add the rule {rule_id}", source=source)
             if known.type != RULE:
                 raise IdExists(f"{rule_id} is no rule", path=known.path, hint="choose another id")
             if (wanted := updated(known, rule)) == known:
                 return known
-            return self._store.put(wanted, known.sha256, message=f"Change the rule {rule_id}", source=source)
+            return self.store.put(wanted, known.sha256, message=f"Change the rule {rule_id}", source=source)
 
         return _rule(retry_on_conflict(added, tries=_TRIES, on=(Conflict, IdExists)))
 
@@ -230,8 +221,8 @@ class Rules:
         if not isinstance(min_confidence, (int, float)) or not 0 <= min_confidence <= 1:
             raise QueryInvalid("expected a number from 0 to 1", field="min_confidence", hint="0.7 is usual")
         state = context if isinstance(context, StateSnapshot) else StateSnapshot.create(context=context)
-        matches = self._triggers.rules(state, min_confidence)
-        rules = (rule_of(item) for match in matches if (item := self._triggers.load(match)) is not None)
+        matches = self.triggers.rules(state, min_confidence)
+        rules = (rule_of(item) for match in matches if (item := self.triggers.load(match)) is not None)
         return [rule for rule in rules if rule is not None and rule.holds and rule.confidence >= min_confidence]
 
     def read(self, rule_id: str) -> Rule | None:
@@ -240,7 +231,7 @@ class Rules:
         Raises:
             ContentError: its file is invalid at present.
         """
-        item = self._store.get(rule_id)
+        item = self.store.get(rule_id)
         return rule_of(item) if item is not None else None
 
     # -- learning -----------------------------------------------------------------------------------------------------
@@ -265,14 +256,14 @@ class Rules:
         with self._lock.hold("analysing failures", seconds):
             counted = self._tally.count()
             try:
-                analyst = FailureAnalyst(self._store, self._parts, self._triggers, self._config, self._inbox())
+                analyst = FailureAnalyst(self.store, self.parts, self.triggers, self.config, self.inbox())
                 return analyst.run() if keep is Keep.WRITE else analyst.suggest()
             finally:
                 self._tally.take_off(counted)
 
     def due(self) -> bool:
         """Whether ``EVERY`` episodes were recorded since failures were last analysed, by whatever process."""
-        self._store.require_open()
+        self.store.require_open()
         return self._tally.count() >= EVERY
 
     def count(self, *, analyze: bool) -> None:

@@ -437,12 +437,10 @@ class WarningHistory:
 
 def _warnings(path: Path) -> Iterator[tuple[float, str, str, tuple[str, ...]]]:
     """What ``note`` wrote: when, digests of the situation and of what similar ones share ("" for nothing), and ids."""
-    for line in append_log.noted(path, _MOST):
-        with suppress(ValueError, TypeError, RecursionError):
-            time, exact, near, ids = json.loads(line)
-            texts = [exact, near, *ids]
-            if isinstance(time, (int, float)) and all(isinstance(text, str) for text in texts):
-                yield float(time), exact, near, tuple(ids[:_MOST_IDS])
+    for row in append_log.noted(path, _MOST):
+        if list(map(type, row)) == [float, str, str, list] and set(map(type, row[3])) <= {str}:
+            time, exact, near, ids = row
+            yield time, exact, near, tuple(ids[:_MOST_IDS])
 
 
 def _identities(state: StateSnapshot) -> tuple[str, str]:

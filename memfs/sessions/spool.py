@@ -245,11 +245,9 @@ def _failed(log: Path, now: datetime) -> list[Problem]:
 
 def _errors(log: Path) -> Iterator[tuple[str, str, str]]:
     """The rows that ``note_error`` wrote: when, at which event, and one sentence."""
-    for line in append_log.noted(log, _LARGEST_LOG):
-        with suppress(ValueError, TypeError, RecursionError):
-            moment, event, sentence = json.loads(line)
-            if all(isinstance(text, str) for text in (moment, event, sentence)):
-                yield moment, event, sentence
+    for row in append_log.noted(log, _LARGEST_LOG):
+        if list(map(type, row)) == [str, str, str]:
+            yield row[0], row[1], row[2]
 
 
 def _aside(folder: Path) -> list[Problem]:

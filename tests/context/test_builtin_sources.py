@@ -10,17 +10,18 @@ from typing import Any
 import pytest
 
 from memfs.context.builtin_sources import (
-    BUILT_IN,
     ConventionsMemory,
     EpisodicMemory,
     FeedbackMemory,
     PreferencesMemory,
     SemanticMemory,
+    built_in,
 )
 from memfs.context.plugin import ItemSource, MemoryPlugin
 from memfs.errors import SettingInvalid
 from memfs.model import MemoryItem
 from memfs.model.episode import Action, Outcome, StateSnapshot
+from memfs.settings import BUILT_IN_SOURCES
 from memfs.workspace import Workspace
 
 Open = Callable[..., Workspace]
@@ -104,7 +105,7 @@ def test_a_recorded_correction_is_told_with_id_and_trust(opened: Open) -> None:
     """P3: from the workspace's own store each entry says which item it is."""
     workspace = opened()
     (stored,) = workspace.sources.preferences.record("Never push to main.", "Ada", "s1")
-    (entry,) = BUILT_IN["preferences"](workspace.sources).select(StateSnapshot()).entries
+    (entry,) = built_in(workspace.sources)["preferences"]().select(StateSnapshot()).entries
     assert (entry.text, entry.id, entry.trust) == ("Never push to main.", stored.id, "human")
     assert entry.origin == "speaker Ada, session s1"
 
@@ -152,7 +153,7 @@ def test_a_recorded_failure_warns_with_its_trust(opened: Open) -> None:
     workspace = opened()
     episode = Episode.create(STATE, Action("edit", "Rename login"), Outcome.FAILURE, "tests broke")
     recorded = workspace.sources.episodes.record(episode)
-    plugin = BUILT_IN["episodic"](workspace.sources)
+    plugin = built_in(workspace.sources)["episodic"]()
     (entry,) = plugin.select(STATE).entries
     assert (entry.text, entry.id, entry.trust) == ("Rename login: tests broke", recorded.id, "agent")
     assert told(plugin, StateSnapshot.create(files=["docs/other.md"], context="write a poem")) is None
@@ -165,7 +166,7 @@ def test_how_alike_and_how_many_are_settings(opened: Open) -> None:
     workspace = opened()
     episode = Episode.create(STATE, Action("edit", "Rename login"), Outcome.FAILURE, "tests broke")
     workspace.sources.episodes.record(episode)
-    plugin = BUILT_IN["episodic"](workspace.sources)
+    plugin = built_in(workspace.sources)["episodic"]()
     near = StateSnapshot.create(files=STATE.files, context="count the rows of a table")
     assert len(plugin.select(near).entries) == 1
     plugin.configure({"similarity_threshold": 0.98})
@@ -197,7 +198,7 @@ def test_a_rule_is_found_by_the_files_of_a_situation(opened: Open) -> None:
 
     workspace = opened()
     rule = workspace.sources.rules.add_rule(Rule("", "Run the login tests", 0.9, files=("src/auth.py",)))
-    (entry,) = BUILT_IN["semantic"](workspace.sources).select(STATE).entries
+    (entry,) = built_in(workspace.sources)["semantic"]().select(STATE).entries
     assert (entry.text, entry.id) == ("Run the login tests (confidence: 90%)", rule.id)
 
 
@@ -214,7 +215,7 @@ def test_accepted_conventions_for_the_files_are_told(opened: Open) -> None:
     convention("Only for the docs.", data={"scope": ["docs/**"]})
     convention("An idea.", status="proposed")
     convention("An agent's own.", trust="agent", importance=9.0)
-    plugin = BUILT_IN["conventions"](workspace.sources)
+    plugin = built_in(workspace.sources)["conventions"]()
     assert isinstance(plugin, ConventionsMemory)
     assert told(plugin) == "Project conventions:\n- Use type hints. (src/**/*.py)\n- Sign every commit."
     assert len(plugin.select(StateSnapshot()).entries) == 3
@@ -226,7 +227,7 @@ def test_accepted_conventions_for_the_files_are_told(opened: Open) -> None:
 def test_feedback_is_given_to_the_agent_that_is_named(opened: Open) -> None:
     """S5: the text of ``feedback_for``, recorded once; nothing for others, without iterations, or where it is off."""
     workspace = opened()
-    plugin = BUILT_IN["feedback"](workspace.sources)
+    plugin = built_in(workspace.sources)["feedback"]()
     scout = StateSnapshot.create(agent="Scout")
     assert asyncio.run(plugin.get_context(scout)) == ""
     assert "states" not in workspace.__dict__
@@ -250,10 +251,10 @@ def test_feedback_is_given_to_the_agent_that_is_named(opened: Open) -> None:
 
 
 # -- all of them --------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize("name", BUILT_IN_SOURCES)
 def test_each_is_a_plugin_with_strict_settings(opened: Open, name: str) -> None:
     """P5: an unknown key is an error that names the nearest, a wrong value one that names the key; nothing is taken."""
-    plugin = BUILT_IN[name](opened().sources)
+    plugin = built_in(opened().sources)[name]()
     assert isinstance(plugin, MemoryPlugin)
     assert isinstance(plugin, ItemSource)
     assert plugin.name == name

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pytest
 
 from memfs import MemoryItem, open_workspace
-from memfs.context.builtin_sources import BUILT_IN
+from memfs.context.builtin_sources import built_in
 from memfs.context.parts import Sources
 from memfs.context.plugin import ItemSource, MemoryPlugin
 from memfs.settings import BUILT_IN_SOURCES
@@ -46,7 +46,7 @@ class BuiltIn(PluginContract):
 
     @pytest.fixture
     def plugin(self, sources: Sources) -> MemoryPlugin:
-        return BUILT_IN[self.name](sources)
+        return built_in(sources)[self.name]()
 
     def test_it_is_one_of_ours(self, plugin: MemoryPlugin) -> None:
         """It has the name and layer of the table, and its text is that of its entries."""
@@ -107,6 +107,6 @@ class TestExample(PluginContract):
         sys.modules.pop("memfs_todo_source", None)
 
 
-def test_every_built_in_source_is_proved() -> None:
+def test_every_built_in_source_is_proved(sources: Sources) -> None:
     """None is added without a class here."""
-    assert {one.name for one in BuiltIn.__subclasses__()} == BUILT_IN.keys() == BUILT_IN_SOURCES.keys()
+    assert {one.name for one in BuiltIn.__subclasses__()} == built_in(sources).keys() == BUILT_IN_SOURCES.keys()

@@ -73,8 +73,7 @@ def test_records_of_any_shape(form: str, opened: Callable[..., Workspace]) -> No
     @given(st.data())
     @settings(max_examples=40, suppress_health_check=list(HealthCheck))
     def run(data: st.DataObject) -> None:
-        read = formats.FORMATS[form].from_text
-        assert read is not None
+        _, read = formats._RECORDS[form]
         values = data.draw(rows(form))
         key = "results" if form == "mem0" else "entities"
         check(workspace, form, read(json.dumps({key: values, "relations": values}), "x.json"))
@@ -102,9 +101,7 @@ def test_pages_of_any_shape(form: str, opened: Callable[..., Workspace], tmp_pat
     def run(front: dict[str, Any], lines: list[str]) -> None:
         head = "".join(f"{key}: {json.dumps(value)}\n" for key, value in front.items())
         path.write_bytes(f"---\n{head}---\n{chr(10).join(lines)}\n".encode("utf-8", "replace"))
-        read = formats.FORMATS[form].from_path
-        assert read is not None
-        check(workspace, form, read(path.parent))
+        check(workspace, form, formats.read(form, path.parent))
 
     run()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from memfs.doors.importers import agents_md, basic_memory, claude_code, markdown_notes, mcp_memory, mem0
@@ -17,34 +16,18 @@ _PEEK = 1 << 16
 _SUFFIXES = (".json", ".jsonl", ".ndjson")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Format:
-    """One store: its name, what to name on the command line, and how its files are read.
-
-    Attributes:
-        from_path: reads a file or folder, where the store keeps pages.
-        from_text: reads one text with its name, where it exports records.
-    """
-
-    name: str
-    wanted: str
-    from_path: Callable[[Path], SourceContent] | None = None
-    from_text: Callable[[str, str], SourceContent] | None = None
-
-
-FORMATS: dict[str, Format] = {
-    one.name: one
-    for one in (
-        Format(name=claude_code.NAME, wanted="a memory folder of Claude Code", from_path=claude_code.read),
-        Format(name=agents_md.NAME, wanted="AGENTS.md, CLAUDE.md, or a folder with them", from_path=agents_md.read),
-        Format(name=mcp_memory.NAME, wanted="the reference MCP memory server's JSONL", from_text=mcp_memory.read),
-        Format(name=mem0.NAME, wanted="an export of mem0, JSON", from_text=mem0.read),
-        Format(name=basic_memory.NAME, wanted="a folder of basic-memory notes", from_path=basic_memory.read),
-    )
+_PAGES: dict[str, tuple[str, Callable[[Path], SourceContent]]] = {
+    claude_code.NAME: ("a memory folder of Claude Code", claude_code.read),
+    agents_md.NAME: ("AGENTS.md, CLAUDE.md, or a folder with them", agents_md.read),
+    basic_memory.NAME: ("a folder of basic-memory notes", basic_memory.read),
 }
-
-
-STORES = (*FORMATS, markdown_notes.NAME)
+"""Stores that keep pages, each with what to name on the command line, and what reads a file or folder."""
+_RECORDS: dict[str, tuple[str, Callable[[str, str], SourceContent]]] = {
+    mcp_memory.NAME: ("the reference MCP memory server's JSONL", mcp_memory.read),
+    mem0.NAME: ("an export of mem0, JSON", mem0.read),
+}
+"""Stores that export records, and what reads one text with its name."""
+STORES = (*_PAGES, *_RECORDS, markdown_notes.NAME)
 """The names of all formats."""
 
 
@@ -59,14 +42,15 @@ def read(name: str, path: Path, data: bytes | None = None) -> SourceContent:
     Raises:
         StorageIO, ContentError: it cannot be read, or is not what the format asks for.
     """
-    form = FORMATS[name]
-    if form.from_text is not None:
+    if name in _RECORDS:
+        wanted, from_text = _RECORDS[name]
         if data is None and path.is_dir():
-            raise ContentError(f"{name} asks for a file", path=str(path), hint=f"name {form.wanted}")
-        return form.from_text(decoded(named(path) if data is None else data, str(path)), path.name)
-    if data is not None or form.from_path is None:
-        raise ContentError(f"{name} cannot come from standard input", path=str(path), hint=f"name {form.wanted}")
-    return form.from_path(path)
+            raise ContentError(f"{name} asks for a file", path=str(path), hint=f"name {wanted}")
+        return from_text(decoded(named(path) if data is None else data, str(path)), path.name)
+    wanted, from_path = _PAGES[name]
+    if data is not None:
+        raise ContentError(f"{name} cannot come from standard input", path=str(path), hint=f"name {wanted}")
+    return from_path(path)
 
 
 def detect(path: Path, data: bytes | None = None) -> str:
