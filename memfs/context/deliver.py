@@ -10,7 +10,6 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.config import with_memory
 from memfs.context.known import KnownText
-from memfs.context.plugin import ContextEntry, ContextSelection, Delivery
+from memfs.context.plugin import AddedSource, ContextEntry, ContextSelection, Delivery
 from memfs.errors import QueryInvalid, SettingInvalid
 from memfs.format.text import shown
 from memfs.intake.episode_item import episode_of
@@ -426,25 +425,22 @@ class Deliverer:
         """The settings that hold."""
         return self.plugins.memory
 
-    def apart(self) -> Deliverer:
-        """One that may be given other settings and further sources, without a change to this one."""
-        return Deliverer(self._sources, self.plugins.copy())
+    def apart(self, values: Mapping[str, Any], added: Mapping[str, AddedSource] = MappingProxyType({})) -> Deliverer:
+        """One of a caller's own, without a change to this one.
 
-    def configure(self, values: Mapping[str, Any]) -> None:
-        """Let values win over the workspace's ``[memory]`` tables.
+        Args:
+            values: what wins over the workspace's ``[memory]`` tables.
+            added: further sources by name, each with its table where ``values`` has none for it.
 
         Raises:
-            SettingInvalid: an unknown key or a wrong value; nothing was changed.
+            SettingInvalid: an unknown key or a wrong value; or a source refuses its table.
         """
         self._sources.parts.require_open()
-        before = self.memory
-        memory = with_memory(self._sources.settings, values, self.plugins.added).memory
-        try:
-            self.plugins.configure(memory)
-        except SettingInvalid:
-            with suppress(SettingInvalid):  # what it was given before was right then
-                self.plugins.configure(before)
-            raise
+        memory = with_memory(self._sources.settings, values, added).memory
+        own = Deliverer(self._sources, self.plugins.copy(memory))
+        for name, (plugin, table) in added.items():
+            own.plugins.add(plugin, memory.sources[name] if name in values else table)
+        return own
 
     def problems(self) -> list[Problem]:
         """What keeps sources and mounts from being asked, and which of them gave no answer when last asked."""

@@ -56,6 +56,10 @@ class MemoryPlugin(Protocol):
         ...
 
 
+AddedSource = tuple[MemoryPlugin, Mapping[str, Any] | None]
+"""A source that the calling program made, and its table; None for that of the settings."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextEntry:
     """One piece of what a source has to say.

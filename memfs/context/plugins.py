@@ -312,7 +312,7 @@ class Plugins:
             code: calls those of others.
             untrusted: gives what is named by files that this user does not trust.
         """
-        self._settings = settings
+        self.memory = settings
         self._makers = makers
         self.code = code
         self._untrusted = untrusted
@@ -323,14 +323,10 @@ class Plugins:
         self._added: dict[str, LoadedSource] = {}
         self._ready: dict[str, LoadedSource] = {}
 
-    @property
-    def memory(self) -> MemorySettings:
-        """The settings that hold."""
-        return self._settings
-
-    def copy(self) -> Plugins:
-        """The same sources for a user of their own, who may add to them and configure them without touching these."""
-        return Plugins(self._settings, self._makers, ForeignCode(self.code.seconds), self._untrusted)
+    def copy(self, settings: MemorySettings | None = None) -> Plugins:
+        """The same sources for a user of their own, who may add to them; ``settings``: those that hold there."""
+        seconds = self.code.seconds if settings is None else settings.source_seconds
+        return Plugins(settings or self.memory, self._makers, ForeignCode(seconds), self._untrusted)
 
     # -- asking ---------------------------------------------------------------------------------------------------
     def of(self, delivery: Delivery) -> tuple[LoadedSource, ...]:
@@ -380,50 +376,26 @@ class Plugins:
         """
         try:
             name, delivery = self.code.call("added", partial(shape, plugin))
-            with self._lock:
-                self._refuse_taken(name)
-                table = self._settings.sources.get(name, {}) if config is None else config
-            self.code.call(name, partial(configure, plugin, table))
         except ForeignFailure as error:
             hint = "a source has name, layer, get_context and configure; see docs/plugins.md"
             if isinstance(plugin, type):
                 hint = "it is a class: make a source of it first, as in add_plugin(MySource())"
             raise SettingInvalid(f"this source cannot be added: {error}", hint=hint) from error
+        with self._lock:
+            self._refuse_taken(name)
+            table = self.memory.sources.get(name, {}) if config is None else config
+        try:
+            self.code.call(name, partial(configure, plugin, table))
+        except ForeignFailure as error:
+            raise SettingInvalid(
+                str(error), field=f"memory.{name}", hint=f"correct what is given for {name!r}"
+            ) from error
         source = LoadedSource(name=name, delivery=delivery, plugin=plugin, where="added in Python")  # type: ignore[arg-type]
         with self._lock:
             self._refuse_taken(name)
             self._added[name] = source
             self._loaded.clear()
         return source
-
-    def configure(self, settings: MemorySettings) -> None:
-        """Follow other settings: sources are loaded again when they are next asked for; those added stay, and are
-        given their table where there is one.
-
-        Raises:
-            SettingInvalid: an added source refuses its table; the others follow all the same.
-        """
-        with self._lock:
-            self.code.seconds = settings.source_seconds
-            self._settings = settings
-            self._ready = {}  # what is loading still belongs to the settings before
-            self._loaded.clear()
-            self._unusable.clear()
-            added = list(self._added.values())
-        for source in added:
-            if source.name in settings.sources:
-                try:
-                    table = settings.sources[source.name]
-                    self.code.call(source.name, partial(configure, source.plugin, table))
-                except ForeignFailure as error:
-                    hint = f"correct what is given for {source.name!r}"
-                    raise SettingInvalid(str(error), field=f"memory.{source.name}", hint=hint) from error
-
-    @property
-    def added(self) -> tuple[str, ...]:
-        """The names of the sources that were added."""
-        with self._lock:
-            return tuple(self._added)
 
     def _refuse_taken(self, name: str) -> None:
         taken = {source.name for rows in self._loaded.values() for source in rows if not source.built_in}
@@ -433,8 +405,8 @@ class Plugins:
     # -- loading --------------------------------------------------------------------------------------------------
     def named(self, delivery: Delivery) -> list[str]:
         """The names that settings give for a delivery, and of the sources that are asked without being named."""
-        names: Sequence[str] = getattr(self._settings, LISTS[delivery])
-        if delivery is Delivery.AUTOMATIC and self._settings.sources["feedback"]["enabled"]:
+        names: Sequence[str] = getattr(self.memory, LISTS[delivery])
+        if delivery is Delivery.AUTOMATIC and self.memory.sources["feedback"]["enabled"]:
             names = [*names, "feedback"]
         return list(dict.fromkeys(names))
 
@@ -479,7 +451,7 @@ class Plugins:
             except ForeignFailure as error:
                 found[name] = error
                 continue
-            make = partial(made, offer, self._settings.sources.get(name, {}), setting)
+            make = partial(made, offer, self.memory.sources.get(name, {}), setting)
             works[name] = partial(_keep, self._ready, name, make)
         return found | self.code.call_all(works)
 
@@ -488,7 +460,7 @@ class Plugins:
         _require_layer(layer, delivery)
         try:
             plugin = self._makers[name]()
-            plugin.configure(self._settings.sources[name])
+            plugin.configure(self.memory.sources[name])
         except MemfsError as error:
             raise ForeignFailure(error.sentence, error.hint or "see 'memfs check'") from error
         return LoadedSource(name=name, delivery=layer, plugin=plugin, built_in=True, where="built in", setting=setting)

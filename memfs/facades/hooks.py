@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from memfs.errors import SchemaInvalid
+from memfs.facades.open_workspaces import PathName
 from memfs.facades.pipelines import MemoryCoordinator
 from memfs.learning.learner import as_program
 from memfs.sessions.drain import Drain, DrainResult
@@ -22,13 +23,14 @@ from memfs.workspace import Workspace
 if TYPE_CHECKING:
     from memfs.facades.pipelines import Memory
 
-Path = str | os.PathLike[str] | None
 CLIENT = "hooks"
 HEADING = "Pending tasks:"
 _TEXTS = ("last_assistant_message", "summary")
 
 
-def on_user_prompt_submit(prompt: str, context: Mapping[str, Any] | None = None, *, path: Path = None) -> DrainResult:
+def on_user_prompt_submit(
+    prompt: str, context: Mapping[str, Any] | None = None, *, path: PathName = None
+) -> DrainResult:
     """Keep what a person asks: working memory of the session; what is to be done later; what corrects the agent.
 
     Args:
@@ -47,7 +49,7 @@ def on_user_prompt_submit(prompt: str, context: Mapping[str, Any] | None = None,
 
 
 def on_todo_write_complete(
-    todo_item: Mapping[str, Any], context: Mapping[str, Any] | None = None, *, path: Path = None
+    todo_item: Mapping[str, Any], context: Mapping[str, Any] | None = None, *, path: PathName = None
 ) -> DrainResult:
     """Keep how a todo was done once its ``status`` is ``completed``, and close the intention that it carries out.
 
@@ -73,7 +75,7 @@ def on_todo_write_complete(
     return _told(path, [_event(TASK_DONE, context, **told)])
 
 
-def on_session_stop(session_data: Mapping[str, Any], *, path: Path = None) -> DrainResult:
+def on_session_stop(session_data: Mapping[str, Any], *, path: PathName = None) -> DrainResult:
     """Keep what a session decided (episodic) and found out (semantic), and consolidate its working memory.
 
     Args:
@@ -93,7 +95,7 @@ def on_session_stop(session_data: Mapping[str, Any], *, path: Path = None) -> Dr
 
 
 def on_session_start(
-    *, path: Path = None, limit: int = MOST, write: Callable[[str], object] | None = print
+    *, path: PathName = None, limit: int = MOST, write: Callable[[str], object] | None = print
 ) -> tuple[Reminder, ...]:
     """Remind of what is still to be done: ``[PRIORITY] text``, the most urgent first, medium where nobody said.
 
@@ -113,7 +115,7 @@ def on_session_start(
     return found
 
 
-def consolidate_session_memory(session_id: str, *, path: Path = None) -> list[Memory]:
+def consolidate_session_memory(session_id: str, *, path: PathName = None) -> list[Memory]:
     """Keep what matters of a session's working memory as semantic memory, and clear the rest of it.
 
     Returns:
@@ -131,7 +133,7 @@ def consolidate_session_memory(session_id: str, *, path: Path = None) -> list[Me
 
 
 # -- inside -------------------------------------------------------------------------------------------------------
-def _told(path: Path, events: list[SessionEvent]) -> DrainResult:
+def _told(path: PathName, events: list[SessionEvent]) -> DrainResult:
     """Keep events, and make memories of them at once."""
     workspace, place = _workspace(path)
     spool = Spool(workspace.repository.state)
@@ -141,7 +143,7 @@ def _told(path: Path, events: list[SessionEvent]) -> DrainResult:
         return Drain(workspace, place.folder if place else None).run(bounded(events[-1]).session)
 
 
-def _workspace(path: Path) -> tuple[Workspace, SessionLocation | None]:
+def _workspace(path: PathName) -> tuple[Workspace, SessionLocation | None]:
     """The workspace at a path, else the project's private memory, with its place."""
     place = find_place() if path is None else None
     return MemoryCoordinator(path if place is None else place.root).workspace, place

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Any
+from typing import Any, Unpack
 
 from memfs.admin.prune import PruneResult
 from memfs.errors import IdInvalid, ItemNotFound, MemfsError, QueryInvalid, SchemaInvalid
-from memfs.facades.open_workspaces import Facade, aside
+from memfs.facades.open_workspaces import Facade, PathName, Where, aside
 from memfs.facades.pipelines import Memory, memories_of, memory_of
 from memfs.learning import patterns
 from memfs.learning.learner import as_program
@@ -25,7 +25,6 @@ from memfs.model.memory_config import MemoryConfig
 from memfs.recall.fence import withheld
 from memfs.store.context import DEFAULT
 from memfs.usage import NEVER
-from memfs.workspace import Workspace
 
 USUAL_TYPE = "interaction"
 _ALIASES = {"type": "memory_type"}
@@ -81,11 +80,9 @@ class MemoryContext(Facade):
 
     def __init__(
         self,
-        config: MemoryConfig | Mapping[str, Any] | str | os.PathLike[str] | None = None,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        db_path: str | os.PathLike[str] | None = None,
-        workspace: Workspace | None = None,
+        config: MemoryConfig | Mapping[str, Any] | PathName = None,
+        path: PathName = None,
+        **where: Unpack[Where],
     ) -> None:
         """As ``Facade``.
 
@@ -98,7 +95,7 @@ class MemoryContext(Facade):
         """
         if isinstance(config, (str, os.PathLike)):
             config, path = None, path if path is not None else config
-        super().__init__(path, db_path=db_path, workspace=workspace, config=config)
+        super().__init__(path, config=config, **where)
 
     @property
     def config(self) -> MemoryConfig:
@@ -359,14 +356,7 @@ def _known(field: str, name: str, known: type[StrEnum]) -> str:
 class SimpleContextManager(Facade):
     """The circumstances of a session or workflow. Writing memories never disturbs them, nor they the memories."""
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        name: str = DEFAULT,
-        db_path: str | os.PathLike[str] | None = None,
-        workspace: Workspace | None = None,
-    ) -> None:
+    def __init__(self, path: PathName = None, *, name: str = DEFAULT, **where: Unpack[Where]) -> None:
         """Choose the workspace, as every facade does, and the context in it.
 
         Args:
@@ -375,7 +365,7 @@ class SimpleContextManager(Facade):
         Raises:
             WorkspaceNotFound: see ``path``.
         """
-        super().__init__(path, db_path=db_path, workspace=workspace)
+        super().__init__(path, **where)
         self.name = name
 
     def add_to_context(self, key: str, value: Any) -> None:

@@ -9,18 +9,17 @@ import os
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from memfs.errors import SchemaInvalid, SettingInvalid
-from memfs.facades.open_workspaces import Facade, aside
+from memfs.facades.open_workspaces import Facade, PathName, Where, aside
 from memfs.fs.lock import renewed_in_child
 from memfs.learning.learner import as_program
 from memfs.model.episode import Action, Episode, Outcome, StateSnapshot
-from memfs.workspace import Workspace
 
 if TYPE_CHECKING:
     from memfs.context.deliver import Deliverer
-    from memfs.context.plugin import MemoryPlugin
+    from memfs.context.plugin import AddedSource, MemoryPlugin
     from memfs.learning.preferences import Preference
     from memfs.model import MemoryItem, Problem
     from memfs.model.rule import Rule
@@ -69,17 +68,12 @@ class MemoryLayer(Facade):
     teaches = True
 
     def __init__(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        db_path: str | os.PathLike[str] | None = None,
-        workspace: Workspace | None = None,
-        config: Mapping[str, Any] | None = None,
+        self, path: PathName = None, *, config: Mapping[str, Any] | None = None, **where: Unpack[Where]
     ) -> None:
         """As ``Facade``, and ``config``: what wins over the workspace's ``[memory]`` tables, see ``configure``."""
-        super().__init__(path, db_path=db_path, workspace=workspace)
+        super().__init__(path, **where)
         self._values: dict[str, Any] = {}
-        self._added: list[tuple[MemoryPlugin, Mapping[str, Any] | None]] = []
+        self._added: dict[str, AddedSource] = {}
         self._made: tuple[Deliverer, Deliverer] | None = None
         self._changing = threading.RLock()
         renewed_in_child(self)
@@ -87,9 +81,7 @@ class MemoryLayer(Facade):
             self.configure(config)
 
     @classmethod
-    def default(
-        cls, path: str | os.PathLike[str] | None = None, *, config: Mapping[str, Any] | None = None
-    ) -> MemoryLayer:
+    def default(cls, path: PathName = None, *, config: Mapping[str, Any] | None = None) -> MemoryLayer:
         """The layer of the workspace at hand, see ``Facade``: the seed's way to one."""
         return cls(path, config=config)
 
@@ -106,8 +98,9 @@ class MemoryLayer(Facade):
         """
         given = config["memory"] if isinstance(config, Mapping) and set(config) == {"memory"} else config
         with self._changing:
-            values = _merged(self._values, given)
-            self._own().configure(values)
+            values, usual = _merged(self._values, given), self.workspace.sources.delivery
+            self._made = None  # where a table is refused, the sources are given the one before again
+            self._made = usual, usual.apart(values, self._added)
             self._values = values
 
     def add_plugin(self, plugin: MemoryPlugin, config: Mapping[str, Any] | None = None) -> None:
@@ -122,8 +115,8 @@ class MemoryLayer(Facade):
             SettingInvalid: it is no source, a source has its name, or it refuses its table.
         """
         with self._changing:
-            self._own().plugins.add(plugin, config)
-            self._added.append((plugin, config))
+            source = self._own().plugins.add(plugin, config)
+            self._added[source.name] = plugin, config
 
     # -- the three ways -------------------------------------------------------------------------------------------
     async def get_automatic(
@@ -279,12 +272,7 @@ class MemoryLayer(Facade):
         usual = self.workspace.sources.delivery
         with self._changing:
             if self._made is None or self._made[0] is not usual:  # the first use, or the first in a forked child
-                own = usual.apart()
-                if self._values:
-                    own.configure(self._values)
-                for plugin, config in self._added:
-                    own.plugins.add(plugin, config)
-                self._made = (usual, own)
+                self._made = usual, usual.apart(self._values, self._added)
             return self._made[1]
 
 
@@ -294,13 +282,13 @@ async def record_outcome(
     outcome: Outcome | str,
     error: str | None = None,
     *,
-    path: str | os.PathLike[str] | None = None,
+    path: PathName = None,
 ) -> Episode:
     """``MemoryLayer.record_outcome`` in the workspace at hand, or in the one that ``path`` names."""
     return await aside(lambda: MemoryLayer(path)._record(state, action, outcome, error))
 
 
-async def record_correction(text: str, *, path: str | os.PathLike[str] | None = None, **known: Any) -> list[MemoryItem]:
+async def record_correction(text: str, *, path: PathName = None, **known: Any) -> list[MemoryItem]:
     """``MemoryLayer.record_correction`` in the workspace at hand, or in the one that ``path`` names."""
     return await aside(lambda: MemoryLayer(path).workspace.sources.preferences.record(text, **known))
 

@@ -19,7 +19,7 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypedDict, TypeVar
 
 from memfs.config import checked_values
 from memfs.errors import MemfsError, StorageIO, WorkspaceClosed, WorkspaceNotFound
@@ -46,6 +46,16 @@ class OpenWorkspace:
 
 Place = tuple[Path, str]
 """A workspace's folder, and what wins over its memory context, as JSON."""
+PathName = str | os.PathLike[str] | None
+"""A path, or None for the workspace at hand."""
+
+
+class Where(TypedDict, total=False):
+    """Further ways to say where a facade works, see ``Facade``."""
+
+    db_path: PathName
+    workspace: Workspace | None
+
 
 _guard = threading.RLock()
 held: dict[Place, OpenWorkspace] = {}
@@ -171,7 +181,7 @@ def open_user_workspace(watch: bool | None = None, settings: dict[str, Any] | No
     return open_workspace(folder, create=True, watch=watch, own_repository=True, settings=settings)
 
 
-def _root(path: str | os.PathLike[str] | None) -> Path:
+def _root(path: PathName) -> Path:
     """The folder of the workspace that a path means, made where it is not there."""
     if path is not None:
         asked = Path(path).expanduser()
@@ -215,9 +225,9 @@ class Facade:
 
     def __init__(
         self,
-        path: str | os.PathLike[str] | None = None,
+        path: PathName = None,
         *,
-        db_path: str | os.PathLike[str] | None = None,
+        db_path: PathName = None,
         workspace: Workspace | None = None,
         config: MemoryConfig | Mapping[str, Any] | None = None,
     ) -> None:
@@ -329,7 +339,7 @@ class SignedFacade(Facade):
 
     def __init__(
         self,
-        path: str | os.PathLike[str] | None = None,
+        path: PathName = None,
         *,
         origin: Origin | None = None,
         source: str = "",

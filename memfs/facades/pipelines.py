@@ -6,7 +6,6 @@ Retrieval never returns a convention that is not accepted. ``AgentReview`` judge
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from memfs.admin.quota import numbers
 from memfs.errors import IdInvalid, ItemNotFound
-from memfs.facades.open_workspaces import Facade, aside
+from memfs.facades.open_workspaces import Facade, PathName, Where, aside
 from memfs.fs.executor import Pools
 from memfs.intake.filter import TrivialFilter
 from memfs.learning.learner import as_program
@@ -37,7 +36,6 @@ from memfs.recall.reviewers import (
 )
 from memfs.recall.tokens import count_tokens, gist
 from memfs.usage import NEVER, Use
-from memfs.workspace import Workspace
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -228,15 +226,10 @@ class ReviewedFacade(Facade):
     """
 
     def __init__(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        db_path: str | os.PathLike[str] | None = None,
-        workspace: Workspace | None = None,
-        agent_review: AgentReview | None = None,
+        self, path: PathName = None, *, agent_review: AgentReview | None = None, **where: Unpack[Where]
     ) -> None:
         """As ``Facade``, and ``agent_review``: see above."""
-        super().__init__(path, db_path=db_path, workspace=workspace)
+        super().__init__(path, **where)
         self.agent_review = agent_review
 
 
@@ -370,13 +363,12 @@ class MemoryCoordinator(Facade):
 
     def __init__(
         self,
-        path: str | os.PathLike[str] | None = None,
+        path: PathName = None,
         *,
-        db_path: str | os.PathLike[str] | None = None,
-        workspace: Workspace | None = None,
         agent_review: AgentReview | None = None,
         storage: type[StoragePipeline] = StoragePipeline,
         retrieval: type[RetrievalPipeline] = RetrievalPipeline,
+        **where: Unpack[Where],
     ) -> None:
         """As ``Facade``.
 
@@ -384,7 +376,7 @@ class MemoryCoordinator(Facade):
             agent_review: who judges drafts and answers, instead of the reviewers that the settings name.
             storage, retrieval: the pipelines, where a subclass reads or ranks memories in its own way.
         """
-        super().__init__(path, db_path=db_path, workspace=workspace)
+        super().__init__(path, **where)
         self._agent_review = agent_review
         self._pipelines = storage, retrieval
         self._storage: StoragePipeline | None = None

@@ -255,8 +255,8 @@ class Responder:
         return told if told and self._response.claim([mark_of(told)]) else ""
 
     def _feedback(self, tokens: int) -> str:
-        delivery = self._workspace.sources.delivery.apart()
-        delivery.configure({"automatic": []})  # feedback is always asked for, where it is enabled
+        # feedback is always asked for, where it is enabled
+        delivery = self._workspace.sources.delivery.apart({"automatic": []})
         state = StateSnapshot(agent=self._event.agent, session=self._event.session)
         return delivery.automatic(state, max_tokens=tokens).text
 

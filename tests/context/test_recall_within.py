@@ -34,7 +34,7 @@ def test_a_question_is_answered_within_its_filters(opened: Opened) -> None:
     workspace = opened()
     workspace.store.put(MemoryItem("Deploys go to Frankfurt", "knowledge", id="new", tags=("ops",)))
     workspace.store.put(MemoryItem("Deploys went to Dublin", "episodic", id="old"))
-    deliverer = workspace.sources.delivery.apart()
+    deliverer = workspace.sources.delivery.apart({})
     deliverer.plugins.add(Oracle())
     recall = deliverer.recall
     everything = recall("where do deploys go")

@@ -301,18 +301,6 @@ def test_damaged_metadata_of_some_package_are_told(plugins: Make, monkeypatch: p
     assert {one.name for one in listed(Path(), Settings())} == BUILT_IN_SOURCES.keys()
 
 
-def test_what_loads_slowly_for_other_settings_is_not_taken(plugins: Make, module: str, go: threading.Event) -> None:
-    """A source that was still loading when settings changed is made anew with its present table."""
-    name = f"{module}:Slow"
-    found = plugins(0.1, triggered=[name], **{name: {"depth": 1}})
-    assert said(found) == {}
-    found.configure(with_memory(Settings(), {"triggered": [name], name: {"depth": 2}}).memory)
-    go.set()
-    found.code.seconds = LONG
-    assert until(lambda: said(found))
-    assert said(found)["slow"].endswith("{'depth': 2}")
-
-
 def test_a_built_in_source_that_cannot_be_made_breaks_no_other() -> None:
     """Ours are left out and named in the same way."""
 
@@ -354,22 +342,6 @@ def test_an_added_source_takes_the_place_of_a_built_in_one(plugins: Make) -> Non
     assert not found.add(own, {"max_items": 1}).built_in
     assert said(found, Delivery.AUTOMATIC)["preferences"] == "- preferences {'max_items': 1}"
     assert [one.plugin for one in found.of(Delivery.AUTOMATIC) if one.name == "preferences"] == [own]
-
-
-def test_other_settings_are_followed_and_added_sources_stay(plugins: Make, module: str) -> None:
-    """``configure`` loads the named sources anew, and hands an added one its table (P5)."""
-    __import__(module)
-    found = plugins()
-    found.add(sys.modules[module].Good())
-    assert said(found)["good"].endswith("{}")
-    changed = with_memory(Settings(), {"triggered": ["semantic"], "good": {"depth": 3}}, found.added)
-    found.configure(changed.memory)
-    assert said(found) == {
-        "semantic": "- semantic {'min_confidence': 0.7}",
-        "good": "good: change a.py {'depth': 3}",
-    }
-    own = found.copy()
-    assert list(said(own)) == ["semantic"]
 
 
 # -- trust --------------------------------------------------------------------------------------------------------

@@ -177,42 +177,34 @@ def _settled(text: str, wanted: Groups) -> str | None:
     """The text after as many single changes as it takes; each changes what is read next."""
     after: str | None = text
     for _ in range(_MOST_STEPS):
-        step = None if after is None else _step(after, wanted)
-        if step is None:
+        if after is None or (change := _change(after, wanted)) is None:
             break
-        after = step[0]
+        path, value = change
+        after = settings_file.take(after, path) if value is None else settings_file.put(after, path, value)
     found = {one.event: one.value for one in _ours(settings_file.said(after).get(HOOKS, {}))}
     _prove(text, after, right=found == {event: group[HOOKS][0] for event, group in wanted.items()})
     return after
 
 
-def _step(text: str, wanted: Groups) -> tuple[str | None] | None:
-    """The text after the next change, None where none is left to make."""
+def _change(text: str, wanted: Groups) -> tuple[settings_file.JsonPath, Any] | None:
+    """The next change: what is to be put at a path, or None to take it away; None where none is left to make."""
     hooks = _hooks(text)
-    kept = set()
+    missing = dict(wanted)
     for one in _ours(hooks):
-        group = wanted.get(one.event)
+        group = missing.pop(one.event, None)
         path: settings_file.JsonPath = (HOOKS, one.event, one.group)
-        if group is None or one.event in kept or (not one.alone and one.matcher != _matcher(group)):
-            return (settings_file.take(text, path if one.alone else (*path, HOOKS, one.at)),)
-        kept.add(one.event)
+        if group is None or (not one.alone and one.matcher != _matcher(group)):
+            return path if one.alone else (*path, HOOKS, one.at), None
         if one.matcher != _matcher(group):
-            return (settings_file.put(text, path, group),)
+            return path, group
         if one.value != group[HOOKS][0]:
-            return (settings_file.put(text, (*path, HOOKS, one.at), group[HOOKS][0]),)
-    missing = {event: group for event, group in wanted.items() if event not in kept}
+            return (*path, HOOKS, one.at), group[HOOKS][0]
     if not missing:
         return None
-    return (_added(text, missing, hooks),)
-
-
-def _added(text: str, missing: Groups, hooks: dict[str, list[Any]]) -> str:
-    if settings_file.is_blank(text) or HOOKS not in json_text.load(text, None):
-        return settings_file.put(text, (HOOKS,), {event: [group] for event, group in missing.items()})
+    if HOOKS not in settings_file.said(text):
+        return (HOOKS,), {event: [group] for event, group in missing.items()}
     event, group = next(iter(missing.items()))
-    if event in hooks:
-        return settings_file.put(text, (HOOKS, event, len(hooks[event])), group)
-    return settings_file.put(text, (HOOKS, event), [group])
+    return ((HOOKS, event, len(hooks[event])), group) if event in hooks else ((HOOKS, event), [group])
 
 
 def _ours(hooks: dict[str, list[Any]]) -> Iterator[Handler]:
