@@ -667,7 +667,6 @@ class Workspace:
             self.store,
             self.usage,
             self.patterns,
-            self.parts.index.search,
             self.behaviours.fire,
             lambda: self.inbox,
         )

@@ -5,7 +5,6 @@ Promoting and clearing is one commit, which can be undone.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -24,7 +23,7 @@ from memfs.model.item import lower_trust
 from memfs.model.query import MOST
 from memfs.model.suggestion import Source, Suggestion
 from memfs.model.time import utc_now
-from memfs.recall.cues import spoken
+from memfs.recall.cues import ends, spoken
 from memfs.recall.similarity import SAME, TextShape, alike, normalised
 from memfs.recall.tokens import gist
 from memfs.store import Store
@@ -48,7 +47,6 @@ _COMPARED = 8
 _TRIES = 5
 _SOURCE = "learnings"
 _TABLE = "learnings"
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
 def telling(text: str) -> bool:
@@ -66,7 +64,7 @@ def stated(text: str) -> str:
 
     What the message asks for was wanted then, and how things are to be done, preferences keep.
     """
-    told = (one.strip() for one in _SENTENCE.split(text[: _LONGEST * READ]) if _cue("stated", one))
+    told = (one.strip() for one in ends().split(text[: _LONGEST * READ]) if _cue("stated", one))
     return " ".join(one for one in told if not (one.endswith("?") or _requests(one) or is_correction(one)))
 
 
@@ -148,7 +146,7 @@ def _drafts(note: MemoryItem, task: str, session: str) -> Iterator[MemoryItem]:
 
 
 def _sentences(text: str) -> Iterator[str]:
-    for sentence in _SENTENCE.split(text[: _LONGEST * READ]):
+    for sentence in ends().split(text[: _LONGEST * READ]):
         plain = sentence.strip().lstrip("-*# \t").strip()
         if len(plain) <= _LONGEST and len(plain.split()) >= _FEWEST_WORDS and telling(plain):
             yield plain
@@ -236,7 +234,6 @@ class Consolidation:
         store: where memories are.
         usage: how often each was recalled.
         patterns: finish learning from the session before it is cleared, and say what is similar.
-        search: asks the index without looking for changed files first.
         fire: raises ``session_ended``.
         inbox: gives where what matters is suggested that is not to be written.
     """
@@ -244,7 +241,6 @@ class Consolidation:
     store: Store
     usage: Usage
     patterns: PatternStore
-    search: Callable[[Query], list[Candidate]]
     fire: Fire
     inbox: Callable[[], Inbox]
 
@@ -325,7 +321,7 @@ class Consolidation:
         """Every working memory of a session, oldest first, and the ids of those that cannot be read now, with why."""
         named = Query(types=frozenset({WORKING}), sessions=frozenset({session}))
         items, left = self._loaded(self.store.every(named))
-        told, _ = self._loaded(self.search(Query(text=session, types=frozenset({WORKING}), limit=MOST)))
+        told, _ = self._loaded(self.store.known(Query(text=session, types=frozenset({WORKING}), limit=MOST)))
         items |= {key: item for key, item in told.items() if item.metadata.get("session_id") == session}
         for problem in self.store.problems():  # a file that was never readable says no session
             if problem.path.startswith(f"{CONTENT}/memories/{WORKING}/"):
@@ -423,7 +419,7 @@ class Consolidation:
         if not normalised(draft.content):
             return None
         query = Query(text=draft.content[:5000], types=frozenset({LASTING}), limit=_COMPARED)
-        found, _ = self._loaded(self.search(query))
+        found, _ = self._loaded(self.store.known(query))
         project = draft.context.get("project")
         same = (item for item in found.values() if item.context.get("project") == project)
         return next((item for item in same if _said(item) == _said(draft)), None)

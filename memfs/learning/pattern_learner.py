@@ -6,7 +6,6 @@ writes one item in at most ``_TRIES`` tries and raises one occasion; what reacti
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +13,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from memfs.errors import IdExists, IndexUnavailable, MemfsError
+from memfs.errors import IdExists, MemfsError
 from memfs.format.secrets import reason_in
 from memfs.fs.executor import Worker
 from memfs.fs.lock import FileLock, renewed_in_child
@@ -103,7 +102,6 @@ class PatternStore:
         self._waiting: dict[str, MemoryItem] = {}
         self._guard = threading.Lock()
         renewed_in_child(self)
-        self._looked = False
 
     def begin_anew_in_child(self) -> None:
         """What waits in the parent, the parent learns."""
@@ -395,12 +393,7 @@ class PatternStore:
         return self._items(self._found(text, kind, limit))
 
     def _found(self, text: str, kind: str, limit: int) -> list[Candidate]:
-        query = Query(text=text, types=frozenset({kind}), limit=limit)
-        if self._looked:  # before, the index does not know what processes that have ended stored
-            with contextlib.suppress(IndexUnavailable):
-                return self._parts.index.search(query)
-        self._looked = True
-        return self._store.candidates(query)
+        return self._store.known(Query(text=text, types=frozenset({kind}), limit=limit))
 
     def _items(self, candidates: Iterable[Candidate]) -> list[MemoryItem]:
         loaded = map(self._store.load, candidates)

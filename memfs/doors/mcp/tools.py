@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_types import Tool, ToolAnnotations
 
-from memfs.doors.mcp import memory_tools, state_tools
+from memfs.doors.mcp import memory_tools
 from memfs.doors.mcp.answer import ToolResult, brief, one_line
 from memfs.doors.mcp.memory_tools import fenced_item
 from memfs.doors.mcp.session import Desk
@@ -271,7 +271,7 @@ class ToolRow:
 
 def _rows() -> Iterator[tuple[str, ToolRow]]:
     """Each tool as it is written, with the function of its name."""
-    functions = vars(memory_tools) | vars(state_tools) | {"search": search, "fetch": fetch}
+    functions = vars(memory_tools) | {"search": search, "fetch": fetch}
     for name, row in tomllib.loads(Path(__file__).with_name("tools.toml").read_text(encoding="utf-8")).items():
         arguments = [Argument(**one) for one in row.pop("arguments", ())]
         yield name, ToolRow(arguments=arguments, run=functions[name], **row)
