@@ -295,27 +295,23 @@ class PluginUnusable:
         return Problem(path=SETTINGS_FILE, code="SourceUnusable", message=message, hint=self.hint, severity=WARNING)
 
 
+@dataclass(eq=False, repr=False)
 class Plugins:
-    """The sources of one workspace. Each is loaded when its delivery is first asked for; may be used from threads."""
+    """The sources of one workspace. Each is loaded when its delivery is first asked for; may be used from threads.
 
-    def __init__(
-        self,
-        settings: MemorySettings,
-        makers: Makers,
-        code: ForeignCode,
-        untrusted: Callable[[], list[Problem]] = list,
-    ) -> None:
-        """Take what the sources are made of.
+    Attributes:
+        memory: the settings that hold.
+        makers: what makes each built-in source.
+        code: calls those of others.
+        untrusted: gives what is named by files that this user does not trust.
+    """
 
-        Args:
-            makers: what makes each built-in source.
-            code: calls those of others.
-            untrusted: gives what is named by files that this user does not trust.
-        """
-        self.memory = settings
-        self._makers = makers
-        self.code = code
-        self._untrusted = untrusted
+    memory: MemorySettings
+    makers: Makers
+    code: ForeignCode
+    untrusted: Callable[[], list[Problem]] = list
+
+    def __post_init__(self) -> None:
         self._lock = threading.RLock()
         renewed_in_child(self)
         self._loaded: dict[Delivery, tuple[LoadedSource, ...]] = {}
@@ -326,7 +322,7 @@ class Plugins:
     def copy(self, settings: MemorySettings | None = None) -> Plugins:
         """The same sources for a user of their own, who may add to them; ``settings``: those that hold there."""
         seconds = self.code.seconds if settings is None else settings.source_seconds
-        return Plugins(settings or self.memory, self._makers, ForeignCode(seconds), self._untrusted)
+        return Plugins(settings or self.memory, self.makers, ForeignCode(seconds), self.untrusted)
 
     # -- asking ---------------------------------------------------------------------------------------------------
     def of(self, delivery: Delivery) -> tuple[LoadedSource, ...]:
@@ -356,7 +352,7 @@ class Plugins:
         for delivery in Delivery if load else ():
             self.of(delivery)
         with self._lock:
-            return self._untrusted() + [one.problem for rows in self._unusable.values() for one in rows]
+            return self.untrusted() + [one.problem for rows in self._unusable.values() for one in rows]
 
     def unusable(self) -> tuple[PluginUnusable, ...]:
         """The named sources that are left out, of the deliveries asked for so far."""
@@ -459,7 +455,7 @@ class Plugins:
         layer = Delivery(BUILT_IN_SOURCES[name])
         _require_layer(layer, delivery)
         try:
-            plugin = self._makers[name]()
+            plugin = self.makers[name]()
             plugin.configure(self.memory.sources[name])
         except MemfsError as error:
             raise ForeignFailure(error.sentence, error.hint or "see 'memfs check'") from error

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -69,36 +69,32 @@ def patterns_in(select: Callable[[Query], Sequence[MemoryItem]]) -> list[MemoryI
     return sorted(found, key=lambda item: -_occurrences(item))
 
 
+@dataclass(eq=False, repr=False)
 class PatternStore:
-    """The patterns of one workspace. May be used from several threads and processes."""
+    """The patterns of one workspace. May be used from several threads and processes.
 
-    def __init__(
-        self,
-        store: Store,
-        parts: Parts,
-        config: Callable[[], MemoryConfig],
-        fire: Fire,
-        inbox: Callable[[], Inbox],
-        keep: Callable[[], Keep] = lambda: Keep.WRITE,
-        meaning: Callable[[], VectorSearch | None] = lambda: None,
-    ) -> None:
-        """Begin with nothing to learn.
+    Attributes:
+        store, parts: where memories and patterns are.
+        config: says what is similar, and how many make a pattern.
+        fire: raises ``pattern_detected`` when a pattern is written.
+        inbox: gives where patterns are suggested, and which ones somebody refused.
+        keep: what becomes of patterns unless a caller says so.
+        meaning: gives what finds by meaning, None where words decide alone.
+    """
 
-        Args:
-            store, parts: where memories and patterns are.
-            config: says what is similar, and how many make a pattern.
-            fire: raises ``pattern_detected`` when a pattern is written.
-            inbox: gives where patterns are suggested, and which ones somebody refused.
-            keep: what becomes of patterns unless a caller says so.
-            meaning: gives what finds by meaning, None where words decide alone.
-        """
-        self._store, self._parts = store, parts
-        self._config, self._fire = config, fire
-        self._inbox, self._keep, self._meaning = inbox, keep, meaning
-        state = parts.repository.state
-        self._lock = FileLock(state / "patterns.lock", home=parts.repository.common_dir)
+    store: Store
+    parts: Parts
+    config: Callable[[], MemoryConfig]
+    fire: Fire
+    inbox: Callable[[], Inbox]
+    keep: Callable[[], Keep] = lambda: Keep.WRITE
+    meaning: Callable[[], VectorSearch | None] = lambda: None
+
+    def __post_init__(self) -> None:
+        repository = self.parts.repository
+        self._lock = FileLock(repository.state / "patterns.lock", home=repository.common_dir)
         self._inside = threading.local()
-        self._worker = Worker("memfs-patterns", self._learn_next, store.note_failure, again=0.0)
+        self._worker = Worker("memfs-patterns", self._learn_next, self.store.note_failure, again=0.0)
         self._waiting: dict[str, MemoryItem] = {}
         self._guard = threading.Lock()
         renewed_in_child(self)
@@ -116,7 +112,7 @@ class PatternStore:
         Returns:
             False where it is none to learn from, or the queue full.
         """
-        self._store.require_open()
+        self.store.require_open()
         if not self._learnable(item) or self._learning():
             return False
         with self._guard:
@@ -141,7 +137,7 @@ class PatternStore:
 
     def settle(self, seconds: float | None = None) -> bool:
         """Wait until all is learned that was to be learned later, at most so long; false where some still waits."""
-        self._store.require_open()
+        self.store.require_open()
         return self._worker.settle(seconds)
 
     def close(self) -> None:
@@ -166,7 +162,7 @@ class PatternStore:
             LockTimeout: another process took too long noting a pattern.
             SettingInvalid: the memory context's thresholds are out of range.
         """
-        chosen = self._keep() if keep is None else keep
+        chosen = self.keep() if keep is None else keep
         if chosen is Keep.OFF or not self._learnable(item) or self._learning():
             return None
         self._inside.learning = True
@@ -193,9 +189,9 @@ class PatternStore:
             return self._follow(known, item, detector, keep)
         most = min(max(_LOOKED_AT, 4 * detector.threshold), COUNTED)
         found = {other.id: other for other in self._loaded(gist(item), item.type, most)}
-        meaning = self._meaning()
+        meaning = self.meaning()
         like = meaning.like(item, most) if meaning is not None else []
-        fresh = [other for key in like if key not in found and (other := self._store.get(key))]
+        fresh = [other for key in like if key not in found and (other := self.store.get(key))]
         near = [other for other in (*found.values(), *fresh) if other.id != item.id and self._learnable(other)]
         pattern = detector.extract_pattern([item, *(other for other in near if detector.are_similar(item, other))])
         return self._note(pattern, keep) if pattern is not None and item.id in pattern.members else None
@@ -206,7 +202,7 @@ class PatternStore:
         Raises:
             SettingInvalid: its thresholds are out of range.
         """
-        config = self._config()
+        config = self.config()
         return PatternFinder(
             config.pattern_threshold,
             similarity=config.similarity_threshold,
@@ -219,27 +215,27 @@ class PatternStore:
         with self._lock.hold("noting a pattern", _LOCK_SECONDS):
             twin = self._twin(pattern, keep)
             if twin is None and keep is Keep.SUGGEST:
-                self._inbox().add([_suggestion(pattern, self._parts.clock())])
+                self.inbox().add([_suggestion(pattern, self.parts.clock())])
                 return item_of(pattern)
             if twin is None:
                 message = f"Note a pattern: {pattern.template[:80]}"
                 try:
-                    stored = self._store.put(item_of(pattern), expected="", message=message, source=SOURCE)
+                    stored = self.store.put(item_of(pattern), expected="", message=message, source=SOURCE)
                 except IdExists:
-                    twin = self._store.get(pattern.id)
+                    twin = self.store.get(pattern.id)
                     if twin is None or twin.type != PATTERN:
                         return None
         if twin is None:
             self._drop(pattern.members[1:])  # the one that is left counts what was there before
             return self._announced(stored, found=True)
-        members = [item for item in map(self._store.get, pattern.members) if item is not None]
+        members = [item for item in map(self.store.get, pattern.members) if item is not None]
         return self._grown(twin, lambda item: _with(item, members), members, keep)
 
     def _twin(self, pattern: Pattern, keep: Keep) -> MemoryItem | None:
         """The pattern that says the same in nearly the same words, also one that another process has just noted."""
         fixed = fixed_words(pattern.template)
         query = Query(text=pattern.template, types=frozenset({PATTERN}), limit=_KNOWN)
-        there = [*self._items(self._store.candidates(query)), *self._suggested(keep)]
+        there = [*self._items(self.store.candidates(query)), *self._suggested(keep)]
         known = [item for item in there if item.data.get("pattern_type") == pattern.type]
         shares = [(overlap(fixed, fixed_words(item.content)), item) for item in known]
         near = [(share, item) for share, item in shares if share >= _SAME_WORDS]
@@ -271,22 +267,22 @@ class PatternStore:
         """
         if known.path:
             return self._announced(self._write(known, change), found=False) if keep is Keep.WRITE else known
-        waiting = self._inbox().get(known.id)
+        waiting = self.inbox().get(known.id)
         if keep is Keep.WRITE or waiting is None or waiting.decision:
             return None
         again = _again(waiting, change(waiting.item), members)
-        self._inbox().add([again])
+        self.inbox().add([again])
         return again.item
 
     def _suggested(self, keep: Keep) -> list[MemoryItem]:
         """The patterns that were suggested: where patterns are written, those that somebody refused."""
         refused = SuggestionDecision.REFUSED
-        rows = [one for one in self._inbox().all() if one.source is Source.PATTERN]
+        rows = [one for one in self.inbox().all() if one.source is Source.PATTERN]
         return [one.item for one in rows if keep is Keep.SUGGEST or one.decision is refused]
 
     def suggested_again(self, waiting: Suggestion, alive: Sequence[str]) -> Suggestion | None:
         """A suggestion of which some memories are gone, from those that are there; None where they show it no more."""
-        members = [item for item in map(self._store.get, alive) if item is not None]
+        members = [item for item in map(self.store.get, alive) if item is not None]
         pattern = self.detector().extract_pattern(members)
         return _suggestion(pattern, waiting.made) if pattern is not None and pattern.id == waiting.id else None
 
@@ -294,22 +290,22 @@ class PatternStore:
         """Store a pattern's item changed; made again from what is there when somebody else changed it."""
 
         def written() -> MemoryItem:
-            now = self._store.get(known.id)
+            now = self.store.get(known.id)
             if now is None or (changed := change(now)) == now:  # forgotten meanwhile, and not to be brought back
                 return now or known
             message = f"Bring the pattern {known.id} up to date"
-            return self._store.put(changed, expected=now.sha256, message=message, source=SOURCE)
+            return self.store.put(changed, expected=now.sha256, message=message, source=SOURCE)
 
         return retry_on_conflict(written, tries=_TRIES)
 
     def _announced(self, pattern: MemoryItem, found: bool) -> MemoryItem:
-        self._fire("pattern_detected", {"pattern": pattern, "found": found})
+        self.fire("pattern_detected", {"pattern": pattern, "found": found})
         return pattern
 
     # -- asking -----------------------------------------------------------------------------------------------------
     def all(self) -> list[MemoryItem]:
         """The patterns, the most frequent first, of equal ones the newest."""
-        return patterns_in(self._store.select)
+        return patterns_in(self.store.select)
 
     def suggest(self, text: str = "", context: Mapping[str, Any] | None = None, limit: int = 5) -> list[Hit]:
         """The patterns that may help with what is at hand, best first.
@@ -322,7 +318,7 @@ class PatternStore:
             context: the circumstances of the moment.
             limit: at most so many.
         """
-        return suggested(self._store, self.detector(), text, context or {}, limit)
+        return suggested(self.store, self.detector(), text, context or {}, limit)
 
     def among(self, hits: Sequence[Hit], query: Query) -> list[Hit]:
         """The hits of an answer with the patterns that several of them follow, each before the third that does.
@@ -332,8 +328,8 @@ class PatternStore:
         """
         if PATTERN not in (query.types or {PATTERN}) or len(hits) <= FOLLOWERS:
             return list(hits)
-        known = suggested(self._store, self.detector(), query.text, query.context, _SUGGESTED)
-        passing = {one.id for one in self._store.among([hit.item.id for hit in known], query)}
+        known = suggested(self.store, self.detector(), query.text, query.context, _SUGGESTED)
+        passing = {one.id for one in self.store.among([hit.item.id for hit in known], query)}
         return with_patterns(hits, [hit for hit in known if hit.item.id in passing], self.detector())
 
     # -- all at once ------------------------------------------------------------------------------------------------
@@ -346,13 +342,13 @@ class PatternStore:
         Raises:
             As ``learn``.
         """
-        keep, read = self._keep(), 0
+        keep, read = self.keep(), 0
         found: list[MemoryItem] = []
         detector = self.detector()
         known = [*self.all(), *self._suggested(keep)]
         if keep is Keep.OFF:
             return read, found
-        for kind in self._parts.kinds:
+        for kind in self.parts.kinds:
             if kind.name == PATTERN:
                 continue
             items = [item for item in self._loaded("", kind.name, MOST) if self._learnable(item)]
@@ -393,10 +389,10 @@ class PatternStore:
         return self._items(self._found(text, kind, limit))
 
     def _found(self, text: str, kind: str, limit: int) -> list[Candidate]:
-        return self._store.known(Query(text=text, types=frozenset({kind}), limit=limit))
+        return self.store.known(Query(text=text, types=frozenset({kind}), limit=limit))
 
     def _items(self, candidates: Iterable[Candidate]) -> list[MemoryItem]:
-        loaded = map(self._store.load, candidates)
+        loaded = map(self.store.load, candidates)
         return [found.item for found in loaded if found is not None]
 
 
