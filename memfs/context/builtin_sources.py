@@ -602,9 +602,8 @@ class JointPreferences:
 
     def _wishes(self, mount: Mount, context: str, limit: int) -> list[MemoryItem]:
         """The preferences that hold in private memory, those that fit the context first."""
-        asked = Query(types=frozenset({KIND}))
-        loaded = map(mount.store.load, mount.store.every(asked))
-        items = [mount.outward(one.item) for one in loaded if one is not None]
+        found = mount.store.readable(mount.store.every(Query(types=frozenset({KIND}))))
+        items = list(map(mount.outward, found))
         return preferences_in_order(items, self._clock(), context)[:limit]
 
 

@@ -322,7 +322,7 @@ class MultiLayeredMemorySystem(Facade):
         store = self.workspace.store
         chosen = _known("layer", str(layer).lower().replace("_", "-"), Layer)
         asked = Query(layers={chosen}, phases={_known("phase", phase, Phase)} if phase else ())
-        items = [found.item for found in store.load_each(list(store.every(asked))) if found is not None]
+        items = store.readable(store.every(asked))
         self._served(items)
         return items
 

@@ -340,8 +340,7 @@ class Conflicts:
             store: the items.
             now: what counts as the present.
         """
-        loaded = (store.load(candidate) for candidate in store.every(Query()))
-        items = {one.item.id: one.item for one in loaded if one is not None}
+        items = {item.id: item for item in store.readable(store.every(Query()))}
         return self._undecided(items, items.get, set(), now)
 
     def _undecided(

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from memfs.errors import ContentError, LockTimeout, MemfsError
+from memfs.errors import LockTimeout, MemfsError
 from memfs.fs import io
 from memfs.model.suggestion import Keep, Source, Suggestion
 from memfs.settings import Settings
@@ -145,10 +145,7 @@ class Learner:
         return LearnResult(read=len(new), written=tuple(written))
 
     def _learned_from(self, item_id: str, keep: Keep) -> list[str]:
-        try:
-            item = self.store.get(item_id)
-        except ContentError:  # it is named among the workspace's problems
-            return []
+        item = self.store.peek(item_id)
         pattern = self.patterns().learn(item, keep) if item is not None else None
         return [pattern.id] if pattern is not None and keep is Keep.WRITE else []
 

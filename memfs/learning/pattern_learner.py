@@ -235,7 +235,7 @@ class PatternStore:
         """The pattern that says the same in nearly the same words, also one that another process has just noted."""
         fixed = fixed_words(pattern.template)
         query = Query(text=pattern.template, types=frozenset({PATTERN}), limit=_KNOWN)
-        there = [*self._items(self.store.candidates(query)), *self._suggested(keep)]
+        there = [*self.store.readable(self.store.candidates(query)), *self._suggested(keep)]
         known = [item for item in there if item.data.get("pattern_type") == pattern.type]
         shares = [(overlap(fixed, fixed_words(item.content)), item) for item in known]
         near = [(share, item) for share, item in shares if share >= _SAME_WORDS]
@@ -382,18 +382,14 @@ class PatternStore:
     def _near(self, item: MemoryItem) -> list[MemoryItem]:
         """The patterns that a memory may follow: all, where they are few, which asks the index for less."""
         every = self._found("", PATTERN, _KNOWN + 1)
-        return self._items(every) if len(every) <= _KNOWN else self._loaded(gist(item), PATTERN, _KNOWN)
+        return self.store.readable(every) if len(every) <= _KNOWN else self._loaded(gist(item), PATTERN, _KNOWN)
 
     # -- the index --------------------------------------------------------------------------------------------------
     def _loaded(self, text: str, kind: str, limit: int) -> list[MemoryItem]:
-        return self._items(self._found(text, kind, limit))
+        return self.store.readable(self._found(text, kind, limit))
 
     def _found(self, text: str, kind: str, limit: int) -> list[Candidate]:
         return self.store.known(Query(text=text, types=frozenset({kind}), limit=limit))
-
-    def _items(self, candidates: Iterable[Candidate]) -> list[MemoryItem]:
-        loaded = map(self.store.load, candidates)
-        return [found.item for found in loaded if found is not None]
 
 
 def _suggestion(pattern: Pattern, made: datetime) -> Suggestion:

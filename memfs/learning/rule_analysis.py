@@ -335,15 +335,8 @@ class FailureAnalyst:
 
     def _loaded(self, rows: Iterable[TriggerRow]) -> list[MemoryItem]:
         """The episodes behind rows, as far as their files can be read."""
-        found = []
-        for row in rows:
-            try:
-                item = self._store.get(row.id)
-            except ContentError:  # it is named among the workspace's problems
-                continue
-            if item is not None and item.type == EPISODIC:
-                found.append(item)
-        return found
+        found = (self._store.peek(row.id) for row in rows)
+        return [item for item in found if item is not None and item.type == EPISODIC]
 
 
 def _below(glob: str, tops: Iterable[str]) -> str:

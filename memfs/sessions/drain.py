@@ -267,8 +267,7 @@ def _copied(before: Path, folder: Path) -> int:
     with open_workspace(before, watch=False) as own, open_workspace(folder, watch=False) as other:
         Drain(own).run(seconds=_JOIN_SECONDS)
         own.store.refresh()
-        loaded = (own.store.load(candidate) for candidate in own.store.every(Query()))
-        items = [found.item for found in loaded if found is not None]
+        items = own.store.readable(own.store.every(Query()))
         return sum(_put(other, item) for item in items if not other.store.locate(item.id))
 
 

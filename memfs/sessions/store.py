@@ -164,7 +164,7 @@ class _Attempt:
             fire("task_completed", {"task": names, "outcome": names})  # what else the session said is read already
 
     def _task(self, batch: Batch, task: MemoryItem, items: dict[str, MemoryItem]) -> None:
-        known = self._known(task.id)
+        known = self._store.peek(task.id)
         if known is None:
             if not self._create(batch, task) and task.content.count("\n"):  # without its steps it may be kept
                 self._create(batch, task.replace(content=task.content.partition("\n")[0]))
@@ -195,7 +195,7 @@ class _Attempt:
 
     def _create(self, batch: Batch, item: MemoryItem) -> bool:
         """Plan a new item; what is there already says the same. False where it is refused."""
-        if item.type == PROSPECTIVE and (known := self._known(item.id)) is not None:
+        if item.type == PROSPECTIVE and (known := self._store.peek(item.id)) is not None:
             self._again_intended(batch, known, item)
             return True
         if self._quotes(item):
@@ -235,8 +235,7 @@ class _Attempt:
         if _is_own(self._workspace) or self._workspace.learner.by_program:
             return None
         query = Query(types=frozenset({WORKING}), limit=_MOST_PENDING)
-        loaded = (self._store.load(candidate) for candidate in self._store.candidates(query))
-        working = [found.item.content for found in loaded if found is not None]
+        working = [item.content for item in self._store.select(query)]
         waiting = [one.item.content for one in self._waiting]
         return set(pieces([*self._heard.typed, *working, *waiting]))
 
@@ -280,12 +279,6 @@ class _Attempt:
             self.refused.append(f"{known.id} was not brought up to date: {error.message}")
         else:
             self.written.append(item.id)
-
-    def _known(self, item_id: str) -> MemoryItem | None:
-        try:
-            return self._store.get(item_id)
-        except ContentError:  # a person is at it: it is not ours to replace
-            return None
 
     @cached_property
     def _open(self) -> list[MemoryItem]:

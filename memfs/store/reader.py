@@ -16,7 +16,7 @@ from typing import Generic, Protocol, TypeVar
 
 from memfs.catalog.facts import ItemCatalog
 from memfs.config_names import SETTINGS_FILE
-from memfs.errors import CorruptItem, HistoryError, IndexUnavailable, ItemNotFound, MemfsError, StorageIO
+from memfs.errors import ContentError, CorruptItem, HistoryError, IndexUnavailable, ItemNotFound, MemfsError, StorageIO
 from memfs.fs.lock import renewed_in_child
 from memfs.fs.tree import Tree, View, refuse_rot
 from memfs.model import Candidate, Freshness, Kind, KindTable, MemoryItem, Problem, Query, Stamp
@@ -166,6 +166,13 @@ class Reader:
         except FileNotFoundError:
             return None
 
+    def peek(self, item_id: str) -> MemoryItem | None:
+        """As ``get``; None also where its file is invalid at present, as one of the workspace's problems says."""
+        try:
+            return self.get(item_id)
+        except ContentError:
+            return None
+
     def find(self, reference: str) -> MemoryItem:
         """The item a person means: by id, by path, or by the beginning of an id that only one item has.
 
@@ -245,9 +252,13 @@ class Reader:
             elif (found := loaded[path]) is not None:
                 yield path, found.item, False
 
+    def readable(self, candidates: Iterable[Candidate]) -> list[MemoryItem]:
+        """The items behind candidates, as far as their files can be read."""
+        return [found.item for found in self.load_each(list(candidates)) if found is not None]
+
     def select(self, query: Query) -> list[MemoryItem]:
         """The items that pass the query's filters, by text score or else newest first."""
-        return [found.item for found in self.load_each(self.candidates(query)) if found is not None]
+        return self.readable(self.candidates(query))
 
     def unread(self, query: Query) -> list[str]:
         """The item files a query could concern that cannot be read; ``problems`` says why."""
