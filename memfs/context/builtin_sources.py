@@ -388,11 +388,8 @@ class PreferencesMemory(StoreSource):
         return self.store.get_relevant(state.context, limit=self.max_items)
 
     def _selection(self, found: Iterable[Any] | None) -> ContextSelection:
-        return ContextSelection(heading=PREFERENCES_HEADING, entries=[_preference_entry(one) for one in found or ()])
-
-
-def _preference_entry(found: Any) -> ContextEntry:
-    return ContextEntry(text=str(found), **vouched(found, None))
+        entries = [ContextEntry(text=str(one), **vouched(one, None)) for one in found or ()]
+        return ContextSelection(heading=PREFERENCES_HEADING, entries=entries)
 
 
 RECENT_SESSION_HEADING = "Last session"

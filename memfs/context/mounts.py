@@ -343,7 +343,8 @@ class JointReader:
         asked = asked_of(query, [self._own.counted(), *theirs.values()])
         more = gathered(mounts, lambda mount: self._weighed(mount, query, asked))
         found = [*self._own.weighed(query, asked), *more]
-        found.sort(key=_worth, reverse=True)  # keeps the order of equals: the workspace's own first
+        # keeps the order of equals: the workspace's own first
+        found.sort(key=lambda one: (one.similarity, one.timestamp), reverse=True)
         return found[: query.limit]
 
     def _weighed(self, mount: Mount, query: Query, asked: Asked) -> list[Candidate]:
@@ -391,10 +392,6 @@ class JointReader:
     def _asked(self, query: Query) -> Sequence[Mount]:
         """Those that a query is for: a path is one of the workspace's own."""
         return () if query.path else self._mounts.opened()
-
-
-def _worth(one: Candidate) -> tuple[float, datetime]:
-    return one.similarity, one.timestamp
 
 
 _MOMENT_SECONDS = 5.0
@@ -560,9 +557,10 @@ class Mounts:
                 return
             if mount is not None:
                 self._retire(name)
-            folder = folder_of(self._root, self._paths[name])
+            path, common = self._paths[name], self._parts.repository.common_dir
+            folder = folder_of(self._root, path)
             self._require_other(name, folder)
-            self._open[name] = self._opened(name, folder)
+            self._open[name] = open_mount(name, path, folder, self._settings, self._parts.clock, common)
             self._refused.pop(name, None)
         except (MemfsError, OSError) as error:
             self._gone_at[name] = time.monotonic()
@@ -581,10 +579,6 @@ class Mounts:
         self._retired[name] = self._open.pop(name)
         if before is not None:
             before.close()
-
-    def _opened(self, name: str, folder: Path) -> Mount:
-        parts = self._parts
-        return open_mount(name, self._paths[name], folder, self._settings, parts.clock, parts.repository.common_dir)
 
     def _require_other(self, name: str, folder: Path) -> None:
         """Refuse this workspace itself, and what is mounted under another name already."""

@@ -15,20 +15,15 @@ from memfs.recall.cues import spoken
 
 TRIVIAL = "trivial: "
 
-_GREETING = "a greeting"
-_FAREWELL = "a farewell"
-_ASSENT = "an acknowledgement"
-_THANKS = "thanks"
-_FILLER = "a filler"
-_ADDRESSING = frozenset({_GREETING, _FAREWELL, _THANKS})
 _TABLE = "small_talk"
 _SORTS: Mapping[str, str] = {
-    "greeting": _GREETING,
-    "farewell": _FAREWELL,
-    "thanks": _THANKS,
-    "acknowledgement": _ASSENT,
-    "filler": _FILLER,
+    "greeting": "a greeting",
+    "farewell": "a farewell",
+    "thanks": "thanks",
+    "acknowledgement": "an acknowledgement",
+    "filler": "a filler",
 }
+_ADDRESSING = frozenset(_SORTS[name] for name in ("greeting", "farewell", "thanks"))
 _LONGEST = 200
 _FEWEST_LETTERS = 4
 _FEWEST_WORDS = 2
@@ -68,9 +63,6 @@ class TrivialFilter:
     It refuses only what is nothing else: "thanks to caching it is fast" and the short order "use tabs" pass.
     """
 
-    def __init__(self) -> None:
-        self._phrases = _tree()
-
     def reason(self, content: str) -> str:
         """Why the text is not worth remembering, beginning with ``trivial: ``; "" where it may be."""
         sort = self._sort(content.strip())
@@ -103,7 +95,7 @@ class TrivialFilter:
         return first
 
     def _phrase(self, words: list[str], at: int) -> tuple[int, str]:
-        for phrase, sort in self._phrases.get(words[at], ()):
+        for phrase, sort in _tree().get(words[at], ()):
             if tuple(words[at : at + len(phrase)]) == phrase:
                 return len(phrase), sort
         return 0, ""

@@ -205,7 +205,9 @@ class Rules:
                 return known
             return self.store.put(wanted, known.sha256, message=f"Change the rule {rule_id}", source=source)
 
-        return _rule(retry_on_conflict(added, tries=_TRIES, on=(Conflict, IdExists)))
+        stored = rule_of(retry_on_conflict(added, tries=_TRIES, on=(Conflict, IdExists)))
+        assert stored is not None, "a rule's item is a rule"
+        return stored
 
     def find_matching_rules(self, context: str | StateSnapshot, min_confidence: float = THRESHOLD) -> list[Rule]:
         """The rules that apply to a situation and hold, the surest first, as their files have them now.
@@ -274,9 +276,3 @@ class Rules:
                 self.analyze(seconds=0.0)
             except LockTimeout:  # another process analyses at this moment
                 return
-
-
-def _rule(item: MemoryItem) -> Rule:
-    rule = rule_of(item)
-    assert rule is not None, "a rule's item is a rule"
-    return rule
