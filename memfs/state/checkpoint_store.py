@@ -376,19 +376,124 @@ def _payload_summary(data: bytes, checkpoint: Checkpoint) -> dict[str, Any]:
 _LOCK = "checkpoint.lock"
 
 
-class PayloadFolders:
-    """The folders of one workspace's payloads.
+def write_payload(target: Path, content: Iterable[bytes]) -> None:
+    """Write a new file, durable on return. What is read of it afterwards comes from the disk, not from memory."""
+    fd = io.open_file(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    try:
+        for data in content:
+            io.write_all(fd, data, str(target))
+        io.fsync(fd, str(target))
+        if hasattr(os, "posix_fadvise"):
+            with suppress(OSError):  # a system that cannot is no worse off
+                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(fd)
+    io.sync_folder(target.parent)
+    io.sync_folder(target.parent.parent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointVerdict:
+    """Whether a checkpoint can be relied on, and if not, why."""
+
+    id: str
+    good: bool
+    reason: str = ""
+    files: int = 0
+    bytes: int = 0
+
+
+class Shelf:
+    """The checkpoints of one workspace, and the folders of their payloads.
 
     Attributes:
         home: the folder in the workspace.
         lock: held while one is made, moved or removed.
     """
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, files: View | None = None) -> None:
+        """``files``: those of another time, whose checkpoints these are; payloads lie where they lie now."""
         self.home = parts.tree.root / CHECKPOINTS
         self.lock = FileLock(parts.repository.state / _LOCK)
-        self._parts = parts
+        self._parts, self._seen = parts, files or parts.seen
 
+    def ids(self) -> Sequence[str]:
+        """Their ids, newest first."""
+        found = set()
+        for entry in self._seen.scan(CHECKPOINTS):
+            checkpoint, _, name = entry.path.removeprefix(f"{CHECKPOINTS}/").partition("/")
+            if name == MANIFEST and is_id(checkpoint):
+                found.add(checkpoint)
+        return sorted(found, key=order, reverse=True)
+
+    def all(self) -> list[Checkpoint]:
+        """All of them, newest first; one whose manifest is damaged names the problem."""
+        return [self.look(one) for one in self.ids()]
+
+    def look(self, checkpoint: str) -> Checkpoint:
+        """One of them; one whose manifest is damaged names the problem."""
+        try:
+            found = self.manifest(checkpoint)
+        except CheckpointInvalid as error:
+            return Checkpoint(id=checkpoint, timestamp=minute_of(checkpoint), present=False, problem=reason_of(error))
+        size = self.size(checkpoint)
+        present = size == found.payload_bytes
+        problem = "" if present else "its payload is not here" if size is None else "its payload has another size"
+        return replace(found, present=present, problem=problem)
+
+    def verdict(self, checkpoint: str) -> CheckpointVerdict:
+        """Read a whole checkpoint and say whether it can be relied on."""
+        try:
+            found = self.proved(checkpoint).checkpoint
+        except CheckpointInvalid as error:
+            return CheckpointVerdict(id=checkpoint, good=False, reason=reason_of(error))
+        return CheckpointVerdict(id=checkpoint, good=True, files=found.files, bytes=found.bytes)
+
+    def problems(self) -> Iterator[Problem]:
+        """What is wrong with those that are here, each read whole; a payload that lies elsewhere is no damage."""
+        for checkpoint in self.ids():
+            try:
+                self.manifest(checkpoint)
+                if self.size(checkpoint) is not None:
+                    self.proved(checkpoint)
+            except CheckpointInvalid as error:
+                yield Problem.of(error, manifest_path(checkpoint))
+
+    def proved(self, checkpoint: str) -> ProvedCheckpoint:
+        """A checkpoint that verifies whole.
+
+        Raises:
+            CheckpointInvalid: it does not, or is not there.
+        """
+        return prove(self.payload(checkpoint), self.manifest(checkpoint))
+
+    def manifest(self, checkpoint: str) -> Checkpoint:
+        """What its manifest says.
+
+        Raises:
+            CheckpointInvalid: it is damaged, or there is none of that id.
+        """
+        if not is_id(checkpoint):
+            raise CheckpointInvalid(
+                f"{checkpoint!a} is no checkpoint's id",
+                hint="ids look like ckpt_20260301_1000: 'memfs state checkpoint list'",
+            )
+        try:
+            return decode(self._seen.read(manifest_path(checkpoint), READ_LIMIT).data, checkpoint)
+        except FileNotFoundError:
+            names = self.ids()
+            hint = f"the newest is {names[0]}" if names else "'memfs state checkpoint create' makes one"
+            raise CheckpointInvalid(f"there is no checkpoint {checkpoint!r}", hint=hint) from None
+        except CheckpointInvalid:
+            raise
+        except MemfsError as error:
+            raise invalid(checkpoint, f"its manifest cannot be read: {error.message}") from error
+
+    def exists(self, checkpoint: str) -> bool:
+        """Whether there is one of that id, sound or not."""
+        return is_id(checkpoint) and self._seen.entry(manifest_path(checkpoint)) is not None
+
+    # -- payloads -------------------------------------------------------------------------------------------------
     @property
     def away(self) -> Path | None:
         """The folder in the secondary location, None where there is no such location."""
@@ -472,119 +577,3 @@ class PayloadFolders:
             raise invalid(checkpoint.id, "its payload in the secondary location is damaged") from None
         finally:
             os.close(fd)
-
-
-def write_payload(target: Path, content: Iterable[bytes]) -> None:
-    """Write a new file, durable on return. What is read of it afterwards comes from the disk, not from memory."""
-    fd = io.open_file(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    try:
-        for data in content:
-            io.write_all(fd, data, str(target))
-        io.fsync(fd, str(target))
-        if hasattr(os, "posix_fadvise"):
-            with suppress(OSError):  # a system that cannot is no worse off
-                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-    finally:
-        os.close(fd)
-    io.sync_folder(target.parent)
-    io.sync_folder(target.parent.parent)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointVerdict:
-    """Whether a checkpoint can be relied on, and if not, why."""
-
-    id: str
-    good: bool
-    reason: str = ""
-    files: int = 0
-    bytes: int = 0
-
-
-class Shelf:
-    """The checkpoints that are there."""
-
-    def __init__(self, seen: View, places: PayloadFolders) -> None:
-        """
-        Args:
-            seen: the files that there are, or were: of the present or of another time.
-            places: where payloads lie now.
-        """
-        self._seen = seen
-        self._places = places
-
-    def ids(self) -> Sequence[str]:
-        """Their ids, newest first."""
-        found = set()
-        for entry in self._seen.scan(CHECKPOINTS):
-            checkpoint, _, name = entry.path.removeprefix(f"{CHECKPOINTS}/").partition("/")
-            if name == MANIFEST and is_id(checkpoint):
-                found.add(checkpoint)
-        return sorted(found, key=order, reverse=True)
-
-    def all(self) -> list[Checkpoint]:
-        """All of them, newest first; one whose manifest is damaged names the problem."""
-        return [self.look(one) for one in self.ids()]
-
-    def look(self, checkpoint: str) -> Checkpoint:
-        """One of them; one whose manifest is damaged names the problem."""
-        try:
-            found = self.manifest(checkpoint)
-        except CheckpointInvalid as error:
-            return Checkpoint(id=checkpoint, timestamp=minute_of(checkpoint), present=False, problem=reason_of(error))
-        size = self._places.size(checkpoint)
-        present = size == found.payload_bytes
-        problem = "" if present else "its payload is not here" if size is None else "its payload has another size"
-        return replace(found, present=present, problem=problem)
-
-    def verdict(self, checkpoint: str) -> CheckpointVerdict:
-        """Read a whole checkpoint and say whether it can be relied on."""
-        try:
-            found = self.proved(checkpoint).checkpoint
-        except CheckpointInvalid as error:
-            return CheckpointVerdict(id=checkpoint, good=False, reason=reason_of(error))
-        return CheckpointVerdict(id=checkpoint, good=True, files=found.files, bytes=found.bytes)
-
-    def problems(self) -> Iterator[Problem]:
-        """What is wrong with those that are here, each read whole; a payload that lies elsewhere is no damage."""
-        for checkpoint in self.ids():
-            try:
-                self.manifest(checkpoint)
-                if self._places.size(checkpoint) is not None:
-                    self.proved(checkpoint)
-            except CheckpointInvalid as error:
-                yield Problem.of(error, manifest_path(checkpoint))
-
-    def proved(self, checkpoint: str) -> ProvedCheckpoint:
-        """A checkpoint that verifies whole.
-
-        Raises:
-            CheckpointInvalid: it does not, or is not there.
-        """
-        return prove(self._places.payload(checkpoint), self.manifest(checkpoint))
-
-    def manifest(self, checkpoint: str) -> Checkpoint:
-        """What its manifest says.
-
-        Raises:
-            CheckpointInvalid: it is damaged, or there is none of that id.
-        """
-        if not is_id(checkpoint):
-            raise CheckpointInvalid(
-                f"{checkpoint!a} is no checkpoint's id",
-                hint="ids look like ckpt_20260301_1000: 'memfs state checkpoint list'",
-            )
-        try:
-            return decode(self._seen.read(manifest_path(checkpoint), READ_LIMIT).data, checkpoint)
-        except FileNotFoundError:
-            names = self.ids()
-            hint = f"the newest is {names[0]}" if names else "'memfs state checkpoint create' makes one"
-            raise CheckpointInvalid(f"there is no checkpoint {checkpoint!r}", hint=hint) from None
-        except CheckpointInvalid:
-            raise
-        except MemfsError as error:
-            raise invalid(checkpoint, f"its manifest cannot be read: {error.message}") from error
-
-    def exists(self, checkpoint: str) -> bool:
-        """Whether there is one of that id, sound or not."""
-        return is_id(checkpoint) and self._seen.entry(manifest_path(checkpoint)) is not None

@@ -56,7 +56,6 @@ from memfs.state.archives import Archives
 from memfs.state.checkpoint_store import (
     Checkpoint,
     CheckpointVerdict,
-    PayloadFolders,
     ProvedCheckpoint,
     Shelf,
     encode,
@@ -281,11 +280,9 @@ class Checkpoints:
         self._parts = parts
         self._reader = reader
         self._archives = archives
-        self._places = PayloadFolders(parts)
-        self._folder = self._places.home
-        self._lock = self._places.lock
+        self._shelf = Shelf(parts)
+        self._folder, self._lock = self._shelf.home, self._shelf.lock
         self._given = parts.repository.state / "checkpoint.last"
-        self._shelf = Shelf(parts.seen, self._places)
         self._outputs = SharedCounter(parts.repository.state / _COUNT)
         self._settings: tuple[ScanEntry | None, SystemConfig] = (None, SystemConfig())
         self._last: tuple[int, datetime | None] = (-1, None)
@@ -320,10 +317,10 @@ class Checkpoints:
                 locks.enter_context(self._lock.hold("checkpoint", timeout))
                 return self._create(self._folder, update, reason)
             except StorageIO as error:
-                if self._places.away is None or not spills(error):
+                if self._shelf.away is None or not spills(error):
                     raise
                 refused = error
-            with self._places.elsewhere(refused, _PATIENCE) as folder:
+            with self._shelf.elsewhere(refused, _PATIENCE) as folder:
                 return self._create(folder, update, reason)
 
     def _create(self, folder: Path, update: Mapping[str, Any] | None, reason: str) -> Checkpoint | None:
@@ -370,27 +367,27 @@ class Checkpoints:
     def bring_home(self) -> None:
         """Move payloads that the secondary location took into the workspace; what cannot come now comes later."""
         self._parts.require_open()
-        if self._places.waiting():
+        if self._shelf.waiting():
             with suppress(LockTimeout, StorageIO), self._lock.hold("bring home", timeout=0):
                 self._bring_home()
 
     def _bring_home(self) -> None:
-        if not self._places.waiting():
+        if not self._shelf.waiting():
             return
-        with suppress(LockTimeout, StorageIO), self._places.holding_away(timeout=0) as away:
+        with suppress(LockTimeout, StorageIO), self._shelf.holding_away(timeout=0) as away:
             self._sweep(away)
-            for one in self._places.waiting():
-                was_home = self._places.payload(one).is_relative_to(self._folder)
+            for one in self._shelf.waiting():
+                was_home = self._shelf.payload(one).is_relative_to(self._folder)
                 with suppress(CheckpointInvalid):  # one that is damaged stays: verifying names it
-                    self._places.bring(self._shelf.manifest(one))
-                    self._parts.gate.filled(payload_path(one), 0 if was_home else self._places.size(one) or 0)
+                    self._shelf.bring(self._shelf.manifest(one))
+                    self._parts.gate.filled(payload_path(one), 0 if was_home else self._shelf.size(one) or 0)
 
     def _free_id(self, folder: Path) -> str:
         """An id that no checkpoint had before, whatever was removed since; its folder is made."""
         repository, moment = self._parts.repository, self._parts.clock()
         clones = repository.git_dir != repository.common_dir or bool(configured(repository))
         # The note tells of those that were removed; without it those that are there say what was given.
-        known = {*self._shelf.ids(), *self._places.waiting(), io.read_note(self._given)}
+        known = {*self._shelf.ids(), *self._shelf.waiting(), io.read_note(self._given)}
         while not io.mkdir(folder / (chosen := next_id(moment, known, among_clones=clones))):
             known.add(chosen)
         with suppress(StorageIO):  # where the disk takes nothing, those that are there tell what was given
@@ -454,7 +451,7 @@ class Checkpoints:
         Args:
             files: those of another time: the checkpoints that there were then, and what is here of them now.
         """
-        return (self._shelf if files is None else Shelf(files, self._places)).all()
+        return (self._shelf if files is None else Shelf(self._parts, files)).all()
 
     # -- verifying ------------------------------------------------------------------------------------------------
     def verify(self, checkpoint_id: str | None = None) -> Sequence[CheckpointVerdict]:
@@ -652,7 +649,7 @@ class Checkpoints:
         """Manifest first: killed in between, what is left does not count and is swept."""
         plans = self._store.plan_restore({manifest_path(checkpoint): None})
         self._store.carry_out(plans, f"Remove checkpoint {checkpoint}", source="checkpoint")
-        payload, weight = self._places.payload(checkpoint), self._places.size(checkpoint) or 0
+        payload, weight = self._shelf.payload(checkpoint), self._shelf.size(checkpoint) or 0
         io.unlink(payload, missing_ok=True)
         if payload.is_relative_to(self._folder):
             self._parts.gate.filled(payload_path(checkpoint), -weight)

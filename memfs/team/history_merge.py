@@ -27,7 +27,6 @@ from memfs.errors import (
     MemfsError,
     MergeRefused,
 )
-from memfs.format.codec import Codec
 from memfs.format.field_merge import FieldConflict
 from memfs.format.file_merge import FileMerger
 from memfs.format.secrets import refuse_text
@@ -36,8 +35,6 @@ from memfs.fs import io
 from memfs.git.ancestry import holds_commit, is_ancestor, merge_bases, objects_beyond
 from memfs.git.log import Snapshot, snapshots
 from memfs.git.refs import HEX
-from memfs.git.repository import Repository
-from memfs.model import KindTable
 from memfs.model.ids import stem_of
 from memfs.model.state_paths import conflict_path, iteration_of
 from memfs.store import Store
@@ -85,14 +82,15 @@ Place = tuple[str, TreeVersion] | None
 """Where a side has a file, and what; None where it has none."""
 
 
-class TreeJoin:
-    """Joins versions of the files of one workspace."""
+_MOST_BASES = 32
 
-    def __init__(self, repository: Repository, codec: Codec, kinds: KindTable) -> None:
-        self._repository = repository
-        self._codec = codec
-        self._kinds = kinds
-        self._merger = FileMerger(codec)
+
+class HistoryJoin:
+    """Joins versions of files, and lines of history, of one workspace's repository. It writes nothing."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._repository, self._codec, self._kinds = parts.repository, parts.codec, parts.kinds
+        self._merger = FileMerger(parts.codec)
 
     def join(self, base: Versions, ours: Versions, theirs: Versions) -> JoinedTree:
         """What two sides that began from ``base`` come to.
@@ -190,49 +188,7 @@ class TreeJoin:
             return self._codec.write(item.replace(memory_type=new.name), path).data
         return untyped
 
-
-def place_in(side: Versions, paths: Sequence[str]) -> Place:
-    """Where a side has one of some paths, and what."""
-    return next(((path, side[path]) for path in paths if path in side), None)
-
-
-def joined_place(began: str, here: str, there: str) -> str:
-    """Where a joined file lies: where the side that moved it put it; of two such places one that does not depend on
-    which side is ours. The paths are "" where there is no file.
-    """
-    if not here or not there or here == there:
-        return here or there
-    return there if here == began else here if there == began else max(here, there)
-
-
-def crossing(
-    join: TreeJoin, bases: Sequence[str], versions: Mapping[str, Versions], met: Callable[[str, str], Sequence[str]]
-) -> Versions:
-    """The version that two lines began from which crossed: that of their meeting points, joined.
-
-    Args:
-        bases: the commits where they met last.
-        versions: of each commit that may be asked about.
-        met: the commits where two commits met last.
-    """
-    found: Versions = versions[bases[0]] if bases else {}
-    for number, other in enumerate(bases[1:], 1):
-        below = tuple(dict.fromkeys(name for one in bases[:number] for name in met(one, other)))
-        start = crossing(join, below, versions, met)
-        found = join.join(start, found, versions[other]).versions
-    return found
-
-
-_MOST_BASES = 32
-
-
-class HistoryJoin:
-    """Joins lines of history of one workspace's repository. It writes nothing."""
-
-    def __init__(self, repository: Repository, join: TreeJoin) -> None:
-        self._repository = repository
-        self._join = join
-
+    # -- lines of history -----------------------------------------------------------------------------------------
     def outcome(
         self, ours: str | None, theirs: str, bases: Sequence[str]
     ) -> tuple[tuple[FilePlan, ...], tuple[ContestedPath, ...]]:
@@ -246,11 +202,11 @@ class HistoryJoin:
             HistoryUnavailable: a commit is not in the repository.
         """
         base, here, there = self.sides(ours, theirs, bases, memory_only=True)
-        joined = self._join.join(base, here, there)
+        joined = self.join(base, here, there)
         if joined.unjoined:
             raise _cannot(joined.unjoined)
         changed = sorted(path for path in {*here, *joined.versions} if here.get(path) != joined.versions.get(path))
-        content = self._join.content
+        content = self.content
         wanted = tuple(_plan(path, content(here.get(path)), content(joined.versions.get(path))) for path in changed)
         _refuse_markers(wanted)
         return wanted, tuple(joined.contested)
@@ -275,7 +231,7 @@ class HistoryJoin:
             commit or "": self._versions(snapshot) for commit, snapshot in zip(commits, taken, strict=True)
         }  # a commit that is there twice has the same versions
         here, there = versions[ours or ""], versions[theirs]
-        base = crossing(self._join, bases, versions, self._met)
+        base = self._crossing(bases, versions)
         return {**base, **self._shared(base, here, there, (ours, theirs), bases)}, here, there
 
     def _shared(
@@ -285,17 +241,30 @@ class HistoryJoin:
 
         Without them, a side that never changed such an item would contradict the side that did.
         """
-        known = self._join.names(base)
-        new = self._join.names(here) & self._join.names(there) - known
+        known = self.names(base)
+        new = self.names(here) & self.names(there) - known
         if not new or tips[0] is None or all(there.get(path) == here[path] for path in here):
             return {}
         ours, theirs = (objects_beyond(self._repository, tip or "", bases) for tip in tips)
         found: dict[str, TreeVersion] = {}
         for blob, name in ours.items():
             path = self._repository.below(os.fsencode(name)) if blob in theirs else None
-            if path is not None and (names := self._join.names((path,)) & new):
+            if path is not None and (names := self.names((path,)) & new):
                 found[path] = TreeVersion(blob)
                 new -= names
+        return found
+
+    def _crossing(self, bases: Sequence[str], versions: Mapping[str, Versions]) -> Versions:
+        """The version that two lines began from which crossed: that of their meeting points, joined.
+
+        Args:
+            bases: the commits where they met last.
+            versions: of each commit that may be asked about.
+        """
+        found: Versions = versions[bases[0]] if bases else {}
+        for number, other in enumerate(bases[1:], 1):
+            below = tuple(dict.fromkeys(name for one in bases[:number] for name in self._met(one, other)))
+            found = self.join(self._crossing(below, versions), found, versions[other]).versions
         return found
 
     def _met(self, one: str, other: str) -> Sequence[str]:
@@ -348,6 +317,20 @@ class HistoryJoin:
         option = "--allow-unrelated-histories " if strangers else ""
         place = shlex.quote(str(self._repository.work_tree))
         return f"git -C {place} merge {option}{commit[:12]} joins it: memory is merged by memfs there, too"
+
+
+def place_in(side: Versions, paths: Sequence[str]) -> Place:
+    """Where a side has one of some paths, and what."""
+    return next(((path, side[path]) for path in paths if path in side), None)
+
+
+def joined_place(began: str, here: str, there: str) -> str:
+    """Where a joined file lies: where the side that moved it put it; of two such places one that does not depend on
+    which side is ours. The paths are "" where there is no file.
+    """
+    if not here or not there or here == there:
+        return here or there
+    return there if here == began else here if there == began else max(here, there)
 
 
 def _plan(path: str, before: bytes | None, after: bytes | None) -> FilePlan:
@@ -478,7 +461,7 @@ class Merger:
         self._sum_up = sum_up
         self._store = store
         self._parts = parts
-        self._histories = HistoryJoin(parts.repository, TreeJoin(parts.repository, parts.codec, parts.kinds))
+        self._histories = HistoryJoin(parts)
 
     def merge(
         self,
@@ -707,10 +690,10 @@ def _merges(parts: Parts, seen: str, head: str) -> list[str]:
 
 def _lost(parts: Parts, commit: str, present: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
     """The items that both parents of a merge have and nothing has now, as they should have come to be."""
-    repository, join = parts.repository, TreeJoin(parts.repository, parts.codec, parts.kinds)
+    repository, join = parts.repository, HistoryJoin(parts)
     with suppress(HistoryError, MergeRefused):
         ours, theirs = repository.commit_object(commit).parents
-        sides = HistoryJoin(repository, join).sides(ours, theirs, merge_bases(repository, ours, theirs))
+        sides = join.sides(ours, theirs, merge_bases(repository, ours, theirs))
         missing = (join.names(sides[1]) & join.names(sides[2])) - present.keys()
         before, after = snapshots(repository, [ours, commit]) if missing else ({}, {})
         gone = (repository.below(path) for path in before if path not in after)

@@ -50,7 +50,7 @@ from memfs.store.recovery import keep_aside
 from memfs.store.store import retry_on_conflict
 from memfs.store.values import is_own_file
 from memfs.team.document_conflicts import DocumentConflicts
-from memfs.team.history_merge import HistoryJoin, Place, TreeJoin, Versions, bring_back, joined_place, place_in
+from memfs.team.history_merge import HistoryJoin, Place, Versions, bring_back, joined_place, place_in
 
 if TYPE_CHECKING:
     from memfs.state.parts import States
@@ -142,7 +142,7 @@ class OpenMerges:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._merger = FileMerger(parts.codec)
-        self._join = TreeJoin(parts.repository, parts.codec, parts.kinds)
+        self._join = HistoryJoin(parts)
         self._spool = MergeSpool(parts.repository.state)
 
     def in_index(self) -> tuple[list[Open], int]:
@@ -224,7 +224,7 @@ class OpenMerges:
                     other = above[0]
                 elif name != REVERTED:
                     bases = above
-            return HistoryJoin(repository, self._join).sides(ours, other, bases)
+            return self._join.sides(ours, other, bases)
         return None
 
     def _by_id(self, found: Sequence[UnmergedPath], sides: Sides) -> list[Open]:

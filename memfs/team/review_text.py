@@ -119,10 +119,6 @@ def _head(report: Report) -> str:
 
 
 # -- sections -----------------------------------------------------------------------------------------------------
-def _findings(report: Report) -> str:
-    return _section("Found", [_finding(one) for one in report.findings])
-
-
 def _finding(one: ReviewFinding) -> str:
     where = f" in {code(_cut(one.path, _LONGEST_PATH) + (f':{one.line}' if one.line else ''))}" if one.path else ""
     names = f", {code(one.id)}" if one.id and one.id not in one.path else ""
@@ -191,20 +187,12 @@ def _diff(before: str, after: str) -> str:
     return "\n".join([*(_cut(line, _LONGEST_LINE) for line in kept), *missing])
 
 
-def _conventions(report: Report) -> str:
-    return _section("Conventions", [_convention(one) for one in report.conventions])
-
-
 def _convention(one: ConventionChange) -> str:
     standing = f"{code(one.before) if one.before else 'nothing'} → {code(one.after) if one.after else 'gone'}"
     facts = [f"owner {code(one.owner)}" if one.owner else "no owner"]
     facts += [f"for {', '.join(map(code, one.scope))}" if one.scope else "for all files"]
     facts += [f"supersedes {', '.join(map(code, one.supersedes))}"] if one.supersedes else []
     return "\n".join([f"- {code(one.id)}: {standing} ({'; '.join(facts)})", *_indented(block(_cut(one.text, 400)))])
-
-
-def _documents(report: Report) -> str:
-    return _section("Other files", [_document(one) for one in report.documents])
 
 
 def _document(one: ReviewedDocument) -> str:
@@ -233,8 +221,9 @@ def _answered(one: AnsweredQuestion) -> str:
     return "\n".join(lines)
 
 
-def _section(title: str, rows: Sequence[str]) -> str:
-    return "\n".join([f"### {title}", "", *_bounded(rows), ""]) if rows else ""
+def _section(title: str, rows: Iterable[str]) -> str:
+    given = list(rows)
+    return "\n".join([f"### {title}", "", *_bounded(given), ""]) if given else ""
 
 
 def _bounded(rows: Sequence[str]) -> list[str]:
@@ -243,11 +232,11 @@ def _bounded(rows: Sequence[str]) -> list[str]:
 
 
 _SECTIONS: tuple[Callable[[Report], str], ...] = (
-    _findings,
+    lambda report: _section("Found", map(_finding, report.findings)),
     _questions,
-    _conventions,
+    lambda report: _section("Conventions", map(_convention, report.conventions)),
     _items,
-    _documents,
+    lambda report: _section("Other files", map(_document, report.documents)),
 )
 
 

@@ -5,7 +5,7 @@ Later edits stay: a field that somebody changed since is kept, and reported. His
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -13,7 +13,6 @@ from typing import Any
 
 from memfs.admin.history import History
 from memfs.errors import Conflict, GitBusy, HistoryUnavailable, MemfsError, QueryInvalid, SecretDetected
-from memfs.format.codec import Codec
 from memfs.format.field_merge import equal
 from memfs.format.file_merge import FileMerger
 from memfs.format.merge_conflicts import settled, value_at
@@ -115,10 +114,6 @@ class RevertVersion:
         return cls(path, object_id("blob", data), data)
 
 
-Data = Callable[[RevertVersion], bytes]
-"""Gives the bytes of a version."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepChange:
     """What one step did to one file; a version is None where the file was not there.
@@ -159,10 +154,9 @@ class RevertChoice:
         left: files that are not touched, with why.
     """
 
-    def __init__(self, store: Store, parts: Parts, blame: Blame, selection: RevertSelection) -> None:
-        self._store, self._blame, self._selection = store, blame, selection
-        self._repository = parts.repository
-        self._fields = Fields(parts.kinds)
+    def __init__(self, store: Store, reverter: Reverter, blame: Blame, selection: RevertSelection) -> None:
+        self._store, self._reverter, self._blame, self._selection = store, reverter, blame, selection
+        self._repository, self._fields = reverter.repository, reverter.fields
         self._by_hand: dict[str, StepChange] = {}
         self.steps: tuple[RevertStep, ...] = ()
         self.already: tuple[str, ...] = ()
@@ -283,7 +277,7 @@ class RevertChoice:
         return [change for change in changes if change.name == name]
 
     def _owns(self, version: RevertVersion) -> bool:
-        return self._selection.owns(self._fields.read(self.data(version), version.path)[1])
+        return self._selection.owns(self._reverter.values(version))
 
     # -- files --------------------------------------------------------------------------------------------------------
     def _paired(
@@ -320,10 +314,6 @@ class RevertChoice:
             elif not self._fields.is_item(version.path) and self._selection.names(trailers):
                 self.left[version.path] = "several wrote this commit together, and the file does not say whose it is"
         return found
-
-    def data(self, version: RevertVersion) -> bytes:
-        """The bytes of a version."""
-        return version.data if version.data is not None else self._repository.blob(version.blob)
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -365,14 +355,20 @@ class Reversal:
 
 
 class Reverter:
-    """Takes changes out of files."""
+    """Reads versions of files, and takes changes out of them."""
 
-    def __init__(self, codec: Codec, fields: Fields, data: Data) -> None:
-        """``data`` gives the bytes of a version."""
-        self._codec = codec
-        self._merger = FileMerger(codec)
-        self._fields = fields
-        self._data = data
+    def __init__(self, parts: Parts) -> None:
+        self.repository, self._codec = parts.repository, parts.codec
+        self._merger = FileMerger(parts.codec)
+        self.fields = Fields(parts.kinds)
+
+    def data(self, version: RevertVersion) -> bytes:
+        """The bytes of a version."""
+        return version.data if version.data is not None else self.repository.blob(version.blob)
+
+    def values(self, version: RevertVersion | None) -> Mapping[str, Any]:
+        """The fields of a version; none of a file that was not there."""
+        return {} if version is None else self.fields.read(self.data(version), version.path)[1]
 
     def revert(self, present: RevertVersion | None, changes: Sequence[StepChange]) -> Reversal:
         """Take the changes of one file back, newest first, from what the file is now."""
@@ -403,9 +399,9 @@ class Reverter:
 
     def _is_same(self, made: RevertVersion, present: RevertVersion) -> bool:
         """Whether an item still is what it was made as, whatever feedback it was given, whatever was linked to it."""
-        if made.path != present.path or not self._fields.is_item(made.path):
+        if made.path != present.path or not self.fields.is_item(made.path):
             return False
-        differing = self._fields.differing(self._data(made), self._data(present), made.path)
+        differing = self.fields.differing(self.data(made), self.data(present), made.path)
         return differing is not None and differing <= _BESIDE
 
     def _merged(self, before: RevertVersion, after: RevertVersion, present: RevertVersion) -> Reversal:
@@ -414,7 +410,7 @@ class Reverter:
         path = before.path if present.path == after.path else present.path
         if path != before.path and before.path != after.path:
             clashes.append(UntouchedField(field="path", now=present.path, undone=before.path))
-        versions = (self._data(one) for one in (after, present, before))
+        versions = (self.data(one) for one in (after, present, before))
         joined = self._merger.merge(path, *versions, prefer="ours", record=False)
         if joined.whole or joined.data is None:
             return Reversal(result=present, reason=joined.reason or "its versions cannot be joined")
@@ -427,8 +423,8 @@ class Reverter:
 
     def _settled(self, present: RevertVersion, changes: Sequence[StepChange]) -> RevertVersion:
         """The file without the conflicts that a merge recorded against what is taken back."""
-        path, data = present.path, self._data(present)
-        if not self._fields.is_item(path) or b"conflicts" not in data:
+        path, data = present.path, self.data(present)
+        if not self.fields.is_item(path) or b"conflicts" not in data:
             return present
         try:
             item = begun = self._codec.read(data, path, _EPOCH)
@@ -444,21 +440,18 @@ class Reverter:
     def _is_lost(self, conflict: RecordedConflict, change: StepChange) -> bool:
         """Whether what was displaced is what the change had made of the field, or of the whole."""
         if conflict.lost_sha256:
-            return change.after is not None and sha256(self._data(change.after)) == conflict.lost_sha256
+            return change.after is not None and sha256(self.data(change.after)) == conflict.lost_sha256
         return self._made(conflict, conflict.lost, change) if conflict.field else change.after is None
 
     def _made(self, conflict: RecordedConflict, value: Any, change: StepChange) -> bool:
         """Whether a change made of a field what one side of a conflict says; of a whole version nobody can tell."""
         if not conflict.field or conflict.lost_sha256:
             return False
-        old, new = (value_at(self._values(one), conflict.field) for one in (change.before, change.after))
+        old, new = (value_at(self.values(one), conflict.field) for one in (change.before, change.after))
         if conflict.part:
             texts = isinstance(value, str) and isinstance(new, str)
             return texts and value in new and not (isinstance(old, str) and value in old)
         return equal(new, value) and not equal(old, value)
-
-    def _values(self, version: RevertVersion | None) -> Mapping[str, Any]:
-        return {} if version is None else self._fields.read(self._data(version), version.path)[1]
 
 
 def _joined(changes: Sequence[StepChange]) -> list[StepChange]:
@@ -571,7 +564,7 @@ class Undo:
     def __init__(self, store: Store, parts: Parts, history: History, usage: Usage) -> None:
         self._store, self._parts, self._history, self._usage = store, parts, history, usage
         self._blame = Blame(store, parts, history)
-        self._fields = Fields(parts.kinds)
+        self._reverter = Reverter(parts)
 
     def run(
         self, selection: RevertSelection, *, message: str = "", dry_run: bool = False, by: Origin | None = None
@@ -599,11 +592,11 @@ class Undo:
             why = reason or "more was written in the meantime"
             raise GitBusy(f"what is to be undone waits for its commit: {why}", hint="undo it when that is over")
         for _ in range(_TRIES):
-            choice = RevertChoice(self._store, self._parts, self._blame, selection)
+            choice = RevertChoice(self._store, self._reverter, self._blame, selection)
             files = self._files(choice)
             changing = [one for one in files if one.present != one.reversal.result]
             self._history.refuse_edited(list(dict.fromkeys(there.path for one in changing for there in one.versions)))
-            plans = self._plans(files, choice.data)
+            plans = self._plans(files)
             if plans is None:
                 continue
             done = self._told(choice, files)
@@ -627,30 +620,30 @@ class Undo:
     # -- what becomes of the files ------------------------------------------------------------------------------------
     def _files(self, choice: RevertChoice) -> list[_File]:
         chosen = choice.choose()
-        reverter = Reverter(self._parts.codec, self._fields, choice.data)
         self._store.follow()
         found = []
         for changes in chosen:
             name = changes[0].name
             present = self._present(name, changes)
             path = present.path if present is not None else changes[0].paths[0]
-            item_id = stem_of(path) if self._fields.is_item(path) else name
-            reversal = reverter.revert(present, changes)
+            item_id = stem_of(path) if self._reverter.fields.is_item(path) else name
+            reversal = self._reverter.revert(present, changes)
             found.append(_File(id=item_id, present=present, changes=changes, reversal=reversal))
         return found
 
     def _present(self, name: str, changes: Sequence[StepChange]) -> RevertVersion | None:
         """The file as it is, wherever it lies by now."""
         paths = list(dict.fromkeys(path for change in changes for path in change.paths))
-        if self._fields.is_item(paths[0]):
+        if self._reverter.fields.is_item(paths[0]):
             paths.insert(0, self._store.locate(name))
         for path in filter(None, paths):
             with suppress(FileNotFoundError):
                 return RevertVersion.of(path, self._parts.seen.read(path, READ_LIMIT).data)
         return None
 
-    def _plans(self, files: Iterable[_File], data: Data) -> list[FilePlan] | None:
+    def _plans(self, files: Iterable[_File]) -> list[FilePlan] | None:
         """The writes; None where a file is not what it was when it was read."""
+        data = self._reverter.data
         before = {one.path: data(one) for file in files if (one := file.present) is not None}
         after = {one.path: data(one) for file in files if (one := file.reversal.result) is not None}
         plans = self._store.plan_restore({path: after.get(path) for path in {**before, **after}})
