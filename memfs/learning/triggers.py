@@ -91,7 +91,7 @@ class TriggerRows:
             base, stamps = self._index.base_stamps(), self._index.stamps()
             over: dict[str, str] = {}
             for folder in self._folders:
-                over.update(stamps.changed_below(folder))
+                over.update(stamps.over_below(folder))
         changed: dict[str, TriggerRow | None] = {}
         if self._seen is None or self._seen[0] is not base or self._seen[1] != over:
             self._compare(base, over, changed)

@@ -28,7 +28,7 @@ from memfs.recall.ranking import NOTHING, Shares
 from memfs.recall.tokens import whole
 from memfs.search.embedder import Embedder, EndpointEmbedder, Vector, embedder
 from memfs.search.search_index import SearchIndex
-from memfs.search.stamps import LayeredStamps
+from memfs.search.stamps import StampTable
 from memfs.search.vectors import VectorStore, VectorTable
 from memfs.store import Store
 
@@ -97,7 +97,7 @@ class Embeddings:
         self._worker = Worker("memfs-embeddings", self._work, report)
         self._ending = threading.Event()
         self._generation = -1
-        self._followed: Callable[[], LayeredStamps | None] = _nothing
+        self._followed: Callable[[], StampTable | None] = _nothing
         self._tried = 0.0
         self._unfit: set[tuple[str, str]] = set()
         self.problem = ""
@@ -234,7 +234,7 @@ class Embeddings:
                 self._take({key: (blob, found[blob]) for key, blob in rows})
             return list(self._missing.values())
 
-    def _compare(self, stamps: LayeredStamps, whole: bool) -> None:
+    def _compare(self, stamps: StampTable, whole: bool) -> None:
         """Note which items lack the vector of what they say."""
         if whole:
             rows = [(key, path, stamps.blob(path)) for path, key in stamps.ids()]

@@ -24,7 +24,7 @@ from memfs.search.engine import Asked, Index, IndexStats, TermStatistics
 from memfs.search.engine import engine as engine_named
 from memfs.search.generations import FILES, NOBODY, Generation, Generations, number_of
 from memfs.search.memory import MemoryIndex
-from memfs.search.stamps import Entry, LayeredStamps, Rows, StampTable
+from memfs.search.stamps import Entry, Rows, StampTable
 from memfs.search.terms import SLIP_WEIGHT, joined, nearby, weights
 
 
@@ -72,9 +72,9 @@ class Overlay:
     def __len__(self) -> int:
         return len(self.entries) + len(self.gone)
 
-    def view(self) -> LayeredStamps:
+    def view(self) -> StampTable:
         """Base and overlay together as of now."""
-        return LayeredStamps(self._base, dict(self.rows))
+        return self._base.over(dict(self.rows))
 
     def restamp(self, path: str, stamp: Stamp) -> None:
         """Give a known path another stamp: its content is what it was."""
@@ -319,7 +319,7 @@ class SearchIndex:
         self._named = NOBODY
         self._refused: set[str] = set()
         self._losses = Losses()
-        self._seen: tuple[tuple[Overlay, int], LayeredStamps] | None = None
+        self._seen: tuple[tuple[Overlay, int], StampTable] | None = None
 
     @property
     def engine(self) -> str:
@@ -339,7 +339,7 @@ class SearchIndex:
         with self._lock:
             return self._stamps()
 
-    def stamps(self) -> LayeredStamps:
+    def stamps(self) -> StampTable:
         """Path to (id, stamp) of base and overlay together, as of now."""
         with self._lock:
             self._stamps()

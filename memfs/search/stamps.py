@@ -1,12 +1,13 @@
-"""StampTable: which file contents an index generation describes, as a compact mapping from path to (id, stamp).
+"""StampTable: which file contents an index describes, as a compact mapping from path to (id, stamp).
 
-A table never changes; changes are layered over it.
+A table never changes; changes are rows over it.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -16,13 +17,18 @@ from memfs.model.item import RACY_NS
 from memfs.search import columns
 
 Entry = tuple[str, Stamp]
+Rows = dict[str, Entry | None]
+"""What lies over a table: entries that were added or replaced, None for what is gone."""
 _NUMBERS = {"size": "q", "mtime": "q", "ctime": "q", "inode": "Q", "checked": "q"}
 """The columns of a table in their order, each with the type code of its numbers."""
 _DIGESTS = {40, 64}  # how many digits git's ids have
 
 
 class StampTable(Mapping[str, Entry]):
-    """An unchangeable mapping from path to (id, stamp) that makes its stamps only when asked."""
+    """An unchangeable mapping from path to (id, stamp) that makes its stamps only when asked.
+
+    ``names``, ``holder``, ``id_count``, ``changed`` and ``pack`` are of the table without the rows over it.
+    """
 
     def __init__(
         self, paths: list[str], strange: Mapping[int, str], numbers: Sequence[array[Any]], blobs: Sequence[str]
@@ -37,6 +43,7 @@ class StampTable(Mapping[str, Entry]):
         self._numbers = numbers
         self._blobs = blobs
         self._places = dict(zip(paths, range(len(paths)), strict=True))
+        self._over: Rows = {}
 
     @classmethod
     def of(cls, entries: Mapping[str, Entry]) -> StampTable:
@@ -63,26 +70,44 @@ class StampTable(Mapping[str, Entry]):
             [self._blobs[place] for place in kept] + list(fresh._blobs),
         )
 
+    def over(self, rows: Rows) -> StampTable:
+        """This table with rows over it."""
+        made = copy(self)
+        made._over = rows
+        return made
+
+    def over_below(self, folder: str) -> dict[str, str]:
+        """What lies over it below a folder that ends with "/": content's id by path, "" for what is gone."""
+        return {path: row[1].blob if row else "" for path, row in self._over.items() if path.startswith(folder)}
+
     def __getitem__(self, path: str) -> Entry:
-        place = self._places[path]
-        return self._id(place), self._stamp(place)
+        if path not in self._over:
+            place = self._places[path]
+            return self._id(place), self._stamp(place)
+        row = self._over[path]
+        if row is None:
+            raise KeyError(path)
+        return row
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._paths)
+        return (path for path, _ in self.blobs())
 
     def __len__(self) -> int:
-        return len(self._paths)
+        over = self._over.items()
+        return len(self._paths) + sum((row is not None) - (path in self._places) for path, row in over)
 
     def __contains__(self, path: object) -> bool:
-        return path in self._places
+        return self._over[path] is not None if path in self._over else path in self._places
 
     def stamp(self, path: str) -> Stamp | None:
         """The stamp of a path, None where it is unknown."""
-        place = self._places.get(path)
-        return self._stamp(place) if place is not None else None
+        return self[path][1] if path in self else None
 
     def blob(self, path: str) -> str:
         """The id of a path's content, "" where it is unknown."""
+        if path in self._over:
+            row = self._over[path]
+            return row[1].blob if row else ""
         place = self._places.get(path)
         return self._blobs[place] if place is not None else ""
 
@@ -97,6 +122,9 @@ class StampTable(Mapping[str, Entry]):
 
     def vouches(self, path: str, size: int, mtime_ns: int, ctime_ns: int, inode: int) -> bool:
         """Whether a file with these facts is known to hold what it held when it was stamped (``Stamp.racy``)."""
+        if path in self._over:
+            row = self._over[path]
+            return row is not None and row[1][:4] == (size, mtime_ns, ctime_ns, inode) and not row[1].racy
         place = self._places.get(path)
         if place is None:
             return False
@@ -112,13 +140,15 @@ class StampTable(Mapping[str, Entry]):
 
     def blobs(self) -> Iterator[tuple[str, str]]:
         """Every path with its content's id."""
-        return zip(self._paths, self._blobs, strict=True)
+        over = self._over
+        yield from (one for one in zip(self._paths, self._blobs, strict=True) if one[0] not in over)
+        yield from ((path, row[1].blob) for path, row in over.items() if row is not None)
 
     def ids(self) -> Iterator[tuple[str, str]]:
-        """Every path with its item's id; of a table far quicker than making its stamps."""
-        strange = self._strange
-        for place, path in enumerate(self._paths):
-            yield path, strange[place] if place in strange else stem_of(path)
+        """Every path with its item's id; far quicker than making the stamps."""
+        over = self._over
+        yield from ((path, self._id(place)) for place, path in enumerate(self._paths) if path not in over)
+        yield from ((path, row[0]) for path, row in over.items() if row is not None)
 
     def holder(self, id: str) -> str | None:  # noqa: A002
         """The path whose content the index holds under this id: of several, the one added last."""
@@ -165,74 +195,6 @@ class StampTable(Mapping[str, Entry]):
         blobs = blobs if width else columns.unpack_json(parts["blobs"])
         numbers = [columns.unpack_numbers(code, parts[name]) for name, code in _NUMBERS.items()]
         return cls(paths, strange, numbers, blobs)
-
-
-Rows = dict[str, Entry | None]
-"""What lies over a stamp table: entries that were added or replaced, None for what is gone."""
-
-
-class LayeredStamps(Mapping[str, Entry]):
-    """A stamp table with changes on it. It never changes."""
-
-    def __init__(self, base: StampTable, rows: Rows) -> None:
-        self._base = base
-        self._rows = rows
-
-    def changed_below(self, folder: str) -> dict[str, str]:
-        """What lies over the table below a folder that ends with "/": content's id by path, "" for what is gone."""
-        return {path: row[1].blob if row else "" for path, row in self._rows.items() if path.startswith(folder)}
-
-    def __getitem__(self, path: str) -> Entry:
-        row = self._rows[path] if path in self._rows else self._base[path]
-        if row is None:
-            raise KeyError(path)
-        return row
-
-    def stamp(self, path: str) -> Stamp | None:
-        """As ``StampTable.stamp``."""
-        if path not in self._rows:
-            return self._base.stamp(path)
-        row = self._rows[path]
-        return row[1] if row else None
-
-    def blob(self, path: str) -> str:
-        """As ``StampTable.blob``."""
-        if path not in self._rows:
-            return self._base.blob(path)
-        row = self._rows[path]
-        return row[1].blob if row else ""
-
-    def __iter__(self) -> Iterator[str]:
-        yield from (path for path in self._base if path not in self._rows)
-        yield from (path for path, row in self._rows.items() if row is not None)
-
-    def __len__(self) -> int:
-        rows = self._rows.items()
-        return len(self._base) + sum((row is not None) - (path in self._base) for path, row in rows)
-
-    def __contains__(self, path: object) -> bool:
-        return self._rows[path] is not None if path in self._rows else path in self._base
-
-    def vouches(self, path: str, size: int, mtime_ns: int, ctime_ns: int, inode: int) -> bool:
-        """As ``StampTable.vouches``."""
-        if path not in self._rows:
-            return self._base.vouches(path, size, mtime_ns, ctime_ns, inode)
-        row = self._rows[path]
-        if row is None:
-            return False
-        stamp = row[1]
-        facts = (stamp.size, stamp.mtime_ns, stamp.ctime_ns, stamp.inode)
-        return facts == (size, mtime_ns, ctime_ns, inode) and not stamp.racy
-
-    def blobs(self) -> Iterator[tuple[str, str]]:
-        """As ``StampTable.blobs``."""
-        yield from ((path, blob) for path, blob in self._base.blobs() if path not in self._rows)
-        yield from ((path, row[1].blob) for path, row in self._rows.items() if row is not None)
-
-    def ids(self) -> Iterator[tuple[str, str]]:
-        """As ``StampTable.ids``."""
-        yield from ((path, item_id) for path, item_id in self._base.ids() if path not in self._rows)
-        yield from ((path, row[0]) for path, row in self._rows.items() if row is not None)
 
 
 def _strange(paths: Iterable[str], ids: Iterable[str]) -> dict[int, str]:
