@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import NamedTuple, Protocol, TypeVar
@@ -60,14 +61,14 @@ class ScanEntry(NamedTuple):
         return bool(self.reason) and self.reason not in (_NO_FOLDER, _TOO_DEEP)
 
 
-def scan_below(fd: int, folder: str, hidden: bool) -> Iterator[ScanEntry]:
-    """Scan an open folder and close it. The folders on the way down stay open, so that none can be swapped for a link
-    between being seen and being entered.
+def scan_below(fd: int, folder: str, hidden: bool) -> Iterator[list[ScanEntry]]:
+    """Scan an open folder, and each below it, and close it. The folders on the way down stay open, so that none can be
+    swapped for a link between being seen and being entered.
     """
     open_now = [fd]
     try:
         entries, inner = _listed(fd, folder, hidden)
-        yield from entries
+        yield entries
         waiting = [inner]
         while waiting:
             if not waiting[-1]:
@@ -80,11 +81,11 @@ def scan_below(fd: int, folder: str, hidden: bool) -> Iterator[ScanEntry]:
             except FileNotFoundError:
                 continue
             except (MemfsError, OSError) as error:
-                yield entry._replace(reason=reason_of(error))
+                yield [entry._replace(reason=reason_of(error))]
                 continue
             entries, inner = _listed(open_now[-1], entry.path, hidden)
             waiting.append(inner)
-            yield from entries
+            yield entries
     finally:
         for fd in open_now:
             os.close(fd)
@@ -304,7 +305,7 @@ class Tree:
         except (MemfsError, OSError) as error:
             yield ScanEntry(folder, 0, 0, 0, 0, False, reason_of(error))
             return
-        yield from scan_below(fd, folder, hidden)
+        yield from chain.from_iterable(scan_below(fd, folder, hidden))
 
     # -- writing ------------------------------------------------------------------------------------------------
     def write(self, path: str, data: bytes, *, durable: bool = True, over: str | None = None) -> Stamp:

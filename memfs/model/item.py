@@ -235,7 +235,7 @@ class MemoryItem:
             ("updated", self.updated),
             ("expires", self.expires),
         ):
-            if value is not None:
+            if value is not None and not (isinstance(value, datetime) and value.tzinfo is UTC):
                 put(self, name, _moment(name, value))
         if not self.content and not self.title:
             raise SchemaInvalid("an item needs content or a title", field="content", hint="write what to remember")
@@ -315,8 +315,6 @@ def _values(name: str, values: Any, sort: type[Value]) -> tuple[Value, ...]:
 
 
 def _moment(name: str, value: str | datetime) -> datetime:
-    if isinstance(value, datetime) and value.tzinfo is UTC:
-        return value
     try:
         return given_time(value)
     except (ValueError, TypeError, AttributeError, OverflowError) as error:

@@ -188,10 +188,12 @@ def _judged(item: MemoryItem, rules: Iterable[ScoreRule]) -> Score:
 
 
 class HitTerms(NamedTuple):
-    """The stems of one item: what it is filed under, what it says, in order, and all of these with who said it."""
+    """The stems of one item: what it is filed under, what it says, in order between blanks, and all of these with who
+    said it.
+    """
 
     filed: frozenset[str]
-    said: Sequence[str]
+    said: str
     every: frozenset[str]
 
     @classmethod
@@ -210,8 +212,8 @@ def _filed_under(item: MemoryItem) -> str:
 
 
 def _terms_of(filed_under: str, content: str, speaker: str) -> HitTerms:
-    filed, said = frozenset(terms(filed_under)), tuple(terms(content))
-    return HitTerms(filed, said, filed.union(said, terms(speaker)))
+    filed, said = frozenset(terms(filed_under)), terms(content)
+    return HitTerms(filed, f" {' '.join(said)} ", filed.union(said, terms(speaker)))
 
 
 _remembered = lru_cache(maxsize=4096)(_terms_of)
@@ -229,11 +231,11 @@ class Analyzer:
     def score_relevance(self, item: MemoryItem, query: str) -> Score:
         """The share of the question's words that the item holds, telling words counting double."""
         (share,) = self.relevances([HitTerms.of(item)], query)
-        return Score(share, f"{share:.0%} of what was asked" if _asked(query) else "nothing was asked")
+        return Score(share, f"{share:.0%} of what was asked" if weights(query) else "nothing was asked")
 
     def relevances(self, hits: Sequence[HitTerms], query: str) -> tuple[float, ...]:
         """The scores of several items for one question."""
-        asked = _asked(query)
+        asked = weights(query)
         most = sum(asked.values()) or 1.0
         return tuple(sum([worth for term, worth in asked.items() if term in one.every]) / most for one in hits)
 
@@ -251,7 +253,7 @@ class PatternsReviewer:
         """How far the question's words are those the item is filed under, and are together as they were asked."""
         ((under, together),) = _subjects([HitTerms.of(item)], query)
         reason = f"filed under {under:.0%} of it, {together:.0%} of it word by word"
-        return Score((under + together) / 2, reason if _asked(query) else "nothing was asked")
+        return Score((under + together) / 2, reason if weights(query) else "nothing was asked")
 
     def relevances(self, hits: Sequence[HitTerms], query: str) -> tuple[float, ...]:
         """The scores of several items for one question."""
@@ -268,26 +270,13 @@ class KnowledgeArchaeologist:
         return _judged(item, ARCHAEOLOGIST_RULES)
 
 
-@lru_cache(maxsize=16)
-def _asked(query: str) -> Mapping[str, float]:
-    """What the words of a question are worth, once for all the items of an answer."""
-    return weights(query)
-
-
 def _subjects(hits: Sequence[HitTerms], query: str) -> Iterator[tuple[float, float]]:
     """How much of a question each item is filed under, and how much of it is there word by word."""
-    asked = list(_asked(query))
-    pairs = set(pairwise(asked))
+    asked = list(weights(query))
+    beside = [f" {one} {other} " for one, other in pairwise(asked)] or [f" {term} " for term in asked]
     for one in hits:
         under = sum([term in one.filed for term in asked]) / (len(asked) or 1)
-        together = _beside(pairs, one) / len(pairs) if pairs else float(bool(asked) and asked[0] in one.said)
-        yield under, together
-
-
-def _beside(pairs: Iterable[tuple[str, str]], one: HitTerms) -> int:
-    """How many pairs of terms are side by side in a text; few texts hold both terms of any."""
-    possible = [pair for pair in pairs if one.every.issuperset(pair)]
-    return len(set(pairwise(one.said)).intersection(possible)) if possible else 0
+        yield under, sum([words in one.said for words in beside]) / (len(beside) or 1)
 
 
 # -- from settings ------------------------------------------------------------------------------------------------

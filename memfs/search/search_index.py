@@ -216,7 +216,7 @@ def asked_of(query: Query, parts: Sequence[TermCounts]) -> Asked:
     }
     if not slips:
         return worth, shared
-    worth |= slips
+    worth = {**worth, **slips}
     return worth, joined([part.statistics(worth) for part in parts], worth)
 
 

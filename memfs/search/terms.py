@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from math import log
 from typing import Generic, TypeVar
 
@@ -41,7 +42,8 @@ _COMMON_WORDS = (
 COMMON_WORDS = frozenset(_COMMON_WORDS.split())
 
 
-def weights(text: str) -> dict[str, float]:
+@lru_cache(maxsize=64)  # the search, the reviewers and what shows passages ask for those of one question
+def weights(text: str) -> Mapping[str, float]:
     """The distinct terms a question asks for with what each is worth, in order: the first 128; empty without a word."""
     found: dict[str, float] = {}
     for line, worth in _lines(text):

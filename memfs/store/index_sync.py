@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,8 +51,7 @@ class ItemFiles:
 
     def scan(self) -> Iterator[ScanEntry]:
         """What may be an item, and what is no regular file, in every folder of a kind."""
-        for folder in self._folders():
-            yield from filter(_may_count, self._tree.scan(folder))
+        return filter(_may_count, chain.from_iterable(map(self._tree.scan, self._folders())))
 
     def survey(self, found: list[ScanEntry]) -> Iterator[ScanEntry]:
         """As ``scan``, by one look at all of ``ContextMemory/``; ``found`` is filled with that, hidden names with it.
