@@ -6,9 +6,8 @@ the new first commit; what came later is committed again above it, with the same
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +26,7 @@ from memfs.admin.history_rewrite import (
 )
 from memfs.errors import EraseRefused, MemfsError
 from memfs.fs import io
+from memfs.fs.archive import DigestStream, chunks_of
 from memfs.fs.own_branch import place_in
 from memfs.git.bundle import RepositorySnapshot, write_bundle
 from memfs.git.commit_object import (
@@ -40,7 +40,7 @@ from memfs.git.commit_object import (
 )
 from memfs.git.quarantine import renew
 from memfs.git.refs import HEADS, HEX, NULL
-from memfs.git.rewrite import PATIENCE, Rewritten, Survey, above, cut_point, rewrite
+from memfs.git.rewrite import PATIENCE, Rewritten, Survey, cut_point, reached, rewrite
 from memfs.git.rewrite_swap import Before, Successor, staged
 from memfs.git.rewrite_text import NO_TRACES, edit_logs, read_names
 from memfs.model import Problem
@@ -51,7 +51,6 @@ from memfs.store.parts import Parts
 
 _AGAIN = "commits wait until then; the next memfs command tries again"
 _STAYS = (HEADS, "refs/stash", "refs/notes/")
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,8 +265,8 @@ class _Look:
         )
         if point is None:
             return plan
-        old = above(self._parents, [point])
-        on = above(self._parents, tips, old)
+        old = reached(self._parents, [point])
+        on = reached(self._parents, tips, old)
         stray = self._parents.keys() - old - on
         gone = old | {commit for commit in stray if self._times[commit] < moment}
         self.replaced = {**dict.fromkeys(gone, NULL), point: ""}
@@ -288,7 +287,7 @@ class _Look:
         if alone is None or alone == point:
             return ()
         stays = {ref: found for ref, found in refs.items() if ref.startswith(_STAYS)}
-        holding = [ref for ref, found in stays.items() if alone not in above(self._parents, [found])]
+        holding = [ref for ref, found in stays.items() if alone not in reached(self._parents, [found])]
         return tuple(sorted(ref.removeprefix(HEADS) for ref in holding))
 
     def _target(self, name: str) -> str:
@@ -306,7 +305,7 @@ class _Look:
         for ref, found in self._names.refs.items():
             if self.replaced.get(self._target(found)) == NULL:
                 refs[ref if ref.startswith("refs/tags/") else f"refs/cut/{ref.removeprefix('refs/')}"] = found
-        covered = above(self._parents, map(self._target, refs.values()))
+        covered = reached(self._parents, map(self._target, refs.values()))
         stray = self.replaced.keys() - covered
         for commit in stray - {parent for one in stray for parent in self._parents[one]}:
             refs[f"refs/cut/{commit}"] = commit
@@ -315,12 +314,13 @@ class _Look:
         try:
             write_bundle(self._repository, history, fd, str(target))
             io.fsync(fd, str(target))
+            io.sync_folder(target.parent)
+            os.lseek(fd, 0, os.SEEK_SET)
+            read = DigestStream(chunks_of(fd, os.fstat(fd).st_size, str(target)))
+            prove_history(iter(read), history, target.with_name(f".{target.name}.proof.{os.getpid()}.tmp"))
+            return read.digest[1]
         finally:
             os.close(fd)
-        io.sync_folder(target.parent)
-        prove_history(_pieces(target), history, target.with_name(f".{target.name}.proof.{os.getpid()}.tmp"))
-        with target.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
 
     # -- rewriting ------------------------------------------------------------------------------------------------
     def rewrite(self, make: Callable[[str, bytes], str], exported: str) -> Rewritten:
@@ -358,12 +358,3 @@ class _Look:
 
 def _names_in(listed: bytes) -> set[str]:
     return {line[:40].decode("ascii") for line in listed.splitlines()}
-
-
-def _pieces(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while piece := file.read(_CHUNK):
-            yield piece
-
-
-__all__ = ["CutPlan", "HistoryCut"]

@@ -468,6 +468,9 @@ def _closed_git() -> Any:
             process = start([git_program(), *command[1:]], self._commands.folder, self._commands.environment())
             return self.AutoInterrupt(_AnswerPipe(process), command)  # type: ignore[arg-type]
 
+        def __del__(self) -> None:
+            self.clear_cache()  # nobody may have closed it: the process ends before its streams are taken away
+
     return ClosedGit
 
 

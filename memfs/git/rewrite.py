@@ -216,8 +216,8 @@ def cut_point(parents: Parents, times: Mapping[str, int], tips: Iterable[str], b
 
 def oldest_first(parents: Parents, tips: Iterable[str]) -> list[str]:
     """The commits that lead to some tips, none before one that it came of."""
-    reached = above(parents, tips)
-    sorter = TopologicalSorter({commit: reached.intersection(parents[commit]) for commit in reached})
+    commits = reached(parents, tips)
+    sorter = TopologicalSorter({commit: commits.intersection(parents[commit]) for commit in commits})
     return list(sorter.static_order())
 
 
@@ -231,15 +231,15 @@ def _levels(inside: Mapping[str, Collection[str]]) -> Iterator[tuple[str, ...]]:
         sorter.done(*level)
 
 
-def above(parents: Parents, tips: Iterable[str], without: Collection[str] = ()) -> set[str]:
-    """Some commits and all that lead to them; not what is in ``without``, nor what only that leads to."""
+def reached(links: Mapping[str, Collection[str]], begin: Iterable[str], without: Collection[str] = ()) -> set[str]:
+    """What the links lead to from some objects on, these included; what has no links, or is in ``without``, is not."""
     found: set[str] = set()
-    waiting = list(tips)
+    waiting = list(begin)
     while waiting:
-        commit = waiting.pop()
-        if commit in parents and commit not in found and commit not in without:
-            found.add(commit)
-            waiting.extend(parents[commit])
+        name = waiting.pop()
+        if name in links and name not in found and name not in without:
+            found.add(name)
+            waiting.extend(links[name])
     return found
 
 
@@ -416,29 +416,15 @@ class Survey:
 
     def above(self, below: Iterable[str]) -> set[str]:
         """Some trees, and every tree that holds one of them, however deep."""
-        outer: dict[str, list[str]] = {}
+        outer: dict[str, list[str]] = {tree: [] for tree in self.inner}
         for tree, inner in self.inner.items():
             for name in inner:
                 outer.setdefault(name, []).append(tree)
-        found = set(below)
-        waiting = list(found)
-        while waiting:
-            for tree in outer.get(waiting.pop(), ()):
-                if tree not in found:
-                    found.add(tree)
-                    waiting.append(tree)
-        return found
+        return reached(outer, below)
 
     def committed(self) -> set[str]:
         """Every tree that a commit, reachable or not, holds."""
-        found: set[str] = set()
-        waiting = [tree for tree, _ in self.commits.values()]
-        while waiting:
-            tree = waiting.pop()
-            if tree not in found and tree in self.inner:
-                found.add(tree)
-                waiting.extend(self.inner[tree])
-        return found
+        return reached(self.inner, (tree for tree, _ in self.commits.values()))
 
 
 def inventory(git: GitCommands) -> dict[str, ObjectFacts]:

@@ -186,6 +186,12 @@ def _read_record(state: Path) -> StepRecord | None:
     return record if _is_sound(record) else None
 
 
+def _write_record(repository: Repository, ref: str, old: str, new: str, had_index: bool) -> None:
+    where = os.path.relpath(repository.git_dir, repository.common_dir)
+    record = StepRecord(ref=ref, old=old, new=new, git_dir=where, had_index=had_index)
+    io.write_file(repository.state / RECORD, json.dumps(record._asdict()).encode())
+
+
 def _is_sound(record: StepRecord) -> bool:
     """Whether the record leads nowhere but into this repository: it may have been unpacked together with it."""
     return (
@@ -291,9 +297,7 @@ def index_lock(repository: Repository) -> Iterator[None]:
     try:
         facts = _copy(index, state / OWN_LINK)
         _sync_file(state / OWN_LINK)
-        where = os.path.relpath(repository.git_dir, repository.common_dir)
-        record = StepRecord(ref="HEAD", old=NULL, new=NULL, git_dir=where, had_index=facts is not None)
-        io.write_file(state / RECORD, json.dumps(record._asdict()).encode())
+        _write_record(repository, "HEAD", NULL, NULL, had_index=facts is not None)
         _lock(repository, index)
         yield
     finally:
@@ -379,9 +383,7 @@ def _prepare(repository: Repository, step: RefIndexStep) -> NewIndex | None:
     _sync_file(state / OWN_LINK)
     if before is not None and not _save(index, state / BEFORE, before):
         return None
-    where = os.path.relpath(repository.git_dir, repository.common_dir)
-    record = StepRecord(ref=step.ref, old=step.old or "", new=step.new, git_dir=where, had_index=before is not None)
-    io.write_file(state / RECORD, json.dumps(record._asdict()).encode())
+    _write_record(repository, step.ref, step.old or "", step.new, had_index=before is not None)
     return NewIndex(left=left, before=before, after=facts_of(state / OWN_LINK) if entries else before)
 
 

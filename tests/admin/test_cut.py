@@ -19,7 +19,7 @@ from memfs.admin.history_rewrite import is_shared
 from memfs.doors.cli.app import run
 from memfs.errors import BranchQuarantined
 from memfs.git.quarantine import listed
-from memfs.git.rewrite import above, cut_point
+from memfs.git.rewrite import cut_point, reached
 from memfs.testing.faults import DISK_ERROR, Fault, Stopped, injected
 from memfs.workspace import Workspace
 
@@ -353,9 +353,9 @@ def test_every_line_leads_through_the_cut_and_nothing_younger_goes(
     point = cut_point(parents, times, tips, before)
     if point is None:
         return
-    old = above(parents, [point])
+    old = reached(parents, [point])
     assert all(times[commit] < before for commit in old)
-    stays = above(parents, tips, old)
+    stays = reached(parents, tips, old)
     assert tips <= stays | {point}
     assert all(parent in stays | {point} for commit in stays for parent in parents[commit])
 
