@@ -53,8 +53,7 @@ class Changes:
 class Overlay:
     """Fresh items over a base's stamp table. Not safe for several threads: ``SearchIndex`` holds its lock.
 
-    ``rows`` is what ``entries``, ``gone`` and ``restamped`` (base paths looked at again) say together. ``clock`` rises
-    with every change.
+    ``restamped`` are base paths that were looked at again. ``clock`` rises with every change.
     """
 
     def __init__(self, base: StampTable) -> None:
@@ -64,7 +63,6 @@ class Overlay:
         self.entries: dict[str, Entry] = {}
         self.gone: dict[str, int] = {}
         self.restamped: dict[str, Entry] = {}
-        self.rows: Rows = {}
         self.hidden: set[str] = set()
         self._versions: dict[str, int] = {}
         self.clock = 0
@@ -74,23 +72,24 @@ class Overlay:
 
     def view(self) -> StampTable:
         """Base and overlay together as of now."""
-        return self._base.over(dict(self.rows))
+        rows: Rows = {**self.restamped, **self.entries, **dict.fromkeys(self.gone)}
+        return self._base.over(rows)
 
     def restamp(self, path: str, stamp: Stamp) -> None:
         """Give a known path another stamp: its content is what it was."""
         self.clock += 1
         held = self.entries.get(path)
         if held is not None:
-            self.entries[path] = self.rows[path] = (held[0], stamp)
+            self.entries[path] = (held[0], stamp)
         elif path in self._base and path not in self.gone:
-            self.restamped[path] = self.rows[path] = (self._base[path][0], stamp)
+            self.restamped[path] = (self._base[path][0], stamp)
 
     def add(self, item: MemoryItem, stamp: Stamp, *, later: bool = False) -> None:
         """Index an item in place of whatever its path and its id held; ``later`` with the next search."""
         before = self._drop(item.path)
         self.gone.pop(item.path, None)
         self.restamped.pop(item.path, None)
-        self.entries[item.path] = self.rows[item.path] = (item.id, stamp)
+        self.entries[item.path] = (item.id, stamp)
         self.items[item.id] = item
         if later:
             self.index.postpone(item)
@@ -105,10 +104,7 @@ class Overlay:
         self.restamped.pop(path, None)
         if path in self._base:
             self.gone[path] = time.time_ns()
-            self.rows[path] = None
-        elif before:
-            self.rows.pop(path, None)
-        else:
+        elif not before:
             return
         self._touch(path)
         self._settle(before, self._base_id(path))
@@ -139,7 +135,7 @@ class Overlay:
             if item is not None and item.path == path:
                 fresh.add(item, stamp)
             else:
-                fresh.entries[path] = fresh.rows[path] = (key, stamp)
+                fresh.entries[path] = (key, stamp)
                 fresh._settle(key, fresh._base_id(path))
             fresh._versions[path] = self._versions[path]
         for path, when in self.gone.items():
