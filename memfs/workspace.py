@@ -30,7 +30,7 @@ from memfs.admin.store_builder import (
 )
 from memfs.config import FollowedContext, checked_values, elsewhere, load
 from memfs.config_names import SETTINGS_FILE
-from memfs.errors import Conflict, HistoryError, MemfsError, SettingInvalid, WorkspaceClosed
+from memfs.errors import HistoryError, MemfsError, SettingInvalid, WorkspaceClosed
 from memfs.fs.lock import renewed_in_child, shared_property
 from memfs.git.busy import ERASE_FOLDER
 from memfs.git.repository import Repository
@@ -45,6 +45,7 @@ from memfs.settings import Settings
 from memfs.store import Store
 from memfs.store.parts import Facts, Parts
 from memfs.store.reader import not_found
+from memfs.store.store import retry_on_conflict
 from memfs.usage import Usage
 
 if TYPE_CHECKING:
@@ -316,17 +317,15 @@ class Workspace:
             Conflict: it is not what was expected, or keeps changing.
             SchemaInvalid, SecretDetected, QuotaExceeded, StorageIO: nothing was changed.
         """
-        for _ in range(_TRIES):
+
+        def updated() -> MemoryItem:
             before = self.exactly(item_id)
             after = before.replace(**changes)
             self.kinds.get(after.type)
-            try:
-                known = expected or before.sha256
-                return self.store.put(after, expected=known, source=source, allow_secret=allow_secret)
-            except Conflict:
-                if expected is not None:
-                    raise
-        raise Conflict(f"{item_id!r} keeps changing", hint="try again")
+            known = expected or before.sha256
+            return self.store.put(after, expected=known, source=source, allow_secret=allow_secret)
+
+        return retry_on_conflict(updated, tries=_TRIES) if expected is None else updated()
 
     def forget(self, item_id: str, reason: str = "", *, expected: str | None = None, source: str = "") -> ForgetResult:
         """Take a memory out of the files and out of recall; a revision or a copy keeps it.

@@ -13,7 +13,7 @@ from functools import cached_property, partial
 from math import log1p
 
 from memfs.config import RetentionPolicy, read_retention_policy
-from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, MemfsError
+from memfs.errors import ContentError, IdExists, ItemNotFound, MemfsError
 from memfs.format.codec import PRUNED
 from memfs.fs.tree import Content, View
 from memfs.model import Candidate, MemoryItem, Problem, Query
@@ -25,6 +25,7 @@ from memfs.model.time import from_timestamp_ns
 from memfs.store import Store
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, Parts
 from memfs.store.plan import of_items
+from memfs.store.store import retry_on_conflict
 from memfs.usage import NEVER, Usage, Use
 
 SOURCE = "prune"
@@ -262,16 +263,14 @@ class Pruner:
     def _pruned_by(
         self, due: Callable[[], Sequence[Weak]], policy: RetentionPolicy, dry_run: bool = False, reason: str = ""
     ) -> PruneResult:
-        for attempt in range(_TRIES):
+
+        def pruned() -> PruneResult:
             weak = due()
-            try:
-                if weak and not dry_run:
-                    self._remove(weak, policy.prune_action, reason)
-                return PruneResult(items=tuple(weak), action=policy.prune_action)
-            except Conflict:  # somebody changed one of them meanwhile: look again
-                if attempt == _TRIES - 1:
-                    raise
-        raise AssertionError  # the last try returns or raises
+            if weak and not dry_run:
+                self._remove(weak, policy.prune_action, reason)
+            return PruneResult(items=tuple(weak), action=policy.prune_action)
+
+        return retry_on_conflict(pruned, tries=_TRIES)
 
     def _remove(self, weak: Sequence[Weak], action: str, reason: str) -> None:
         with self._store.batch(_message(weak, action, reason), source=SOURCE, critical=True) as batch:

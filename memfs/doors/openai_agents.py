@@ -24,6 +24,7 @@ from memfs.model import MemoryItem, Query
 from memfs.model.ids import slug
 from memfs.model.item import Origin, Trust
 from memfs.model.query import MOST, Candidate
+from memfs.store.store import retry_on_conflict
 from memfs.workspace import Workspace
 
 try:
@@ -173,30 +174,29 @@ class _Talk(SignedFacade):
         """Add items behind the last one; of two writers who want the same place one takes the next."""
         drafts = [_Draft.of(item) for item in items]
         number = 0
-        for _ in range(_TRIES):
+
+        def added() -> None:
+            nonlocal number
             number = max([number, *self._numbers()]) + 1
-            try:
-                items = [item for at, draft in enumerate(drafts) for item in self._items(draft, number + at)]
-                self._write([(item, "") for item in items], f"Add {len(drafts)} items to the session {self._shown}")
-            except (Conflict, IdExists):
-                continue
-            return
-        raise Conflict("others keep adding to this conversation", hint="try again")
+            items = [item for at, draft in enumerate(drafts) for item in self._items(draft, number + at)]
+            self._write([(item, "") for item in items], f"Add {len(drafts)} items to the session {self._shown}")
+
+        retry_on_conflict(added, tries=_TRIES, on=(Conflict, IdExists))
 
     def pop(self) -> TResponseInputItem | None:
         """Remove the last item that can be read and return it."""
-        for _ in range(_TRIES):
+
+        def popped() -> TResponseInputItem | None:
+            """Where another took it, the one before."""
             found = next(filter(None, map(self._read, sorted(self._numbers(), reverse=True))), None)
             if found is None:
                 return None
             self._served([file.id for file in found[0]])
             gone = [(file.id, file.sha256) for file in found[0]]
-            try:
-                self._write(gone, f"Take the last item out of the session {self._shown}", reason=_TAKEN_OUT)
-            except (Conflict, ItemNotFound):  # another took it
-                continue
+            self._write(gone, f"Take the last item out of the session {self._shown}", reason=_TAKEN_OUT)
             return found[1]
-        raise Conflict("others keep changing this conversation", hint="try again")
+
+        return retry_on_conflict(popped, tries=_TRIES, on=(Conflict, ItemNotFound))
 
     def clear(self) -> None:
         """Remove all items, as often as somebody adds one meanwhile."""

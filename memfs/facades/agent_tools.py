@@ -198,8 +198,9 @@ class AgentMemory(Facade):
             after = _changed(before, changes, caller)
             if after == before and expected in (None, before.sha256):
                 return before, before
+            read = before.sha256 if expected is None else expected
             with signed_by(caller.origin):
-                return before, self.workspace.store.put(after, expected or before.sha256, source=caller.source)
+                return before, self.workspace.store.put(after, read, source=caller.source)
 
         return updated() if expected is not None else retry_on_conflict(updated, tries=_TRIES)
 
