@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,19 +29,20 @@ _AT_ONCE = 4
 log = logging.getLogger("memfs")
 
 
+@dataclass(eq=False, repr=False)
 class Desk:
-    """Where the calls of one server are done."""
+    """Where the calls of one server are done.
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str] | None,
-        opener: Callable[[], Workspace] | None,
-        *,
-        read_only: bool = False,
-    ) -> None:
-        """As ``build_server``; ``read_only``: nothing is written on behalf of a call."""
-        self.read_only = read_only
-        self._path, self._opener = path, opener
+    Attributes:
+        path, opener: as ``build_server``.
+        read_only: nothing is written on behalf of a call.
+    """
+
+    path: str | os.PathLike[str] | None
+    opener: Callable[[], Workspace] | None
+    read_only: bool = False
+
+    def __post_init__(self) -> None:
         self._opened: Workspace | None = None
         self._memory: AgentMemory | None = None
         self._states: dict[str, ContextMemory] = {}
@@ -62,9 +64,9 @@ class Desk:
             if self._closed:
                 raise WorkspaceNotFound("this server is closing", hint="connect anew")
             if self._memory is None:
-                if self._opener is not None:
-                    self._opened = self._opened or self._opener()
-                made = AgentMemory(workspace=self._opened) if self._opened else AgentMemory(self._path)
+                if self.opener is not None:
+                    self._opened = self._opened or self.opener()
+                made = AgentMemory(workspace=self._opened) if self._opened else AgentMemory(self.path)
                 _ = made.workspace  # where it cannot be opened, nothing is kept of the try
                 self._memory = made
             if not self._memory.workspace.root.is_dir():  # what is still known of it must not pass for its state
