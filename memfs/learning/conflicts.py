@@ -152,95 +152,6 @@ _MOST_OTHERS = 32
 _MOST_FOUND = 5
 
 
-class ConflictScan:
-    """Compares the items of one workspace that nobody compared yet, such as files written by hand or pulled.
-
-    A note in the user's cache spares the next scan what has not changed since. It is never believed: what it names is
-    judged again from the files.
-    """
-
-    def __init__(self, store: Store, parts: Parts) -> None:
-        self._store = store
-        self._parts = parts
-        self._neighbourhood = Neighbourhood(store, parts.kinds)
-
-    def found(self) -> set[tuple[str, str]]:
-        """The pairs of ids that the last scan found; whether they contradict each other still is not said."""
-        return self._read()[1]
-
-    def scan(self) -> set[tuple[str, str]]:
-        """Compare every item that changed since the last scan with all others; the pairs of all scans.
-
-        Every file is read for it, where one changed. Of many that say nearly the same only some are compared.
-        """
-        self._store.follow()
-        compared, pairs = self._read()
-        stamps = {path: stamp.blob for path, (_, stamp) in self._parts.index.stamps().items()}
-        changed = {path for path, blob in stamps.items() if compared.get(path) != blob}
-        if changed or compared.keys() != stamps.keys():
-            texts = self._texts(stamps) if changed else {}
-            there = {name for name, _ in self._parts.index.stamps().values()}
-            pairs = {pair for pair in pairs | self._pairs(texts, changed) if there.issuperset(pair)}
-            self._write(stamps, pairs)
-        return pairs
-
-    def objection(self, one: MemoryItem, other: MemoryItem) -> str:
-        """Why the two cannot both hold, "" where they can."""
-        if one.id in other.supersedes or other.id in one.supersedes or not may_meet(one, other):
-            return ""
-        return self._neighbourhood.objection(one, other)
-
-    # -- comparing ------------------------------------------------------------------------------------------------
-    def _texts(self, paths: Collection[str]) -> dict[str, str]:
-        """What each item says that may contradict another."""
-        now = self._parts.clock()
-        found = {}
-        for path in paths:
-            item = self._load(path)
-            if item is not None and not is_momentary(item) and holds(item, now):
-                found[path] = gist(item)
-        return found
-
-    def _pairs(self, texts: Mapping[str, str], changed: Collection[str]) -> set[tuple[str, str]]:
-        """The pairs that contradict each other, of which one changed at least."""
-        found: set[tuple[str, str]] = set()
-        for path, others in _candidates(texts, changed):
-            item = self._load(path)
-            against = 0
-            for other in map(self._load, others):
-                if item is None or against == _MOST_FOUND:
-                    break
-                if other is not None and other.id != item.id and self.objection(item, other):
-                    found.add(in_order(item.id, other.id))
-                    against += 1
-        return found
-
-    def _load(self, path: str) -> MemoryItem | None:
-        try:
-            return self._store.read(path)
-        except (MemfsError, FileNotFoundError):  # 'check' names what cannot be read
-            return None
-
-    # -- the note -------------------------------------------------------------------------------------------------
-    def _path(self) -> Path:
-        return self._parts.index.folder / FILE
-
-    def _read(self) -> tuple[dict[str, str], set[tuple[str, str]]]:
-        """By path the content that was compared, and the pairs that were found; nothing where there is no note that can
-        be understood, so that all is compared again.
-        """
-        with suppress(ValueError, TypeError, KeyError):
-            written = io.read_record(self._path(), _LARGEST)
-            if written["version"] == __version__:
-                return dict(written["compared"]), {(str(one), str(other)) for one, other in written["pairs"]}
-        return {}, set()
-
-    def _write(self, compared: Mapping[str, str], pairs: Collection[tuple[str, str]]) -> None:
-        values = {"version": __version__, "compared": compared, "pairs": sorted(pairs)}
-        with suppress(StorageIO, FileNotFoundError):  # without it the next scan takes longer
-            io.write_file(self._path(), json.dumps(values).encode(), durable=False)
-
-
 def _candidates(texts: Mapping[str, str], changed: Collection[str]) -> Iterator[tuple[str, list[str]]]:
     """Each item that changed, with the others that it may contradict.
 
@@ -309,12 +220,17 @@ class MarkedItems:
 
 
 class Conflicts:
-    """Finds and settles contradictions in one workspace. May be used from several threads."""
+    """Finds and settles contradictions in one workspace. May be used from several threads.
+
+    A scan compares the items that nobody compared yet, such as files written by hand or pulled. A note in the user's
+    cache spares the next scan what has not changed since. It is never believed: what it names is judged again from the
+    files.
+    """
 
     def __init__(self, store: Store, parts: Parts) -> None:
         self._store = store
         self._parts = parts
-        self._scan = ConflictScan(store, parts)
+        self._neighbourhood = Neighbourhood(store, parts.kinds)
         self._marked = MarkedItems(store, parts)
 
     # -- finding --------------------------------------------------------------------------------------------------
@@ -328,10 +244,10 @@ class Conflicts:
             scan: first compare what nobody compared, such as files written by hand or pulled.
         """
         if scan:
-            self._scan.scan()
+            self._compare()
         self._store.follow()
         marked = {item.id: item for item in self._marked}
-        return self._undecided(marked, self._item, self._scan.found(), self._parts.clock())
+        return self._undecided(marked, self._item, self._noted()[1], self._parts.clock())
 
     def list_in(self, store: Reader, now: datetime) -> builtins.list[Disagreement]:
         """As ``list``, of another time: the pairs that a link names, among the items that there were.
@@ -367,7 +283,7 @@ class Conflicts:
             return None
         newer, older = sorted((one, other), key=lambda item: (item.moment, item.id), reverse=True)
         linked = _is_linked(one, other)
-        reason = self._scan.objection(newer, older)
+        reason = self._objection(newer, older)
         if not reason and not linked:
             return None
         return Disagreement(one=newer, other=older, reason=reason or _LINKED, linked=linked, anew=record is not None)
@@ -377,6 +293,77 @@ class Conflicts:
             return self._store.get(name)
         except MemfsError:
             return None
+
+    # -- comparing ------------------------------------------------------------------------------------------------
+    def _compare(self) -> None:
+        """Compare every item that changed since the last scan with all others, and note the pairs of all scans.
+
+        Every file is read for it, where one changed. Of many that say nearly the same only some are compared.
+        """
+        self._store.follow()
+        compared, pairs = self._noted()
+        stamps = {path: stamp.blob for path, (_, stamp) in self._parts.index.stamps().items()}
+        changed = {path for path, blob in stamps.items() if compared.get(path) != blob}
+        if changed or compared.keys() != stamps.keys():
+            texts = self._texts(stamps) if changed else {}
+            there = {name for name, _ in self._parts.index.stamps().values()}
+            pairs = {pair for pair in pairs | self._pairs(texts, changed) if there.issuperset(pair)}
+            self._note(stamps, pairs)
+
+    def _objection(self, one: MemoryItem, other: MemoryItem) -> str:
+        """Why the two cannot both hold, "" where they can."""
+        if one.id in other.supersedes or other.id in one.supersedes or not may_meet(one, other):
+            return ""
+        return self._neighbourhood.objection(one, other)
+
+    def _texts(self, paths: Collection[str]) -> dict[str, str]:
+        """What each item says that may contradict another."""
+        now = self._parts.clock()
+        found = {}
+        for path in paths:
+            item = self._load(path)
+            if item is not None and not is_momentary(item) and holds(item, now):
+                found[path] = gist(item)
+        return found
+
+    def _pairs(self, texts: Mapping[str, str], changed: Collection[str]) -> set[tuple[str, str]]:
+        """The pairs that contradict each other, of which one changed at least."""
+        found: set[tuple[str, str]] = set()
+        for path, others in _candidates(texts, changed):
+            item = self._load(path)
+            against = 0
+            for other in map(self._load, others):
+                if item is None or against == _MOST_FOUND:
+                    break
+                if other is not None and other.id != item.id and self._objection(item, other):
+                    found.add(in_order(item.id, other.id))
+                    against += 1
+        return found
+
+    def _load(self, path: str) -> MemoryItem | None:
+        try:
+            return self._store.read(path)
+        except (MemfsError, FileNotFoundError):  # 'check' names what cannot be read
+            return None
+
+    # -- the note -------------------------------------------------------------------------------------------------
+    def _path(self) -> Path:
+        return self._parts.index.folder / FILE
+
+    def _noted(self) -> tuple[dict[str, str], set[tuple[str, str]]]:
+        """By path the content that was compared, and the pairs that were found; nothing where there is no note that can
+        be understood, so that all is compared again.
+        """
+        with suppress(ValueError, TypeError, KeyError):
+            written = io.read_record(self._path(), _LARGEST)
+            if written["version"] == __version__:
+                return dict(written["compared"]), {(str(one), str(other)) for one, other in written["pairs"]}
+        return {}, set()
+
+    def _note(self, compared: Mapping[str, str], pairs: Collection[tuple[str, str]]) -> None:
+        values = {"version": __version__, "compared": compared, "pairs": sorted(pairs)}
+        with suppress(StorageIO, FileNotFoundError):  # without it the next scan takes longer
+            io.write_file(self._path(), json.dumps(values).encode(), durable=False)
 
     # -- deciding -------------------------------------------------------------------------------------------------
     def resolve(
@@ -427,7 +414,7 @@ class Conflicts:
 
     def _is_known(self, one: MemoryItem, other: MemoryItem) -> bool:
         """Whether anything says that the two contradict each other."""
-        return _is_linked(one, other) or record_of(one, other) is not None or bool(self._scan.objection(one, other))
+        return _is_linked(one, other) or record_of(one, other) is not None or bool(self._objection(one, other))
 
     def _decided(self, pair: tuple[MemoryItem, MemoryItem], kept: str, reason: str) -> tuple[MemoryItem, MemoryItem]:
         now = self._parts.clock()

@@ -148,7 +148,7 @@ def test_a_scan_compares_what_nobody_compared_and_remembers_it(
 
     by_hand(workspace, "hand-2", "We deploy on Friday, and on Monday.")
     assert asked(workspace, scan=True) == [("nine", "five")]
-    monkeypatch.delattr("memfs.learning.conflicts.ConflictScan._texts")  # nothing changed, and nothing is read
+    monkeypatch.delattr("memfs.learning.conflicts.Conflicts._texts")  # nothing changed, and nothing is read
     assert asked(workspace, scan=True) == [("nine", "five")]
 
 
