@@ -127,7 +127,7 @@ class Neighbourhood:
         close = [one for one in found if one.similarity >= found[0].similarity * _NEAR_ENOUGH][:LOOKED_AT]
         seen = {one.id for one in close}
         close = [*(one for one in surely if one.id not in seen), *close]
-        items = [item for candidate in close if (item := self._item(candidate)) is not None]
+        items = [one.item for one in self._store.load_each(close) if one is not None and not one.stale]
         return [item for item in items if not item.has_expired(now) and may_meet(draft, item)]
 
     def _found(self, words: Mapping[str, str], count: int, draft: MemoryItem, limit: int) -> list[Candidate]:
@@ -135,10 +135,6 @@ class Neighbourhood:
         asked = " ".join(words[stem] for stem in self._store.rarest(words, count))
         found = self._store.known(Query(text=asked, limit=limit + 1)) if asked else []
         return [one for one in found if one.id != draft.id]
-
-    def _item(self, candidate: Candidate) -> MemoryItem | None:
-        loaded = self._store.load(candidate)
-        return None if loaded is None or loaded.stale else loaded.item
 
     # -- judging --------------------------------------------------------------------------------------------------
     def _is_repeated(self, draft: MemoryItem, item: MemoryItem) -> bool:

@@ -209,28 +209,34 @@ class Reader:
         """The items behind candidates as their files have them, in order; None for one whose file is no longer what was
         found, is invalid, or cannot be read.
 
-        The catalog is asked once for all whose files prove what they hold; the others are read one by one.
+        The catalog is asked once for all; a file whose times do not prove what it holds is read.
         """
         paths = [one.path for one in candidates if not self.snapshot.rejected(one.path)]
         stamps = self.snapshot.stamps_of(paths)
         proven = self.files.proven(stamps)
-        known = self.items.known({path: stamps[path] for path in proven})
+        known = self.items.known(stamps)
         try:
             for one in candidates:
                 item = known.get(one.path)
-                yield LoadedItem(item=item, stale=False) if item else self._read_found(one.path, stamps.get(one.path))
+                if item is None or one.path not in proven:
+                    yield self._read_found(one.path, stamps.get(one.path), item)
+                else:
+                    yield LoadedItem(item=item, stale=False)
         finally:
             self.items.flush()
 
-    def _read_found(self, path: str, stamp: Stamp | None) -> LoadedItem | None:
-        """The item in a file that must be read; ``stamp`` is None where it holds none at present."""
+    def _read_found(self, path: str, stamp: Stamp | None, known: MemoryItem | None) -> LoadedItem | None:
+        """The item in a file that must be read; ``known`` is what the catalog has of the content that it had, whose
+        ``stamp`` is None where it holds none at present.
+        """
         if stamp is None:
             return None
         try:
             content = self.files.read(path, ITEM_LIMIT)
             if stamp.blob != content.stamp.blob:
                 return None
-            return LoadedItem(item=self.items.read(path, content, checked=True, keep=True), stale=False)
+            item = known or self.items.read(path, content, checked=True, keep=True)
+            return LoadedItem(item=item, stale=False)
         except HistoryError as error:
             self.note_failure(error)
         except (FileNotFoundError, MemfsError):

@@ -343,12 +343,12 @@ class Store(FolderReader):
         except MemfsError:
             return None
 
-    def _read_found(self, path: str, stamp: Stamp | None) -> LoadedItem | None:
+    def _read_found(self, path: str, stamp: Stamp | None, known: MemoryItem | None) -> LoadedItem | None:
         """As ``Reader`` does; of an invalid file its last good version."""
         if stamp is None and self.index_sync.rejected(path):
             item = self._last_good(path)
             return LoadedItem(item=item, stale=True) if item else None
-        return super()._read_found(path, stamp)
+        return super()._read_found(path, stamp, known)
 
     # -- keeping in step ----------------------------------------------------------------------------------------
     def head(self) -> tuple[str | None, str | None]:
