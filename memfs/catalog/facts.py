@@ -181,8 +181,10 @@ class ItemCatalog:
             ContentError, IdInvalid: as ``Codec.read``.
         """
         known = self.known({path: content.stamp}, checked=checked).get(path)
-        if known is not None:
-            return known
+        return known or self.parse(path, content, checked=checked, keep=keep)
+
+    def parse(self, path: str, content: Content, *, checked: bool = False, keep: bool = False) -> MemoryItem:
+        """As ``read``, for bytes of which ``known`` has no fact."""
         modified = from_timestamp_ns(content.stamp.mtime_ns)
         item, mapping = self.codec.decoded(content.data, path, modified, checked=checked)
         if keep and len(content.data) <= _LONGEST:

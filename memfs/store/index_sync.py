@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
@@ -196,6 +196,7 @@ def _keep(folder: Path, head: str, digest: str) -> None:
 
 
 Progress = Callable[[int, int], None]
+_AT_ONCE = 100
 _STALE = _LOOK_AGAIN = (0, 0, 0, 0)
 
 
@@ -361,12 +362,7 @@ class IndexSync:
             self._rejected.clear()
             self._owners = {}
             outcome = ScanResult({}, witness)
-            entries = [entry for entry in self._item_files.scan() if self.is_item(entry.path)]
-            for number, entry in enumerate(entries, 1):
-                self._look(entry, outcome)
-                if progress is not None:
-                    progress(number, len(entries))
-            self._items.flush()
+            self._look_each([entry for entry in self._item_files.scan() if self.is_item(entry.path)], outcome, progress)
             self.index.rebuild(outcome.items)
             self._owners = None
             self._scanned = True
@@ -442,12 +438,7 @@ class IndexSync:
         gone = [path for path, entry in suspects.items() if entry is None]
         outcome = ScanResult(self.index.stamps())
         self._drop(gone, outcome)
-        present = [entry for entry in suspects.values() if entry is not None]
-        for number, entry in enumerate(present, 1):
-            self._look(entry, outcome)
-            if progress is not None:
-                progress(number, len(present))
-        self._items.flush()
+        self._look_each([entry for entry in suspects.values() if entry is not None], outcome, progress)
         self._update(outcome.items, outcome.removals)
         return outcome.refreshed()
 
@@ -457,21 +448,40 @@ class IndexSync:
             if path in outcome.known:
                 outcome.removals.append(path)
         self._update((), outcome.removals)
-        for path in self._twins() if outcome.removals else ():
-            entry = self.files.entry(path)
-            if entry is not None:
-                self._look(entry, outcome)
+        twins = [self.files.entry(path) for path in self._twins()] if outcome.removals else []
+        self._look_each([entry for entry in twins if entry is not None], outcome, None)
 
     def _twins(self) -> list[str]:
         """Files kept out because another has their id."""
         return [path for path, row in self._rejected.items() if row.problem.code == DuplicateId.__name__]
 
-    def _look(self, entry: ScanEntry, outcome: ScanResult) -> None:
+    def _look_each(self, entries: Sequence[ScanEntry], outcome: ScanResult, progress: Progress | None) -> None:
+        """Read files, and ask the catalog once for many of them."""
+        for start in range(0, len(entries), _AT_ONCE):
+            read: dict[ScanEntry, Content | MemfsError] = {}
+            for entry in entries[start : start + _AT_ONCE]:
+                try:
+                    if content := self._read(entry):
+                        read[entry] = content
+                except MemfsError as error:
+                    read[entry] = error
+            stamps = {entry.path: content.stamp for entry, content in read.items() if isinstance(content, Content)}
+            known = self._items.known(stamps, checked=False)
+            for number, entry in enumerate(entries[start : start + _AT_ONCE], start + 1):
+                if entry in read:
+                    self._take(entry, read[entry], known.get(entry.path), outcome)
+                if progress is not None:
+                    progress(number, len(entries))
+        self._items.flush()
+
+    def _take(
+        self, entry: ScanEntry, content: Content | MemfsError, known: MemoryItem | None, outcome: ScanResult
+    ) -> None:
+        """What a file holds, or why it cannot be read; ``known`` is what the catalog has of it."""
         path = entry.path
         try:
-            content = self._read(entry)
-            if content is None:
-                return
+            if isinstance(content, MemfsError):
+                raise content
             row = outcome.known.get(path)
             if row is not None and row[1].blob == content.stamp.blob and path not in self._rejected:
                 self.index.restamp(path, content.stamp)
@@ -480,7 +490,7 @@ class IndexSync:
             before = outcome.witness.get(path)
             refuse_rot(path, before[1] if before else None, content, self.files.root)
             refuse_file(content.data, path)
-            item = self._items.read(path, content, keep=True)
+            item = known or self._items.parse(path, content, keep=True)
             self._settle_twins(item, outcome)
         except MemfsError as error:
             self._reject(path, entry, error, outcome)
