@@ -45,15 +45,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Choose how examples of the property tests are found, and keep the tests' files in memory where there is room."""
     settings.load_profile("soak" if config.option.soak else "memfs")
+    gc.disable()  # while what is collected stays
     if _MEMORY_DISK.is_dir() and os.access(_MEMORY_DISK, os.W_OK) and shutil.disk_usage(_MEMORY_DISK).free > _ROOM:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY_DISK))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Freeze the collected tests, so that the garbage collector skips them, and collect less often."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
+    gc.enable()
     session.config.stash[_COMMANDS] = ForkedCommands(large=True)
 
 
