@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from memfs.admin.store_builder import has_states
 from memfs.context.deliver import origin_of, vouched
-from memfs.context.mounts import Mount, Mounts, gathered
+from memfs.context.mounts import Mount, gathered
 from memfs.context.plugin import ContextEntry, ContextSelection, Delivery, ItemSource
 from memfs.errors import MemfsError, QueryInvalid, SettingInvalid
 from memfs.fs.executor import in_daemon
 from memfs.intake.episode_item import episode_of
 from memfs.learning.conventions import Convention, Conventions
 from memfs.learning.preferences import KIND, preferences_in_order
-from memfs.learning.rules import Rules, rule_of
-from memfs.learning.triggers import THRESHOLD, Triggers
+from memfs.learning.rules import rule_of
+from memfs.learning.triggers import THRESHOLD
 from memfs.model import Candidate, MemoryItem, Query
 from memfs.model.episode import Episode, Outcome, StateSnapshot, TriggerRow
 from memfs.model.ids import of_mount
@@ -38,41 +38,21 @@ from memfs.store import Store
 
 if TYPE_CHECKING:
     from memfs.context.parts import Sources
-    from memfs.learning.preferences import Preference, Preferences
+    from memfs.learning.preferences import Preference
     from memfs.model.insights import AgentFeedback
     from memfs.model.rule import Rule
 
 
-class _Feedback:
-    """Feedback of a workspace that may have no iterations: most have none, and are spared the machinery."""
-
-    def __init__(self, sources: Sources) -> None:
-        self._sources = sources
-
-    def for_agent(self, agent: str, *, most: int, record: bool = False) -> AgentFeedback | None:
-        if not has_states(self._sources.parts.seen):
-            return None
-        try:
-            return self._sources.states().feedback.for_agent(agent, record=record, most=most)
-        except QueryInvalid:  # nobody has such a name
-            return None
-
-    def note_given(self, agent: str, *, most: int) -> None:
-        try:
-            self.for_agent(agent, most=most, record=True)
-        except MemfsError as error:  # the agent has it already
-            self._sources.store.note_failure(error)
-
-
 def built_in(on: Sources) -> Mapping[str, Callable[[], ItemSource]]:
     """What makes each built-in source of a workspace, by name."""
+    joint = JointMemory(on)
     return {
-        "preferences": lambda: PreferencesMemory(JointPreferences(on.preferences, on.mounts, on.parts.clock)),
-        "conventions": lambda: ConventionsMemory(JointConventions(on.conventions, on.mounts)),
-        "recent_session": lambda: RecentSessionMemory(JointSessions(on.store, on.mounts), on.parts.clock),
-        "feedback": lambda: FeedbackMemory(_Feedback(on)),
-        "episodic": lambda: EpisodicMemory(JointEpisodes(on.triggers, on.mounts), on.item),
-        "semantic": lambda: SemanticMemory(JointRules(on.rules, on.mounts), on.item, whole=True),
+        "preferences": lambda: PreferencesMemory(joint),
+        "conventions": lambda: ConventionsMemory(joint),
+        "recent_session": lambda: RecentSessionMemory(joint, on.parts.clock),
+        "feedback": lambda: FeedbackMemory(joint),
+        "episodic": lambda: EpisodicMemory(joint, on.item),
+        "semantic": lambda: SemanticMemory(joint, on.item, whole=True),
     }
 
 
@@ -422,7 +402,7 @@ class RecentSessionMemory(StoreSource):
     max_items: int
     max_age_days: float
 
-    def __init__(self, store: Store | JointSessions, clock: Callable[[], datetime] = utc_now) -> None:
+    def __init__(self, store: Store | JointMemory, clock: Callable[[], datetime] = utc_now) -> None:
         super().__init__(store)
         self._clock = clock
 
@@ -518,26 +498,76 @@ _EARLIEST = datetime.min.replace(tzinfo=UTC)
 Warning_ = tuple[TriggerRow, Callable[[TriggerRow], MemoryItem | None]]
 
 
-class JointEpisodes:
-    """The episodes that resemble a situation, the failures of mounts among them.
+class JointMemory:
+    """What a workspace and its mounts know together, as the built-in sources ask for it."""
 
-    A file of another repository is another file, whatever it is called: what happened there is compared by words and
-    tool alone.
-    """
-
-    def __init__(self, triggers: Triggers, mounts: Mounts) -> None:
-        """``triggers``: the workspace's own."""
-        self._triggers, self._mounts = triggers, mounts
+    def __init__(self, sources: Sources) -> None:
+        self._sources, self._mounts = sources, sources.mounts
 
     def find_similar(self, state: StateSnapshot, limit: int = 3, threshold: float | None = None) -> list[Episode]:
-        """See ``Episodes.find_similar``: failures first, the most similar first, of equals the workspace's own."""
-        least = THRESHOLD if threshold is None else threshold
-        found: list[Warning_] = [(one, self._triggers.load) for one in self._triggers.episodes(state, least, limit)]
+        """See ``Episodes.find_similar``: failures first, the most similar first, of equals the workspace's own.
+
+        A file of another repository is another file, whatever it is called: what happened there is compared by words
+        and tool alone.
+        """
+        least, triggers = THRESHOLD if threshold is None else threshold, self._sources.triggers
+        found: list[Warning_] = [(one, triggers.load) for one in triggers.episodes(state, least, limit)]
         found += gathered(self._mounts.opened(), lambda mount: _failures(mount, state, least, limit))
         found.sort(key=lambda pair: (pair[0].outcome != Outcome.FAILURE, -round(pair[0].similarity, 9)))
         items = (load(one) for one, load in found[:limit])
         episodes = (episode_of(item) for item in items if item is not None)
         return [episode for episode in episodes if episode is not None]
+
+    def find_matching_rules(self, context: str | StateSnapshot, min_confidence: float = THRESHOLD) -> list[Rule]:
+        """See ``Rules.find_matching_rules``; the surest first, of equals the workspace's own."""
+        state = context if isinstance(context, StateSnapshot) else StateSnapshot.create(context=context)
+        found = list(self._sources.rules.find_matching_rules(context, min_confidence))
+        found += gathered(self._mounts.opened(), lambda mount: _rules(mount, state, min_confidence))
+        return sorted(found, key=lambda rule: -rule.confidence)
+
+    def holding(self, files: Iterable[str] = (), status: str = ACCEPTED) -> list[Convention]:
+        """See ``Conventions.holding``; those of mounts behind the workspace's own."""
+        named = tuple(files)
+        own = self._sources.conventions.holding(named, status)
+        return [*own, *gathered(self._mounts.opened(), lambda mount: _holding(mount, named, status))]
+
+    def get_relevant(self, context: str = "", limit: int = 10) -> list[Preference]:
+        """See ``Preferences.get_relevant``; those of private memory among them."""
+        beside = gathered(self._mounts.opened(), lambda mount: self._wishes(mount, context, limit) if mount.own else [])
+        return self._sources.preferences.get_relevant(context, limit, beside=beside)
+
+    def _wishes(self, mount: Mount, context: str, limit: int) -> list[MemoryItem]:
+        """The preferences that hold in private memory, those that fit the context first."""
+        found = mount.store.readable(mount.store.every(Query(types=frozenset({KIND}))))
+        return preferences_in_order(map(mount.outward, found), self._sources.parts.clock(), context)[:limit]
+
+    def for_agent(self, agent: str, *, most: int, record: bool = False) -> AgentFeedback | None:
+        """See ``FeedbackStore.for_agent``; most workspaces have no iterations, and are spared the machinery."""
+        if not has_states(self._sources.parts.seen):
+            return None
+        try:
+            return self._sources.states().feedback.for_agent(agent, record=record, most=most)
+        except QueryInvalid:  # nobody has such a name
+            return None
+
+    def note_given(self, agent: str, *, most: int) -> None:
+        """Record that an agent has its feedback."""
+        try:
+            self.for_agent(agent, most=most, record=True)
+        except MemfsError as error:  # the agent has it already
+            self._sources.store.note_failure(error)
+
+    def candidates(self, query: Query) -> list[Candidate]:
+        """The items here and in private memory that pass the query's filters, the newest first."""
+        more = gathered(self._mounts.opened(), lambda mount: mount.store.candidates(query) if mount.own else [])
+        found = [*self._sources.store.candidates(query), *more]
+        return sorted(found, key=lambda one: one.timestamp, reverse=True)[: query.limit]
+
+    def select(self, query: Query) -> list[MemoryItem]:
+        """The same as items."""
+        more = gathered(self._mounts.opened(), lambda mount: mount.selected(query) if mount.own else [])
+        found = [*self._sources.store.select(query), *more]
+        return sorted(found, key=lambda item: item.timestamp or _EARLIEST, reverse=True)[: query.limit]
 
 
 def _failures(mount: Mount, state: StateSnapshot, least: float, limit: int) -> list[Warning_]:
@@ -548,76 +578,12 @@ def _failures(mount: Mount, state: StateSnapshot, least: float, limit: int) -> l
     return [(one, mount.behind) for one in found if one.outcome == Outcome.FAILURE]
 
 
-class JointRules:
-    """The rules that apply to a situation, those of mounts among them."""
-
-    def __init__(self, own: Rules, mounts: Mounts) -> None:
-        self._own, self._mounts = own, mounts
-
-    def find_matching_rules(self, context: str | StateSnapshot, min_confidence: float = THRESHOLD) -> list[Rule]:
-        """See ``Rules.find_matching_rules``; the surest first, of equals the workspace's own."""
-        state = context if isinstance(context, StateSnapshot) else StateSnapshot.create(context=context)
-        found = list(self._own.find_matching_rules(context, min_confidence))
-        found += gathered(self._mounts.opened(), lambda mount: _rules(mount, state, min_confidence))
-        return sorted(found, key=lambda rule: -rule.confidence)
-
-
 def _rules(mount: Mount, state: StateSnapshot, min_confidence: float) -> list[Rule]:
     items = (mount.behind(match) for match in mount.triggers.rules(state, min_confidence))
     rules = (rule_of(item) for item in items if item is not None)
     return [rule for rule in rules if rule is not None]
 
 
-class JointConventions:
-    """The conventions that hold, those of mounts behind the workspace's own."""
-
-    def __init__(self, own: Conventions, mounts: Mounts) -> None:
-        self._own, self._mounts = own, mounts
-
-    def holding(self, files: Iterable[str] = (), status: str = ACCEPTED) -> list[Convention]:
-        """See ``Conventions.holding``."""
-        named = tuple(files)
-        own = self._own.holding(named, status)
-        return [*own, *gathered(self._mounts.opened(), lambda mount: _holding(mount, named, status))]
-
-
 def _holding(mount: Mount, files: Sequence[str], status: str) -> list[Convention]:
     found = Conventions(mount.store, mount.store.clock).holding(files, status)
     return [Convention(mount.outward(one.item)) for one in found]
-
-
-class JointPreferences:
-    """How the person wants things done: the preferences of a workspace, and those of private memory among them."""
-
-    def __init__(self, own: Preferences, mounts: Mounts, clock: Callable[[], datetime]) -> None:
-        self._own, self._mounts, self._clock = own, mounts, clock
-
-    def get_relevant(self, context: str = "", limit: int = 10) -> list[Preference]:
-        """See ``Preferences.get_relevant``."""
-        beside = gathered(self._mounts.opened(), lambda mount: self._wishes(mount, context, limit) if mount.own else [])
-        return self._own.get_relevant(context, limit, beside=beside)
-
-    def _wishes(self, mount: Mount, context: str, limit: int) -> list[MemoryItem]:
-        """The preferences that hold in private memory, those that fit the context first."""
-        found = mount.store.readable(mount.store.every(Query(types=frozenset({KIND}))))
-        items = list(map(mount.outward, found))
-        return preferences_in_order(items, self._clock(), context)[:limit]
-
-
-class JointSessions:
-    """What sessions left behind in a workspace and in private memory, for who asks which one was last."""
-
-    def __init__(self, own: Store, mounts: Mounts) -> None:
-        self._own, self._mounts = own, mounts
-
-    def candidates(self, query: Query) -> list[Candidate]:
-        """The items that pass the query's filters, the newest first."""
-        more = gathered(self._mounts.opened(), lambda mount: mount.store.candidates(query) if mount.own else [])
-        found = [*self._own.candidates(query), *more]
-        return sorted(found, key=lambda one: one.timestamp, reverse=True)[: query.limit]
-
-    def select(self, query: Query) -> list[MemoryItem]:
-        """The same as items."""
-        more = gathered(self._mounts.opened(), lambda mount: mount.selected(query) if mount.own else [])
-        found = [*self._own.select(query), *more]
-        return sorted(found, key=lambda item: item.timestamp or _EARLIEST, reverse=True)[: query.limit]

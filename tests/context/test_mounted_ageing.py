@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memfs import Workspace
-from memfs.context.builtin_sources import JointEpisodes
+from memfs.context.builtin_sources import JointMemory
 from memfs.model.episode import Action, Episode, StateSnapshot
 from memfs.model.time import utc_now
 
@@ -28,4 +28,4 @@ def test_memory_decay_holds_for_mounts_too(
         )
     own = opened(mounts__team=str(tmp_path / "team"), memory__decay=decay)
     near = StateSnapshot.create(context="Migrate the ledger table to decimal values")
-    assert len(JointEpisodes(own.sources.triggers, own.sources.mounts).find_similar(near)) == found
+    assert len(JointMemory(own.sources).find_similar(near)) == found

@@ -16,7 +16,7 @@ import pytest
 from kit.patience import until
 from memfs import ItemNotFound, MemfsError, MemoryItem, MemoryLayer, SettingInvalid, Workspace
 from memfs.context import mounts as mounting
-from memfs.context.builtin_sources import ConventionsMemory, JointConventions, JointEpisodes, JointRules, SemanticMemory
+from memfs.context.builtin_sources import ConventionsMemory, JointMemory, SemanticMemory
 from memfs.errors import StorageIO
 from memfs.model import Link, Origin, Query
 from memfs.model.episode import Action, Episode, Outcome, StateSnapshot
@@ -201,8 +201,8 @@ def test_no_byte_of_a_mount_changes(team: Team, opened: Opened, engine: str) -> 
     assert _ids(own, "billing pool") == ["team:pool"]
     own.sources.mounts.find("team:pool")
     own.sources.mounts.states()
-    JointConventions(own.sources.conventions, own.sources.mounts).holding()
-    JointEpisodes(own.sources.triggers, own.sources.mounts).find_similar(StateSnapshot.create(context="pool"))
+    JointMemory(own.sources).holding()
+    JointMemory(own.sources).find_similar(StateSnapshot.create(context="pool"))
     own.close()
     assert _facts(root) == before
     for path in (root, *root.rglob("*")):
@@ -402,7 +402,7 @@ def test_conventions_of_a_mount_come_behind_the_own_ones(team: Team, mounted: Op
     )
     own = mounted()
     own.store.put(_item("Write British English.", "english", **agreed))
-    source = ConventionsMemory(JointConventions(own.sources.conventions, own.sources.mounts))
+    source = ConventionsMemory(JointMemory(own.sources))
     entries = source.select(StateSnapshot.create(files=["src/log.py"])).entries
     assert [(one.id, one.trust, one.origin) for one in entries] == [
         ("english", "human", ""),
@@ -425,7 +425,7 @@ def test_failures_of_a_mount_warn_by_what_was_done_not_by_a_files_name(
             _failed(["src/main.py"], "Migrate the ledger table to decimal amounts", "the lock timed out")
         )
     own = mounted()
-    episodes = JointEpisodes(own.sources.triggers, own.sources.mounts)
+    episodes = JointMemory(own.sources)
     again = StateSnapshot.create(files=["db/ledger.sql"], context="Migrate the ledger table to decimal amounts")
     (warned,) = episodes.find_similar(again)
     assert (warned.id.partition(":")[0], warned.error_message) == ("team", "the lock timed out")
@@ -441,7 +441,7 @@ def test_rules_of_a_mount_apply_here_by_their_globs(team: Team, mounted: Opened,
         theirs.sources.rules.add_rule(replace(advice, trust="human"))
     own = mounted()
     own.sources.rules.add_rule(replace(advice, action="Ask Ada before a migration."))
-    source = SemanticMemory(JointRules(own.sources.rules, own.sources.mounts), own.sources.mounts.get, whole=True)
+    source = SemanticMemory(JointMemory(own.sources), own.sources.mounts.get, whole=True)
     state = StateSnapshot.create(files=["db/ledger.sql"], context="migrate the ledger")
     ours, others = source.select(state).entries
     assert ours.text == "Ask Ada before a migration. (confidence: 90%)"
