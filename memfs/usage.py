@@ -188,7 +188,7 @@ class Usage:
         return result
 
     def _note(self, error: Exception) -> None:
-        self.problem = f"uses were not counted: {error.message if isinstance(error, MemfsError) else error}"
+        self.problem = f"uses were not counted: {error}"
 
     def _require_open(self) -> None:
         if self._closed:

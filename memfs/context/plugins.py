@@ -370,12 +370,13 @@ class Plugins:
         Raises:
             SettingInvalid: it is no source, a source has its name, or it refuses its table.
         """
+        if isinstance(plugin, type):
+            hint = "make a source of it first, as in add_plugin(MySource())"
+            raise SettingInvalid(f"this source cannot be added: {plugin.__name__} is a class", hint=hint)
         try:
             name, delivery = self.code.call("added", partial(shape, plugin))
         except ForeignFailure as error:
             hint = "a source has name, layer, get_context and configure; see docs/plugins.md"
-            if isinstance(plugin, type):
-                hint = "it is a class: make a source of it first, as in add_plugin(MySource())"
             raise SettingInvalid(f"this source cannot be added: {error}", hint=hint) from error
         with self._lock:
             self._refuse_taken(name)

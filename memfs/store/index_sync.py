@@ -465,7 +465,11 @@ class IndexSync:
                         read[entry] = content
                 except MemfsError as error:
                     read[entry] = error
-            stamps = {entry.path: content.stamp for entry, content in read.items() if isinstance(content, Content)}
+            stamps = {
+                entry.path: content.stamp
+                for entry, content in read.items()
+                if isinstance(content, Content) and not self._is_known(entry.path, content, outcome)
+            }
             known = self._items.known(stamps, checked=False)
             for number, entry in enumerate(entries[start : start + _AT_ONCE], start + 1):
                 if entry in read:
@@ -482,10 +486,10 @@ class IndexSync:
         try:
             if isinstance(content, MemfsError):
                 raise content
-            row = outcome.known.get(path)
-            if row is not None and row[1].blob == content.stamp.blob and path not in self._rejected:
+            if self._is_known(path, content, outcome):
                 self.index.restamp(path, content.stamp)
-                self._paths().setdefault(row[0].casefold(), path)  # a writer could never plan for an id nobody owns
+                owned = outcome.known[path][0].casefold()
+                self._paths().setdefault(owned, path)  # a writer could never plan for an id nobody owns
                 return
             before = outcome.witness.get(path)
             refuse_rot(path, before[1] if before else None, content, self.files.root)
@@ -498,6 +502,10 @@ class IndexSync:
         self._rejected.pop(path, None)
         outcome.items.append((item, content.stamp))
         self._paths()[item.id.casefold()] = path
+
+    def _is_known(self, path: str, content: Content, outcome: ScanResult) -> bool:
+        row = outcome.known.get(path)
+        return row is not None and row[1].blob == content.stamp.blob and path not in self._rejected
 
     def _read(self, entry: ScanEntry) -> Content | None:
         if not entry.regular:

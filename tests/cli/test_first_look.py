@@ -215,7 +215,7 @@ class Broken:
 def test_p2_slips_with_a_source_of_ones_own_have_a_remedy() -> None:
     """A class is told to be made a source; one that fails is not looked for by ``admin plugins check``."""
     with MemoryLayer(":memory:") as layer:
-        with pytest.raises(SettingInvalid, match="it is a class"):
+        with pytest.raises(SettingInvalid, match="Broken is a class"):
             layer.add_plugin(Broken)  # type: ignore[arg-type]
         layer.add_plugin(Broken())
         assert asyncio.run(layer.get_automatic()) == ""

@@ -91,7 +91,8 @@ def test_stats_says_why_nothing_is_counted(memfs: Memfs, root: Path, apple: str)
     assert [hit["id"] for hit in memfs("recall", "apple", "--json").json["hits"]] == [apple]
     told = memfs("status", "--json")
     assert told.json["usage"] == {"items": 0, "uses": 0}
-    assert "uses were not counted: something else stands where uses are counted" in told.err
+    why = f"{place / 'usage.db'}: something else stands in place of a database (remove it)"
+    assert f"uses were not counted: {why}" in told.err
 
 
 def test_what_list_prints_can_be_remembered_again(memfs: Memfs, apple: str) -> None:

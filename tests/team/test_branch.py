@@ -7,7 +7,7 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from memfs.doors.cli.app import run
 from memfs.errors import BranchRefused, Conflict, CorruptRecord, LockTimeout, MemfsError, RepoUnsupported
 from memfs.fs import io
 from memfs.git.layout import Layout
-from memfs.model import MemoryItem, Origin
+from memfs.model import MemoryItem, Origin, Stamp
 from memfs.team import worktrees
 from memfs.team.branches import Branch, Branches
 from memfs.workspace import Workspace, open_workspace
@@ -398,16 +398,16 @@ def test_only_what_was_merged_is_dropped(code: Workspace, opened: Open, git: Git
 
 def test_no_index_is_made_of_a_folder_that_nobody_worked_in(code: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """To merge or drop a branch that was begun and not used decodes no item of it; a changed file is seen (B2)."""
-    decoded, decode = list[str](), ItemCatalog.read
+    decoded, known = list[str](), ItemCatalog.known
 
-    def noted(items: ItemCatalog, path: str, *rest: Any, **options: Any) -> MemoryItem:
-        decoded.append(path)
-        return decode(items, path, *rest, **options)
+    def noted(items: ItemCatalog, stamps: Mapping[str, Stamp], **options: Any) -> dict[str, MemoryItem]:
+        decoded.extend(stamps)
+        return known(items, stamps, **options)
 
     code.store.follow()
     branches = code.teams.branches
     file = place(branches.start("idle")) / code.store.locate("deploys")
-    monkeypatch.setattr(ItemCatalog, "read", noted)
+    monkeypatch.setattr(ItemCatalog, "known", noted)
     merged = branches.merge("idle")
     assert (merged.edited, merged.flushed.adopted, decoded) == ((), (), [])
     before = file.read_text()
@@ -427,14 +427,14 @@ def test_a_merge_makes_no_index_where_another_engine_made_the_one_there_is(
     inner.store.put(item("Tests run in a sandbox", "sandbox"))
     inner.store.flush()
     code.close()
-    decoded, decode = set[str](), ItemCatalog.read
+    decoded, known = set[str](), ItemCatalog.known
 
-    def noted(items: ItemCatalog, path: str, *rest: Any, **options: Any) -> MemoryItem:
-        decoded.add(path)
-        return decode(items, path, *rest, **options)
+    def noted(items: ItemCatalog, stamps: Mapping[str, Stamp], **options: Any) -> dict[str, MemoryItem]:
+        decoded.update(stamps)
+        return known(items, stamps, **options)
 
     again = opened(code.root, index__engine="memory", history__adopt="auto")
-    monkeypatch.setattr(ItemCatalog, "read", noted)
+    monkeypatch.setattr(ItemCatalog, "known", noted)
     assert again.teams.branches.merge("one").joined.changed == tuple(sorted(decoded)) != ()
     assert again.store.get("deploys") is not None
     assert len(decoded) == again.store.count() == 3

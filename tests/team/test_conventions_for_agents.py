@@ -54,7 +54,7 @@ def doors(workspace: Workspace) -> Iterator[tuple[str, str]]:
     yield "a tool's list", " ".join(item.content for item in memory.page(Query(), 10).items)
     layer = MemoryLayer(workspace=workspace)
     yield "the layer's recall", asyncio.run(layer.recall(QUESTION))
-    yield "a situation", json.dumps(relevant(workspace.recaller, {"tool": QUESTION}, 10))
+    yield "a situation", json.dumps(relevant(workspace.recaller, {"tool": QUESTION}))
     place = SessionLocation.within(workspace.root, workspace.repository.state)
     event = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "prompt": QUESTION}
     yield "a prompt's hook", Responder(workspace, parse(json.dumps(event).encode()), place).at_prompt()
