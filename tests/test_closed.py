@@ -29,12 +29,12 @@ VALUES = {
     "recall": {"fenced", "over", "reviewed_by", "search_async", "submit"},
     "intake": {"reviewed_by"},
     "quota": {"admit", "wrote", "settle"},
+    "patterns": {"keep"},
     "usage": {"flush"},
     "repository": {"below", "full", "remember", "restaged"},
     "sources.delivery": {"apart"},
     "sources.rules": {"react"},
     "states": {"at"},
-    "states.archives": {"forget"},
     "teams.past": {"staged"},
 }
 # Parts of parts that people are given; what else hangs there is the machinery of these.

@@ -13,7 +13,7 @@ import pytest
 
 from kit.patience import until
 from memfs import MemoryItem, StorageIO, Workspace
-from memfs.admin import store_builder
+from memfs.fs import lock
 from memfs.fs.lock import locked, locked_within
 from memfs.store import Store
 from memfs.testing.faults import Stopped
@@ -75,7 +75,7 @@ def test_who_makes_a_workspace_at_once_makes_one(tmp_path: Path, monkeypatch: py
         return locked_within(fd, seconds)
 
     monkeypatch.setattr(Store, "carry_out", late)
-    monkeypatch.setattr(store_builder, "locked_within", tried)
+    monkeypatch.setattr(lock, "locked_within", tried)
     with ThreadPoolExecutor() as pool:
         made = list(pool.map(lambda _: open_workspace(tmp_path / "w", create=True, watch=False), range(2)))
     for workspace in made:
