@@ -178,14 +178,15 @@ class Usage:
 
     def _tried(self, do: Callable[[Any], Any], act: Callable[[sqlite3.Connection], Any]) -> Any:
         """The result of an act on the file, None where that cannot be had."""
-        result = None
+        damage = self._base.damage
         try:
-            result = do(act)
+            return do(act)
         except (MemfsError, UnicodeEncodeError) as error:
             self._note(error)
-        if self._base.damage:
-            self.problem = f"a damaged file of uses was set aside: {self._base.damage}"
-        return result
+            return None
+        finally:
+            if self._base.damage != damage:
+                self.problem = f"a damaged file of uses was set aside: {self._base.damage}"
 
     def _note(self, error: Exception) -> None:
         self.problem = f"uses were not counted: {error}"

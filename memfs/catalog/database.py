@@ -14,7 +14,7 @@ from stat import S_ISREG
 from typing import TypeVar
 from zlib import crc32
 
-from memfs.errors import IndexUnavailable, NotRegularFile, StorageIO
+from memfs.errors import IndexUnavailable, MemfsError, NotRegularFile, StorageIO
 from memfs.fs import io
 from memfs.fs.lock import no_fork
 
@@ -22,7 +22,7 @@ BESIDE = ("-wal", "-shm", "-journal")
 """What SQLite keeps beside a file, by the end of its name."""
 DAMAGED = ".damaged"
 """How the name of a file ends that was set aside."""
-_WAIT_SECONDS, _PAUSE_SECONDS = 10.0, 0.005
+_WAIT_SECONDS, _SHORT_SECONDS, _PAUSE_SECONDS = 10.0, 2.0, 0.005
 _MEMORY = ":memory:"
 # A whole look writes tens of megabytes: with SQLite's own small limits it would wait for the disk most of the time. The
 # write-ahead log counts as room that memfs takes: 1,000 pages are 8 MB, also where the rows are few. In pages of 8 KB
@@ -54,6 +54,7 @@ class Database:
 
     Attributes:
         damage: why a file was begun again, "" while none was.
+        refusal: why what is kept is in memory only, None while the disk takes it.
     """
 
     def __init__(
@@ -87,7 +88,9 @@ class Database:
         self._inode = 0
         self._in_memory = path is None
         self._process = os.getpid()
+        self._wait = _WAIT_SECONDS if home is None else _SHORT_SECONDS  # a command waits for it, and can do without
         self.damage = ""
+        self.refusal: MemfsError | None = None
 
     def ask(self, act: Callable[[sqlite3.Connection], Result]) -> Result:
         """The result of a question to the file; one that is damaged is made again, empty.
@@ -107,6 +110,13 @@ class Database:
         with no_fork, self._mine():
             if not self._in_memory:
                 self._drop()
+
+    def try_again(self) -> None:
+        """Go back to the file after a refusal; what is kept in memory goes."""
+        with no_fork, self._mine():
+            if self.refusal is not None:
+                self._drop()
+                self._in_memory, self.refusal = False, None
 
     # -- within -------------------------------------------------------------------------------------------------------
     def _mine(self) -> threading.RLock:
@@ -158,13 +168,13 @@ class Database:
         if not refused:
             self.damage = str(error)
             self._begin_anew()
-        elif self._home is None:
-            self._in_memory = True
-        elif isinstance(error, NotRegularFile | StorageIO):
-            raise error
-        else:
+            return
+        if not isinstance(error, NotRegularFile | StorageIO):
             number = {"SQLITE_FULL": errno.ENOSPC, "SQLITE_READONLY": errno.EROFS}.get(name, errno.EIO)
-            raise io.storage_error(OSError(number, str(error)), "write", str(self._path)) from error
+            error = io.storage_error(OSError(number, str(error)), "write", str(self._path))
+        if self._home is not None:
+            raise error
+        self._in_memory, self.refusal = True, error
 
     def _connected(self) -> sqlite3.Connection:
         if self._open is not None and (self._in_memory or self._inode == _inode(self._path)):
@@ -177,7 +187,7 @@ class Database:
             io.make_private_file(self._path)
         base = sqlite3.connect(
             _MEMORY if self._in_memory else self._path,
-            timeout=_WAIT_SECONDS,
+            timeout=self._wait,
             check_same_thread=False,
             isolation_level=None,
         )
@@ -191,7 +201,7 @@ class Database:
 
     def _prepare(self, base: sqlite3.Connection) -> None:
         for pragma in self._pragmas:
-            _set(base, pragma)
+            _set(base, pragma, self._wait)
         if self._home is not None:
             base.execute(self._schema)
             if base.execute(_TABLES).fetchall() != [("table", self._schema.replace(_NEW, "", 1))]:
@@ -216,7 +226,8 @@ class Database:
         if self._home is not None:
             set_aside(self._path)
         elif not remove_base(self._path):
-            self._in_memory = True
+            refused = OSError(errno.EROFS, "a damaged file cannot be removed")
+            self._in_memory, self.refusal = True, io.storage_error(refused, "remove", str(self._path))
 
     def _drop(self) -> None:
         base, self._open = self._open, None
@@ -225,9 +236,9 @@ class Database:
                 base.close()
 
 
-def _set(base: sqlite3.Connection, pragma: str) -> None:
+def _set(base: sqlite3.Connection, pragma: str, wait: float) -> None:
     """Two connections that turn a new file's write-ahead log on at once: SQLite refuses one without waiting."""
-    until = time.monotonic() + _WAIT_SECONDS
+    until = time.monotonic() + wait
     while True:
         try:
             base.execute(f"PRAGMA {pragma}").fetchall()

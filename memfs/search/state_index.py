@@ -14,7 +14,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from memfs.catalog.database import DAMAGE
 from memfs.catalog.workspace_tables import workspace_tables
+from memfs.errors import IndexUnavailable
 from memfs.model.item import Stamp
 from memfs.model.state_facts import STATEFUL, StateFacts
 from memfs.model.state_query import Iteration, Measure, StateQuery, StateRow
@@ -178,7 +180,7 @@ class StateIndex:
         )
         found = []
         for number, facts, archive in self._all(sql):
-            header = StateFacts.from_dict(json.loads(facts)) if facts else StateFacts(path="")
+            header = _facts_of(facts) if facts else StateFacts(path="")
             status = header.status or "open"
             opened, closed = header.timestamp, header.closed
             found.append(Iteration(number=number, status=status, opened=opened, closed=closed, archive=archive or ""))
@@ -438,8 +440,15 @@ def _agents(base: sqlite3.Connection, kind: str) -> Iterator[str]:
 def _row_of(found: Sequence[Any]) -> StateRow:
     """A row out of ``_ROW``."""
     facts, sha256, size, stamp, archive = found
-    described = StateFacts.from_dict(json.loads(facts))
-    return StateRow(facts=described, sha256=sha256, bytes=size, stamp=_stamp_of(stamp), archive=archive)
+    return StateRow(facts=_facts_of(facts), sha256=sha256, bytes=size, stamp=_stamp_of(stamp), archive=archive)
+
+
+def _facts_of(facts: str) -> StateFacts:
+    try:
+        return StateFacts.from_dict(json.loads(facts))
+    except DAMAGE as error:
+        hint = "run memfs admin reindex"
+        raise IndexUnavailable(f"what is known of a state document is damaged: {error}", hint=hint) from error
 
 
 def _stamp_of(stamp: str) -> Stamp | None:

@@ -49,9 +49,16 @@ class VectorTable:
         return self._base.ask(lambda base: dict(base.execute(sql, values)))
 
     def keep(self, made: Iterable[tuple[str, str, bytes]]) -> None:
-        """Keep the vectors of contents, with the digests of their texts: all or none."""
+        """Keep the vectors of contents, with the digests of their texts: all or none.
+
+        Raises:
+            StorageIO: the disk takes no file of them.
+        """
         rows = [(blob, text, self._model, numbers) for blob, text, numbers in made]
         self._base.change(lambda base: base.executemany(_PUT, rows))
+        if (refusal := self._base.refusal) is not None:  # made again, they may cost minutes, or money
+            self._base.try_again()
+            raise refusal
 
     def sweep(self, blobs: Collection[str]) -> None:
         """Where there are far more than these contents need, delete all others, and those of other models."""
@@ -144,7 +151,7 @@ class VectorStore:
             return there
 
     def get(self, id: str) -> list[float] | None:  # noqa: A002
-        """The vector of an id as it was stored, in single precision; None where there is none."""
+        """The vector of an id as it was stored, to single precision; None where there is none."""
         with self._lock:
             return self._all.numbers(id) if id in self._all else None
 
@@ -290,13 +297,14 @@ class MatrixRows:
         places = [self._place(key) for key, _ in fresh]
         self._make_room(size // _BYTES)
         rows = np.frombuffer(b"".join(numbers for _, numbers in fresh), dtype=np.float32).reshape(len(fresh), -1)
-        rows = np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, 0)
+        rows = np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, 0).astype(np.float64)  # squares are large
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         self._matrix[places] = rows / np.where(lengths > 0, lengths, 1)
         self._sizes.update(zip((key for key, _ in fresh), lengths[:, 0].tolist(), strict=True))
 
     def numbers(self, key: str) -> list[float]:
-        found: list[float] = (self._matrix[self._places[key]] * self._sizes[key]).tolist()
+        row = self._matrix[self._places[key]].astype(self._np.float64)
+        found: list[float] = (row * self._sizes[key]).tolist()
         return found
 
     def _place(self, key: str) -> int:

@@ -235,6 +235,8 @@ class Reader:
             content = self.files.read(path, ITEM_LIMIT)
             if stamp.blob != content.stamp.blob:
                 return None
+            if stamp.mtime_ns != content.stamp.mtime_ns:  # it may be the item's own time
+                known = None
             item = known or self.items.read(path, content, checked=True, keep=True)
             return LoadedItem(item=item, stale=False)
         except HistoryError as error:

@@ -99,6 +99,19 @@ def test_a_young_file_is_read(workspace: Workspace) -> None:
     assert [call.args[1] for call in read.call_args_list if "anvil" in call.args[1]]
 
 
+def test_the_time_of_a_file_that_names_none_is_the_present_one(workspace: Workspace) -> None:
+    """Also where only that changed since it was found, and the catalog has what the file says."""
+    path = workspace.root / workspace.store.locate("plough")
+    path.write_text(f"content: {BARN}\n")
+    os.utime(path, (1_600_000_000, 1_600_000_000))
+    (found,) = workspace.store.candidates(Query(text="barn"))
+    for moment in (1_600_000_000, 1_700_000_000):
+        os.utime(path, (moment, moment))
+        loaded = workspace.store.load(found)
+        assert loaded is not None
+        assert loaded.item.timestamp.timestamp() == moment
+
+
 def test_where_times_prove_nothing_every_hit_is_read(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a file system whose times programs can set, the bytes decide."""
     monkeypatch.setattr("memfs.fs.tree.file_system", lambda _: "nfs")

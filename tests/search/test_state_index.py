@@ -14,6 +14,7 @@ import pytest
 
 from benchmarks import state_corpus as corpus
 from memfs.catalog.workspace_tables import FILE
+from memfs.errors import IndexUnavailable
 from memfs.model.state_facts import describe
 from memfs.model.state_query import StateQuery, StateRow
 from memfs.search import state_index
@@ -123,6 +124,16 @@ def test_a_file_of_another_version_is_begun_anew(index: StateIndex, tmp_path: Pa
     assert (index.count(), index.notes()) == (0, {})
     index.learn(rows(1))
     assert index.newest_iteration() == 1
+
+
+def test_a_damaged_row_is_an_error_with_a_remedy(index: StateIndex, tmp_path: Path) -> None:
+    """A flipped bit in what a row says of its document ends in no traceback."""
+    index.close()
+    with closing(sqlite3.connect(tmp_path / "cache" / FILE)) as base, base:
+        base.execute("UPDATE documents SET facts = replace(facts, '{', 'z')")
+    for question in (lambda: list(index.find(StateQuery(iterations=(3,)))), index.iterations):
+        with pytest.raises(IndexUnavailable, match="memfs admin reindex"):
+            question()
 
 
 def test_names_that_no_database_takes_are_kept(index: StateIndex) -> None:

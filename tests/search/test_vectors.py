@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memfs.catalog.workspace_tables import FILE
-from memfs.errors import ItemNotFound, QueryInvalid
+from memfs.errors import ItemNotFound, MemfsError, QueryInvalid
 from memfs.search import vectors
 from memfs.search.vectors import VectorStore, VectorTable
 
@@ -68,6 +68,14 @@ def test_the_words_of_the_seed(store: VectorStore) -> None:
     assert (store.count(), list(store.get_all())) == (1, ["two"])
     with pytest.raises(ItemNotFound):
         store.update("one", [1.0, 0.0])
+
+
+@pytest.mark.parametrize("vector", [[3e38, 3e38, 1.0], [1e20, 1e20, 1e20], [1e-30, 1e-30, 0.0], [0.0, 0.0, 0.0]])
+def test_large_and_small_numbers_come_back(store: VectorStore, vector: list[float]) -> None:
+    """Their squares do not fit single precision (M5)."""
+    store.store("a", vector)
+    assert store.get("a") == pytest.approx(vector, rel=1e-6, abs=0.0)
+    assert [value for _, value in near(store, vector)] == ([1.0] if any(vector) else [])
 
 
 def test_a_vector_that_does_not_fit_is_refused(store: VectorStore) -> None:
@@ -143,6 +151,21 @@ def test_a_damaged_file_is_begun_anew(table: VectorTable, tmp_path: Path) -> Non
     assert table.found("a") == {}
     table.keep([("b", "1", b"1234")])
     assert table.found("b") == {"b": b"1234"}
+
+
+def test_where_the_disk_takes_no_file_none_is_kept(tmp_path: Path) -> None:
+    """It is an error, as making vectors again costs time or money; with room they are kept (M5)."""
+    folder = tmp_path / "cache"
+    folder.write_text("no folder")
+    refused = VectorTable(folder, "m")
+    assert refused.found("a") == {}
+    for _ in range(2):
+        with pytest.raises(MemfsError, match="cache"):
+            refused.keep([("a", "1", b"1234")])
+    folder.unlink()
+    refused.keep([("a", "1", b"1234")])
+    assert VectorTable(folder, "m").found("a") == {"a": b"1234"}
+    refused.close()
 
 
 def test_a_row_that_makes_no_sense_is_left_out(store: VectorStore) -> None:
