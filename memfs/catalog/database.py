@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -55,6 +56,7 @@ class Database:
     Attributes:
         damage: why a file was begun again, "" while none was.
         refusal: why what is kept is in memory only, None while the disk takes it.
+        identity: names the file that was last open; one that is made in its place has another.
     """
 
     def __init__(
@@ -91,6 +93,7 @@ class Database:
         self._wait = _WAIT_SECONDS if home is None else _SHORT_SECONDS  # a command waits for it, and can do without
         self.damage = ""
         self.refusal: MemfsError | None = None
+        self.identity = 0
 
     def ask(self, act: Callable[[sqlite3.Connection], Result]) -> Result:
         """The result of a question to the file; one that is damaged is made again, empty.
@@ -206,17 +209,19 @@ class Database:
             base.execute(self._schema)
             if base.execute(_TABLES).fetchall() != [("table", self._schema.replace(_NEW, "", 1))]:
                 raise ValueError("something else is in the file")
-        elif _version(base) != self._version:
+        elif _number(base, "user_version") != self._version:
             self._lay_out(base)
+        self.identity = _number(base, "application_id")
 
     def _lay_out(self, base: sqlite3.Connection) -> None:
         base.execute("BEGIN IMMEDIATE")  # two processes may be at it
-        if not _version(base) and not base.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        if not _number(base, "user_version") and not base.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             for statement in self._schema.split(";"):
                 base.execute(statement)
             base.execute(f"PRAGMA user_version = {self._version}")
+            base.execute(f"PRAGMA application_id = {int.from_bytes(os.urandom(4), sys.byteorder) >> 1 | 1}")
         base.execute("COMMIT")
-        if _version(base) != self._version:
+        if _number(base, "user_version") != self._version:
             raise ValueError("the file was made by other rules, or something else is in it")
 
     def _begin_anew(self) -> None:
@@ -285,8 +290,8 @@ def set_aside(path: Path) -> None:
     remove_base(path)
 
 
-def _version(base: sqlite3.Connection) -> int:
-    return int(base.execute("PRAGMA user_version").fetchone()[0])
+def _number(base: sqlite3.Connection, pragma: str) -> int:
+    return int(base.execute(f"PRAGMA {pragma}").fetchone()[0])
 
 
 def _inode(path: Path) -> int:

@@ -46,6 +46,7 @@ _NEAR = (
 )
 
 Value = TypeVar("Value")
+Answer = TypeVar("Answer")
 
 
 class Folder(NamedTuple):
@@ -84,16 +85,29 @@ class StateIndex:
     """What is known of every state document of one workspace. Shared by threads and processes.
 
     Raises (every method):
-        IndexUnavailable: the file gives no answer, and neither does a new one.
+        IndexUnavailable: the file gives no answer, and neither does a new one; or it was deleted or damaged since
+            ``be_whole``, and the one in its place need not have all documents.
     """
 
     def __init__(self, folder: Path | None) -> None:
         """``folder``: the workspace's own in the user's cache; None keeps the rows in memory."""
         self._base = workspace_tables(folder)
+        self._whole = 0
 
     def _all(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         """The rows that a question finds."""
-        return self._base.ask(lambda base: base.execute(sql, values).fetchall())
+        return self._asked(lambda base: base.execute(sql, values).fetchall())
+
+    def _asked(self, act: Callable[[sqlite3.Connection], Answer]) -> Answer:
+        answer = self._base.ask(act)
+        if self._whole not in (0, self._base.identity):
+            hint = "ask again; it is made again of the files"
+            raise IndexUnavailable("what is known of state documents was begun again meanwhile", hint=hint)
+        return answer
+
+    def be_whole(self) -> None:
+        """Take what is known for the whole, until ``notes`` is asked: another file in its place is an error."""
+        self._whole = self._base.identity
 
     # -- learning -----------------------------------------------------------------------------------------------------
     def learn(self, rows: Iterable[StateRow]) -> None:
@@ -200,7 +214,7 @@ class StateIndex:
 
     def agents(self, kinds: Sequence[str] = ("agent_output",)) -> list[str]:
         """The agents that documents of these kinds are about, by name; costs by agent, not by document."""
-        return self._base.ask(lambda base: sorted({name for kind in kinds for name in _agents(base, kind)}))
+        return self._asked(lambda base: sorted({name for kind in kinds for name in _agents(base, kind)}))
 
     def counts(
         self, iterations: Sequence[int] = (), start: datetime | None = None, end: datetime | None = None
@@ -352,6 +366,7 @@ class StateIndex:
 
     def notes(self) -> dict[str, str]:
         """All texts that are kept, by key; none in a file that was started over."""
+        self._whole = 0
         return dict(self._all("SELECT key, value FROM meta"))
 
 

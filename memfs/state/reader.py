@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from memfs.errors import ContentError, CorruptItem, CorruptRecord
+from memfs.errors import ContentError, CorruptItem, CorruptRecord, IndexUnavailable
 from memfs.format import json_text
 from memfs.fs.atomic_replace import sha256
 from memfs.fs.executor import Deadline
@@ -33,6 +34,7 @@ _TRIES = 4
 _RECENT_SECONDS = 1.0
 _NEVER = Deadline(None)
 _UNREADABLE = (ContentError, CorruptItem, CorruptRecord)
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +91,23 @@ class StateReader:
 
     def rows(self, question: StateQuery) -> list[StateRow]:
         """What is known of the documents that agree with a question, after a look at what changed."""
+        return self._after_look(lambda: self.index.find(question))
+
+    def _after_look(self, find: Callable[[], Found]) -> Found:
+        """What is found after a look at what changed; looked for again where the index was begun again meanwhile."""
+        for _ in range(_TRIES - 1):
+            self.catch_up()
+            with suppress(IndexUnavailable):
+                return find()
         self.catch_up()
-        return self.index.find(question)
+        return find()
 
     def recent(self, question: StateQuery) -> list[StateRow]:
         """As ``rows``, but the last look may be a second old."""
-        if time.monotonic() - self._looked > _RECENT_SECONDS:
-            self.catch_up()
-        return self.index.find(question)
+        if time.monotonic() - self._looked <= _RECENT_SECONDS:
+            with suppress(IndexUnavailable):
+                return self.index.find(question)
+        return self.rows(question)
 
     def gather(self, question: StateQuery, deadline: Deadline = _NEVER) -> DocumentSet:
         """The documents that agree with a question, as many as there is time for. Does not look for changes first."""
@@ -106,25 +117,27 @@ class StateReader:
         """The documents of the rows that are found; found again where one of them was out of date."""
         found = DocumentSet()
         for _ in range(_TRIES):
-            found, stale = self._documents(find(), deadline)
+            try:
+                rows = find()
+            except IndexUnavailable:  # begun again since the look
+                self.catch_up(deadline)
+                rows = find()
+            found, stale = self._documents(rows, deadline)
             if not stale:
                 break
         return found
 
     def iterations(self) -> list[Iteration]:
         """The iterations, by number, archived ones included."""
-        self.catch_up()
-        return self.index.iterations()
+        return self._after_look(self.index.iterations)
 
     def latest_iteration(self) -> int | None:
         """The newest iteration, open or closed; None where there is none."""
-        self.catch_up()
-        return self.index.newest_iteration()
+        return self._after_look(self.index.newest_iteration)
 
     def open_iteration(self) -> int | None:
         """The newest iteration that is open; None where there is none."""
-        self.catch_up()
-        return self.index.newest_iteration("open")
+        return self._after_look(lambda: self.index.newest_iteration("open"))
 
     # -- loading ------------------------------------------------------------------------------------------------------
     def load(self, row: StateRow | str) -> dict[str, Any]:

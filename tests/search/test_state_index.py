@@ -126,6 +126,21 @@ def test_a_file_of_another_version_is_begun_anew(index: StateIndex, tmp_path: Pa
     assert index.newest_iteration() == 1
 
 
+def test_a_file_in_its_place_is_not_taken_for_the_whole(index: StateIndex, tmp_path: Path) -> None:
+    """What was deleted after a look answers with an error, not with nothing, until the next look."""
+    index.be_whole()
+    assert index.count()
+    for path in (tmp_path / "cache").iterdir():
+        path.unlink()
+    for _ in range(2):
+        with pytest.raises(IndexUnavailable, match="begun again"):
+            index.find(StateQuery(iterations=(3,)))
+    assert index.notes() == {}
+    index.learn(rows(3))
+    index.be_whole()
+    assert index.find(StateQuery(iterations=(3,)))
+
+
 def test_a_damaged_row_is_an_error_with_a_remedy(index: StateIndex, tmp_path: Path) -> None:
     """A flipped bit in what a row says of its document ends in no traceback."""
     index.close()

@@ -241,6 +241,30 @@ def test_an_index_that_is_replaced_by_another_process_is_taken_up(opened: Opened
     assert len(other.states.reading.rows(OUTPUTS)) == 20
 
 
+def test_an_index_deleted_between_look_and_question_is_made_again_first(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No answer is of the new, empty file (S13)."""
+    workspace = opened()
+    write(workspace.states, 1)
+    reading, place = workspace.states.reading, index_folder(workspace.root)
+    look = reading.looking.look
+    looks: list[bool] = []
+
+    def looked(*given: Any, **more: Any) -> bool:
+        looks.append(look(*given, **more))
+        for path in [*place.glob(FILE + "*")] if len(looks) % 2 else ():
+            path.unlink()
+        return looks[-1]
+
+    monkeypatch.setattr(reading.looking, "look", looked)
+    assert len(reading.rows(OUTPUTS)) == 10
+    assert reading.latest_iteration() == 1
+    reading.catch_up()
+    assert len(reading.gather(OUTPUTS).documents) == 10
+    assert len(looks) == 6
+
+
 def test_without_a_place_for_the_index_questions_are_answered(opened: Opened, tmp_path: Path) -> None:
     """Where the disk takes no index, it lives in memory."""
     workspace = opened()
