@@ -125,8 +125,8 @@ class ItemCatalog:
     """Makes items of files, by the facts that are kept of their contents. May be used from several threads.
 
     A fact holds what the file says: id and path follow from where it lies, and a time that it does not name from the
-    file. It knows whether the schema was asked about it. What is above 64 KiB is not kept. A process has what it told
-    last at hand.
+    file. It knows whether the schema was asked about it. What is above 64 KiB is not kept. Short
+    items that were asked for are also kept in memory, by path and stamp.
 
     Attributes:
         catalog: where they are kept, for whoever has more to say of the same contents.
@@ -164,7 +164,7 @@ class ItemCatalog:
         return found
 
     def _hold(self, path: str, stamp: Stamp, fields: dict[str, Any]) -> None:
-        """Have what is told often, and cannot be changed by who gets it, without asking."""
+        """Keep a short item in memory, unless it has a value that a caller could change."""
         if stamp.size <= _SHORT and _CHANGEABLE.isdisjoint(fields):
             if len(self._held) >= _MOST_HELD:
                 self._held = {}

@@ -86,13 +86,13 @@ class StateIndex:
 
     Raises (every method):
         IndexUnavailable: the file gives no answer, and neither does a new one; or it was deleted or damaged since
-            ``be_whole``, and the one in its place need not have all documents.
+            ``mark_complete``, and the one in its place need not have all documents.
     """
 
     def __init__(self, folder: Path | None) -> None:
         """``folder``: the workspace's own in the user's cache; None keeps the rows in memory."""
         self._base = workspace_tables(folder)
-        self._whole = 0
+        self._complete = 0
 
     def _all(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         """The rows that a question finds."""
@@ -100,14 +100,14 @@ class StateIndex:
 
     def _asked(self, act: Callable[[sqlite3.Connection], Answer]) -> Answer:
         answer = self._base.ask(act)
-        if self._whole not in (0, self._base.identity):
+        if self._complete not in (0, self._base.identity):
             hint = "ask again; it is made again of the files"
             raise IndexUnavailable("what is known of state documents was begun again meanwhile", hint=hint)
         return answer
 
-    def be_whole(self) -> None:
-        """Take what is known for the whole, until ``notes`` is asked: another file in its place is an error."""
-        self._whole = self._base.identity
+    def mark_complete(self) -> None:
+        """Note that every document is known. Until ``notes`` is asked again, another file in its place is an error."""
+        self._complete = self._base.identity
 
     # -- learning -----------------------------------------------------------------------------------------------------
     def learn(self, rows: Iterable[StateRow]) -> None:
@@ -366,7 +366,7 @@ class StateIndex:
 
     def notes(self) -> dict[str, str]:
         """All texts that are kept, by key; none in a file that was started over."""
-        self._whole = 0
+        self._complete = 0
         return dict(self._all("SELECT key, value FROM meta"))
 
 

@@ -107,7 +107,7 @@ class StateScan:
             if self._parts.secondary is not None:  # what waits there lies in no folder of the tree
                 held = self._parts.secondary.held()
                 self.refresh(path for path in held if iteration_of(path) is not None and document_kind(path))
-            self._index.be_whole()
+            self._index.mark_complete()
             return complete
 
     def refresh(self, paths: Iterable[str]) -> None:

@@ -128,7 +128,7 @@ def test_a_file_of_another_version_is_begun_anew(index: StateIndex, tmp_path: Pa
 
 def test_a_file_in_its_place_is_not_taken_for_the_whole(index: StateIndex, tmp_path: Path) -> None:
     """What was deleted after a look answers with an error, not with nothing, until the next look."""
-    index.be_whole()
+    index.mark_complete()
     assert index.count()
     for path in (tmp_path / "cache").iterdir():
         path.unlink()
@@ -137,7 +137,7 @@ def test_a_file_in_its_place_is_not_taken_for_the_whole(index: StateIndex, tmp_p
             index.find(StateQuery(iterations=(3,)))
     assert index.notes() == {}
     index.learn(rows(3))
-    index.be_whole()
+    index.mark_complete()
     assert index.find(StateQuery(iterations=(3,)))
 
 
