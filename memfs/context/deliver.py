@@ -22,7 +22,7 @@ from memfs.errors import QueryInvalid, SettingInvalid
 from memfs.format.text import shown
 from memfs.intake.episode_item import episode_of
 from memfs.learning.failures import signature
-from memfs.model import Hit, MemoryItem, Query, Recall
+from memfs.model import Hit, MemoryItem, Passage, Query, Recall
 from memfs.model.episode import RULE, StateSnapshot
 from memfs.model.ids import of_mount
 from memfs.model.item import VOUCHED, Origin
@@ -151,7 +151,7 @@ def choose(
 
     What is known or repeats an earlier source is left out first. Then the budget is spent in turns: the first entry of
     every source, then the second of each, so that none takes all of it. One that would take more than half of it beside
-    others is shortened, and so is one that is alone and too long.
+    others is shortened, and so is one that is alone and too long; one with an excerpt is told by that.
     """
     fresh = list(_fresh(said, known, had))
     told = []
@@ -207,6 +207,8 @@ def _spent(said: Sequence[SourceReply], room: Room) -> list[dict[int, ContextEnt
         heading, entry = said[number].selection.heading, said[number].selection.entries[place]
         first = 0 if taken[number] else room.each + cost_of(heading)
         entry = _shortened(entry, left - first if alone else room.tokens // _LONGEST_SHARE)
+        if entry.excerpt and first + cost_of(bullet(entry)) > left:
+            entry = replace(entry, text=entry.excerpt, excerpt="")
         cost = first + cost_of(bullet(entry))
         if cost <= left:
             taken[number][place] = entry
@@ -231,6 +233,8 @@ def _shortened(entry: ContextEntry, most: int) -> ContextEntry:
     """An entry that takes no more than ``most`` tokens; as it is where it cannot be cut to that."""
     if cost_of(bullet(entry)) <= most:
         return entry
+    if entry.excerpt:
+        return _shortened(replace(entry, text=entry.excerpt, excerpt=""), most)
     text = _beginning(entry.text, most, lambda kept: cost_of(bullet(replace(entry, text=kept))))
     return replace(entry, text=text) if text else entry
 
@@ -285,6 +289,7 @@ def recalled(
     return DeliveryResult(
         texts=(around("\n\n".join(blocks)),) if blocks else (),
         ids=tuple(hit.item.id for hit in answer.hits),
+        passages={hit.item.id: hit.passage for hit in answer.hits if hit.passage is not None},
         left_out=sum(one.left_out for one in told),
     )
 
@@ -318,10 +323,9 @@ def _shortened_hit(hit: Hit, most: int) -> Hit | None:
     """A hit that takes no more than ``most`` tokens with the marks around it; None if none does."""
 
     def holding(content: str) -> Hit:
-        return replace(hit, item=hit.item.replace(content=content))
+        return replace(hit, item=hit.item.replace(content=content), passage=None)
 
-    start = hit.passage[0] if hit.passage else 0
-    text = f"… {hit.item.content[start:].lstrip()}" if start else hit.item.content
+    text = hit.item.content if hit.passage is None else hit.passage.within(hit.item.content, sentence=True)
     content = _beginning(text, most, lambda kept: _cost(holding(kept)))
     return holding(content) if content else None
 
@@ -394,6 +398,7 @@ class DeliveryResult:
     Attributes:
         texts: quoted data between marks: all of it at the start, one text a source before a step.
         ids: of the items in it.
+        passages: which passage of each long one answers best, by id.
         repeated: of items that were left out because the agent has them already.
         left_out: how many entries had no room.
         problems: sources that are left out or failed, with why.
@@ -401,6 +406,7 @@ class DeliveryResult:
 
     texts: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
+    passages: Mapping[str, Passage] = field(default_factory=dict)
     repeated: tuple[str, ...] = ()
     left_out: int = 0
     problems: tuple[Problem, ...] = ()

@@ -70,6 +70,7 @@ class ContextEntry:
         trust: of that item; ``plugin`` for what a source from others says.
         origin: who said it, for people: "agent coder, session s1".
         undecided: what a merge left open in that item, and the other values; "" for nothing.
+        excerpt: what of a long text is delivered where all of it has no room; "" for its beginning.
     """
 
     text: str
@@ -77,6 +78,7 @@ class ContextEntry:
     trust: str = ""
     origin: str = ""
     undecided: str = ""
+    excerpt: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -110,10 +110,13 @@ def memory_of(item: MemoryItem, relevance: float | None = None, use: Use | None 
 
 
 def memories_of(hits: Sequence[Hit], asked: bool = True, uses: Mapping[str, Use] | None = None) -> list[Memory]:
-    """The hits of an answer as memories; with ``uses``, by id, each also tells how it was used."""
+    """The hits of an answer as memories, those that had no room by their passages; with ``uses``, by id, each also
+    tells how it was used.
+    """
+    items = [hit.item.replace(content=hit.text) if hit.shortened else hit.item for hit in hits]
     return [
-        memory_of(hit.item, relevance, None if uses is None else uses.get(hit.item.id, NEVER))
-        for hit, relevance in zip(hits, relevances(hits, asked), strict=True)
+        memory_of(item, relevance, None if uses is None else uses.get(item.id, NEVER))
+        for item, relevance in zip(items, relevances(hits, asked), strict=True)
     ]
 
 

@@ -3,7 +3,7 @@
 from memfs.model.item import Link, MemoryItem, Origin, Phase, RecordedConflict, Stamp, Trust
 from memfs.model.kinds import BUILT_IN, Kind, KindTable, Layer, MemoryType
 from memfs.model.problem import Problem
-from memfs.model.query import Candidate, Freshness, Hit, Query, Recall
+from memfs.model.query import Candidate, Freshness, Hit, Passage, Query, Recall
 
 __all__ = [
     "BUILT_IN",
@@ -17,6 +17,7 @@ __all__ = [
     "MemoryItem",
     "MemoryType",
     "Origin",
+    "Passage",
     "Phase",
     "Problem",
     "Query",

@@ -204,21 +204,57 @@ class Candidate(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """The passage of a long content that answers best.
+
+    Attributes:
+        start, end: where it begins and ends in the content, in characters.
+        line, last_line: the numbers of its first and its last line there, from 1.
+        sentence: where in the content the sentence or line of it begins that holds most of what was asked.
+        text: what it says.
+    """
+
+    start: int
+    end: int
+    line: int
+    last_line: int
+    sentence: int
+    text: str
+
+    def within(self, content: str, *, sentence: bool = False) -> str:
+        """It, or its best sentence and what follows in it, with ``…`` where something of the content is left out."""
+        start = self.sentence if sentence else self.start
+        rest = content[self.end :].strip()
+        return f"{'… ' if start else ''}{content[start : self.end]}{' …' if rest else ''}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
     """An item, its score, and the named factors that made the score.
 
     Attributes:
         stale: whether the file is at present invalid, and this is its last good version.
-        passage: where the passage of a long content that answers best begins, with the sentence that holds most of
-            what was asked, and ends, in characters; None for a content that is a single passage, and where nothing was
-            asked.
+        passage: what of a long content answers best; None for a content that is a single passage, and where nothing
+            was asked.
+        shortened: whether only the passage had room in the token budget, so that ``text`` is less than the content.
     """
 
     item: MemoryItem
     score: float
     reasons: Mapping[str, float] = field(default_factory=dict)
     stale: bool = False
-    passage: tuple[int, int] | None = None
+    passage: Passage | None = None
+    shortened: bool = False
+
+    @property
+    def text(self) -> str:
+        """The content as it is to be shown: all of it, or the passage, with ``…`` where something is left out."""
+        return self.excerpt if self.shortened else self.item.content
+
+    @property
+    def excerpt(self) -> str:
+        """The passage, with ``…`` where something is left out; the whole content where there is no passage."""
+        return self.item.content if self.passage is None else self.passage.within(self.item.content)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,7 +79,8 @@ def _around(items: str, name: str, introduction: str = _INTRODUCTION) -> str:
 
 
 def _quoted(entry: Hit | MemoryItem) -> list[str]:
-    item, stale = (entry.item, entry.stale) if isinstance(entry, Hit) else (entry, False)
+    hit = entry if isinstance(entry, Hit) else Hit(item=entry, score=0.0)
+    item = hit.item
     facts = {
         "id": item.id,
         "type": item.type,
@@ -90,11 +91,23 @@ def _quoted(entry: Hit | MemoryItem) -> list[str]:
         "status": item.status,
         "contradicts": ", ".join(link.to for link in item.links if link.relation == CONTRADICTS),
         "undecided": unresolved_note(item),
-        "note": "the file is invalid at present; this is its last good version" if stale else "",
+        "note": "the file is invalid at present; this is its last good version" if hit.stale else "",
         "title": item.title,
+        "passage": _place(hit),
     }
     lines = [f"{name}: {_line(value)}" for name, value in facts.items() if value]
-    return [QUOTE + line for line in (*lines, *shown(item.content).split("\n"))]
+    return [QUOTE + line for line in (*lines, *shown(hit.text).split("\n"))]
+
+
+def _place(hit: Hit) -> str:
+    """Which part of a long content answers best, and whether it is all that is quoted; "" for a short one."""
+    found, content = hit.passage, hit.item.content
+    if found is None:
+        return ""
+    lines = f"lines {found.line} to {found.last_line} of {content.rstrip().count(chr(10)) + 1}"
+    if not hit.shortened:
+        return f"{lines} answer best"
+    return f"only {lines}, characters {found.start} to {found.end} of {len(content)}; the id opens the rest"
 
 
 def _origin(item: MemoryItem) -> str:

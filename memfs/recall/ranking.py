@@ -556,6 +556,8 @@ _MISFITS = 20
 class HitSelection:
     """Takes hits, best first, until there is no more room.
 
+    Where there is a budget, a long content is taken with its passage alone.
+
     Attributes:
         hits: those that were taken.
         duplicates: id of each one that repeats a hit, with that hit's id.
@@ -595,8 +597,10 @@ class HitSelection:
         if shape is not None and (repeated := self._repeated(shape, hit.item)):
             self.duplicates[hit.item.id] = repeated
             return False
-        cost = self._cost(hit)
         most = self._query.max_tokens
+        if most is not None and hit.passage is not None:
+            hit = replace(hit, shortened=True)
+        cost = self._cost(hit) + (self._frame_cost() if not self.hits else 0)
         if most is not None and self.tokens + cost > most:
             self.misfits.append(hit.item.id)
             return False
@@ -623,10 +627,22 @@ class HitSelection:
                 return held_id
         return ""
 
+    def widen(self) -> None:
+        """Spend what is left of the budget on whole texts in place of passages, those of the best hits first."""
+        for place, hit in enumerate(self.hits):
+            wider = replace(hit, shortened=False)
+            more = self._cost(wider) - self._cost(hit) if hit.shortened else 0
+            if hit.shortened and self.tokens + more <= (self._query.max_tokens or 0):
+                self.hits[place] = wider
+                self.tokens += more
+
     def _cost(self, hit: Hit) -> int:
-        if not self._fenced:
-            return count_tokens(whole(hit.item))
-        return count_tokens(quoted(hit) + "\n\n") + (0 if self.hits else count_tokens(frame()))
+        if self._fenced:
+            return count_tokens(quoted(hit) + "\n\n")
+        return count_tokens("\n".join(filter(None, (hit.item.title, hit.text))))
+
+    def _frame_cost(self) -> int:
+        return count_tokens(frame()) if self._fenced else 0
 
 
 def _same_body(one: MemoryItem, other: MemoryItem) -> bool:

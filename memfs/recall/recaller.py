@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memfs.errors import IndexUnavailable, QueryInvalid
 from memfs.fs.executor import Deadline, Pools
-from memfs.model import Candidate, Hit, KindTable, Layer, MemoryItem, Phase, Query, Recall
+from memfs.model import Candidate, Hit, KindTable, Layer, MemoryItem, Passage, Phase, Query, Recall
 from memfs.model.kinds import ACCEPTED, CONVENTION, PROPOSED, nearest
 from memfs.model.query import MOST
 from memfs.recall.conflict_notes import SUPERSEDED
@@ -130,6 +130,7 @@ class HitCollector:
             self._selection.offer(hit)
             if self._selection.full:
                 break
+        self._selection.widen()
 
     def answer(self, unread: Sequence[str]) -> Recall:
         """The answer; ``unread`` are the files the query could concern that cannot be read."""
@@ -137,7 +138,7 @@ class HitCollector:
         left = len(self._ranked) - self._looked_at
         return Recall(
             query=self._asked.query,
-            hits=tuple(self._with_passages(chosen.hits)),
+            hits=tuple(self._with_sentences(chosen.hits)),
             partial=bool(self.missing or self.late or found.behind or unread),
             more=len(chosen.hits) >= self._asked.query.limit and (left > 0 or self._loaded_hits > self._offered),
             tokens=chosen.tokens,
@@ -177,24 +178,34 @@ class HitCollector:
             else:
                 self._loaded_hits += 1
                 reasons = {**self._ranking.reasons(one.match), **one.reasons}
-                hit = Hit(item=found.item, score=one.score, reasons=reasons, stale=found.stale)
+                passage = self._passage(found.item.content, one.match.candidate.passage)
+                hit = Hit(item=found.item, score=one.score, reasons=reasons, stale=found.stale, passage=passage)
                 if standing := _not_holding(hit.item):
                     waiting.append(_sunk(hit, standing))  # they come in falling order, and stay in it
                 else:
                     yield hit
         yield from waiting
 
-    def _with_passages(self, hits: Sequence[Hit]) -> Iterator[Hit]:
-        """The hits, each long one with its best passage, from the sentence with most of what was asked."""
-        text = self._asked.query.text
-        worth = terms.weights(text) if any(len(passages(hit.item.content)) > 1 for hit in hits) else {}
-        best = {one.match.candidate.id: one.match.candidate.passage for one in self._ranked} if worth else {}
+    def _passage(self, content: str, number: int) -> Passage | None:
+        """The passage of that number; None of a content that is a single one, and where nothing was asked."""
+        found = passages(content) if self._asked.query.text else []
+        if not 1 < len(found) > number:
+            return None
+        start, end = found[number]
+        text = content[start:end].strip()
+        start = content.index(text, start)
+        line = content.count("\n", 0, start) + 1
+        last, end = line + text.count("\n"), start + len(text)
+        return Passage(start=start, end=end, line=line, last_line=last, sentence=start, text=text)
+
+    def _with_sentences(self, hits: Sequence[Hit]) -> Iterator[Hit]:
+        """The hits, each passage with the sentence in it that holds most of what was asked."""
+        worth = terms.weights(self._asked.query.text) if any(hit.passage for hit in hits) else {}
         for hit in hits:
-            content, number = hit.item.content, best.get(hit.item.id, 0)
-            found = passages(content) if worth else []
-            if 1 < len(found) > number:
-                start, end = found[number]
-                hit = replace(hit, passage=(start + richest_sentence(content[start:end], worth), end))
+            found = hit.passage
+            if found is not None:
+                sentence = found.start + richest_sentence(found.text, worth)
+                hit = replace(hit, passage=replace(found, sentence=sentence))
             yield hit
 
     def _in_parts(self, at_once: int) -> Iterator[LoadedItem | None]:

@@ -312,7 +312,7 @@ class Responder:
         now = workspace.parts.clock()
         answer = workspace.sources.mounts.recall.search(query, leave_out=withheld)
         hits = (hit for hit in answer.hits if self._new(hit, had, now))
-        return [_entry(hit.item) for hit in fit.among(hits)][:most]
+        return [_entry(hit) for hit in fit.among(hits)][:most]
 
     def _new(self, hit: Hit, had: frozenset[str], now: datetime) -> bool:
         """Whether a hit tells this session something that holds: not its own words of a moment ago."""
@@ -360,13 +360,21 @@ def _quoted(entries: Iterable[ContextEntry], introduction: str, tokens: int, pro
     return enclosed([line for one in told for line in one.lines()], introduction)
 
 
-def _entry(item: MemoryItem) -> ContextEntry:
-    """An item as it is delivered: by whom and when says more here than in which session."""
+def _entry(hit: Hit) -> ContextEntry:
+    """A hit as it is delivered: by whom and when says more here than in which session."""
+    item = hit.item
     who = origin_of(replace(item.origin, session=""), of_mount(item.id))
     when = f"{item.timestamp:%Y-%m-%d}" if item.timestamp else ""
     text = f"Done: {gist(item)}" if item.metadata.get("task_type") and item.metadata.get("success") else gist(item)
     origin = ", ".join(filter(None, (who, when)))
-    return ContextEntry(text=text, id=item.id, trust=item.trust, origin=origin, undecided=unresolved_note(item))
+    return ContextEntry(
+        text=text,
+        id=item.id,
+        trust=item.trust,
+        origin=origin,
+        undecided=unresolved_note(item),
+        excerpt=hit.excerpt if hit.passage is not None else "",
+    )
 
 
 def _in(entries: Iterable[ContextEntry], told: str) -> list[str]:

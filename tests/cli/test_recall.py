@@ -86,22 +86,49 @@ def test_long_text_is_cut_to_its_first_lines(memfs: Memfs) -> None:
     """A long memory shows its beginning and an ellipsis; JSON has it whole."""
     text = "word " * 400
     memfs("remember", text)
-    ran = memfs("recall", "word")
+    ran = memfs("recall", "")
     assert len(ran.out.splitlines()) == 5
     assert ran.out.splitlines()[3].endswith(" …")
     assert memfs("recall", "word", "--json").json["hits"][0]["content"].split() == text.split()
 
 
-def test_a_long_memory_is_shown_from_the_passage_that_answers(memfs: Memfs) -> None:
-    """Of a long memory the passage with the answer is shown; JSON says where it stands in the content."""
-    filler = "Nothing is said here at all, and at some length, so that lines fill up. " * 40
-    memfs("remember", f"{filler}The staging password rotates on Fridays. {filler}")
-    assert "rotates on Fridays" in memfs("recall", "when does the password rotate").out.replace("\n  ", " ")
+LOG = "Nothing is said here at all, and at some length,\nso that lines fill up. " * 40
+
+
+def test_a_long_memory_is_shown_by_the_passage_that_answers(memfs: Memfs) -> None:
+    """Of a long memory the passage with the answer is shown, with its lines; JSON has it, and where it stands."""
+    content = f"{LOG}The staging password rotates on Fridays. {LOG}".strip()
+    memfs("remember", content)
+    shown = memfs("recall", "when does the password rotate").out
+    assert "The staging password rotates on Fridays." in shown.replace("\n  ", " ")
+    assert len(shown.splitlines()) <= 8
     hit = memfs("recall", "when does the password rotate", "--json").json["hits"][0]
-    start, end = hit["passage"]
-    assert "rotates on Fridays" in hit["content"][start:end]
-    assert hit["content"][start:].startswith("The staging password")
-    assert 0 < end - start < 700
+    found = hit["passage"]
+    assert f"  lines {found['line']} to {found['last_line']} of 81" in shown.splitlines()[0]
+    assert found["text"] == content[found["start"] : found["end"]]
+    lines = content.split("\n")[found["line"] - 1 : found["last_line"]]
+    assert found["text"] in "\n".join(lines)
+    assert content[found["sentence"] :].startswith("The staging password")
+    assert (hit["content"], "shortened" in hit) == (content, False)
+
+
+def test_a_budget_is_spent_on_passages_of_long_memories(memfs: Memfs) -> None:
+    """Where whole texts have no room, each long memory is told by its passage; the best get what is left."""
+    texts = [f"{LOG}The staging password of {name} rotates on Fridays. {LOG}" for name in ("Ada", "Ben", "Cid")]
+    for text in texts:
+        memfs("remember", text)
+    question = "when does the staging password of Ben rotate"
+    whole = memfs("recall", question, "--no-dedupe", "--json").json
+    found = memfs("recall", question, "--no-dedupe", "--json", "--budget", "500").json
+    assert [hit["id"] for hit in found["hits"]] == [hit["id"] for hit in whole["hits"]]
+    assert all(hit["shortened"] and hit["content"] == hit["passage"]["text"] for hit in found["hits"])
+    assert whole["tokens"] > 4 * found["tokens"]
+    wider = memfs("recall", question, "--no-dedupe", "--json", "--budget", str(whole["tokens"] - 1)).json
+    assert [hit.get("shortened", False) for hit in wider["hits"]] == [False, False, True]
+    assert found["tokens"] < wider["tokens"] < whole["tokens"]
+    fenced = memfs("recall", question, "--no-dedupe", "--fenced", "--budget", "900").out
+    assert fenced.count("| passage: only lines ") == 3
+    assert "Ben rotates on Fridays" in fenced
 
 
 def test_explain_names_the_factors(filled: Memfs) -> None:

@@ -152,6 +152,15 @@ def test_what_holds_no_more_is_not_brought_up(workspace: Workspace, tell: Tell) 
     assert tell("UserPromptSubmit", prompt=prompt, session_id="s2") == ""
 
 
+def test_a_long_memory_comes_by_the_passage_that_fits(workspace: Workspace, tell: Tell) -> None:
+    """C6: with a prompt comes what fits of a long memory, not its beginning."""
+    log = "Then the pressure is logged by whoever is on duty. " * 60
+    _put(workspace, f"{log}The cache server Wombat restarts on Sundays. {log}")
+    told = tell("UserPromptSubmit", prompt="when does the cache server Wombat restart?")
+    assert "Wombat restarts on Sundays" in told
+    assert "(shortened)" not in told
+
+
 # -- before a step ------------------------------------------------------------------------------------------------
 def test_one_hint_comes_before_a_step(workspace: Workspace, tell: Tell) -> None:
     """C6: of two warnings one is told, and no prompt of the session repeats it."""

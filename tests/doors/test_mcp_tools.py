@@ -413,6 +413,25 @@ def test_an_agent_proposes_a_convention(opened: Opened) -> None:
     using(workspace, work)
 
 
+def test_a_long_memory_is_told_by_its_passage(opened: Opened) -> None:
+    """The budget of an answer is spent on passages; where they stand is said, and memory_get reads on from there."""
+    workspace = opened()
+    log = "Then the pressure is logged by whoever is on duty. " * 200
+    for name in ("Ada", "Ben", "Cid"):
+        workspace.store.put(MemoryItem(f"{log}The valve of {name} sticks in frost. {log}", id=name.lower()))
+
+    async def work(talk: Talk) -> None:
+        found = await talk("memory_search", query="which valve sticks in frost")
+        assert sorted(found["ids"]) == ["ada", "ben", "cid"]
+        assert found["memories"].count("| passage: only lines 1 to 1 of 1, characters ") == 3
+        assert all(f"The valve of {name} sticks" in found["memories"] for name in ("Ada", "Ben", "Cid"))
+        place = found["passages"][0]
+        read = await talk("memory_get", id=place["id"], offset=place["start"])
+        assert "sticks in frost" in read["content"][: place["end"] - place["start"]]
+
+    using(workspace, work)
+
+
 def test_what_is_mounted_is_read_and_never_written(opened: Opened, tmp_path: Path) -> None:
     """Another workspace's memories are found and read by their long ids, and no tool changes them (B5, P7)."""
     with opened(tmp_path / "team") as team:

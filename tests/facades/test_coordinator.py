@@ -297,6 +297,15 @@ def test_duplicates_and_budget(coordinator: MemoryCoordinator) -> None:
     assert len(coordinator.retrieve(**asked, deduplicate=True, max_tokens=budget - 1)) == 1
 
 
+def test_a_memory_within_a_budget_holds_the_passage_that_answers(coordinator: MemoryCoordinator) -> None:
+    """What memories hold fits ``max_tokens``: a long one has the passage that answers."""
+    log = "Then the pressure is logged by whoever is on duty. " * 60
+    coordinator.workspace.store.put(MemoryItem(f"{log}The zeppelin lands on Sundays. {log}", id="zeppelin"))
+    [found] = coordinator.retrieve("when does the zeppelin land", max_tokens=200)
+    assert "The zeppelin lands on Sundays." in found.content
+    assert found.token_count <= 200
+
+
 def test_batch_retrieve_is_retrieve_by_question(coordinator: MemoryCoordinator) -> None:
     """Several questions are answered as each alone would be (C5)."""
     filled(coordinator)

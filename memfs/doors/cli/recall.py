@@ -36,7 +36,7 @@ from memfs.recall.ranking import relevance_percents, strategy
 from memfs.settings import MOUNTS
 
 if TYPE_CHECKING:
-    from memfs.model import MemoryItem, Problem, Query, Recall, RecordedConflict
+    from memfs.model import MemoryItem, Passage, Problem, Query, Recall, RecordedConflict
     from memfs.team.asof import Past
     from memfs.workspace import Workspace
 
@@ -79,6 +79,7 @@ def shape(workspace: Workspace, chosen: dict[str, Any], past: Past | None = None
 
 
 _LINES_SHOWN = 3
+_PASSAGE_LINES = 6
 _FEW = 2
 _UNVOUCHED = frozenset({"agent", "tool"})
 
@@ -89,22 +90,26 @@ class FoundItem:
 
     Attributes:
         item: of which these fields stand beside the others.
+        content: what it says; where ``shortened``, only its passage.
         score: what it was ranked by.
         relevance: the share of the question that it covers, in percent; not without a question.
         mount: the mounted workspace that it is from.
         stale: whether its file is invalid at present, and this is its last good version.
-        passage: where in a long content the passage that answers best begins and ends, in characters.
+        passage: what of a long content answers best.
+        shortened: whether only the passage had room in the budget.
         conflicts: what was displaced in it when branches were joined, while nobody has decided.
         contradicts: ids of other hits of which only one can hold beside it.
         reasons: the factors that made the score, where they were asked for.
     """
 
-    item: MemoryItem = field(metadata=merge("id type title content timestamp path tags trust status?"))
+    item: MemoryItem = field(metadata=merge("id type title timestamp path tags trust status?"))
+    content: str
     score: float
     relevance: int | None = field(default=None, metadata=OMIT)
     mount: str = field(default="", metadata=OMIT)
     stale: bool = field(default=False, metadata=OMIT)
-    passage: tuple[int, int] | None = field(default=None, metadata=OMIT)
+    passage: Passage | None = field(default=None, metadata=OMIT)
+    shortened: bool = field(default=False, metadata=OMIT)
     conflicts: tuple[RecordedConflict, ...] = field(default=(), metadata=OMIT)
     contradicts: tuple[str, ...] = field(default=(), metadata=OMIT)
     reasons: Mapping[str, float] = field(default_factory=dict, metadata=OMIT)
@@ -148,10 +153,12 @@ def _hit_text(hit: FoundItem) -> Text:
         facts.append(item.status or "no status")
     if hit.mount:
         facts.append(f"from {hit.mount}")
+    if hit.passage is not None:
+        facts.append(_place(hit.passage, item))
     yield f"{styled(item.id, fg='green', bold=True)}  {styled('  '.join(facts), dim=True)}"
     if item.title:
         yield f"  {styled(one_line(item.title, width() - 2), bold=True)}"
-    for line in _first_lines(item, hit.passage):
+    for line in _lines(hit):
         yield f"  {line}"
     yield f"  {styled(item.path, dim=True)}"
     if hit.stale:
@@ -165,16 +172,33 @@ def _hit_text(hit: FoundItem) -> Text:
         yield f"  {styled('because', dim=True)} score {hit.score:.3g} from {factors}"
 
 
-def _first_lines(item: MemoryItem, passage: tuple[int, int] | None) -> list[str]:
-    """The first lines of a content, or of its passage."""
+def _place(found: Passage, item: MemoryItem) -> str:
+    """Which lines of a content a passage is."""
+    lines = item.content.rstrip().count("\n") + 1
+    if found.line == found.last_line:
+        return f"line {found.line} of {lines:,}"
+    return f"lines {found.line} to {found.last_line} of {lines:,}"
+
+
+def _lines(hit: FoundItem) -> list[str]:
+    """The first lines of a content; of a long one its passage, from the best sentence on where it is too long."""
+    content, found = hit.item.content, hit.passage
+    if found is None:
+        return _first_lines(content, _LINES_SHOWN)
+    lines = _first_lines(found.within(content), _PASSAGE_LINES + 1)
+    if len(lines) <= _PASSAGE_LINES:
+        return lines
+    return _first_lines(found.within(content, sentence=True), _PASSAGE_LINES)
+
+
+def _first_lines(text: str, most: int) -> list[str]:
+    """A text in lines, at most so many: the last one ends in ``…`` where there would be more."""
     room = max((width() or 100) - 2, 30)
     lines: list[str] = []
-    start = passage[0] if passage else 0
-    content = item.content[start:].lstrip()
-    for paragraph in (f"… {content}" if start else content).splitlines():
+    for paragraph in text.lstrip().splitlines():
         lines += textwrap.wrap(clean(paragraph.replace("\t", " ")), room)
-        if len(lines) > _LINES_SHOWN:
-            return [*lines[: _LINES_SHOWN - 1], one_line(lines[_LINES_SHOWN - 1], room - 2).rstrip("…") + " …"]
+        if len(lines) > most:
+            return [*lines[: most - 1], one_line(lines[most - 1], room - 2).rstrip("…") + " …"]
     return lines
 
 
@@ -280,11 +304,13 @@ def _found(answer: Recall, explain: bool) -> Iterator[FoundItem]:
     for hit, relevance in zip(answer.hits, relevant or (None for _ in items), strict=True):
         yield FoundItem(
             hit.item,
+            content=hit.passage.text if hit.passage is not None and hit.shortened else hit.item.content,
             score=round(hit.score, 6),
             relevance=relevance,
             mount=of_mount(hit.item.id),
             stale=hit.stale,
             passage=hit.passage,
+            shortened=hit.shortened,
             conflicts=tuple(undecided(hit.item)),
             contradicts=tuple(against.get(hit.item.id, ())),
             reasons={name: round(value, 6) for name, value in hit.reasons.items()} if explain else {},

@@ -11,7 +11,7 @@ from memfs.doors.mcp.answer import LONGEST, ToolResult, brief, discreet, item_da
 from memfs.doors.mcp.session import Desk
 from memfs.errors import QueryInvalid
 from memfs.format.text import shown_line
-from memfs.model import MemoryItem, Query
+from memfs.model import MemoryItem, Passage, Query
 from memfs.model.item import VOUCHED
 from memfs.model.kinds import nearest
 from memfs.model.query import moment
@@ -44,7 +44,9 @@ def memory_search(desk: Desk, caller: Caller, given: Given) -> ToolResult:
     found = desk.memory.search(given["query"], given["limit"], filters(given), agent=caller.agent)
     notes = _notes(desk, found)
     text = "\n\n".join((found.text or NOTHING, *notes))
-    return ToolResult(text, {"memories": found.text, "ids": list(found.ids), "notes": notes})
+    return ToolResult(
+        text, {"memories": found.text, "ids": list(found.ids), "notes": notes, **_passages(found.passages)}
+    )
 
 
 def _searched_at(desk: Desk, given: Given, revision: str) -> ToolResult:
@@ -54,8 +56,18 @@ def _searched_at(desk: Desk, given: Given, revision: str) -> ToolResult:
     text = fence(found.hits)
     notes = [f"As of commit {past.commit[:12]}, {format_time(past.time)}.", *past.notes]
     ids = [hit.item.id for hit in found.hits]
-    data = {"memories": text, "ids": ids, "notes": notes, "as_of": past.commit}
+    passages = {hit.item.id: hit.passage for hit in found.hits if hit.passage is not None}
+    data = {"memories": text, "ids": ids, "notes": notes, "as_of": past.commit, **_passages(passages)}
     return ToolResult("\n\n".join((text or NOTHING, *notes)), data)
+
+
+def _passages(found: Mapping[str, Passage]) -> dict[str, Any]:
+    """Where in long contents the passages begin and end that answer best; nothing where none is long."""
+    places = [
+        {"id": item_id, "start": one.start, "end": one.end, "line": one.line, "last_line": one.last_line}
+        for item_id, one in found.items()
+    ]
+    return {"passages": places} if places else {}
 
 
 def filters(given: Given) -> Query | None:
