@@ -38,7 +38,7 @@ def cold(bench: Bench) -> Iterator[Row]:
     for number in range(bench.rounds(_ROUNDS) + 1):
         floor.time(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True))
         for name, arguments in commands.items():
-            words = (*arguments, next(bench.spare).content) if name == "memfs remember" else arguments
+            words = (*arguments, "--", next(bench.spare).content) if name == "memfs remember" else arguments
             took[name].time(lambda words=words: bench.cli(*words))  # type: ignore[misc]
         if number == 0:  # the first round fills caches
             floor.values.clear()

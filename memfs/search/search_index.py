@@ -329,6 +329,13 @@ class SearchIndex:
             self._stamps()
             return self._number
 
+    @property
+    def base(self) -> tuple[int, str]:
+        """The base generation's number and its manifest's digest; ``NOBODY`` where there is none to be trusted."""
+        with self._lock:
+            self._stamps()
+            return (self._current.number, self._current.digest) if self._current else NOBODY
+
     # -- what it holds ----------------------------------------------------------------------------------------------
     def base_stamps(self) -> StampTable:
         """Path to (id, stamp) of the base generation: empty where there is no generation, or none to be trusted."""

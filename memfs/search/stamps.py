@@ -1,16 +1,21 @@
 """StampTable: which file contents an index describes, as a compact mapping from path to (id, stamp).
 
-A table never changes; changes are rows over it.
+A table never changes; changes are rows over it. ``UnchangedFolders`` compares many files with it at once.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
+from memfs.errors import StorageIO
+from memfs.fs import io
 from memfs.model import Stamp
 from memfs.model.ids import stem_of
 from memfs.model.item import RACY_NS
@@ -79,6 +84,10 @@ class StampTable(Mapping[str, Entry]):
     def over_below(self, folder: str) -> dict[str, str]:
         """What lies over it below a folder that ends with "/": content's id by path, "" for what is gone."""
         return {path: row[1].blob if row else "" for path, row in self._over.items() if path.startswith(folder)}
+
+    def over_folders(self) -> set[str]:
+        """The folders of the paths in which rows lie over it."""
+        return {path.rpartition("/")[0] for path in self._over}
 
     def __getitem__(self, path: str) -> Entry:
         if path not in self._over:
@@ -195,6 +204,46 @@ class StampTable(Mapping[str, Entry]):
         blobs = blobs if width else columns.unpack_json(parts["blobs"])
         numbers = [columns.unpack_numbers(code, parts[name]) for name, code in _NUMBERS.items()]
         return cls(paths, strange, numbers, blobs)
+
+
+class UnchangedFolders:
+    """The folders whose files are all known to the index's base generation, by the digest of their listing.
+
+    One comparison then speaks for all files of a folder. They are kept beside the index for the next process, for one
+    generation: another is looked at file by file first.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """``folder``: that of the index."""
+        self._file = folder / "folders"
+        self._base: list[int | str] = []
+        self._digests: dict[str, str] = {}
+        self._noted = False
+
+    def take_up(self, number: int, digest: str) -> None:
+        """Begin a scan: know what is kept for this base, 0 and "" where there is none."""
+        base: list[int | str] = [number, digest]
+        if base != self._base:
+            kept = io.read_record(self._file)
+            fits = isinstance(kept, dict) and kept.get("base") == base and isinstance(kept.get("digests"), dict)
+            self._base, self._digests = base, kept["digests"] if fits else {}
+
+    def holds(self, folder: str, digest: str) -> bool:
+        """Whether nothing in this folder changed since all its files were known."""
+        return self._digests.get(folder) == digest
+
+    def note(self, folder: str, digest: str) -> None:
+        """All that is in this folder was found in the base, as it is."""
+        self._digests[folder] = digest
+        self._noted = True
+
+    def keep(self) -> None:
+        """End a scan: keep what was noted, where that is possible."""
+        if self._noted and self._base[0]:
+            self._noted = False
+            record = json.dumps({"base": self._base, "digests": self._digests})
+            with contextlib.suppress(StorageIO, FileNotFoundError):
+                io.write_file(self._file, record.encode("utf-8", "surrogatepass"), durable=False)
 
 
 def _strange(paths: Iterable[str], ids: Iterable[str]) -> dict[int, str]:

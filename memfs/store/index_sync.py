@@ -6,28 +6,25 @@ only read here.
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
-from pathlib import Path
 from typing import NamedTuple
 
 from memfs.catalog.facts import ItemCatalog
 from memfs.errors import ContentError, CorruptItem, DuplicateId, IdInvalid, MemfsError, NotRegularFile, StorageIO
 from memfs.format.secrets import refuse_file
-from memfs.fs import io
 from memfs.fs.lock import renewed_in_child
-from memfs.fs.tree import Content, ScanEntry, View, blob_id, refuse_rot
+from memfs.fs.tree import Content, Listing, ScanEntry, View, blob_id, refuse_rot
 from memfs.git.repository import Repository
 from memfs.model import Freshness, KindTable, MemoryItem, Problem, Stamp
 from memfs.model.ids import check_id, stem_of
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.search.search_index import SearchIndex
-from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, below_content
+from memfs.search.stamps import StampTable, UnchangedFolders
+from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content
 
 
 class ItemFiles:
@@ -49,9 +46,13 @@ class ItemFiles:
             known = self._typed[folder] = self._kinds.at(below_content(f"{folder}/x")) is not None
         return known
 
+    def listings(self) -> Iterator[Listing]:
+        """What is in every folder of a kind."""
+        return chain.from_iterable(map(self._tree.listings, self._folders()))
+
     def scan(self) -> Iterator[ScanEntry]:
         """What may be an item, and what is no regular file, in every folder of a kind."""
-        return filter(_may_count, chain.from_iterable(map(self._tree.scan, self._folders())))
+        return (entry for listing in self.listings() for entry in listing.entries() if may_count(entry))
 
     def survey(self, found: list[ScanEntry]) -> Iterator[ScanEntry]:
         """As ``scan``, by one look at all of ``ContextMemory/``; ``found`` is filled with that, hidden names with it.
@@ -66,14 +67,15 @@ class ItemFiles:
             return
         inside = tuple(f"{folder}/" for folder in folders)
         for entry in found:
-            if _may_count(entry) and entry.path.startswith(inside) and "/." not in entry.path:
+            if may_count(entry) and entry.path.startswith(inside) and "/." not in entry.path:
                 yield entry
 
     def _folders(self) -> list[str]:
         return sorted({f"{CONTENT}/{kind.folder.partition('/')[0]}" for kind in self._kinds})
 
 
-def _may_count(entry: ScanEntry) -> bool:
+def may_count(entry: ScanEntry) -> bool:
+    """Whether a scan has to look at what it found."""
     return not entry.regular or entry.path.endswith(ITEM_SUFFIXES)
 
 
@@ -136,63 +138,34 @@ def seniority(item: MemoryItem) -> tuple[datetime, str]:
     return (item.created or item.timestamp or datetime.max.replace(tzinfo=UTC), item.path)
 
 
-_FILE = "head"
-_LIMIT = 4096
+class Scanned:
+    """What a scan found, sorted by what is to be done about it.
 
-
-def prove(
-    index: SearchIndex,
-    files: View,
-    repository: Repository | None,
-    rejected: Iterable[str],
-    is_item: Callable[[str], bool],
-) -> Freshness:
-    """HEAD, how many memory files differ from it, and a digest of exactly what is indexed.
-
-    The digest of HEAD's own files is cached beside the index, so that the usual answer, that nothing differs, needs no
-    git.
+    Attributes:
+        unchanged: folders in which nothing changed.
+        vouched: files that have not changed, of the other folders.
+        others: the paths of everything else; those that may have to be read are ``suspects``.
+        closed: what could not be entered or is no file, as the beginning of the paths below it.
     """
-    indexed = dict(index.stamps().blobs())
-    digest = _digest(indexed)
-    if repository is None:
-        return Freshness(head=None, dirty=None, indexed=digest)
-    found = repository.head()
-    head = found.commit
-    if head is None:
-        return Freshness(head=None, dirty=None if found.damage else len(indexed), indexed=digest)
-    broken = {path: _blob(files, path) for path in rejected}
-    present = {**indexed, **{path: blob for path, blob in broken.items() if blob}}
-    if _kept(index.folder, head) == (_digest(present) if broken else digest):
-        return Freshness(head=head, dirty=0, indexed=digest)
-    items = {path: blob for path, blob in repository.tree(head, CONTENT).items() if is_item(path)}
-    _keep(index.folder, head, _digest(items))
-    dirty = sum(1 for path, blob in present.items() if items.get(path) != blob)
-    dirty += sum(1 for path in items if path not in present)
-    return Freshness(head=head, dirty=dirty, indexed=digest)
 
+    def __init__(self, vouched: list[str]) -> None:
+        self.unchanged: list[Listing] = []
+        self.vouched = vouched
+        self.others: list[str] = []
+        self.suspects: dict[str, ScanEntry | None] = {}
+        self.closed: list[str] = []
 
-def _blob(files: View, path: str) -> str:
-    """The id of what an invalid file holds, "" where it cannot be read."""
-    try:
-        return blob_id(files.read(path, READ_LIMIT).data)
-    except (FileNotFoundError, MemfsError):
-        return ""
+    def unchanged_count(self) -> int:
+        """How many files have not changed."""
+        return len(self.vouched) + sum(len(listing.rows) for listing in self.unchanged)
 
-
-def _digest(blobs: Mapping[str, str]) -> str:
-    lines = "".join([f"{path}\0{blobs[path]}\n" for path in sorted(blobs)])
-    return hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest()
-
-
-def _kept(folder: Path, head: str) -> str:
-    """The digest of the items of this very commit, "" when it is not known."""
-    commit, _, digest = io.read_note(folder / _FILE, _LIMIT).partition(" ")
-    return digest if commit == head else ""
-
-
-def _keep(folder: Path, head: str, digest: str) -> None:
-    with contextlib.suppress(StorageIO, FileNotFoundError):
-        io.write_file(folder / _FILE, f"{head} {digest}".encode(), durable=False)
+    def missed(self, paths: Iterable[str]) -> None:
+        """Of these paths, those that were not found are suspects; what lies behind a folder that cannot be entered is
+        not known to be gone.
+        """
+        there = (entry.path for listing in self.unchanged for entry in listing.entries())
+        seen, behind = {*self.vouched, *self.others, *there}, tuple(self.closed)
+        self.suspects.update((path, None) for path in paths if path not in seen and not path.startswith(behind))
 
 
 Progress = Callable[[int, int], None]
@@ -219,6 +192,7 @@ class IndexSync:
         self._rejected: dict[str, RejectedFile] = {}
         self._owners: dict[str, str] | None = None
         self._item_files = ItemFiles(tree, kinds)
+        self._unchanged = UnchangedFolders(index.folder)
         self._scanned = False
         self._closed: list[str] = []
         self._lock = threading.RLock()
@@ -314,6 +288,8 @@ class IndexSync:
 
     def freshness(self) -> Freshness:
         """The proof of what an answer given now rests on."""
+        from memfs.store.freshness import prove  # few ask for it
+
         return prove(self.index, self.files, self._repository, self.rejected_items(), self.is_item)
 
     # -- learning -------------------------------------------------------------------------------------------------
@@ -348,7 +324,8 @@ class IndexSync:
         found: list[ScanEntry] = []
         vouched: list[str] = []
         with self._lock:
-            return self._refresh_all(None, self._item_files.survey(found), vouched), found, vouched
+            surveyed = Listing("", [], list(self._item_files.survey(found)))
+            return self._refresh_all(None, [surveyed], vouched), found, vouched
 
     def forget_owners(self) -> None:
         """Another process made a new base generation: who owns which id is asked again."""
@@ -380,41 +357,53 @@ class IndexSync:
         return self._owners
 
     def _refresh_all(
-        self, progress: Progress | None, entries: Iterable[ScanEntry] | None = None, vouched: list[str] | None = None
+        self, progress: Progress | None, listings: Iterable[Listing] | None = None, vouched: list[str] | None = None
     ) -> SyncResult:
-        """``vouched`` is filled with the paths that have not changed."""
+        """``vouched`` is filled with the paths that have not changed, of folders that were looked at file by file."""
         known = self.index.stamps()
-        suspects: dict[str, ScanEntry | None] = {}
-        others: list[str] = []
-        closed: list[str] = []
+        self._unchanged.take_up(*self.index.base)
+        by_file = {*known.over_folders(), *(path.rpartition("/")[0] for path in self._rejected)}
+        found = Scanned([] if vouched is None else vouched)
         self._closed = []
-        vouched = [] if vouched is None else vouched
-        for entry in self._item_files.scan() if entries is None else entries:
-            path = entry.path
-            typed = entry.regular and self._item_files.is_typed(path.rpartition("/")[0])
-            if typed and known.vouches(*entry[:5]):
-                vouched.append(path)
-                if self._rejected:
-                    self._accept(entry)
+        for listing in self._item_files.listings() if listings is None else listings:
+            folder = listing.folder
+            whole = not listing.others and folder not in by_file and self._item_files.is_typed(folder)
+            digest = listing.digest() if whole else ""
+            if whole and self._unchanged.holds(folder, digest):
+                found.unchanged.append(listing)
                 continue
-            others.append(path)
-            if not entry.regular:
-                closed.append(f"{path}/")
-                self._closed += [path] if entry.refused else []
-                self._reject_irregular(entry)
-            elif not typed:
-                self._reject_stray(entry)
-                if path in known:
-                    self._update((), [path])
-            elif path not in self._rejected or self._rejected[path].facts != entry[1:5]:
-                suspects[path] = entry
-        # What lies behind a folder that cannot be entered is not known to be gone.
-        behind = tuple(closed)
-        seen = {*vouched, *others} if len(vouched) < len(known) or self._rejected else ()
-        for paths in (known if len(vouched) < len(known) else (), self._rejected):
-            suspects.update((path, None) for path in paths if path not in seen and not path.startswith(behind))
+            before = len(found.vouched)
+            for entry in filter(may_count, listing.entries()):
+                self._sort(entry, known, found)
+            if whole and len(found.vouched) - before == len(listing.rows):
+                self._unchanged.note(folder, digest)
+        self._unchanged.keep()
+        if found.unchanged_count() < len(known):
+            found.missed(known)
+        if self._rejected:
+            found.missed(self._rejected)
         self._scanned = True
-        return self._look_at(suspects, progress)
+        return self._look_at(found.suspects, progress)
+
+    def _sort(self, entry: ScanEntry, known: StampTable, found: Scanned) -> None:
+        path = entry.path
+        typed = entry.regular and self._item_files.is_typed(path.rpartition("/")[0])
+        if typed and known.vouches(*entry[:5]):
+            found.vouched.append(path)
+            if self._rejected:
+                self._accept(entry)
+            return
+        found.others.append(path)
+        if not entry.regular:
+            found.closed.append(f"{path}/")
+            self._closed += [path] if entry.refused else []
+            self._reject_irregular(entry)
+        elif not typed:
+            self._reject_stray(entry)
+            if path in known:
+                self._update((), [path])
+        elif path not in self._rejected or self._rejected[path].facts != entry[1:5]:
+            found.suspects[path] = entry
 
     def _accept(self, entry: ScanEntry) -> None:
         """A file has the facts of a good version again; of rot they say nothing."""

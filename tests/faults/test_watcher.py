@@ -462,24 +462,22 @@ def test_45_the_check_notices_young_files_that_are_not_read_again(
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where times are coarse, two saves in one moment look alike: only reading again tells them apart."""
-    import memfs.fs.tree as scan
     import memfs.fs.tree as tree
     from memfs.model import Stamp
 
     coarse = 10**13
+    exact = tree._facts_of
 
-    def entry_of(path: str, facts: os.stat_result) -> scan.ScanEntry:
-        times = (facts.st_mtime_ns // coarse * coarse, facts.st_ctime_ns // coarse * coarse)
-        regular = (facts.st_mode & 0o170000) == 0o100000
-        return scan.ScanEntry(path, facts.st_size, *times, facts.st_ino, regular)
+    def facts_of(facts: os.stat_result) -> tuple[int, int, int, int, int]:
+        mode, size, mtime, ctime, inode = exact(facts)
+        return mode, size, mtime // coarse * coarse, ctime // coarse * coarse, inode
 
     def stamp(facts: os.stat_result, data: bytes, _: int) -> Stamp:
-        entry = entry_of("", facts)
-        checked = max(entry.mtime_ns, entry.ctime_ns) + 10**9  # within the two seconds in which nothing is sure
-        return Stamp(entry.size, entry.mtime_ns, entry.ctime_ns, entry.inode, tree.blob_id(data), checked)
+        _, size, mtime, ctime, inode = facts_of(facts)
+        checked = max(mtime, ctime) + 10**9  # within the two seconds in which nothing is sure
+        return Stamp(size, mtime, ctime, inode, tree.blob_id(data), checked)
 
-    monkeypatch.setattr(scan, "entry_of", entry_of)
-    monkeypatch.setattr(tree, "entry_of", entry_of)
+    monkeypatch.setattr(tree, "_facts_of", facts_of)
     monkeypatch.setattr(tree, "_stamp", stamp)
 
     def seen_twice(workspace: Workspace) -> bool:
