@@ -13,7 +13,6 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
 from time import monotonic
@@ -21,6 +20,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import memfs.config_names as names
+from memfs.dataclass import dataclass, field
 from memfs.errors import (
     MemfsError,
     NotRegularFile,
@@ -671,6 +671,8 @@ def checked_values(values: Mapping[str, Any]) -> dict[str, Any]:
     for name in values.keys() - known.keys():
         hint = nearest(name, known) or f"the names are {', '.join(known)}"
         raise SettingInvalid(f"a memory context has no {name!r}", field=name, hint=hint)
+    from dataclasses import asdict  # costs start-up time, and few callers give values
+
     usual = MemoryConfig()  # whose values are right, also where a file may not say so
     learning = {name: v for name, v in values.items() if name not in _BESIDE and v != getattr(usual, name)}
     rules = [asdict(rule) if isinstance(rule, BehaviorRule) else rule for rule in values.get("behavior_rules", ())]

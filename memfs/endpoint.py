@@ -14,11 +14,11 @@ import random
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
 from memfs.config_names import EMBEDDING_KEY, REVIEW_KEY
+from memfs.dataclass import dataclass
 from memfs.errors import EndpointFailed, ExtraMissing, SettingInvalid
 from memfs.fs.executor import in_daemon
 from memfs.version import __version__

@@ -9,12 +9,12 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 from memfs.config_names import SETTINGS_FILE, VARIABLES
+from memfs.dataclass import dataclass, field
 from memfs.errors import SettingInvalid
 from memfs.model.kinds import nearest
 

@@ -13,12 +13,12 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from memfs.catalog.database import DAMAGED, Database, refuse_irregular
+from memfs.dataclass import dataclass
 from memfs.errors import CorruptRecord, MemfsError, NotRegularFile, WorkspaceClosed
 from memfs.fs import io
 from memfs.fs.executor import Worker

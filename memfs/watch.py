@@ -16,11 +16,11 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from memfs.dataclass import dataclass
 from memfs.errors import MemfsError, StorageIO
 from memfs.fs import io
 from memfs.fs.executor import in_daemon

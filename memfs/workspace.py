@@ -9,7 +9,6 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -30,6 +29,7 @@ from memfs.admin.store_builder import (
 )
 from memfs.config import FollowedContext, checked_values, elsewhere, load
 from memfs.config_names import SETTINGS_FILE
+from memfs.dataclass import dataclass, field, replace
 from memfs.errors import HistoryError, MemfsError, SettingInvalid, WorkspaceClosed
 from memfs.fs.lock import renewed_in_child, shared_property
 from memfs.git.busy import ERASE_FOLDER

@@ -12,11 +12,12 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any
 
+from memfs.dataclass import dataclass, field
 from memfs.errors import ArchiveInvalid, CorruptRecord
 from memfs.fs.archive import (
     BLOCK,

@@ -15,7 +15,7 @@ import time
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -33,6 +33,7 @@ from memfs.admin.backup_file import (
     verify,
 )
 from memfs.config_names import SETTINGS_FILE
+from memfs.dataclass import dataclass, replace
 from memfs.errors import (
     BackupInvalid,
     Conflict,

@@ -16,12 +16,13 @@ import tempfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 from memfs.admin import layout
 from memfs.config_names import SETTINGS_FILE
+from memfs.dataclass import dataclass, field
 from memfs.errors import BackupInvalid, Conflict, CorruptRecord, FormatUnsupported, HistoryError, MemfsError, StorageIO
 from memfs.fs import io
 from memfs.fs.archive import Digest, TarMember, check_name, chunks_of, decoded, members, verified

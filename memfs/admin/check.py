@@ -9,7 +9,6 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from memfs.admin.recover import RecoveryCopies
 from memfs.admin.repair import Repair, Repairer
 from memfs.config import memory_context_problems
 from memfs.config_names import SETTINGS_FILE
+from memfs.dataclass import dataclass, replace
 from memfs.errors import (
     ArchiveInvalid,
     AttributeConflict,

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from memfs.admin.backup import Backups
+from memfs.dataclass import dataclass
 from memfs.errors import MemfsError
 from memfs.fs import io
 from memfs.fs.atomic_replace import is_temporary

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from memfs.admin.history_rewrite import (
     refuse_damage,
     refuse_kind,
 )
+from memfs.dataclass import dataclass, replace
 from memfs.errors import EraseRefused, MemfsError
 from memfs.fs import io
 from memfs.fs.archive import DigestStream, chunks_of

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from memfs.admin.erase_purge import EraseProof, Prover, out_of_reach, purge
 from memfs.admin.erase_target import EraseName, Target, TargetFinder, from_record, to_record
 from memfs.admin.history_rewrite import LOCK_WAIT, HistoryRewrite, is_shared, refuse_busy, refuse_damage, refuse_kind
 from memfs.config_names import SETTINGS_FILE
+from memfs.dataclass import dataclass, replace
 from memfs.errors import (
     EraseRefused,
     ItemNotFound,

@@ -12,12 +12,12 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memfs.admin.archive_file import INDEX_LIMIT, PAYLOAD_SUFFIX, Archive, ArchiveMember, decode, index_path, is_name
 from memfs.admin.erase_target import Target, quoted_at
 from memfs.admin.history_rewrite import journals_of, states_of
+from memfs.dataclass import dataclass, replace
 from memfs.errors import ArchiveInvalid, CorruptRecord, MemfsError
 from memfs.fs import append_log, io
 from memfs.fs.archive import decompressed, file_chunks

@@ -9,9 +9,9 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
+from memfs.dataclass import dataclass
 from memfs.errors import MemfsError
 from memfs.fs.journal import FileChange
 from memfs.git.refs import HEX

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from memfs.config_names import SETTINGS_FILE, SYSTEM_CONFIG
+from memfs.dataclass import dataclass
 from memfs.errors import SettingInvalid
 from memfs.format import toml_text
 from memfs.format.render import parse

@@ -6,10 +6,10 @@ Items that are gone are found, too. What is restored is a new commit; history is
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from memfs.config_names import SETTINGS_FILE
+from memfs.dataclass import dataclass
 from memfs.errors import Conflict, HistoryUnavailable, ItemNotFound
 from memfs.fs.lock import FileLock
 from memfs.git import log, maintenance

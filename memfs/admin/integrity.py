@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from memfs.admin.backup_file import verify
 from memfs.catalog.workspace_tables import FILE as DERIVED
+from memfs.dataclass import replace
 from memfs.errors import HistoryError, IndexUnavailable, MemfsError, StorageIO
 from memfs.format.codec import schema_of
 from memfs.fs.atomic_replace import sha256

@@ -9,12 +9,12 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from memfs import resources
 from memfs.config import first_policies, first_toml
 from memfs.config_names import SETTINGS_FILE
+from memfs.dataclass import dataclass
 from memfs.errors import MemfsError, NotRegularFile
 from memfs.format.schema import Schemas
 from memfs.fs import io

@@ -11,11 +11,12 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from memfs.dataclass import dataclass
 from memfs.format.codec import schema_of
 from memfs.fs import io
 from memfs.model.conflict import DocumentClash

@@ -7,12 +7,12 @@ items and conventions of people are never due.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 from math import log1p
 
 from memfs.config import RetentionPolicy, read_retention_policy
+from memfs.dataclass import dataclass
 from memfs.errors import ContentError, IdExists, ItemNotFound, MemfsError
 from memfs.format.codec import PRUNED
 from memfs.fs.tree import Content, View

@@ -11,12 +11,12 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from memfs.config import LEVELS, Limits, read_system_config
 from memfs.config_names import SETTINGS_FILE, SYSTEM_CONFIG
+from memfs.dataclass import dataclass, field, replace
 from memfs.errors import HistoryError, MemfsError, QuotaExceeded, StorageIO
 from memfs.fs import io
 from memfs.git import objects
@@ -270,7 +270,8 @@ class Ledger:
         """Set the account. Where the disk refuses, this process goes on with its own until it can be written."""
         self.known, self._unwritten = account, True
         with suppress(MemfsError, FileNotFoundError):
-            io.write_file(self._path, json.dumps(asdict(account)).encode("ascii"), durable=False)
+            values = {name: getattr(account, name) for name in Account.__slots__}
+            io.write_file(self._path, json.dumps(values).encode("ascii"), durable=False)
             self._unwritten = False
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import builtins
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from memfs.dataclass import dataclass
 from memfs.errors import CorruptRecord, ItemNotFound, StorageIO
 from memfs.fs import io
 from memfs.git.repository import Repository

@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 
 from memfs.admin import integrity
 from memfs.config_names import SETTINGS_FILE
+from memfs.dataclass import dataclass, replace
 from memfs.errors import CorruptItem, FormatUnsupported, HistoryError, ItemNotFound, MemfsError
 from memfs.format.codec import schema_of
 from memfs.fs import io, journal

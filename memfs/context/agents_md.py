@@ -10,10 +10,10 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from memfs.dataclass import dataclass
 from memfs.errors import Conflict, ContentError, PathEscape
 from memfs.format.text import shown
 from memfs.fs import shared_file

@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,6 +17,7 @@ from memfs.admin.store_builder import has_states
 from memfs.context.deliver import origin_of, vouched
 from memfs.context.mounts import Mount, gathered
 from memfs.context.plugin import ContextEntry, ContextSelection, Delivery, ItemSource
+from memfs.dataclass import replace
 from memfs.errors import MemfsError, QueryInvalid, SettingInvalid
 from memfs.fs.executor import in_daemon
 from memfs.intake.episode_item import episode_of

@@ -10,7 +10,6 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from memfs.config import with_memory
 from memfs.context.known import KnownText
 from memfs.context.plugin import AddedSource, ContextEntry, ContextSelection, Delivery
+from memfs.dataclass import dataclass, field, replace
 from memfs.errors import QueryInvalid, SettingInvalid
 from memfs.format.text import shown
 from memfs.intake.episode_item import episode_of

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +21,7 @@ from memfs import private, trust
 from memfs.admin.format import check_format
 from memfs.catalog.facts import Catalog, ItemCatalog
 from memfs.config import load_kinds
+from memfs.dataclass import KW_ONLY, dataclass, field, replace
 from memfs.errors import (
     ItemNotFound,
     MemfsError,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memfs.dataclass import dataclass
 from memfs.errors import MemfsError
 from memfs.fs.lock import shared_property
 from memfs.fs.own_branch import code_of

@@ -13,13 +13,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from copy import deepcopy
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from memfs.config_names import SETTINGS_FILE
 from memfs.context.plugin import ContextSelection, Delivery, ItemSource, MemoryPlugin
+from memfs.dataclass import dataclass, replace
 from memfs.errors import MemfsError, SettingInvalid
 from memfs.fs.executor import in_daemon
 from memfs.fs.lock import renewed_in_child

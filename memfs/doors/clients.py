@@ -10,10 +10,10 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from memfs.dataclass import dataclass, field
 from memfs.doors.claude_code import installer
 from memfs.doors.claude_code.settings_file import (
     Change,

@@ -12,9 +12,9 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from memfs.dataclass import dataclass, replace
 from memfs.doors.extra import missing
 from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, SchemaInvalid
 from memfs.facades.open_workspaces import SignedFacade

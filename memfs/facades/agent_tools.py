@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from memfs.admin.quota import numbers
 from memfs.admin.recover import RECOVERED
+from memfs.dataclass import dataclass, replace
 from memfs.errors import (
     ContentError,
     HistoryUnavailable,

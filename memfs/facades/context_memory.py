@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from memfs.dataclass import replace
 from memfs.facades.open_workspaces import Facade
 from memfs.model.state_documents import (
     Acknowledgement,

@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from math import isfinite
 from typing import Any
 
+from memfs.dataclass import dataclass, field, replace
 from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, ItemTooLarge, LockTimeout, StorageIO
 from memfs.facades.open_workspaces import SignedFacade
 from memfs.model import MemoryItem, Query, Trust

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
+from memfs.dataclass import replace
 from memfs.errors import SchemaInvalid, SettingInvalid
 from memfs.facades.open_workspaces import Facade, PathName, Where, aside
 from memfs.fs.lock import renewed_in_child

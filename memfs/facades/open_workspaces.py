@@ -14,7 +14,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import Any, ClassVar, TypedDict, TypeVar
 
 from memfs.config import checked_values
+from memfs.dataclass import dataclass, field
 from memfs.errors import MemfsError, StorageIO, WorkspaceClosed, WorkspaceNotFound
 from memfs.fs import io
 from memfs.fs.workspace_location import find_workspace, named_workspace, user_folder

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
+from memfs.dataclass import dataclass
 from memfs.errors import Conflict, IdExists, IdInvalid, ItemNotFound, PathEscape
 from memfs.facades.open_workspaces import SignedFacade
 from memfs.format.secrets import reason_in

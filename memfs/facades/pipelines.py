@@ -7,12 +7,12 @@ Retrieval never returns a convention that is not accepted. ``AgentReview`` judge
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from memfs.admin.quota import numbers
+from memfs.dataclass import dataclass, field
 from memfs.errors import IdInvalid, ItemNotFound
 from memfs.facades.open_workspaces import Facade, PathName, Where, aside
 from memfs.fs.executor import Pools

@@ -6,18 +6,18 @@ field in which one side's value was overridden.
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
+from memfs.dataclass import dataclass
+from memfs.dataclass import field as attribute
 from memfs.format.plain import canonical
 from memfs.format.text import MARKER, marked
 from memfs.model.shape import plain
@@ -232,7 +232,7 @@ class FieldConflict:
     field: str
     kept: Any
     lost: Any
-    yielded: bool = dataclasses.field(default=False, compare=False)
+    yielded: bool = attribute(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

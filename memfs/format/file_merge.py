@@ -12,10 +12,10 @@ import tomllib
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
+from memfs.dataclass import dataclass, replace
 from memfs.errors import ContentError, IdInvalid, ItemTooLarge, MemfsError
 from memfs.format import item_fields, toml_text, yaml_text
 from memfs.format.codec import DOCUMENT_LIMIT, PRUNED, SUFFIXES, schema_of

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, Literal, NamedTuple
 
+from memfs.dataclass import dataclass, field
 from memfs.errors import ContentError, InvisibleCharacter, ItemSyntaxError, ItemTooDeep, SchemaInvalid
 from memfs.format.text import HiddenCharacter, findings
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from memfs.dataclass import dataclass
 from memfs.format.plain import FieldPath, canonical
 from memfs.model.kinds import nearest
 

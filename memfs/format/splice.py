@@ -9,9 +9,9 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from memfs.dataclass import dataclass
 from memfs.format import yaml_emit
 from memfs.format.plain import KeyNode, Node, same
 

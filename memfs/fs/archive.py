@@ -12,13 +12,14 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import is_dataclass
 from datetime import datetime
 from functools import cache
 from io import FileIO
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
+from memfs.dataclass import dataclass
 from memfs.errors import CorruptRecord, ItemTooLarge, MemfsError
 from memfs.fs import io
 from memfs.fs.tree import ScanEntry, Tree, View

@@ -18,11 +18,11 @@ import threading
 import time
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from memfs.dataclass import dataclass
 from memfs.errors import FormatUnsupported, JournalDamaged, StorageIO, WritePending
 from memfs.fs import io
 from memfs.fs.lock import renewed_in_child

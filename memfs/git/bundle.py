@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from subprocess import Popen
 
+from memfs.dataclass import dataclass
 from memfs.errors import HistoryUnavailable
 from memfs.fs import io
 from memfs.fs.executor import Worker

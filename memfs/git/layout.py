@@ -12,9 +12,9 @@ import os
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from memfs.dataclass import dataclass
 from memfs.errors import NotRegularFile, RepoUnsupported, RepoUntrusted, StorageReadOnly
 from memfs.fs import io
 

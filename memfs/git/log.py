@@ -10,10 +10,10 @@ import difflib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from memfs.config_names import SETTINGS_FILE
+from memfs.dataclass import dataclass
 from memfs.errors import HistoryUnavailable, ItemTooLarge, NotRegularFile, PathEscape
 from memfs.fs.tree import Tree
 from memfs.git import tree

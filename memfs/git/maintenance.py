@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 
+from memfs.dataclass import dataclass
 from memfs.errors import HistoryError, MemfsError
 from memfs.fs import io
 from memfs.git import objects

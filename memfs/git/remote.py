@@ -14,10 +14,10 @@ import shlex
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from memfs.dataclass import dataclass
 from memfs.errors import GitFailed, HistoryUnavailable, MemfsError, PushRefused, RemoteInvalid, RemoteUnreachable
 from memfs.fs import io
 from memfs.git import process as environment

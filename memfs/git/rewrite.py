@@ -8,11 +8,11 @@ no ref moves.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from graphlib import TopologicalSorter
 from types import MappingProxyType
 
+from memfs.dataclass import dataclass, field
 from memfs.errors import HistoryUnavailable
 from memfs.git.ancestry import cut_off
 from memfs.git.objects import EMPTY_TREE, Objects, add, encode_tree

@@ -10,9 +10,9 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from memfs.dataclass import dataclass
 from memfs.errors import EraseRefused, GitBusy, GitFailed
 from memfs.fs import io
 from memfs.git import objects

@@ -10,10 +10,10 @@ import os
 import re
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from memfs.dataclass import dataclass
 from memfs.errors import HistoryUnavailable
 from memfs.fs import io
 from memfs.git.layout import Layout

@@ -15,10 +15,10 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from memfs.dataclass import replace
 from memfs.errors import GitBusy, GitFailed, HistoryError, NotRegularFile
 from memfs.fs import io
 from memfs.git.ancestry import is_ancestor

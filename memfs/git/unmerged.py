@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from memfs.dataclass import dataclass
 from memfs.errors import GitBusy, GitFailed
 from memfs.git.busy import lock_reason
 from memfs.git.layout import facts_of

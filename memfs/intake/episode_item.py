@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from math import isfinite
 from typing import Any
 
+from memfs.dataclass import replace
 from memfs.errors import SchemaInvalid, SecretDetected
 from memfs.format.secrets import HIDDEN, redacted, refuse_item
 from memfs.format.text import shown

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from memfs.dataclass import dataclass, field
 from memfs.errors import Conflict, ContentError, IdExists
 from memfs.format.plain import canonical
 from memfs.format.secrets import ALLOWED

@@ -6,14 +6,13 @@ A draft that repeats an item is merged into it, and the result says what became 
 from __future__ import annotations
 
 import copy
-import dataclasses
 import re
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from memfs.dataclass import replace
 from memfs.errors import Conflict
 from memfs.fs.lock import renewed_in_child
 from memfs.intake.filter import TrivialFilter
@@ -192,7 +191,7 @@ def extract(item: MemoryItem) -> MemoryItem:
     return item.replace(
         title=item.title or _title(item.content),
         metadata={**item.metadata, **added},
-        origin=dataclasses.replace(item.origin, **_origin(item)),
+        origin=replace(item.origin, **_origin(item)),
     )
 
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
 from functools import partial
 from json import dumps
 from typing import TYPE_CHECKING, Any
 
+from memfs.dataclass import dataclass, field, replace
 from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, QueryInvalid
 from memfs.format.secrets import reason_in
 from memfs.learning.corrections import is_correction

@@ -7,9 +7,9 @@ weighs here; importing it again changes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from memfs.dataclass import dataclass
 from memfs.errors import ContentError, FormatUnsupported, MemfsError, QueryInvalid, SchemaInvalid
 from memfs.format.codec import Codec
 from memfs.format.render import parse

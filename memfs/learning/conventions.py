@@ -6,10 +6,10 @@ Agents get only conventions that a person vouched for.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from memfs.dataclass import dataclass
 from memfs.errors import ItemNotFound, QueryInvalid
 from memfs.format.secrets import refuse_text
 from memfs.model import MemoryItem, Query

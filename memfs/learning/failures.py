@@ -15,10 +15,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
 
+from memfs.dataclass import dataclass, field
 from memfs.format.text import shown
 from memfs.intake.episode_item import MOST_ERROR
 from memfs.learning.situations import APPLIES, GENERIC, PreparedSituation, asked_again, fit, means, same_deed, words_of

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from memfs.dataclass import KW_ONLY, dataclass, field
 from memfs.errors import LockTimeout, MemfsError
 from memfs.fs import io
 from memfs.model.suggestion import Keep, Source, Suggestion

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from memfs.dataclass import dataclass, replace
 from memfs.errors import IdExists, MemfsError
 from memfs.format.secrets import reason_in
 from memfs.fs.executor import Worker

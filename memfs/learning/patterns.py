@@ -9,12 +9,12 @@ import re
 import string
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 from math import ceil, prod
 from typing import Any
 
+from memfs.dataclass import dataclass, field, replace
 from memfs.errors import SettingInvalid
 from memfs.model import Hit, Link, MemoryItem, Query, Trust
 from memfs.model.ids import stable_id

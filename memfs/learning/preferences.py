@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 from itertools import chain, zip_longest
 from math import inf, log
 from typing import TYPE_CHECKING, Any
 
+from memfs.dataclass import dataclass
 from memfs.errors import Conflict, ContentError, IdExists
 from memfs.intake.neighbours import Neighbourhood
 from memfs.learning.conflicts import covers, record_of

@@ -6,9 +6,9 @@ The same pattern always becomes the same item.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from memfs.dataclass import dataclass
 from memfs.errors import IdExists, MemfsError
 from memfs.learning.consolidation import extract_learnings
 from memfs.learning.patterns import Pattern, fixed_words, item_of, words_of

@@ -13,8 +13,8 @@ It ends: at most the newest ``MOST_EPISODES`` episodes and ``MOST_RULES`` rules 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from memfs.dataclass import dataclass
 from memfs.errors import ContentError, IdExists
 from memfs.format.secrets import refuse_item
 from memfs.intake.episode_item import EPISODIC

@@ -7,9 +7,9 @@ vouched for is never replaced.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from memfs.dataclass import dataclass
 from memfs.errors import Conflict, IdExists, LockTimeout, QueryInvalid
 from memfs.fs.append_log import SharedCounter
 from memfs.fs.lock import FileLock

@@ -6,8 +6,8 @@ Sharing again does nothing twice: an item records what it was shared as, and a c
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from memfs.dataclass import dataclass
 from memfs.errors import Conflict, ContentError, ItemNotFound
 from memfs.intake.import_service import FROM, Arrival, Became, ImportResult, ImportService
 from memfs.model import MemoryItem, Query

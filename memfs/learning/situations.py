@@ -10,11 +10,11 @@ import math
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import islice
 
+from memfs.dataclass import dataclass, field
 from memfs.intake.episode_item import EPISODIC, episode_of
 from memfs.model import MemoryItem
 from memfs.model.episode import EPISODE, RULE, StateSnapshot, TriggerRow

@@ -6,10 +6,10 @@ Each value names both sides and the decision, and is immutable.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from memfs.dataclass import dataclass
 from memfs.model.item import MemoryItem, RecordedConflict
 from memfs.model.shape import plain
 from memfs.model.state_paths import iteration_of

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from memfs.dataclass import dataclass, field
 from memfs.errors import SchemaInvalid
 from memfs.model.kinds import nearest
 from memfs.model.time import Moment, given_time, utc_now

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 
+from memfs.dataclass import dataclass, field
 from memfs.model.shape import Free, Shape
 
 

@@ -5,14 +5,13 @@ An item is immutable, and its fields are checked when it is made.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, Unpack
 
+from memfs.dataclass import KW_ONLY, dataclass, field, replace
 from memfs.errors import SchemaInvalid
 from memfs.model.time import given_time
 
@@ -180,7 +179,7 @@ class MemoryItem:
 
     content: str = ""
     memory_type: str = "semantic"
-    _: dataclasses.KW_ONLY
+    _: KW_ONLY
     id: str = ""
     title: str = ""
     tags: tuple[str, ...] = ()
@@ -256,7 +255,7 @@ class MemoryItem:
 
     def replace(self, **changes: Any) -> MemoryItem:
         """A copy with the given fields changed."""
-        return dataclasses.replace(self, **changes)
+        return replace(self, **changes)
 
 
 Value = TypeVar("Value")

@@ -6,10 +6,10 @@ The built-in table always applies; a workspace can add kinds in ``configuration/
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
+from memfs.dataclass import dataclass
 from memfs.errors import SettingInvalid
 
 ITEM_LIMIT = 1024 * 1024

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from memfs.dataclass import dataclass, replace
 from memfs.errors import MemfsError
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from memfs.dataclass import dataclass
 from memfs.errors import MemfsError
 
 ERROR = "error"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import KW_ONLY, dataclass
 
+from memfs.dataclass import KW_ONLY, dataclass
 from memfs.errors import SchemaInvalid
 
 RETIRED = "retired"

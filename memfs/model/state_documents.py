@@ -6,10 +6,10 @@ A shape is read by attribute (``update.system_statistics``) and by key (``update
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from memfs.dataclass import dataclass, field
 from memfs.model.shape import Free, Shape
 
 UPDATE_TYPES = ("periodic", "checkpoint", "critical")

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from datetime import datetime
 from itertools import islice
 from typing import Any
 
+from memfs.dataclass import dataclass, field
 from memfs.model import state_paths
 from memfs.model.time import format_time, parse_time, time_in
 

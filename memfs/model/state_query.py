@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from memfs.dataclass import dataclass, field
 from memfs.errors import QueryInvalid
 from memfs.model.item import Stamp
 from memfs.model.state_facts import StateFacts

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from memfs.dataclass import dataclass
 from memfs.model.item import MemoryItem
 
 

@@ -13,11 +13,11 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import sqrt
 from typing import TYPE_CHECKING
 from weakref import ref
 
+from memfs.dataclass import dataclass
 from memfs.errors import EndpointFailed, MemfsError, WorkspaceClosed
 from memfs.format.secrets import find
 from memfs.fs.executor import Worker

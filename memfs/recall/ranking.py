@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from math import log1p
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from memfs.dataclass import dataclass, field, replace
 from memfs.errors import QueryInvalid, SettingInvalid
 from memfs.model import Candidate, Hit, KindTable, MemoryItem, Query, Recall
 from memfs.model.kinds import nearest

@@ -10,12 +10,12 @@ import copy
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import copy_context
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from memfs.dataclass import replace
 from memfs.errors import IndexUnavailable, QueryInvalid
 from memfs.fs.executor import Deadline, Pools
 from memfs.model import Candidate, Hit, KindTable, Layer, MemoryItem, Passage, Phase, Query, Recall

@@ -11,11 +11,11 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from memfs.dataclass import dataclass, field, replace
 from memfs.errors import SettingInvalid
 from memfs.model import Hit, MemoryItem
 from memfs.recall.foreign import REASON_LETTERS, ForeignCode, ForeignFailure

@@ -6,11 +6,11 @@ All built-in reviewers work offline, by the rules in ``docs/review.md``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
+from memfs.dataclass import dataclass
 from memfs.errors import SettingInvalid
 from memfs.model import MemoryItem
 from memfs.model.kinds import nearest

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
+from memfs.dataclass import dataclass
 from memfs.search.analyzer import terms
 
 Part = TypeVar("Part")

@@ -8,11 +8,11 @@ the contract class in ``memfs.testing``, and a row in the table.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
+from memfs.dataclass import dataclass
 from memfs.errors import SettingInvalid
 from memfs.model import Candidate, MemoryItem, Query
 from memfs.model.kinds import nearest

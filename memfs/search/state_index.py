@@ -9,13 +9,13 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from memfs.catalog.database import DAMAGE
 from memfs.catalog.workspace_tables import workspace_tables
+from memfs.dataclass import dataclass, field
 from memfs.errors import IndexUnavailable
 from memfs.model.item import Stamp
 from memfs.model.state_facts import STATEFUL, StateFacts

@@ -10,7 +10,6 @@ import sqlite3
 import threading
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from heapq import nsmallest
 from math import isfinite, sqrt
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from memfs.catalog.workspace_tables import workspace_tables
+from memfs.dataclass import dataclass
 from memfs.errors import ExtraMissing, ItemNotFound, QueryInvalid
 from memfs.fs.lock import renewed_in_child
 from memfs.search.embedder import Vector, unit

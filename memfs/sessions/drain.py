@@ -10,11 +10,11 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
 from memfs import private
+from memfs.dataclass import dataclass
 from memfs.errors import ContentError, DuplicateId, IdExists, IdInvalid, LockTimeout, MemfsError
 from memfs.format.secrets import find
 from memfs.fs import append_log, io

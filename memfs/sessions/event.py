@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from memfs.dataclass import dataclass, field
 from memfs.errors import ItemSyntaxError
 from memfs.model.time import format_time, utc_now
 

@@ -6,9 +6,9 @@ An event that two hooks report counts once. The session's notes are updated with
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from memfs.dataclass import dataclass, field, replace
 from memfs.intake.episode_item import clean_text
 from memfs.model import MemoryItem
 from memfs.model.episode import Episode, Outcome, StateSnapshot

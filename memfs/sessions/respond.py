@@ -12,13 +12,13 @@ import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from memfs.context.deliver import Room, SourceReply, bullet, choose, frame_cost, origin_of
 from memfs.context.known import KnownText
 from memfs.context.plugin import ContextEntry, ContextSelection
+from memfs.dataclass import dataclass, replace
 from memfs.errors import MemfsError
 from memfs.fs import append_log, io
 from memfs.intake.filter import TrivialFilter

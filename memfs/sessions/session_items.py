@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from memfs.dataclass import dataclass, replace
 from memfs.errors import MemfsError
 from memfs.format.secrets import find
 from memfs.format.text import shown

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from memfs import private
+from memfs.dataclass import dataclass
 from memfs.errors import RepoUnsupported, WorkspaceNotFound
 from memfs.fs.workspace_location import find_workspace, named_workspace
 from memfs.git.layout import Layout, discover, state_folder

@@ -13,12 +13,13 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, fields
 from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from memfs.dataclass import dataclass, field
 from memfs.errors import MemfsError
 from memfs.fs import append_log, io
 from memfs.model.problem import Problem

@@ -6,9 +6,9 @@ The lists of every known tool and event are read. A task that two of them report
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
+from memfs.dataclass import dataclass, replace
 from memfs.intake.episode_item import clean_text
 from memfs.model.time import time_in
 from memfs.recall.cues import spoken

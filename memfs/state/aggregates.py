@@ -11,11 +11,11 @@ import json
 import string
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from memfs.catalog.facts import maker
+from memfs.dataclass import dataclass
 from memfs.errors import ContentError, CorruptRecord, QueryInvalid
 from memfs.format import json_text
 from memfs.model.insights import PatternTrend, TrendReport

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from memfs.config import read_system_config
+from memfs.dataclass import dataclass, replace
 from memfs.errors import ItemNotFound, MemfsError, QueryInvalid
 from memfs.model.insights import AgentPoint, Analysis, Course, StrategyOutcome
 from memfs.model.kinds import nearest

@@ -11,7 +11,6 @@ import os
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 from itertools import groupby
@@ -33,6 +32,7 @@ from memfs.admin.archive_file import (
     is_name,
     payload_path,
 )
+from memfs.dataclass import dataclass, field, replace
 from memfs.errors import (
     ArchiveInvalid,
     Conflict,

@@ -14,12 +14,12 @@ import secrets
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from memfs.config_names import CONFIGURATION
+from memfs.dataclass import dataclass, field, replace
 from memfs.errors import (
     CheckpointInvalid,
     ContentError,

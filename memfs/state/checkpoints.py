@@ -10,13 +10,13 @@ import builtins
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memfs.config import SystemConfig, read_retention_policy, read_system_config
 from memfs.config_names import SYSTEM_CONFIG
+from memfs.dataclass import dataclass, replace
 from memfs.errors import (
     CheckpointInvalid,
     Conflict,

@@ -15,13 +15,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
+from memfs.dataclass import dataclass, field, replace
 from memfs.errors import (
     Conflict,
     ContentError,

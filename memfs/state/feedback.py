@@ -10,11 +10,11 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import islice
 from string import Template
 from typing import TYPE_CHECKING, Any
 
+from memfs.dataclass import dataclass, replace
 from memfs.errors import Conflict, ContentError, CorruptRecord, IterationInvalid, QueryInvalid, StorageIO
 from memfs.format.text import shown
 from memfs.model.insights import AgentFeedback, FeedbackEffect, MetricChange

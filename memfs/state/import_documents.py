@@ -11,9 +11,9 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
+from memfs.dataclass import dataclass, field
 from memfs.errors import (
     Conflict,
     ContentError,

@@ -10,12 +10,12 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 from statistics import linear_regression
 from typing import Any
 
+from memfs.dataclass import dataclass, field
 from memfs.model import state_facts
 from memfs.model.state_facts import StateFacts, as_mapping, as_number, matches, texts
 from memfs.model.state_query import StateRow

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from memfs.dataclass import dataclass, replace
 from memfs.errors import MemfsError
 from memfs.fs.lock import shared_property
 from memfs.search.state_index import StateIndex

@@ -10,9 +10,9 @@ import math
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from memfs.dataclass import dataclass, field
 from memfs.errors import ContentError, CorruptItem, CorruptRecord, IndexUnavailable
 from memfs.format import json_text
 from memfs.fs.atomic_replace import sha256

@@ -16,7 +16,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from memfs.admin.merge_spool import records_of
 from memfs.config import SystemConfig, first_retention_policy, read_system_config
 from memfs.config_names import RETENTION_POLICY
+from memfs.dataclass import replace
 from memfs.errors import Conflict, ContentError, IterationInvalid, MemfsError, SchemaInvalid, TokenInvalid
 from memfs.format.field_merge import FieldMerge, equal, merge
 from memfs.format.plain import refuse_hidden

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from memfs.admin.cleanup import Act, Cleaner, CleanupStep
 from memfs.config import RetentionPolicy, read_retention_policy
+from memfs.dataclass import dataclass
 from memfs.errors import ArchiveInvalid, IterationInvalid, MemfsError
 from memfs.fs import io
 from memfs.model.state_paths import ITERATIONS, iteration_folder, iteration_of, system_state_path

@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import takewhile
 from typing import Any
 
+from memfs.dataclass import dataclass, replace
 from memfs.errors import QueryInvalid
 from memfs.fs.executor import Deadline
 from memfs.model.kinds import nearest

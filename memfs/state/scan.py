@@ -14,9 +14,9 @@ import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from memfs.dataclass import replace
 from memfs.errors import ContentError, CorruptItem, CorruptRecord, HistoryError, MemfsError, NotRegularFile, PathEscape
 from memfs.fs import io
 from memfs.fs.executor import Deadline

@@ -7,11 +7,11 @@ pays for searches that are never made.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 from typing import Any
 
+from memfs.dataclass import dataclass, field
 from memfs.errors import ArchiveInvalid, ContentError, CorruptItem, CorruptRecord, QueryInvalid
 from memfs.model.query import moment
 from memfs.model.shape import Free, Shape, plain

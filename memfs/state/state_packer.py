@@ -9,11 +9,11 @@ import json
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from memfs.config_names import SYSTEM_CONFIG
+from memfs.dataclass import dataclass
 from memfs.errors import CorruptRecord, HistoryError, MemfsError
 from memfs.fs.archive import Digest, TreePacker
 from memfs.fs.atomic_replace import is_temporary

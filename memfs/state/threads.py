@@ -9,11 +9,11 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import chain
 
+from memfs.dataclass import replace
 from memfs.errors import ContentError, MemfsError, QueryInvalid, SecretDetected
 from memfs.format.secrets import SecretFinding, check_reason, find, found_in_value
 from memfs.model import Problem, state_paths

@@ -13,10 +13,10 @@ import os
 import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from memfs.dataclass import replace
 from memfs.errors import (
     CorruptRecord,
     FormatUnsupported,

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
 from typing import NamedTuple
 
 from memfs.catalog.facts import ItemCatalog
+from memfs.dataclass import dataclass
 from memfs.errors import ContentError, CorruptItem, DuplicateId, IdInvalid, MemfsError, NotRegularFile, StorageIO
 from memfs.format.secrets import refuse_file
 from memfs.fs.lock import renewed_in_child

@@ -10,12 +10,12 @@ import contextlib
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
 from memfs.catalog.facts import ItemCatalog
 from memfs.config_names import SETTINGS_FILE
+from memfs.dataclass import replace
 from memfs.errors import ContentError, CorruptItem, HistoryError, IndexUnavailable, ItemNotFound, MemfsError, StorageIO
 from memfs.fs.lock import renewed_in_child
 from memfs.fs.tree import Tree, View, refuse_rot

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
+from memfs.dataclass import dataclass
 from memfs.errors import (
     ContentError,
     CorruptItem,

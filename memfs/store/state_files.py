@@ -10,10 +10,10 @@ import marshal
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from memfs.dataclass import dataclass
 from memfs.errors import (
     Conflict,
     ContentError,

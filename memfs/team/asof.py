@@ -12,7 +12,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import accumulate, islice
@@ -24,6 +23,7 @@ from memfs.catalog.facts import Catalog, ItemCatalog, maker
 from memfs.config import load_kinds, recall_elsewhere
 from memfs.config_names import KINDS as KINDS_FILE
 from memfs.config_names import SETTINGS_FILE
+from memfs.dataclass import dataclass
 from memfs.errors import ContentError, DuplicateId, HistoryError, ItemTooLarge, MemfsError
 from memfs.format.codec import Codec
 from memfs.format.secrets import refuse_file

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
 from hashlib import sha256
 
+from memfs.dataclass import dataclass, field, replace
 from memfs.errors import MemfsError, QueryInvalid
 from memfs.format.field_merge import rising
 from memfs.git.ancestry import is_ancestor, merge_bases

@@ -9,13 +9,13 @@ import os
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memfs import trust
 from memfs.admin.store_builder import parts_of
 from memfs.config import load
+from memfs.dataclass import dataclass, replace
 from memfs.errors import BranchRefused, HistoryUnavailable, StorageIO
 from memfs.fs import io
 from memfs.fs.lock import FileLock

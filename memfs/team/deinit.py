@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from memfs import private, trust
 from memfs.admin.layout import DRIVER, uninstall_driver
 from memfs.config_names import SETTINGS_FILE
 from memfs.context.agents_md import FILE, AgentsBlock, BlockResult, BlockStatus
+from memfs.dataclass import dataclass, replace
 from memfs.errors import DeinitRefused, GitBusy, MemfsError, StorageIO
 from memfs.fs import append_log, io
 from memfs.fs.lock import FileLock

@@ -12,12 +12,12 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 from memfs.admin.merge_spool import SEEN, MergeSpool, can_be_recorded, can_wait, is_due, records_of
+from memfs.dataclass import dataclass, field, replace
 from memfs.errors import (
     Conflict,
     ContentError,

@@ -16,12 +16,12 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from memfs.dataclass import dataclass
 from memfs.format.text import shown
 
 MARKED = "marks of Markdown"

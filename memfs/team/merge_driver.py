@@ -10,12 +10,12 @@ import os
 import re
 from collections.abc import Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from memfs.admin.merge_spool import MergeSpool, MissedConflict, can_wait
 from memfs.config import load_kinds
+from memfs.dataclass import dataclass
 from memfs.errors import HistoryError, MemfsError
 from memfs.format.codec import DOCUMENT_LIMIT, Codec, schema_of
 from memfs.format.field_merge import FieldConflict

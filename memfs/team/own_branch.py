@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from memfs import trust
 from memfs.admin import layout as workspace_layout
 from memfs.config import first_policies
 from memfs.config_names import SETTINGS_FILE
+from memfs.dataclass import dataclass
 from memfs.errors import BranchRefused, GitBusy, MemfsError, NotRegularFile, RemoteUnreachable, RepoUnsupported
 from memfs.format import toml_text
 from memfs.fs import io, own_branch, shared_file

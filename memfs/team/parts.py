@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from memfs.dataclass import dataclass
 from memfs.fs.lock import shared_property
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from memfs.admin.merge_spool import MergeSpool, Record, can_be_recorded, can_wait
+from memfs.dataclass import dataclass, replace
 from memfs.errors import (
     Conflict,
     ContentError,

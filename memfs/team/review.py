@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memfs.config_names import KINDS, QUESTIONS, SETTINGS_FILE
+from memfs.dataclass import dataclass, field, replace
 from memfs.errors import ContentError, HistoryUnavailable, ItemSyntaxError, ItemTooLarge, MemfsError, SettingInvalid
 from memfs.format import toml_text
 from memfs.format.codec import remarks, schema_of

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 from memfs.config import kinds_in
 from memfs.config_names import KINDS, SETTINGS_FILE
+from memfs.dataclass import dataclass, field, replace
 from memfs.errors import ContentError, MemfsError, SchemaRefForbidden, SettingInvalid
 from memfs.format.codec import PRUNED, Codec
 from memfs.format.item_fields import values

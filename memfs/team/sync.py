@@ -10,8 +10,8 @@ import random
 import shlex
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 
+from memfs.dataclass import dataclass, replace
 from memfs.errors import (
     GitBusy,
     GitFailed,

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from memfs.admin.history import History
+from memfs.dataclass import dataclass, field, replace
 from memfs.errors import Conflict, GitBusy, HistoryUnavailable, MemfsError, QueryInvalid, SecretDetected
 from memfs.format.field_merge import equal
 from memfs.format.file_merge import FileMerger

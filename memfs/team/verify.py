@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from fnmatch import translate
 from pathlib import Path
 
+from memfs.dataclass import dataclass, replace
 from memfs.errors import HistoryUnavailable, MemfsError, SigningFailed
 from memfs.fs import io
 from memfs.git.ancestry import beyond, merge_bases

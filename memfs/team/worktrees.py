@@ -10,10 +10,10 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from memfs.config_names import SETTINGS_FILE
+from memfs.dataclass import dataclass
 from memfs.errors import (
     BranchRefused,
     HistoryUnavailable,

@@ -10,9 +10,9 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from memfs.dataclass import dataclass, field
 from memfs.fs import io
 from memfs.model.item import RACY_NS
 

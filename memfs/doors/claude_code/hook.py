@@ -14,10 +14,10 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from memfs.dataclass import replace
 from memfs.doors.cli.streams import secure
 from memfs.errors import MemfsError
 from memfs.sessions.event import (

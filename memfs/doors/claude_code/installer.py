@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from memfs.dataclass import dataclass
 from memfs.doors.claude_code import settings_file
 from memfs.doors.claude_code.settings_file import InstallScope
 from memfs.errors import Conflict, ContentError, WorkspaceNotFound

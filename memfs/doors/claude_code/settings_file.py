@@ -11,11 +11,11 @@ import os
 import stat
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from memfs.dataclass import dataclass
 from memfs.errors import ContentError, MemfsError, PathEscape, StorageIO, StorageReadOnly
 from memfs.format import json_text, plain
 from memfs.format.plain import Node

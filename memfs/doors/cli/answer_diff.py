@@ -5,9 +5,9 @@ A culprit, the commit that changed an answer, is shown here for every verb that 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, remark
 from memfs.doors.cli.output import Text, count, merge, one_line, styled
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
 
+from memfs.dataclass import dataclass, field
 from memfs.doors.cli.agent.hook import hook_problems
 from memfs.doors.cli.command import Unclear, complete_ids, opened, verb
 from memfs.doors.cli.options import reference

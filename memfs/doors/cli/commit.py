@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
+from memfs.dataclass import replace
 from memfs.doors.cli.command import remark, verb
 from memfs.doors.cli.options import allow_in, allow_secret_option
 from memfs.doors.cli.output import Text, count, problems_note, styled

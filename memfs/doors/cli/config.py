@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import click
 from memfs import trust
 from memfs.config import changed, is_of_the_process, own_file
 from memfs.config_names import SETTINGS_FILE
+from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, complete_settings, opened, remark, verb, wants_json
 from memfs.doors.cli.options import land
 from memfs.doors.cli.output import MERGE, OMIT, Table, Text, count, note

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from memfs import private
+from memfs.dataclass import dataclass, field, replace
 from memfs.doors.claude_code.settings_file import FileResult, InstallScope, SettingsChange
 from memfs.doors.cli.command import invocation, verb
 from memfs.doors.cli.output import Note, Text, count, listed, merge, styled

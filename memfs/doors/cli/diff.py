@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from memfs.dataclass import dataclass
 from memfs.doors.cli.command import complete_ids, verb
 from memfs.doors.cli.options import named
 from memfs.doors.cli.output import Text, styled

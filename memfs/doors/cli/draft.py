@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import click
 
+from memfs.dataclass import dataclass, replace
 from memfs.doors.cli.command import Number, Unclear, options
 from memfs.doors.cli.filters import pair, when
 from memfs.doors.cli.streams import read_input

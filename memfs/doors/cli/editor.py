@@ -6,12 +6,12 @@ import json
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 from memfs.admin.format import EDITOR_FOLDER
+from memfs.dataclass import dataclass
 from memfs.doors.cli.command import remark, wants_json
 from memfs.doors.cli.options import AT_ONCE, allow_in
 from memfs.doors.cli.output import error_notes, write_error

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import opened, options, verb
 from memfs.doors.cli.filters import span, when
 from memfs.doors.cli.output import Note, Text, count, listed, merge, styled

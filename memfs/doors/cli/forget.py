@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 from memfs.admin.recover import RECOVERED
+from memfs.dataclass import dataclass
 from memfs.doors.cli.command import complete_ids, verb
 from memfs.doors.cli.options import SOURCE, item_named, land, note_waiting
 from memfs.doors.cli.output import Text, styled

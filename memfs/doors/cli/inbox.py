@@ -13,11 +13,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from memfs.dataclass import dataclass, field, replace
 from memfs.doors.cli.command import Actions, Unclear, opened, remark, verb, wants_json
 from memfs.doors.cli.filters import as_of, pair, past_at
 from memfs.doors.cli.options import SOURCE, land, waiting_text

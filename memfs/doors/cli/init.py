@@ -6,7 +6,6 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from memfs import private, trust
 from memfs.admin.layout import install_driver, is_driver_named, missing, setting_lines
 from memfs.config import first_policies
 from memfs.config_names import SETTINGS_FILE
+from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import invocation, verb, wants_json
 from memfs.doors.cli.options import note_waiting
 from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Text, count, merge, note, styled

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import remark, verb, wants_json
 from memfs.doors.cli.filters import as_of, filters, past_at, query
 from memfs.doors.cli.options import note_served

@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 from memfs.config_names import SETTINGS_FILE
+from memfs.dataclass import dataclass
 from memfs.doors.cli.command import Unclear, invocation, remark, wants_json
 from memfs.doors.cli.output import Note, Text, count, day, one_line, render, styled
 from memfs.doors.cli.streams import is_interactive

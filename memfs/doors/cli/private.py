@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from memfs import private as private_memories
+from memfs.dataclass import dataclass
 from memfs.doors.cli.command import Unclear, remark
 from memfs.doors.cli.output import clean, count, note
 from memfs.doors.cli.streams import is_interactive

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from memfs import trust
+from memfs.dataclass import dataclass, field, replace
 from memfs.doors.cli.command import Number, complete_strategies, opened, options, remark, verb, wants_json
 from memfs.doors.cli.filters import as_of, filters, pair, past_at, query
 from memfs.doors.cli.output import (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, complete_tags, complete_types, invocation, opened, remark, verb
 from memfs.doors.cli.draft import draft, text_of, weighing
 from memfs.doors.cli.filters import PHASE

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, invocation, remark, verb, wants_json
 from memfs.doors.cli.output import MERGE, Block, Text, count, note, print_command, print_text
 from memfs.errors import RepoUnsupported, SettingInvalid, StorageIO, WorkspaceNotFound

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, invocation, opened, remark, verb
 from memfs.doors.cli.options import land, waiting_text
 from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Text, note, styled

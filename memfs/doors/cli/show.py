@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
 import click
 
+from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, complete_ids, invocation, verb, wants_json
 from memfs.doors.cli.filters import as_of
 from memfs.doors.cli.options import note_served, reference
@@ -76,7 +76,7 @@ def _item_text(item: MemoryItem) -> Text:
 
 def _facts(item: MemoryItem) -> dict[str, str]:
     """What an item says of itself beside its text, by the word it is shown under; "" where it says nothing."""
-    origin = [(one.name, getattr(item.origin, one.name)) for one in fields(item.origin)]
+    origin = [(name, getattr(item.origin, name)) for name in item.origin.__slots__]
     return {
         "type": item.type,
         "when": time_text(item.timestamp) or "",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,6 +16,7 @@ from memfs.admin.layout import has_driver
 from memfs.admin.quota import sentence, tally
 from memfs.admin.store_builder import has_states
 from memfs.admin.store_builder import problems as branch_problems
+from memfs.dataclass import dataclass, field
 from memfs.doors.cli.agent.hook import hook_problems, waiting_sessions
 from memfs.doors.cli.command import Unclear, invocation, opened, remark, verb, wants_json
 from memfs.doors.cli.filters import as_of, past_at

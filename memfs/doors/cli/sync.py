@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
 
+from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import remark, verb, wants_json
 from memfs.doors.cli.output import Text, count, listed, merge, note, one_line, readable, styled
 from memfs.doors.cli.streams import is_interactive

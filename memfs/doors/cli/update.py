@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, complete_ids, complete_types, opened, verb
 from memfs.doors.cli.draft import draft, text_of, weighing
 from memfs.doors.cli.options import (

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
+from memfs.dataclass import dataclass, field
 from memfs.doors.importers.source_files import SourcePage, line_of
 from memfs.errors import ContentError
 from memfs.format import yaml_text

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from memfs.dataclass import dataclass, field, replace
 from memfs.errors import ContentError, ItemSyntaxError, MemfsError, StorageIO
 from memfs.fs import io
 from memfs.intake.import_service import Arrival

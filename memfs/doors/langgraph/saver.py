@@ -13,7 +13,6 @@ import os
 import threading
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import wraps
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar, cast
@@ -45,6 +44,7 @@ from langgraph.checkpoint.serde.jsonplus import (
     JsonPlusSerializer,
 )
 
+from memfs.dataclass import replace
 from memfs.doors.extra import Closable
 from memfs.errors import ContentError, MemfsError, QueryInvalid
 from memfs.facades.open_workspaces import Facade

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+from memfs.dataclass import dataclass, field
 from memfs.errors import Conflict, MemfsError, SecretDetected
 from memfs.format.text import shown, shown_line
 from memfs.model import MemoryItem

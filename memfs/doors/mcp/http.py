@@ -19,7 +19,6 @@ import socket
 import stat
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -28,6 +27,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from memfs.config_names import MCP_TOKEN
+from memfs.dataclass import dataclass, field
 from memfs.doors.mcp.server import MemoryServer
 from memfs.errors import SettingInvalid, StorageIO
 from memfs.fs import io

@@ -11,10 +11,10 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from memfs.dataclass import dataclass
 from memfs.errors import MemfsError, WorkspaceNotFound
 from memfs.store.access_log import served_to
 

@@ -14,7 +14,6 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from types import FrameType
 from typing import Any
@@ -33,6 +32,7 @@ from mcp_types import (
 )
 from pydantic import TypeAdapter, ValidationError
 
+from memfs.dataclass import dataclass
 from memfs.doors.mcp.http import MOST_BYTES
 from memfs.doors.mcp.server import MemoryServer
 from memfs.fs import io

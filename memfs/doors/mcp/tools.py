@@ -11,12 +11,12 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcp_types import Tool, ToolAnnotations
 
+from memfs.dataclass import dataclass
 from memfs.doors.mcp import memory_tools
 from memfs.doors.mcp.answer import ToolResult, brief, one_line
 from memfs.doors.mcp.memory_tools import fenced_item

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Actions, Unclear, remark, verb
 from memfs.doors.cli.output import Note, Table, Text, count, merge, problems_note, size, styled
 from memfs.git.log import OWN_PATHS

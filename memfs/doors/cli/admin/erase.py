@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
 
 from memfs.admin.erase import ErasePlan, EraseResult
+from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import complete_ids, verb
 from memfs.doors.cli.options import confirm_rewrite, is_path, reference
 from memfs.doors.cli.output import Note, Text, count, listed, merge, styled

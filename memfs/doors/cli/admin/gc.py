@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
 
 from memfs.admin.cleanup import CleanupStep
+from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import verb
 from memfs.doors.cli.options import land
 from memfs.doors.cli.output import MERGE, Text, count, size

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
 
+from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import remark, verb
 from memfs.doors.cli.options import land
 from memfs.doors.cli.output import Note, Table, Text, count, merge, one_line

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from memfs.admin.store_builder import has_states
+from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import remark, verb
 from memfs.doors.cli.output import OMIT, Text, count, problems_note, progress
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from memfs.admin.format import EDITOR_FOLDER
+from memfs.dataclass import dataclass
 from memfs.doors.cli.command import verb
 from memfs.doors.cli.output import Text, count
 

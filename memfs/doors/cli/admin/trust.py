@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
 
 from memfs import trust as workspace_trust
+from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, invocation, verb, wants_json
 from memfs.doors.cli.output import TEXT_ONLY, Text, clean, render, styled
 from memfs.doors.cli.streams import somebody_types

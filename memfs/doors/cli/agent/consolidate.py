@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
 
+from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import verb
 from memfs.doors.cli.options import note_waiting
 from memfs.doors.cli.output import Note, Text, count, merge, one_line, styled

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
 
+from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.draft import spoken
 from memfs.doors.cli.filters import pair

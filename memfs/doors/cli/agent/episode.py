@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from memfs.dataclass import dataclass, field
 from memfs.doors.cli.agent.inject import situation, state_of
 from memfs.doors.cli.command import Actions, opened, remark, verb
 from memfs.doors.cli.draft import spoken

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from contextlib import redirect_stdout
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from memfs.dataclass import replace
 from memfs.doors.cli.command import Unclear, opened, options, remark, verb
 from memfs.doors.cli.draft import spoken
 from memfs.doors.cli.options import land

@@ -7,7 +7,6 @@ import os
 import shlex
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import wraps
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import click
 
 from memfs import private
+from memfs.dataclass import dataclass, field
 from memfs.doors import clients
 from memfs.doors.claude_code.installer import program, project_folder
 from memfs.doors.claude_code.settings_file import InstallScope, SettingsChange, user_folder

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
 
+from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Actions, opened, verb
 from memfs.doors.cli.filters import as_of, past_at
 from memfs.doors.cli.output import MERGE, Note, Table, Text, count, listed, readable, styled, time_text

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from memfs.dataclass import dataclass
 from memfs.doors.cli.command import verb
 from memfs.doors.cli.output import Document, Text
 

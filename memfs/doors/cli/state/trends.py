@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
+from memfs.dataclass import replace
 from memfs.doors.cli.command import remark, verb
 from memfs.doors.cli.filters import as_of, state_at
 from memfs.doors.cli.output import Note, Table, Text, count

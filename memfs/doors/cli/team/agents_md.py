@@ -6,12 +6,12 @@ Only what a person wrote or reviewed goes in. memfs does not commit the file.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Actions, invocation, verb
 from memfs.doors.cli.output import OMIT, TEXT_ONLY, Block, Note, Text, count, styled
 from memfs.fs.own_branch import code_of

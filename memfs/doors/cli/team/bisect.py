@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
 
+from memfs.dataclass import dataclass, field
 from memfs.doors.cli.answer_diff import head_line, remarks, whose
 from memfs.doors.cli.command import verb
 from memfs.doors.cli.output import Note, Text, count, merge, note, styled

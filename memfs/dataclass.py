@@ -1,0 +1,242 @@
+"""Data classes as ``dataclasses`` has them, whose definition costs a twentieth.
+
+The standard library writes and compiles six methods for each class at each start of a process. Here ``__init__`` is
+compiled when the first object is made, and the others are shared. What looks a class over (``fields``, ``asdict``,
+``is_dataclass``, a subclass of its own) finds the standard library's fields, which are made when they are asked for.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from reprlib import recursive_repr
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from dataclasses import KW_ONLY as KW_ONLY
+    from dataclasses import dataclass as dataclass
+    from dataclasses import field as field
+    from dataclasses import replace as replace
+else:
+
+    class KW_ONLY:  # noqa: N801  the standard library's name
+        """What follows is given by its name alone."""
+
+    def dataclass(cls=None, /, **parameters: bool):
+        """As ``dataclasses.dataclass``, of the parameters ``eq``, ``frozen``, ``kw_only``, ``repr`` and ``slots``.
+
+        A class that inherits fields is made by the standard library.
+        """
+        return _made(cls, **parameters) if cls is not None else lambda cls: _made(cls, **parameters)
+
+    def field(**given: Any) -> _Field:
+        """As ``dataclasses.field``."""
+        return _Field(given)
+
+    def replace(instance, /, **changes: Any):
+        """As ``dataclasses.replace``."""
+        cls = type(instance)
+        if (described := cls.__dict__.get("__dataclass_fields__")).__class__ is not _Fields:
+            import dataclasses
+
+            return dataclasses.replace(instance, **changes)
+        for one in described.fields:
+            if one.init:
+                if one.name not in changes:
+                    changes[one.name] = getattr(instance, one.name)
+            elif one.name in changes:
+                raise ValueError(f"field {one.name} is declared with init=False, it cannot be specified with replace()")
+        return cls(**changes)
+
+
+_MISSING: Any = object()
+
+
+class _Field:
+    """One field: its name, its annotation, and what was given to ``field``."""
+
+    __slots__ = ("compared", "default", "factory", "given", "hashed", "init", "kw_only", "name", "shown", "type")
+
+    def __init__(self, given: dict[str, Any]) -> None:
+        self.given, self.name, self.type = given, "", ""
+        self.default, self.factory = given.get("default", _MISSING), given.get("default_factory", _MISSING)
+        self.init, self.shown, self.compared = given.get("init", True), given.get("repr", True), given.get("compare", 1)
+        self.hashed = given.get("hash", self.compared)
+        self.kw_only: bool = given.get("kw_only", False)
+
+
+class _Fields:
+    """``__dataclass_fields__`` of a class: the standard library's, once somebody asks."""
+
+    def __init__(self, fields: list[_Field]) -> None:
+        self.fields = fields
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        import dataclasses
+
+        def given(one: _Field) -> Any:
+            known = {"default": one.default} if one.default is not _MISSING else {}
+            return dataclasses.field(**one.given | known | {"kw_only": one.kw_only})
+
+        named = {one.name: one.type for one in self.fields}
+        plain = type("plain", (), {"__annotations__": named} | {one.name: given(one) for one in self.fields})
+        return dataclasses.dataclass(init=False, repr=False, eq=False)(plain).__dataclass_fields__  # type: ignore[attr-defined]
+
+
+class _Parameters:
+    """``__dataclass_params__`` of a class: the standard library's, once somebody asks."""
+
+    def __init__(self, given: dict[str, bool]) -> None:
+        self.given = given
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        import dataclasses
+
+        plain: Any = dataclasses.dataclass(init=False, repr=False, **self.given)(type("plain", (), {}))
+        return plain.__dataclass_params__
+
+
+class _Init:
+    """``__init__`` of a class, compiled when it is first asked for."""
+
+    def __init__(self, fields: list[_Field], frozen: bool) -> None:
+        self.fields, self.frozen = fields, frozen
+        self.home: Any = None  # the class, known when it is made
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        function = self._compiled(self.home)
+        self.home.__init__ = function
+        return function if instance is None else function.__get__(instance, owner)
+
+    def _compiled(self, home: type) -> Any:
+        names: dict[str, Any] = {"_set": object.__setattr__, "_missing": _MISSING}
+        lines: list[str] = []
+        taken: dict[bool, list[str]] = {True: [], False: []}
+        for one in self.fields:
+            value = one.name
+            if one.factory is not _MISSING:
+                names[f"_made_{one.name}"] = one.factory
+                value = f"_made_{one.name}()" + (f" if {one.name} is _missing else {one.name}" if one.init else "")
+            elif one.default is not _MISSING:
+                names[f"_default_{one.name}"] = one.default
+            if one.init:
+                default = "" if one.default is _MISSING else f"=_default_{one.name}"
+                taken[one.kw_only].append(one.name + (default if one.factory is _MISSING else "=_missing"))
+            if one.init or one.factory is not _MISSING:
+                lines.append(f"_set(self, {one.name!r}, {value})" if self.frozen else f"self.{one.name} = {value}")
+        if hasattr(home, "__post_init__"):
+            lines.append("self.__post_init__()")
+        arguments = ", ".join(("self", *taken[False], *(["*", *taken[True]] if taken[True] else ())))
+        exec(f"def __init__({arguments}):\n " + "\n ".join(lines or ["pass"]), names)  # noqa: S102  names of fields
+        function = names.pop("__init__")
+        function.__qualname__, function.__module__ = f"{home.__qualname__}.__init__", home.__module__
+        function.__annotations__ = {one.name: one.type for one in self.fields if one.init} | {"return": "None"}
+        return function
+
+
+def _made(
+    cls: type,
+    *,
+    eq: bool = True,
+    frozen: bool = False,
+    kw_only: bool = False,
+    repr: bool = True,  # noqa: A002  the standard library's name
+    slots: bool = False,
+) -> type:
+    if any(hasattr(base, "__dataclass_fields__") for base in cls.__bases__):
+        import dataclasses
+
+        made: type = dataclasses.dataclass(eq=eq, frozen=frozen, kw_only=kw_only, repr=repr, slots=slots)(cls)
+        return made
+    fields = list(_fields_of(cls, kw_only))
+    own = cls.__dict__
+    methods: dict[str, Any] = {
+        "__dataclass_fields__": _Fields(fields),
+        "__dataclass_params__": _Parameters({"eq": eq, "frozen": frozen}),
+        "__match_args__": tuple(one.name for one in fields if one.init and not one.kw_only),
+    }
+    init = _Init(fields, frozen)
+    given = {"__init__": init, **_methods(fields, frozen, eq, repr)}
+    methods |= {name: value for name, value in given.items() if name not in own}
+    if eq and "__hash__" in own and own["__hash__"] is None and "__eq__" in own and frozen:
+        methods["__hash__"] = _hash(fields)
+    if not slots:
+        init.home = cls
+        for name, value in methods.items():
+            setattr(cls, name, value)
+        for one in fields:
+            if one.default is not _MISSING:
+                setattr(cls, one.name, one.default)
+            elif one.name in own:
+                delattr(cls, one.name)
+        return cls
+    names = [one.name for one in fields]
+    space = {name: value for name, value in own.items() if name not in (*names, "__dict__", "__weakref__")} | methods
+    held = {name for base in cls.__mro__[1:-1] for name in base.__dict__.get("__slots__", ())}
+    space["__slots__"] = tuple(name for name in names if name not in held)
+    if frozen:
+        space.setdefault("__getstate__", lambda self: [getattr(self, name) for name in names])
+        space.setdefault("__setstate__", lambda self, state: _restored(self, names, state))
+    init.home = made = type(cls)(cls.__name__, cls.__bases__, space)
+    made.__qualname__ = cls.__qualname__
+    return made
+
+
+def _restored(instance: object, names: list[str], state: list[Any]) -> None:
+    for name, value in zip(names, state, strict=True):
+        object.__setattr__(instance, name, value)
+
+
+def _fields_of(cls: type, kw_only: bool) -> Iterator[_Field]:
+    """The fields that a class declares, in order."""
+    for name, kind in (cls.__annotations__ if "__annotations__" in cls.__dict__ else {}).items():
+        if kind == "KW_ONLY":
+            kw_only = True
+        elif not kind.startswith(("ClassVar", "typing.ClassVar")):
+            value = cls.__dict__.get(name, _MISSING)
+            one = value if isinstance(value, _Field) else _Field({} if value is _MISSING else {"default": value})
+            one.name, one.type, one.kw_only = name, kind, one.kw_only or kw_only
+            yield one
+
+
+def _methods(fields: list[_Field], frozen: bool, eq: bool, shown: bool) -> dict[str, Any]:
+    """The methods of a class of these fields, by name."""
+    made: dict[str, Any] = {"__replace__": replace}
+    if shown:
+        names = [one.name for one in fields if one.shown]
+        made["__repr__"] = recursive_repr()(
+            lambda self: f"{type(self).__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
+        )
+    if eq:
+        value = _value([one.name for one in fields if one.compared])
+        made["__eq__"] = lambda self, other: (
+            value(self) == value(other) if other.__class__ is self.__class__ else NotImplemented
+        )
+        made["__hash__"] = _hash(fields) if frozen else None
+    if frozen:
+        made["__setattr__"], made["__delattr__"] = _refuse_assignment, _refuse_deletion
+    return made
+
+
+def _value(names: list[str]) -> Callable[[Any], Any]:
+    """What gives the fields of these names as a tuple."""
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda instance: tuple(getattr(instance, name) for name in names)
+
+
+def _hash(fields: list[_Field]) -> Callable[[Any], int]:
+    value = _value([one.name for one in fields if one.hashed])
+    return lambda self: hash(value(self))
+
+
+def _refuse_assignment(_: object, name: str, __: object) -> None:
+    from dataclasses import FrozenInstanceError
+
+    raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+
+def _refuse_deletion(_: object, name: str) -> None:
+    from dataclasses import FrozenInstanceError
+
+    raise FrozenInstanceError(f"cannot delete field {name!r}")
