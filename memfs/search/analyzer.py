@@ -1,26 +1,24 @@
-"""Turns text into terms, the same for every engine; the only module that imports the stemmers.
+"""Turns text into terms, the same for every engine.
 
 Terms are folded and stemmed, without stop words. They hold letters and digits only, never a space, a quote or ASCII
-punctuation; engines may rely on it.
+punctuation; engines may rely on it. The words of a text in another language than English have the stem of that
+language and, where it differs, the term that they have in English: names and borrowed words are found across
+languages, and so is a text too short to tell.
 """
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from hashlib import sha256
 from itertools import chain
-from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 from memfs.model import MemoryItem
+from memfs.search import language, stems
 
-VERSION = 3
+VERSION = 4
 TITLE_WEIGHT = 2.0
 BODY_WEIGHT = 1.0
 EXTRA_WEIGHT = 0.5
@@ -28,7 +26,7 @@ MOST_PASSAGES = 64
 _PASSAGE = 400
 _LONGEST_PASSAGE = 600
 _BORDER = re.compile(r"(?<=[.!?:;])\s+|[\u3002\uff01\uff1f]|\n+")
-_MAX_TERM = 64
+_MAX_TERM = stems.LONGEST
 _MEMO_LIMIT = 200_000
 
 # Scripts written without spaces between words: kana, ideographs, Hangul, Thai, Lao, Burmese, Khmer.
@@ -45,15 +43,7 @@ _HUMPS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^A-Za-z0-9]+")
 _MARKS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u0610-\u061a\u064b-\u065f\u0670]")
 _LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "æ": "ae", "œ": "oe", "þ": "th", "ı": "i"})
 
-_STOP_WORDS = (
-    "a about above after again all also am an and any are as at be because been before being below between both but "
-    "by can cannot could d did do does doing don down during each few for from further had has have having he her "
-    "here hers herself him himself his how i if in into is isn it its itself just ll m me more most my myself nor "
-    "of off on once or other our ours ourselves out over own re s same shall she should so some such t than that "
-    "the their theirs them themselves then there these they this those through to too under until up us ve very was "
-    "wasn we were what when where which while who whom whose why will with would you your yours yourself yourselves"
-)
-STOP_WORDS = frozenset(_STOP_WORDS.split())
+STOP_WORDS = language.stop_words("en")
 
 
 class PassageTerms(NamedTuple):
@@ -73,18 +63,55 @@ WeightedTerms = tuple[Mapping[str, float], int]
 """The weight of each term of a passage, and how many it has."""
 
 
+class Word(NamedTuple):
+    """A word of a text.
+
+    Attributes:
+        text: as it was written, without accents.
+        terms: its terms; none for a stop word.
+        others: what its terms are in English, where the text is in another language and they differ.
+    """
+
+    text: str
+    terms: tuple[str, ...]
+    others: tuple[str, ...] = ()
+
+
 def terms(text: str) -> list[str]:
     """The terms of a text, in order, repeats kept.
 
     Stop words are left out, unless nothing else would remain.
     """
-    return _terms(text, alone=False)
+    tokens = _tokens(text)
+    return _cut_all(tokens, _spoken(tokens, text), text.isascii(), alone=False)
 
 
 def tokens(text: str) -> Iterator[tuple[str, Iterable[str]]]:
     """Each word of a text as it was written, with its terms; none for a stop word."""
-    for token in _tokens(text):
-        yield token, _cut(token, alone=False)
+    for word in words(text):
+        yield word.text, word.terms + word.others
+
+
+def words(text: str, languages: tuple[str, ...] | None = None) -> Iterator[Word]:
+    """Each word of a text.
+
+    Args:
+        languages: what ``languages`` told of the text that this one is a part of.
+    """
+    tokens = _tokens(text)
+    told = _spoken(tokens, text) if languages is None else languages
+    for token in tokens:
+        if _is_unspaced(token):
+            yield Word(_folded(token), tuple(_pairs(_folded(token), alone=False)))
+        elif told:
+            yield Word(_folded(token), *_cut(token, told))
+        else:
+            yield Word(token if token.isascii() else _folded(token), _memo[token])
+
+
+def languages(text: str) -> tuple[str, ...]:
+    """The languages, by code, whose rules cut the words of a text besides those of English; mostly none or one."""
+    return _spoken(_tokens(text), text)
 
 
 def passages(content: str) -> list[tuple[int, int]]:
@@ -134,15 +161,23 @@ def richest_sentence(text: str, worth: Mapping[str, float]) -> int:
 def passage_terms(item: MemoryItem) -> list[PassageTerms]:
     """The terms of each passage of an item: title; content, tags and speaker; and, in the first one only, values of
     metadata, context and data with the agent.
+
+    All are in the language of title and content.
     """
-    title = _terms(item.title, alone=True)
-    about = [term for words in (*item.tags, item.origin.speaker) for term in _terms(words, alone=True)]
+    pieces = [item.title, *(item.content[start:end] for start, end in passages(item.content))]
+    cut = [*map(_tokens, pieces)]
+    told = _spoken(cut[0] + cut[1] if len(cut) == 2 else [*chain.from_iterable(cut)], "\n".join(pieces))
+    title, *bodies = (
+        _cut_all(found, told, piece.isascii(), alone=True) for found, piece in zip(cut, pieces, strict=True)
+    )
+    about: list[str] = []
+    for words in (*item.tags, item.origin.speaker):
+        about += _cut_all(_tokens(words), told, words.isascii(), alone=True)
     extra: list[str] = []
     for values in (item.metadata, item.context, item.data, item.origin.agent):
         for text in _texts(values):
-            extra += _terms(text, alone=True)
-    bodies = [_terms(item.content[start:end], alone=True) + about for start, end in passages(item.content)]
-    return [PassageTerms(title, body, () if number else extra) for number, body in enumerate(bodies)]
+            extra += _cut_all(_tokens(text), told, text.isascii(), alone=True)
+    return [PassageTerms(title, body + about, () if number else extra) for number, body in enumerate(bodies)]
 
 
 def weighted_terms(item: MemoryItem) -> tuple[WeightedTerms, ...]:
@@ -162,40 +197,42 @@ def _weighted(found: PassageTerms) -> WeightedTerms:
 
 @cache
 def identity() -> str:
-    """Names everything that decides which terms a text has; an index made under another name must be rebuilt.
-
-    The stemmer in Python is named by the digest of its program, found without importing it.
-    """
-    return f"{VERSION}/{_stemmer_name()}/unicode-{unicodedata.unidata_version}"
-
-
-def _stemmer_name() -> str:
-    compiled = _compiled()
-    if compiled is not None:
-        return f"english-compiled-{compiled.version()}"
-    package = importlib.util.find_spec("snowballstemmer")
-    folders = package.submodule_search_locations if package is not None else None
-    if not folders:
-        return "unstemmed"
-    program = (Path(next(iter(folders))) / "english_stemmer.py").read_bytes()
-    return f"english-{sha256(program).hexdigest()[:12]}"
+    """Names everything that decides which terms a text has; an index made under another name must be rebuilt."""
+    return f"{VERSION}/{stems.name()}/unicode-{unicodedata.unidata_version}"
 
 
 # -- from text to tokens ------------------------------------------------------------------------------------------
-def _terms(text: str, alone: bool) -> list[str]:
-    """``alone``: give single characters of unspaced scripts too, as documents must so that one can be asked for."""
-    tokens = _tokens(text)
-    cut: Callable[[str], Iterable[str]] = _memo.__getitem__ if text.isascii() else partial(_cut, alone=alone)
+def _spoken(tokens: Sequence[str], text: str) -> tuple[str, ...]:
+    """``languages`` of a text that was cut into tokens already."""
+    if not text.isascii():
+        tokens = [token if token.isascii() else _folded(token) for token in tokens]
+    return language.languages(tokens, text)
+
+
+def _cut_all(tokens: Sequence[str], told: tuple[str, ...], plain: bool, alone: bool) -> list[str]:
+    """The terms of tokens.
+
+    Args:
+        plain: all are ASCII.
+        alone: give single characters of unspaced scripts too, as documents must so that one can be asked for.
+    """
+    if not tokens:
+        return []
+    cut: Callable[[str], Iterable[str]] = (_memo_of(told) if told else _memo).__getitem__
+    if not plain:
+        cut = partial(_cut_any, cut, alone)
     found = list(chain.from_iterable(map(cut, tokens)))
-    if found or not tokens:
-        return found
-    return [token.casefold() for token in tokens]
+    return found or [_folded(token).casefold() for token in tokens]
+
+
+def _cut_any(cut: Callable[[str], Iterable[str]], alone: bool, token: str) -> Iterable[str]:
+    return _pairs(_folded(token), alone) if _is_unspaced(token) else cut(token)
 
 
 def _tokens(text: str) -> list[str]:
-    """The words of a text as they were written, without underscores around them."""
+    """The words of a text as they were written, accents kept, without underscores around them."""
     if not text.isascii():
-        return _any_token().findall(_folded(text))
+        return _any_token().findall(_MARKS.sub("", unicodedata.normalize("NFKC", text)))
     words = text.translate(_ASCII).split()
     return [bare for word in words if (bare := word.strip("_"))] if "_" in text else words
 
@@ -211,34 +248,60 @@ def _unspaced() -> re.Pattern[str]:
     return re.compile(f"[{_UNSPACED}]")
 
 
+def _is_unspaced(token: str) -> bool:
+    return not token.isascii() and _unspaced().match(token) is not None
+
+
 def _folded(text: str) -> str:
-    """Compatibility forms unified and accents dropped; letter case is kept for the humps."""
-    decomposed = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", text))
-    return unicodedata.normalize("NFC", _MARKS.sub("", decomposed))
+    """Accents dropped; letter case is kept for the humps."""
+    return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFD", text)))
 
 
 class _Memo(dict[str, tuple[str, ...]]):
-    """The terms of each word of a spaced script that was met."""
+    """The terms of each word of a spaced script that was met in texts of some languages."""
+
+    def __init__(self, told: tuple[str, ...]) -> None:
+        self._told = told
 
     def __missing__(self, token: str) -> tuple[str, ...]:
         if len(self) >= _MEMO_LIMIT:
             self.clear()
         plain = token.isascii() and token.isalpha() and (token.islower() or token[1:].islower())
-        if plain:  # as ``_words``, for most words
+        if plain and not self._told:  # as ``_words``, for most words
             word = token.lower()
-            cut: tuple[str, ...] = () if word in STOP_WORDS else (_stem(word)[:_MAX_TERM],)
+            cut: tuple[str, ...] = () if word in STOP_WORDS else (stems.stem(word)[:_MAX_TERM],)
         else:
-            cut = tuple(_words(token))
+            own, others = _cut(token, self._told)
+            cut = own + others
         self[token] = cut
         return cut
 
 
-_memo = _Memo()
+_memo = _Memo(())
 
 
-def _cut(token: str, alone: bool) -> tuple[str, ...]:
-    unspaced = not token.isascii() and _unspaced().match(token)
-    return tuple(_pairs(token, alone)) if unspaced else _memo[token]
+@cache
+def _memo_of(told: tuple[str, ...]) -> _Memo:
+    return _Memo(told)
+
+
+def _cut(token: str, told: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The terms of a token: of a word in letters that one language writes, or whose text is in another language than
+    English, by the rules of that language; and those that it has in English where they differ.
+    """
+    word = token.casefold()
+    script = stems.language_of(word) if not token.isascii() else ""
+    spoken = (script,) if script else told
+    folded = _folded(token)
+    if not spoken or _humped(folded) or not (script or folded.isalpha()):
+        return tuple(_words(folded)), ()
+    plain = _folded(word).translate(_LETTERS)
+    if any(plain in language.stop_words(code) for code in spoken):
+        return (), ()
+    own = dict.fromkeys(_folded(stems.stem(word, code)).translate(_LETTERS)[:_MAX_TERM] for code in spoken)
+    if script:
+        return tuple(own), ()
+    return tuple(own), tuple(one for one in _words(folded) if one not in own)
 
 
 def _pairs(run: str, alone: bool) -> Iterator[str]:
@@ -267,37 +330,8 @@ def _humped(token: str) -> bool:
 def _word(word: str) -> Iterator[str]:
     folded = word.casefold().translate(_LETTERS)
     if folded not in STOP_WORDS:
-        yield _stem(folded)[:_MAX_TERM]
-
-
-# -- stems --------------------------------------------------------------------------------------------------------
-def _stem(word: str) -> str:
-    if not word.isascii() or not word.isalpha() or len(word) > _MAX_TERM:
-        return word
-    return _stemmer().stemWord(word) or word
-
-
-@cache
-def _compiled() -> ModuleType | None:
-    """PyStemmer, where the extra ``fast`` installed it: the same rules in C, fifteen times quicker."""
-    try:
-        return importlib.import_module("Stemmer")
-    except ImportError:
-        return None
-
-
-@cache
-def _stemmer() -> Any:
-    """The English Snowball stemmer, compiled or in Python.
-
-    The one in Python is imported here because it costs a start that searches nothing 20 ms.
-    """
-    compiled = _compiled()
-    if compiled is not None:
-        return compiled.Stemmer("english")
-    from snowballstemmer.english_stemmer import EnglishStemmer
-
-    return EnglishStemmer()
+        plain = folded.isascii() and folded.isalpha()
+        yield (stems.stem(folded) if plain else folded)[:_MAX_TERM]
 
 
 # -- texts of structured values -----------------------------------------------------------------------------------

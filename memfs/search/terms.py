@@ -1,7 +1,8 @@
 """Weighs the terms of a query, and computes the BM25 factors, the same for every engine.
 
 Words that people say about anything weigh half, a repeated word weighs more but not in proportion, an assistant's lines
-of a transcript weigh half of a person's, and a word that nothing holds is replaced by those one typing error away.
+of a transcript weigh half of a person's, and a word that nothing holds is replaced by those one typing error away. The
+English term of a word in another language weighs half of the one that it has there.
 Measured in ``benchmarks/retrieval``.
 """
 
@@ -20,6 +21,7 @@ MAX_TERMS = 128
 COMMON_WEIGHT = 0.5
 ASSISTANT_WEIGHT = 0.5
 SLIP_WEIGHT = 0.5
+OTHER_WEIGHT = 0.5
 
 _SHORTEST_SLIP = 5
 _SLIPS = 3
@@ -46,12 +48,14 @@ COMMON_WORDS = frozenset(_COMMON_WORDS.split())
 def weights(text: str) -> Mapping[str, float]:
     """The distinct terms a question asks for with what each is worth, in order: the first 128; empty without a word."""
     found: dict[str, float] = {}
+    told = analyzer.languages(text)
     for line, worth in _lines(text):
-        for token, terms in analyzer.tokens(line):
-            share = worth * (COMMON_WEIGHT if token.casefold() in COMMON_WORDS else 1.0)
-            for term in terms:
-                if term in found or len(found) < MAX_TERMS:
-                    found[term] = found.get(term, 0.0) + share
+        for word in analyzer.words(line, told):
+            share = worth * (COMMON_WEIGHT if word.text.casefold() in COMMON_WORDS else 1.0)
+            for terms, part in ((word.terms, share), (word.others, share * OTHER_WEIGHT)):
+                for term in terms:
+                    if term in found or len(found) < MAX_TERMS:
+                        found[term] = found.get(term, 0.0) + part
     if not found:
         return dict.fromkeys(analyzer.terms(text)[:MAX_TERMS], 1.0)
     return {term: 1.0 + log(weight) if weight > 1.0 else weight for term, weight in found.items()}
