@@ -30,12 +30,12 @@ from memfs.admin.store_builder import (
 from memfs.config import FollowedContext, checked_values, elsewhere, load
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass, field, replace
-from memfs.errors import HistoryError, MemfsError, SettingInvalid, WorkspaceClosed
+from memfs.errors import ContentError, HistoryError, ItemNotFound, MemfsError, SettingInvalid, WorkspaceClosed
 from memfs.fs.lock import renewed_in_child, shared_property
 from memfs.git.busy import ERASE_FOLDER
 from memfs.git.repository import Repository
 from memfs.model import KindTable, MemoryItem, Query, Recall
-from memfs.model.ids import check_id
+from memfs.model.ids import check_id, of_mount
 from memfs.model.kinds import ITEM_LIMIT, nearest
 from memfs.model.memory_config import OFF, Trigger
 from memfs.model.query import MOST
@@ -73,11 +73,13 @@ if TYPE_CHECKING:
     from memfs.model.item import ItemChanges, ItemFields
     from memfs.model.memory_config import MemoryConfig
     from memfs.model.query import QueryFields
+    from memfs.recall.absence import WhyNot
     from memfs.recall.embeddings import EmbeddingIndex, VectorSearch
     from memfs.recall.review import Relevance
     from memfs.state.parts import States
     from memfs.store.context import Contexts
     from memfs.store.values import FlushResult
+    from memfs.team.asof import Past
     from memfs.team.parts import Teams
 
 Reaction = Callable[[Facts], object]
@@ -274,6 +276,46 @@ class Workspace:
         fields.setdefault("limit", self.settings.recall.limit)
         recaller = self.sources.mounts.recall if self.settings.mounts else self.recaller
         return recaller.search(Query(text=text, **fields))
+
+    def why_not(
+        self,
+        reference: str,
+        query: Query | str,
+        *,
+        to_agents: bool = False,
+        own: bool = False,
+        past: Past | None = None,
+    ) -> WhyNot:
+        """What became of a memory in the answer to a question: whether it is a hit, and if not, why. No use is counted.
+
+        Args:
+            reference: its id, the beginning of one, its path, or ``mount:id``.
+            to_agents: as agents are answered, with quoted data.
+            own: without mounts.
+            past: of which revision; None for the present.
+
+        Raises:
+            QueryInvalid: the question cannot be understood; ``field`` names it.
+        """
+        from memfs.recall.absence import WhyNot
+        from memfs.recall.fence import withheld
+
+        store = self.store if past is None else past.store
+        mounted = past is None and not own and bool(self.settings.mounts)
+        recaller = past.recall if past is not None else self.sources.mounts.recall if mounted else self.recaller
+        try:
+            item = self.sources.mounts.find(reference) if mounted and of_mount(reference) else store.find(reference)
+        except ContentError as error:
+            said = f"its file is invalid: {error.sentence}"
+            return WhyNot(id=reference, reason="invalid", explanation=said, notes=tuple(filter(None, [error.hint])))
+        except ItemNotFound as error:
+            pruned = self.pruner.pruned.find(reference) if past is None and not of_mount(reference) else None
+            if pruned is None:
+                notes = tuple(filter(None, [error.hint]))
+                return WhyNot(id=reference, reason="missing", explanation=error.sentence, notes=notes)
+            said = "it was pruned, and recall does not search the archive"
+            return WhyNot(id=pruned.id, reason="pruned", explanation=said, notes=("'memfs restore' brings it back",))
+        return recaller.why_not(query, item, fenced=to_agents, leave_out=withheld if to_agents else None)
 
     def get(self, item_id: str) -> MemoryItem | None:
         """The memory with this id; None where there is none.

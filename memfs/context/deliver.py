@@ -22,7 +22,7 @@ from memfs.errors import QueryInvalid, SettingInvalid
 from memfs.format.text import shown
 from memfs.intake.episode_item import episode_of
 from memfs.learning.failures import signature
-from memfs.model import Hit, MemoryItem, Passage, Query, Recall
+from memfs.model import Hit, HitPassage, MemoryItem, Query, Recall
 from memfs.model.episode import RULE, StateSnapshot
 from memfs.model.ids import of_mount
 from memfs.model.item import VOUCHED, Origin
@@ -406,7 +406,7 @@ class DeliveryResult:
 
     texts: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
-    passages: Mapping[str, Passage] = field(default_factory=dict)
+    passages: Mapping[str, HitPassage] = field(default_factory=dict)
     repeated: tuple[str, ...] = ()
     left_out: int = 0
     problems: tuple[Problem, ...] = ()

@@ -3,13 +3,14 @@
 from memfs.model.item import Link, MemoryItem, Origin, Phase, RecordedConflict, Stamp, Trust
 from memfs.model.kinds import BUILT_IN, Kind, KindTable, Layer, MemoryType
 from memfs.model.problem import Problem
-from memfs.model.query import Candidate, Freshness, Hit, Passage, Query, Recall
+from memfs.model.query import Candidate, Freshness, Hit, HitPassage, Query, Recall
 
 __all__ = [
     "BUILT_IN",
     "Candidate",
     "Freshness",
     "Hit",
+    "HitPassage",
     "Kind",
     "KindTable",
     "Layer",
@@ -17,7 +18,6 @@ __all__ = [
     "MemoryItem",
     "MemoryType",
     "Origin",
-    "Passage",
     "Phase",
     "Problem",
     "Query",

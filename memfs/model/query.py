@@ -204,7 +204,7 @@ class Candidate(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
+class HitPassage:
     """The passage of a long content that answers best.
 
     Attributes:
@@ -243,7 +243,7 @@ class Hit:
     score: float
     reasons: Mapping[str, float] = field(default_factory=dict)
     stale: bool = False
-    passage: Passage | None = None
+    passage: HitPassage | None = None
     shortened: bool = False
 
     @property
@@ -288,6 +288,7 @@ class Recall:
         cut: why the answer was cut short (the deadline, the token budget), "" where it was not.
         absent: reviewers that gave no usable answer in time, with why.
         semantic: whether memories were searched by meaning, too, as far as they have vectors.
+        without_room: ids of those that had no room in the token budget, best first.
     """
 
     query: Query
@@ -300,6 +301,7 @@ class Recall:
     cut: str = ""
     absent: Mapping[str, str] = field(default_factory=dict)
     semantic: bool = False
+    without_room: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)

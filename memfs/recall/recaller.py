@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from memfs.dataclass import replace
 from memfs.errors import IndexUnavailable, QueryInvalid
 from memfs.fs.executor import Deadline, Pools
-from memfs.model import Candidate, Hit, KindTable, Layer, MemoryItem, Passage, Phase, Query, Recall
+from memfs.model import Candidate, Hit, HitPassage, KindTable, Layer, MemoryItem, Phase, Query, Recall
 from memfs.model.kinds import ACCEPTED, CONVENTION, PROPOSED, nearest
 from memfs.model.query import MOST
 from memfs.recall.conflict_notes import SUPERSEDED
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from memfs.git.repository import Repository
+    from memfs.recall.absence import WhyNot
     from memfs.recall.embeddings import VectorSearch
     from memfs.recall.review import Relevance
     from memfs.store.reader import Readable
@@ -99,6 +100,7 @@ class HitCollector:
     """Makes the answer to one question of what was found for it.
 
     Attributes:
+        selection: what was chosen.
         missing: paths of candidates whose files are not what was found.
     """
 
@@ -108,8 +110,10 @@ class HitCollector:
         """``ranked``: the candidates, best first, as ``ranking`` scored them."""
         self._store, self._asked, self._found = store, asked, found
         self._ranking, self._ranked = ranking, ranked
-        self._selection = HitSelection(asked.query, fenced=asked.fenced, mark=asked.mark)
-        self._looked_at = self._loaded_hits = self._offered = self._known = 0
+        self.selection = HitSelection(asked.query, fenced=asked.fenced, mark=asked.mark)
+        self._hits: Iterator[Hit] = iter(())
+        self._offers: list[Hit] = []
+        self._looked_at = self._loaded_hits = self._known = 0
         self._absent: Mapping[str, str] = {}
         self.late = False
         self.missing: list[str] = []
@@ -125,33 +129,40 @@ class HitCollector:
             )
             self._absent = judged.absent
             hits = chain(judged.hits, hits)
-        for hit in hits:
-            self._offered += 1
-            self._selection.offer(hit)
-            if self._selection.full:
+        self._hits = iter(hits)
+        for hit in self._hits:
+            self._offers.append(hit)
+            self.selection.offer(hit)
+            if self.selection.full:
                 break
-        self._selection.widen()
+        self.selection.widen()
+
+    def every(self) -> list[Hit]:
+        """All that was found in the order in which it was, or would be, chosen from."""
+        self._offers += self._hits
+        return self._offers
 
     def answer(self, unread: Sequence[str]) -> Recall:
         """The answer; ``unread`` are the files the query could concern that cannot be read."""
-        chosen, found = self._selection, self._found
+        chosen, found = self.selection, self._found
         left = len(self._ranked) - self._looked_at
         return Recall(
             query=self._asked.query,
             hits=tuple(self._with_sentences(chosen.hits)),
             partial=bool(self.missing or self.late or found.behind or unread),
-            more=len(chosen.hits) >= self._asked.query.limit and (left > 0 or self._loaded_hits > self._offered),
+            more=len(chosen.hits) >= self._asked.query.limit and (left > 0 or self._loaded_hits > len(self._offers)),
             tokens=chosen.tokens,
             duplicates=dict(chosen.duplicates),
             cut="; ".join(self._cuts()),
             absent=dict(self._absent),
             semantic=found.semantic,
+            without_room=tuple(chosen.misfits),
         )
 
     @property
     def short(self) -> bool:
         """Whether duplicates, or what the asker has, took the places of hits that a wider search may find."""
-        chosen = self._selection
+        chosen = self.selection
         wanting = len(chosen.hits) < self._asked.query.limit and not chosen.misfits and not self.late
         return bool(wanting and (chosen.duplicates or self._known) and self._found.cut)
 
@@ -186,7 +197,7 @@ class HitCollector:
                     yield hit
         yield from waiting
 
-    def _passage(self, content: str, number: int) -> Passage | None:
+    def _passage(self, content: str, number: int) -> HitPassage | None:
         """The passage of that number; None of a content that is a single one, and where nothing was asked."""
         found = passages(content) if self._asked.query.text else []
         if not 1 < len(found) > number:
@@ -196,7 +207,7 @@ class HitCollector:
         start = content.index(text, start)
         line = content.count("\n", 0, start) + 1
         last, end = line + text.count("\n"), start + len(text)
-        return Passage(start=start, end=end, line=line, last_line=last, sentence=start, text=text)
+        return HitPassage(start=start, end=end, line=line, last_line=last, sentence=start, text=text)
 
     def _with_sentences(self, hits: Sequence[Hit]) -> Iterator[Hit]:
         """The hits, each passage with the sentence in it that holds most of what was asked."""
@@ -220,7 +231,7 @@ class HitCollector:
             looked = f"{self._looked_at} of {len(self._ranked)} candidates were looked at"
             seen = looked if self._ranked else "the index had not answered"
             yield f"the deadline of {self._asked.deadline.seconds:g} s passed: {seen}"
-        left_out = self._selection.misfits
+        left_out = self.selection.misfits
         if left_out:
             named = ", ".join(left_out[:_NAMED]) + (" and more" if len(left_out) > _NAMED else "")
             yield f"the budget of {self._asked.query.max_tokens:,} tokens had no room for {named}"
@@ -374,20 +385,9 @@ class Recaller:
         return query if text == query.text else replace(query, text=text)
 
     def _search(self, asked: Question, found: CandidateSet | None = None, *, prove: bool = False) -> Recall:
-        """``found``: what was found already; looked for again where files have changed since, or it is too little."""
+        """``found``: what was found already."""
         query = asked.query
-        collector = self._collected(asked, found or self._found(asked))
-        for _ in range(_TRIES - 1):
-            missing = set(collector.missing)
-            if not missing or asked.deadline.passed or missing <= set(self._store.unread(query)):
-                break
-            self._store.refresh(collector.missing)
-            collector = self._collected(asked, self._found(asked))
-        wider = 1
-        while collector.short and wider < (_WIDEST if asked.mark is None else _WIDE):
-            wider *= _WIDER
-            collector = self._collected(asked, self._found(asked, wider))
-        answer = collector.answer(self._store.unread(query))
+        answer = self._answered(asked, found).answer(self._store.unread(query))
         usage = self._helpers.usage if answer.hits else None
         if usage is not None:
             places, now = {hit.item.id: hit.item.path for hit in answer.hits}, self._clock()
@@ -395,14 +395,94 @@ class Recaller:
             usage.served.note("recall", places, now, question=query.text, paths=places)
         return replace(answer, fresh=self._store.freshness()) if prove else answer
 
-    def _collected(self, asked: Question, found: CandidateSet | None) -> HitCollector:
-        """The answer to a question, of what was found for it; None where nothing was before the deadline."""
+    def _answered(self, asked: Question, found: CandidateSet | None = None) -> HitCollector:
+        """What answers a question, of what was ``found``; looked for again where files have changed since, or it is too
+        little.
+        """
+        collector = self._collected(asked, found or self._found(asked))
+        for _ in range(_TRIES - 1):
+            missing = set(collector.missing)
+            if not missing or asked.deadline.passed or missing <= set(self._store.unread(asked.query)):
+                break
+            self._store.refresh(collector.missing)
+            collector = self._collected(asked, self._found(asked))
+        wider = 1
+        while collector.short and wider < (_WIDEST if asked.mark is None else _WIDE):
+            wider *= _WIDER
+            collector = self._collected(asked, self._found(asked, wider))
+        return collector
+
+    # -- what became of one -----------------------------------------------------------------------------------------
+    def why_not(
+        self,
+        query: Query | str,
+        item: MemoryItem,
+        *,
+        fenced: bool = False,
+        leave_out: Callable[[MemoryItem], bool] | None = None,
+    ) -> WhyNot:
+        """What became of an item in the answer to a question: whether it is a hit, and if not, why. No use is counted.
+
+        Args:
+            query, fenced, leave_out: as ``search``; no deadline holds.
+            item: one of those that are searched.
+
+        Raises:
+            QueryInvalid: as ``search``.
+        """
+        from memfs.recall import absence  # rarely asked for
+        from memfs.recall.absence import WhyNot
+
+        asked = replace(self._checked(query), seconds=None)
+        shared, lacking = absence.words_of(asked.text, item)
+        notes = absence.notes_of(item, _not_holding(item), self._clock())
+        told = WhyNot(id=item.id, reason="", explanation="", shared=shared, lacking=lacking, notes=notes)
+        if names := absence.failed_filters(asked, item, self._kinds):
+            return replace(told, reason="filter", filters=names, explanation=f"it does not fit {', '.join(names)}")
+        if leave_out is not None and leave_out(item):
+            return replace(told, reason="trust", explanation="no agent is given it: nobody vouches for it")
+        question = Question(query=asked, deadline=Deadline(None, self._tick), fenced=fenced, leave_out=leave_out)
+        collector = self._answered(question)
+        chosen = collector.selection
+        every, found = collector.every(), 0
+        if all(hit.item.id != item.id for hit in every):  # the index names the best alone
+            wide = self._find(replace(asked, limit=MOST))
+            every = self._collected(question, wide, judge=False).every()
+            found = len(wide.matches)
+        place = next((place for place, hit in enumerate(every) if hit.item.id == item.id), None)
+        if place is None:
+            return absence.unfound(told, semantic=self._helpers.meaning() is not None)
+        hit, last = every[place], chosen.hits[-1].score if chosen.hits else None
+        told = replace(told, rank=place + 1, found=max(found, len(every)), score=hit.score, needed=last)
+        return absence.judged(replace(told, reasons=hit.reasons, passage=hit.passage), chosen, asked)
+
+    def filtered(self, query: Query | str) -> tuple[str, ...]:
+        """The ids of what would be among the hits of a question without its filters, best first. No use is counted.
+
+        Raises:
+            QueryInvalid: as ``search``.
+        """
+        from memfs.recall import absence
+
+        asked = replace(self._checked(query), seconds=None)
+        free = Query(**{name: getattr(asked, name) for name in ("text", "limit", "context", "strategy")})
+        if not any(getattr(asked, name) for name in absence.FILTERS):
+            return ()
+        hits = self._answered(Question(query=free, deadline=Deadline(None, self._tick))).selection.hits
+        return tuple(hit.item.id for hit in hits if absence.failed_filters(asked, hit.item, self._kinds))
+
+    def _collected(self, asked: Question, found: CandidateSet | None, *, judge: bool = True) -> HitCollector:
+        """The answer to a question, of what was found for it; None where nothing was before the deadline.
+
+        Args:
+            judge: whether reviewers are asked.
+        """
         query = asked.query
         ranking, ranked = self._ordered(query, found.matches if found is not None else ())
         collector = HitCollector(self._store, asked, found or CandidateSet(), ranking, ranked)
         collector.late = found is None
         if ranked:
-            collector.take(self._helpers.relevance() if query.text else None)
+            collector.take(self._helpers.relevance() if query.text and judge else None)
         return collector
 
     def _found(self, asked: Question, wider: int = 1) -> CandidateSet | None:

@@ -92,6 +92,62 @@ def test_long_text_is_cut_to_its_first_lines(memfs: Memfs) -> None:
     assert memfs("recall", "word", "--json").json["hits"][0]["content"].split() == text.split()
 
 
+def told(memfs: Memfs, *arguments: str) -> tuple[str, str]:
+    """What became of a memory, as JSON has it: the reason, and the sentence."""
+    found = memfs("recall", *arguments, "--json").json
+    return found["reason"], found["explanation"]
+
+
+def test_why_not_says_what_became_of_a_memory(root: Path, filled: Memfs) -> None:
+    """--why-not ID names why a memory is not among the hits, with what it scored."""
+    assert told(filled, "database", "--why-not", "database") == ("hit", "it is hit 1 of 1")
+    assert told(filled, "database", "--why-not", "crash") == ("words", "it has none of 'database'")
+    sought = ("database", "--type", "procedural", "--since", "1d", "--why-not", "database")
+    assert told(filled, *sought) == ("filter", "it does not fit type")
+    filled("remember", "We chose PostgreSQL for transactions!", "--id", "again", "--title", "The database")
+    assert told(filled, "database", "--why-not", "again") == ("repeat", "it says what the hit database says")
+    filled("remember", "The database of the shop is backed up", "--id", "backup")
+    reason, said = told(filled, "which database", "-n", "1", "--why-not", "backup", "--no-dedupe")
+    assert (reason, said) == ("rank", "it is number 3 of 3 that were found, and the answer has the best 1")
+    ran = filled("recall", "which database", "-n", "1", "--why-not", "backup")
+    assert ran.out.startswith("backup  it is number 3 of 3 that were found")
+    assert "because score" in ran.out
+    assert "the last hit has a score of" in ran.out
+    assert told(filled, "database", "--budget", "12", "--no-dedupe", "--why-not", "backup")[0] == "budget"
+    assert told(filled, "database", "--why-not", "nowhere") == ("missing", "no memory is called 'nowhere'")
+    path = root / filled("show", "backup", "--json").json["path"]
+    path.write_text("content: [broken")
+    assert told(filled, "database", "--why-not", "backup")[0] == "invalid"
+
+
+def test_why_not_tells_of_trust_the_archive_and_what_is_over(root: Path, filled: Memfs) -> None:
+    """What no agent is given, what was pruned and what does not hold any more are told apart."""
+    filled("remember", "Branches live a week", "--id", "branches", "--type", "convention")
+    filled("remember", "Branches are deleted", "--id", "old")
+    path = root / filled("show", "old", "--json").json["path"]
+    path.write_text(
+        path.read_text().replace("content:", "status: superseded\nexpires: 2026-01-01T00:00:00Z\ncontent:", 1)
+    )
+    assert told(filled, "branches", "--fenced", "--why-not", "branches")[0] == "trust"
+    assert told(filled, "branches", "--why-not", "branches")[0] == "hit"
+    found = filled("recall", "branches", "--why-not", "old", "--json").json
+    assert found["notes"][0] == "it is superseded, which halves its score"
+    assert found["notes"][1].startswith("it expired on 2026-01-01")
+    path = root / filled("show", "branches", "--json").json["path"]
+    archived = root / "ContextMemory/archive/pruned/convention" / path.name
+    archived.parent.mkdir(parents=True)
+    path.rename(archived)
+    assert told(filled, "branches", "--why-not", "branches")[0] == "pruned"
+
+
+def test_explain_names_what_was_left_out(filled: Memfs) -> None:
+    """--explain also says what the filters left out, and what had no room."""
+    ran = filled("recall", "database", "--type", "procedural", "--explain")
+    assert "the filters left out database; --why-not ID says more of one" in ran.err
+    assert filled("recall", "database", "--type", "procedural", "--explain", "--json").json["filtered"] == ["database"]
+    assert filled("recall", "database", "--budget", "2", "--json").json["without_room"] == ["database"]
+
+
 LOG = "Nothing is said here at all, and at some length,\nso that lines fill up. " * 40
 
 

@@ -11,7 +11,7 @@ import click
 
 from memfs import trust
 from memfs.dataclass import dataclass, field, replace
-from memfs.doors.cli.command import Number, complete_strategies, opened, options, remark, verb, wants_json
+from memfs.doors.cli.command import Number, complete_ids, complete_strategies, opened, options, remark, verb, wants_json
 from memfs.doors.cli.filters import as_of, filters, pair, past_at, query
 from memfs.doors.cli.output import (
     OMIT,
@@ -36,7 +36,8 @@ from memfs.recall.ranking import relevance_percents, strategy
 from memfs.settings import MOUNTS
 
 if TYPE_CHECKING:
-    from memfs.model import MemoryItem, Passage, Problem, Query, Recall, RecordedConflict
+    from memfs.model import HitPassage, MemoryItem, Problem, Query, Recall, RecordedConflict
+    from memfs.recall.absence import WhyNot
     from memfs.team.asof import Past
     from memfs.workspace import Workspace
 
@@ -108,7 +109,7 @@ class FoundItem:
     relevance: int | None = field(default=None, metadata=OMIT)
     mount: str = field(default="", metadata=OMIT)
     stale: bool = field(default=False, metadata=OMIT)
-    passage: Passage | None = field(default=None, metadata=OMIT)
+    passage: HitPassage | None = field(default=None, metadata=OMIT)
     shortened: bool = field(default=False, metadata=OMIT)
     conflicts: tuple[RecordedConflict, ...] = field(default=(), metadata=OMIT)
     contradicts: tuple[str, ...] = field(default=(), metadata=OMIT)
@@ -125,13 +126,15 @@ class FoundItems:
         answer: all of it; of which these fields stand beside the others.
         hint: what may find more.
         fenced: the hits as quoted data, where that was asked for.
+        filtered: with ``--explain``, ids of what would be among the hits without the filters.
     """
 
     query: str
     hits: tuple[FoundItem, ...]
-    answer: Recall = field(metadata=merge("partial more tokens duplicates cut absent semantic fresh"))
+    answer: Recall = field(metadata=merge("partial more tokens duplicates cut without_room? absent semantic fresh"))
     hint: str = ""
     fenced: str | None = field(default=None, metadata=OMIT)
+    filtered: tuple[str, ...] = field(default=(), metadata=OMIT)
 
 
 def _text(found: FoundItems) -> Text:
@@ -168,11 +171,30 @@ def _hit_text(hit: FoundItem) -> Text:
     if hit.contradicts:
         yield f"  {styled('contradicts ' + ', '.join(hit.contradicts), fg='yellow')}"
     if hit.reasons:
-        factors = "  ".join(f"{name} {value:.3g}" for name, value in hit.reasons.items())
-        yield f"  {styled('because', dim=True)} score {hit.score:.3g} from {factors}"
+        yield _because(hit.score, hit.reasons)
 
 
-def _place(found: Passage, item: MemoryItem) -> str:
+def _because(score: float, reasons: Mapping[str, float]) -> str:
+    factors = "  ".join(f"{name} {value:.3g}" for name, value in reasons.items())
+    return f"  {styled('because', dim=True)} score {score:.3g} from {factors}"
+
+
+def _why_not_text(told: WhyNot) -> Text:
+    yield f"{styled(told.id, fg='green', bold=True)}  {told.explanation}"
+    if told.score is not None:
+        yield _because(told.score, told.reasons)
+    if told.needed is not None and told.score is not None and told.reason != "hit":
+        yield f"  the last hit has a score of {told.needed:.3g}"
+    for said, words in (("it has", told.shared), ("it lacks", told.lacking)):
+        if words:
+            yield f"  {said} {one_line(', '.join(words), 100)}"
+    if told.passage is not None:
+        yield f"  its best passage: {one_line(told.passage.text, 100)}"
+    for note in told.notes:
+        yield f"  {note}"
+
+
+def _place(found: HitPassage, item: MemoryItem) -> str:
     """Which lines of a content a passage is."""
     lines = item.content.rstrip().count("\n") + 1
     if found.line == found.last_line:
@@ -238,6 +260,7 @@ def _why_nothing(text: str) -> str:
 @filters
 @shaping
 @click.option("--explain", is_flag=True, help="Show the factors that made each score.")
+@click.option("--why-not", metavar="ID", shell_complete=complete_ids, help="Say why this memory is not among the hits.")
 @click.option("--own", is_flag=True, help="Leave out the workspaces that 'mounts' names.")
 @as_of
 @click.option("--diff", metavar="A..B", help="How the answer differs between two revisions, and which commit did it.")
@@ -246,6 +269,7 @@ def recall(
     question: tuple[str, ...],
     limit: int | None,
     explain: bool,
+    why_not: str | None,
     own: bool,
     as_of: str | None,
     diff: str | None,
@@ -261,13 +285,14 @@ def recall(
     Examples:
         memfs recall "which database did we choose"
         memfs recall deploy --type procedural --since 30d --explain
+        memfs recall "login bug" --why-not fix-login
         memfs recall "login bug" --agent coder --json
         memfs recall retries --context project=shop --budget 800 --fenced
         memfs recall deploy --as-of '3 days ago'
         memfs recall deploy --diff HEAD~20..HEAD
     """
     if diff is not None:
-        _refuse_beside_diff({"--as-of": as_of, "--fenced": fenced, "--explain": explain})
+        _refuse_beside_diff({"--as-of": as_of, "--fenced": fenced, "--explain": explain, "--why-not": why_not})
     with opened() as workspace, workspace.store.looking_once():
         past = past_at(workspace, as_of)
         asked = _query(workspace, " ".join(question), limit, chosen, past)
@@ -277,6 +302,12 @@ def recall(
 
             answers = compared(workspace, asked, diff)
             render(answers, compared_text(answers), json=wants_json())
+            return None
+        if why_not is not None:
+            from memfs.doors.cli.output import render
+
+            told = workspace.why_not(why_not, asked, to_agents=fenced, own=own, past=past)
+            render(told, _why_not_text(told), json=wants_json())
             return None
         mounted = past is None and not own and bool(workspace.settings.mounts)  # else they need not be imported
         recall = past.recall if past else workspace.sources.mounts.recall if mounted else workspace.recaller
@@ -294,7 +325,10 @@ def recall(
             remark(partial_note(unread))
         remark(problems_note(len(store.problems())))
         quoted = fence(answer.hits) if fenced else None
-        return FoundItems(answer.query.text, tuple(_found(answer, explain)), answer, hint, quoted)
+        filtered = recall.filtered(asked) if explain else ()
+        if filtered:
+            remark(f"the filters left out {', '.join(filtered)}; --why-not ID says more of one")
+        return FoundItems(answer.query.text, tuple(_found(answer, explain)), answer, hint, quoted, filtered)
 
 
 def _found(answer: Recall, explain: bool) -> Iterator[FoundItem]:

@@ -11,7 +11,7 @@ from memfs.doors.mcp.answer import LONGEST, ToolResult, brief, discreet, item_da
 from memfs.doors.mcp.session import Desk
 from memfs.errors import QueryInvalid
 from memfs.format.text import shown_line
-from memfs.model import MemoryItem, Passage, Query
+from memfs.model import HitPassage, MemoryItem, Query
 from memfs.model.item import VOUCHED
 from memfs.model.kinds import nearest
 from memfs.model.query import moment
@@ -61,7 +61,7 @@ def _searched_at(desk: Desk, given: Given, revision: str) -> ToolResult:
     return ToolResult("\n\n".join((text or NOTHING, *notes)), data)
 
 
-def _passages(found: Mapping[str, Passage]) -> dict[str, Any]:
+def _passages(found: Mapping[str, HitPassage]) -> dict[str, Any]:
     """Where in long contents the passages begin and end that answer best; nothing where none is long."""
     places = [
         {"id": item_id, "start": one.start, "end": one.end, "line": one.line, "last_line": one.last_line}
