@@ -200,23 +200,35 @@ class MarkedItems:
 
     def __iter__(self) -> Iterator[MemoryItem]:
         """In the order of their paths; those that may be marked, by what stands in their files."""
+        for path in self._paths():
+            with suppress(MemfsError, FileNotFoundError):
+                yield self._store.read(path)
+
+    def _paths(self) -> list[str]:
+        """The files that may be marked; of these very files the catalog knows them at once."""
         catalog, present = self._parts.items.catalog, sorted(self._parts.index.stamps().blobs())
+        whole = hashlib.sha256("\0".join(map("\0".join, present)).encode("utf-8", "surrogatepass")).hexdigest(), "all"
+        if isinstance(known := catalog.found(_SIGNED, [whole]).get(whole), list):
+            return known
         signs: dict[Key, bool] = catalog.found(_SIGNED, [(blob, "") for _, blob in present])
         fresh: dict[Key, str] = {}
         marked = []
+        unread = False
         with self._parts.tree.holding_folders():
             for path, blob in present:
-                with suppress(MemfsError, FileNotFoundError):  # 'check' names what cannot be read
-                    if (sign := signs.get((blob, ""))) is None:
+                if (sign := signs.get((blob, ""))) is None:
+                    try:
                         content = self._parts.seen.read(path, READ_LIMIT)
-                        sign = any(one in content.data for one in _SIGNS)
-                        fresh[content.stamp.blob, ""] = json.dumps(sign)
-                    if sign:
-                        marked.append(path)
-        catalog.keep(_SIGNED, fresh)
-        for path in marked:
-            with suppress(MemfsError, FileNotFoundError):
-                yield self._store.read(path)
+                    except (MemfsError, FileNotFoundError):  # 'check' names what cannot be read
+                        unread = True
+                        continue
+                    sign = any(one in content.data for one in _SIGNS)
+                    fresh[content.stamp.blob, ""] = json.dumps(sign)
+                    unread = unread or content.stamp.blob != blob
+                if sign:
+                    marked.append(path)
+        catalog.keep(_SIGNED, fresh if unread else fresh | {whole: json.dumps(marked)})
+        return marked
 
 
 class Conflicts:

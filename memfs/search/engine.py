@@ -78,6 +78,13 @@ class Index(Protocol):
             IndexUnavailable: the engine's files cannot be read; the index must be rebuilt.
         """
 
+    def count(self, query: Query, hidden: Collection[str] = ()) -> int:
+        """How many items pass the query's filters, whatever its text and limit; those in ``hidden`` are left out.
+
+        Raises:
+            IndexUnavailable: as ``search``.
+        """
+
     def beside(self, places: Collection[Place], query: Query, hidden: Collection[str] = ()) -> list[Candidate]:
         """The items at these places of talks that pass the query's filters, in no particular order, similarity 0.
 

@@ -105,6 +105,11 @@ class MemoryIndex:
         best = nsmallest(query.limit, wanted)
         return [self._rows[key].candidate(-score, scores.best((key, 0))[1]) for score, key in best]
 
+    def count(self, query: Query, hidden: Collection[str] = ()) -> int:
+        self._catch_up()
+        accepts = Filter.of(query).accepts
+        return sum(row.id not in hidden and accepts(row) for row in self._rows.values())
+
     def beside(self, places: Collection[Place], query: Query, hidden: Collection[str] = ()) -> list[Candidate]:
         self._catch_up()
         accepts = Filter.of(query).accepts

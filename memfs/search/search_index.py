@@ -438,6 +438,15 @@ class SearchIndex:
         with self._lock:
             yield
 
+    def count(self, query: Query) -> int:
+        """How many items pass the query's filters, as far as is known."""
+
+        def counted(base: Index | None) -> int:
+            below = 0 if base is None else base.count(query, self._fresh.hidden)
+            return below + self._fresh.index.count(query)
+
+        return self._helped(counted, 0)
+
     def talks(self) -> bool:
         """Whether any item has a place in a talk, as far as is known."""
         return self._helped(lambda base: self._fresh.index.talks() or (base is not None and base.talks()), False)

@@ -180,6 +180,17 @@ class SqliteIndex:
                 found = self._quick(worth, own, f"{_AS_OURS} {rest}", values, query.limit)
             return self._best(found, query.limit)
 
+    def count(self, query: Query, hidden: Collection[str] = ()) -> int:
+        self.flush()
+        if self._empty:
+            return 0
+        conditions, values = _conditions(Filter.of(query))
+        where = " AND ".join((*conditions, f"r.id NOT IN ({_EACH})"))
+        with self._reported():
+            sql = f"SELECT count(*) FROM rows r WHERE {where}"  # noqa: S608
+            ((number,),) = self._connection().execute(sql, (*values, json.dumps(sorted(hidden))))
+            return int(number)
+
     def beside(self, places: Collection[Place], query: Query, hidden: Collection[str] = ()) -> list[Candidate]:
         asked = [[session, sequence] for session, sequence in dict.fromkeys(places)]
         return self._matching(_AT_PLACE, asked, query, hidden)

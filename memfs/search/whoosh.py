@@ -339,6 +339,13 @@ class WhooshIndex:
                 asked = worth, self.statistics(worth)
             return columns.best(self._scores(*asked, wanted), columns.dead | covered, query.limit)
 
+    def count(self, query: Query, hidden: Collection[str] = ()) -> int:
+        self.flush()
+        with reported(self._folder):
+            columns = self._known_columns()
+            covered = {columns.numbers[key] for key in hidden if key in columns.numbers}
+            return len(columns.latest(Filter.of(query), covered, len(columns.newest)))
+
     def beside(self, places: Collection[Place], query: Query, hidden: Collection[str] = ()) -> list[Candidate]:
         self.flush()
         with reported(self._folder):

@@ -111,10 +111,11 @@ class HandEdits:
         return learned, self._changed(present, closed)
 
     def _changed(self, present: dict[str, str], closed: list[str]) -> list[str]:
-        committed = self.committed()
-        changed = [path for path in present if self._differs(path, present[path], committed)]
+        committed, latest = self._in_head(), self._parts.journal.latest
+        unlike = [path for path, blob in present.items() if committed.get(path) != blob or latest(path) is not None]
+        changed = [path for path in unlike if self._differs(path, present[path], committed)]
         absent = [path for path in committed if path not in present and not path.startswith(tuple(closed))]
-        removed = [path for path in absent if self._parts.journal.latest(path) is None]
+        removed = [path for path in absent if latest(path) is None and self.is_own(path)]
         unwanted = self._parts.repository.left_out(removed) if removed else set()
         return [*changed, *(path for path in removed if path not in unwanted)]
 
@@ -207,17 +208,16 @@ class HandEdits:
 
     def committed(self) -> dict[str, str]:
         """Every file of ours in HEAD, with its blob id."""
+        return {path: blob for path, blob in self._in_head().items() if self.is_own(path)}
+
+    def _in_head(self) -> dict[str, str]:
+        """Every file in HEAD that may be ours, with its blob id."""
         repository = self._parts.repository
         head = repository.head_commit()
         if head is None:
             return {}
-        tree = repository.tree(head, CONTENT)
-        own = {path: blob for path, blob in tree.items() if self.is_own(path)}
-        for path in ROOT_FILES:
-            blob = repository.head_blob(path)
-            if blob is not None:
-                own[path] = blob
-        return own
+        root = {path: repository.head_blob(path) for path in ROOT_FILES}
+        return repository.tree(head, CONTENT) | {path: blob for path, blob in root.items() if blob is not None}
 
     def _differs(self, path: str, blob: str, committed: dict[str, str]) -> bool:
         if not blob or self._parts.is_local(path):

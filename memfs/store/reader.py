@@ -157,7 +157,7 @@ class Reader:
         Raises:
             ContentError: its file is invalid.
         """
-        path = self.snapshot.locate(item_id)
+        path = self.locate(item_id)
         if not path:
             self.follow()
             path = self.snapshot.locate(item_id)
@@ -345,6 +345,11 @@ class Reader:
         """
         self._look_now()
         return self._found(query, lambda narrowed: self.snapshot.index.search(narrowed))
+
+    def count_of(self, query: Query) -> int:
+        """How many items pass a query's filters, of the files as they were when they were last looked at."""
+        self._look_once()
+        return self.snapshot.index.count(in_types(query, self.kinds))
 
     def counted(self) -> TermCounts:
         """What tells how terms are spread over the files as they are now."""
@@ -594,6 +599,15 @@ class FolderReader(Reader):
             WorkspaceClosed: it was closed.
         """
         self.tree.require_open()
+
+    def locate(self, item_id: str) -> str:
+        """See ``Reader.locate``. A process that asks for one item only is spared a table of all ids."""
+        self.require_open()
+        if not self._looked:
+            for one in self.index_sync.index.among([item_id], Query()):
+                if self.tree.entry(one.path) is not None:
+                    return one.path
+        return super().locate(item_id)
 
     def refresh(self, paths: Iterable[str] | None = None) -> SyncResult:
         """See ``Reader.refresh``."""

@@ -162,6 +162,21 @@ class IndexContract:
             assert among(again, Query()) == ["n0", "n2", "n3", "n5"]
             again.close()
 
+    def test_items_are_counted_without_being_made(self, index: Index, make: Callable[[], Index]) -> None:
+        """As many as a search without a text finds, with its filters and what it hides."""
+        index.add([item(f"n{number}", "alpha", tags=("odd",) if number % 2 else ()) for number in range(6)])
+        index.flush()
+        index.remove(["n1"])
+        index.add([item("n2", "beta", tags=("odd",))])
+        asked = [(Query(), ()), (Query(limit=1), ("n0", "nobody")), (Query(tags=frozenset({"odd"})), ("n5",))]
+        assert [index.count(query, hidden) for query, hidden in asked] == [5, 4, 2]
+        if self.stored:
+            index.flush()
+            index.close()
+            again = make()
+            assert [again.count(query, hidden) for query, hidden in asked] == [5, 4, 2]
+            again.close()
+
     def test_terms_are_told_by_their_beginning(self, index: Index) -> None:
         """So that a slip of the finger can be distinguished from a word."""
         index.add([item("one", "violin viola cello"), item("two", "vio")])

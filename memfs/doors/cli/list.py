@@ -82,7 +82,7 @@ def list_(workspace: Workspace, limit: int | None, pruned: bool, as_of: str | No
     past = past_at(workspace, as_of)
     if pruned:
         return _pruned(workspace, past, most)
-    listed = _listed(workspace, past, query(workspace, "", MOST, past=past, **chosen), most)
+    listed = _listed(workspace, past, query(workspace, "", most, past=past, **chosen), most)
     if past is None:
         note_served(workspace, [one.item for one in listed.items])
     return listed
@@ -91,14 +91,15 @@ def list_(workspace: Workspace, limit: int | None, pruned: bool, as_of: str | No
 def _listed(workspace: Workspace, past: Past | None, asked: Query, most: int) -> ItemList:
     store: Reader = workspace.store if past is None else past.store
     found = store.candidates(asked)
-    loaded = list(zip(found[:most], store.load_each(found[:most]), strict=True))
+    number = min(MOST, store.count_of(asked)) if len(found) == most else len(found)
+    loaded = list(zip(found, store.load_each(found), strict=True))
     missing = [candidate.path for candidate, item in loaded if item is None]
     store.refresh(missing)
     problems, missing = store.problems(), [*store.unread(asked)] or missing
     items = [one.item for _, one in loaded if one is not None]
-    if len(found) > len(items) + len(missing):
-        more = "+" if len(found) == MOST else ""
-        remark(f"the newest {len(items):,} of {len(found):,}{more} items; --limit shows more")
+    if number > len(items) + len(missing):
+        more = "+" if number == MOST else ""
+        remark(f"the newest {len(items):,} of {number:,}{more} items; --limit shows more")
     else:
         remark(count(len(items), "item"))
     remark(partial_note(missing) if missing else "")

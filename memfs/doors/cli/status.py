@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import timedelta
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -105,15 +106,13 @@ def _knowledge(workspace: Workspace) -> StatusPart:
 
 
 def _most_used(workspace: Workspace) -> list[dict[str, Any]]:
-    uses = workspace.usage.all()
+    store, uses = workspace.store, workspace.usage.all()
+    ranked = iter(sorted(uses, key=lambda name: (-uses[name].count, name)))
     rows: list[dict[str, Any]] = []
-    for name in sorted(uses, key=lambda name: (-uses[name].count, name)):
-        if len(rows) == _FEW:
-            break
-        with suppress(MemfsError):  # its file cannot be read
-            if (item := workspace.store.get(name)) is not None:  # counts may outlive an item
-                rows.append({**_named(item), "uses": uses[name].count})
-    return rows
+    while len(rows) < _FEW and (names := list(islice(ranked, _READ))):
+        found = {item.id: item for item in store.readable(store.among(names, Query()))}  # counts may outlive an item
+        rows += [{**_named(found[name]), "uses": uses[name].count} for name in names if name in found]
+    return rows[:_FEW]
 
 
 def _named(item: MemoryItem) -> dict[str, Any]:
