@@ -160,7 +160,7 @@ ENGINES = {
         Engine(name="whoosh", form="whoosh-5", makes="memfs.search.whoosh:WhooshIndex"),
         Engine(
             name="sqlite",
-            form="sqlite-5",
+            form="sqlite-6",
             makes="memfs.search.sqlite:SqliteIndex",
             rewrites=frozenset({"index.sqlite"}),
         ),

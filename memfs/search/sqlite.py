@@ -25,6 +25,7 @@ from memfs.errors import IndexUnavailable
 from memfs.fs import io
 from memfs.fs.lock import no_fork
 from memfs.model import Candidate, MemoryItem, Query
+from memfs.model.ids import stem_of
 from memfs.search import analyzer, terms
 from memfs.search.columns import pack_json, pack_numbers, unpack_numbers
 from memfs.search.documents import Filter, IndexRow, Place, moment, row_of
@@ -428,8 +429,9 @@ def _conditions(wanted: Filter) -> tuple[list[str], list[Any]]:
         values.append(_storable(tag))
     if wanted.path:
         prefix = wanted.path.encode("utf-8", "surrogatepass")
-        conditions.append("(substr(CAST(r.path AS BLOB), 1, ?) = ? OR CAST(r.path AS BLOB) = ?)")
-        values += [len(prefix), prefix, prefix[:-1]]
+        itself, key = wanted.path[:-1], stem_of(wanted.path[:-1])
+        conditions.append("(substr(CAST(r.path AS BLOB), 1, ?) = ? OR r.path = ? OR (r.path = ? AND r.id = ?))")
+        values += [len(prefix), prefix, *map(_storable, (itself, _shortened(itself, key), key))]
     return conditions, values
 
 
@@ -438,7 +440,21 @@ def _facts(row: IndexRow) -> Iterator[Any]:
         value = getattr(row, name)
         if name == "context":
             value = pack_json(value).decode() if value else ""
+        elif name == "path":
+            value = _shortened(value, row.id)
         yield _storable(value) if isinstance(value, str) else value
+
+
+def _shortened(path: str, key: str) -> str:
+    """A path without the file's name where that is the id, so that no id is kept twice."""
+    folder, slash, name = path.rpartition("/")
+    return f"{folder}{slash}{name.removeprefix(key)}" if stem_of(path) == key else path
+
+
+def _whole(path: str, key: str) -> str:
+    """The path again; no name of an item begins with a dot."""
+    folder, slash, name = path.rpartition("/")
+    return f"{folder}{slash}{key}{name}" if name.startswith(".") else path
 
 
 def _storable(text: str) -> str | bytes:
@@ -463,4 +479,4 @@ def _candidate(row: Sequence[Any], similarity: float, passage: int = 0) -> Candi
         row = [_text(value) if isinstance(value, bytes) else value for value in row]
     _, key, path, kind, time, importance, context, *talk, asks, pinned = row
     about = kind, moment(time), importance, json.loads(context) if context else {}, *talk, bool(asks), bool(pinned)
-    return Candidate._make((key, path, similarity, *about, 0.0, passage))
+    return Candidate._make((key, _whole(path, key), similarity, *about, 0.0, passage))
