@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memfs.format.plain import plain, same
@@ -41,7 +42,10 @@ def values(item: MemoryItem) -> dict[str, Any]:
     Raises:
         SchemaInvalid, ItemTooDeep: a value that no file can hold.
     """
-    return {name: field.write(getattr(item, name), name) for name, field in _FIELDS.items()}
+    return {
+        name: field.write(value, name) if value or name in _NUMBERS else type(field.default)()
+        for (name, field), value in zip(_FIELDS.items(), _values_of(item), strict=True)
+    }
 
 
 def fresh(item: MemoryItem) -> dict[str, Any]:
@@ -176,4 +180,7 @@ _FIELDS: Mapping[str, _Field] = {
     "data": _FREE,
     "conflicts": _Field([], lambda entries: tuple(map(_recorded, entries)), _records),
 }
+_NUMBERS = frozenset({"importance", "pinned"})
+"""Fields whose usual value is not their empty one."""
+_values_of = attrgetter(*_FIELDS)
 ORDER: Order = {name: {} for name in ("type", *_FIELDS)} | {"origin": {part: {} for part in _ORIGIN}}

@@ -15,7 +15,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from itertools import chain
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -392,13 +392,12 @@ def _values_in_item(item: MemoryItem) -> Iterator[tuple[str, SecretFinding, str]
     comparisons may see.
     """
     parts = list(_texts(item))
-    starts, total = [], 0
-    for _, text in parts:
-        starts.append(total)
-        total += len(text) + len(_BETWEEN)
-    whole = _BETWEEN.join(text for _, text in parts)
+    whole = _BETWEEN.join([text for _, text in parts])
     findings = find(whole)
-    seen = visible(whole) if findings else ""
+    if not findings:
+        return
+    starts = [0, *accumulate(len(text) + len(_BETWEEN) for _, text in parts)]
+    seen = visible(whole)
     for finding in findings:
         at = bisect_right(starts, finding.start) - 1
         line = finding.line - whole.count("\n", 0, starts[at])

@@ -535,16 +535,17 @@ class JournaledFiles:
         staged: dict[str, str] = {}
         stamps: dict[str, Stamp] = {}
         try:
-            for plan in plans:
-                if plan.after is not None:
-                    staged[plan.path] = tree.stage(plan.path, plan.after)
+            # By folder, as each has to be opened only once then.
+            contents = sorted((plan.path, plan.after, plan.old_sha) for plan in plans if plan.after is not None)
+            for path, data, _ in contents:
+                staged[path] = tree.stage(path, data)
             self._sync_all(plans)
+            for path, data, over in contents:
+                stamps[path] = self._place(path, staged[path], data, over)
+                del staged[path]
             for plan in plans:
                 if plan.after is None:
                     tree.remove(plan.path, durable=False, over=plan.old_sha)
-                else:
-                    stamps[plan.path] = self._place(plan.path, staged[plan.path], plan.after, plan.old_sha)
-                    del staged[plan.path]
             self._sync_all(plans)
         finally:
             for path, fresh in staged.items():
