@@ -23,10 +23,10 @@ Everything is loaded when it is first used, so that ``import memfs`` stays quick
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # what ``typing`` has costs more time than a command that a resident answers
 if TYPE_CHECKING:
+    from typing import Any
+
     from memfs import errors as errors
     from memfs import seeds as seeds
     from memfs.context.plugin import MemoryPlugin as MemoryPlugin
@@ -68,6 +68,8 @@ __all__ = sorted((*_HOMES, "errors", "seeds"))
 
 
 def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     if name in ("errors", "seeds"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import gc
+import os
 import sys
 
 _HELP = frozenset({"-h", "--help"})
@@ -33,6 +33,12 @@ def main() -> None:
     The events of an agent's session, and git's calls to the merge driver, go straight to their doors: somebody waits
     for each of them.
     """
+    if _HELP.isdisjoint(sys.argv):
+        from memfs.doors.resident import client
+
+        if (code := client.answered(sys.argv[1:])) is not None:
+            sys.stderr.flush()
+            os._exit(code)  # the resident's child printed everything
     words = sys.argv[2 if sys.argv[1:3] == ["agent", "hook"] else 1 :]
     if words[:1] == ["hook"] and not any(word.startswith("-") and not word.startswith("--into=") for word in words):
         from memfs.doors.claude_code.hook import main as hook
@@ -41,6 +47,8 @@ def main() -> None:
     code = _driven(words[1:]) if words[:1] == ["merge-driver"] else None
     if code is None:
         code = run()
+    import gc
+
     gc.freeze()  # an ending process needs no last look for garbage: that took a tenth of its time
     sys.exit(0 if words[:1] == ["hook"] and not _HELP & set(words) else code)
 

@@ -273,6 +273,14 @@ class WatchSettings(SettingsTable, table="watch"):
     scan_seconds: float = _setting(60.0, "How often all files are compared all the same.", low=1, high=86_400)
 
 
+class ResidentSettings(SettingsTable, table="resident"):
+    """``[resident]``: the process that answers commands from a workspace that it holds open."""
+
+    use: bool = _setting(True, "Whether there may be a resident process.")
+    auto: bool = _setting(False, "Whether a command starts one where none is up.", personal=True)
+    idle_minutes: float = _setting(15.0, "After how many minutes without a command it leaves.", low=0.01, high=10_000)
+
+
 class BackupSettings(SettingsTable, table="backup"):
     """``[backup]``: when backups are made by themselves, and where they go."""
 
@@ -314,6 +322,7 @@ class Settings:
     learning: LearningSettings = field(default_factory=LearningSettings)
     security: SecuritySettings = field(default_factory=SecuritySettings)
     watch: WatchSettings = field(default_factory=WatchSettings)
+    resident: ResidentSettings = field(default_factory=ResidentSettings)
     backup: BackupSettings = field(default_factory=BackupSettings)
     storage: StorageSettings = field(default_factory=StorageSettings)
     mounts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))

@@ -234,6 +234,8 @@ READERS = {
 }
 READERS_OF_VARIABLES = {
     "memfs.doors.mcp.http",
+    "memfs.doors.resident.answer",  # becomes the command: it takes over all variables
+    "memfs.doors.resident.client",  # asked before anything of memfs is imported
     "memfs.endpoint",
     "memfs.fs.workspace_location",  # a hook that only keeps an event reads no configuration
     "memfs.git.signing",

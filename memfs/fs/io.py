@@ -605,6 +605,34 @@ def swap(source: str, target: str, folder: int) -> None:
         raise _system_error(target)
 
 
+def watch_descriptor() -> int:
+    """A descriptor that tells what changes below folders that are added to it.
+
+    Raises:
+        OSError: the system's reason; ``ENOSYS`` where it has no such call.
+    """
+    call = _system_call("inotify_init1")
+    if call is None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    fd = int(call(os.O_CLOEXEC | os.O_NONBLOCK))
+    if fd < 0:
+        raise _system_error("inotify")
+    return fd
+
+
+def add_watch(fd: int, folder: str, mask: int) -> int:
+    """Let a descriptor tell of a folder, too; returns the number by which it names it.
+
+    Raises:
+        OSError: the system's reason, such as a limit.
+    """
+    call = _system_call("inotify_add_watch")
+    number = int(call(fd, os.fsencode(folder), mask)) if call is not None else -1
+    if number < 0:
+        raise _system_error(folder)
+    return number
+
+
 NETWORK_TYPES = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "lustre", "gfs2", "ocfs2", "beegfs"}
     | {"fuse.sshfs", "fuse.rclone", "fuse.s3fs", "fuse.glusterfs", "fuse.ceph"}

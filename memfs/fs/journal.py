@@ -231,6 +231,8 @@ class Journal:
         own: the operations that this process appended and that still wait, by id.
     """
 
+    kept_by_child = True
+
     def __init__(self, path: Path, *, salvaging: bool = False) -> None:
         """``salvaging``: read on where the header is damaged; see ``salvage``."""
         self.path = path

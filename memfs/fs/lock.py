@@ -102,6 +102,22 @@ def renewed_in_child(part: Part) -> Part:
     return part
 
 
+_alone = False
+"""Whether this process forks with no thread but the one that forks."""
+
+
+def fork_alone() -> int:
+    """Fork a process that has no other thread: as ``os.fork``, and parts whose class says ``kept_by_child`` go on with
+    what they know, since nobody was in the middle of anything.
+    """
+    global _alone
+    _alone = threading.active_count() == 1
+    try:
+        return os.fork()
+    finally:
+        _alone = False
+
+
 def _renew() -> None:
     parts = list(_known)
     for part in parts:
@@ -109,7 +125,8 @@ def _renew() -> None:
             if (make := _MAKERS.get(type(value))) is not None:
                 setattr(part, name, make())
     for part in parts:
-        getattr(part, _RENEWING, _nothing)()
+        if not (_alone and getattr(part, "kept_by_child", False)):
+            getattr(part, _RENEWING, _nothing)()
 
 
 def _nothing() -> None:
@@ -349,6 +366,16 @@ def _forget_in_child() -> None:
 
 
 os.register_at_fork(after_in_child=_forget_in_child)
+
+
+@contextmanager
+def let_go_in_child(fd: int) -> Iterator[None]:
+    """While the block runs, a forked child closes its copy of a locked file: else it would keep it from others."""
+    _open.add(fd)
+    try:
+        yield
+    finally:
+        _open.discard(fd)
 
 
 def _release(fds: tuple[int, int], owner: int) -> None:

@@ -123,6 +123,9 @@ class Index(Protocol):
     def clear(self) -> None:
         """Forget everything."""
 
+    def release(self) -> None:
+        """Close files, which the next call opens again; nothing waits to be flushed."""
+
     def close(self) -> None:
         """Release files; the engine is not used afterwards."""
 

@@ -166,6 +166,9 @@ class MemoryIndex:
         self._places.clear()
         self._length = 0
 
+    def release(self) -> None:
+        """Nothing is open."""
+
     def close(self) -> None:
         """Nothing to release."""
 

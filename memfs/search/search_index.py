@@ -292,6 +292,8 @@ class SearchIndex:
     search waits at most for another search or an update, never for a fold.
     """
 
+    kept_by_child = True
+
     def __init__(self, folder: Path, engine: str) -> None:
         """
         Args:
@@ -568,6 +570,12 @@ class SearchIndex:
         """Release the base's files. What is only in the overlay is found again by the next freshness check."""
         with self._lock:
             self._forget()
+
+    def release(self) -> None:
+        """Close the base's files, for a process that forks; what is in memory stays; a question opens them again."""
+        with self._lock:
+            if self._index is not None:
+                self._index.release()
 
     def begin_anew_in_child(self) -> None:
         """Read the base again, and let the next freshness check find what the overlay had."""

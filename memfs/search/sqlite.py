@@ -154,6 +154,9 @@ class SqliteIndex:
         self._open, self._dirty, self._writable = None, False, False
         self._forget_counts()
 
+    def release(self) -> None:
+        self.close()
+
     def _forget_counts(self) -> None:
         self._frequencies, self._talks = {}, None
 

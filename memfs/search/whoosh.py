@@ -310,6 +310,11 @@ class WhooshIndex:
             io.unlink(self._folder / name)
         self._columns = None
 
+    def release(self) -> None:
+        for leaf, _ in self._leaves or ():
+            leaf.close()
+        self._leaves = None
+
     def close(self) -> None:
         if self._open_writer is not None:
             self._open_writer.cancel()
@@ -318,9 +323,7 @@ class WhooshIndex:
         self._columns = None
 
     def _release(self) -> None:
-        for leaf, _ in self._leaves or ():
-            leaf.close()
-        self._leaves = None
+        self.release()
         self._average = None
         self._held.clear()
         self._held_numbers = 0

@@ -180,6 +180,8 @@ class IndexSync:
         files, kinds, index: what is kept in step.
     """
 
+    kept_by_child = True
+
     def __init__(
         self, tree: View, items: ItemCatalog, kinds: KindTable, index: SearchIndex, git: Repository | None
     ) -> None:

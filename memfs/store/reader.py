@@ -461,6 +461,8 @@ def _at(path: str, stamp: Stamp) -> Candidate:
 class ChangeDetector:
     """Detects the changed files of one store. Watching begins with the first look."""
 
+    kept_by_child = True
+
     def __init__(self, index_sync: IndexSync, writing: FileWriter | None = None) -> None:
         """``writing`` tells what other processes wrote, and brings home what waits; None where nobody writes."""
         self._index_sync = index_sync

@@ -133,9 +133,7 @@ class Store(FolderReader):
         self._planning = threading.RLock()
         renewed_in_child(self)
         self.wrote = False  # by anybody who holds this store
-        ended = end_interrupted(parts)
-        self.notes += [*ended, *self.writing.recover(), *map(Problem.of, parts.journal.damage)]
-        self._left = bool(parts.journal.waiting)
+        self.resume()
 
     @cached_property
     def edit_finder(self) -> HandEdits:
@@ -359,6 +357,18 @@ class Store(FolderReader):
     def looking_once(self) -> contextlib.AbstractContextManager[None]:
         """Within, ``follow`` looks at the files for the first time only: several questions of this thread, one look."""
         return self.change_detector.once()
+
+    def resume(self) -> None:
+        """Finish what a killed process left: as whoever opens it does, and a child that goes on with it."""
+        ended, journal = end_interrupted(self._parts), self._parts.journal
+        self.notes += [*ended, *self.writing.recover(), *map(Problem.of, journal.damage)]
+        self._left = bool(journal.waiting)
+
+    def release(self) -> None:
+        """Close what a forked child must not share, for a process that is about to fork; it is opened again by need."""
+        self._parts.index.release()
+        self._parts.items.close()
+        self._parts.repository.git.close()
 
     def reindex(self, progress: Progress | None = None) -> int:
         """Rebuild the index from the files; return how many items it holds."""

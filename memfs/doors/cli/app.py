@@ -62,6 +62,7 @@ EVERYDAY: tuple[Verb, ...] = (
 MORE: tuple[Verb, ...] = (
     Verb("import", "Store what an export, or another memory, holds.", "import_:import_"),
     Verb("export", "Write memories out, as lines that import reads back."),
+    Verb("serve", "Answer commands sooner, from a workspace that is held open."),
     Verb("semantic", "Switch search by meaning on or off."),
     Verb("deinit", "Remove memfs from a repository, and the files on request."),
     Verb("help", "Show the help of memfs, of a group or of a verb."),

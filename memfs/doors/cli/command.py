@@ -228,6 +228,15 @@ def options(*given: Callable[[Function], Function]) -> Callable[[Function], Func
     return decorate
 
 
+_opener: Callable[..., Workspace] | None = None
+
+
+def open_with(opener: Callable[..., Workspace]) -> None:
+    """Let the verbs of this process get their workspace from something that takes what ``open_workspace`` takes."""
+    global _opener
+    _opener = opener
+
+
 @contextmanager
 def opened() -> Iterator[Workspace]:
     """The workspace that ``-C``, ``MEMFS_WORKSPACE`` or the current folder names, closed afterwards.
@@ -242,7 +251,9 @@ def opened() -> Iterator[Workspace]:
 
     asked = invocation()
     try:
-        workspace = open_workspace(asked.workspace, watch=False, settings=dict(asked.settings), one_shot=True)
+        workspace = (_opener or open_workspace)(
+            asked.workspace, watch=False, settings=dict(asked.settings), one_shot=True
+        )
     except WorkspaceNotFound as error:
         _hint_private(error, asked.workspace or ".")
         raise

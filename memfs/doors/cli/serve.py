@@ -1,0 +1,75 @@
+"""``serve``: hold a workspace open, so that commands of this user are answered sooner."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import click
+
+from memfs.config import load
+from memfs.doors.cli.command import Unclear, invocation, verb
+from memfs.doors.cli.output import Text, note
+from memfs.errors import StorageIO
+from memfs.fs.workspace_location import find_workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedWorkspace:
+    """What became of a resident.
+
+    Attributes:
+        workspace: the folder of its workspace.
+        pid: its process id; null where there is none.
+        state: ``up``, ``stopped`` or ``off``.
+    """
+
+    workspace: str
+    pid: int | None
+    state: str
+
+
+_SAID = {"up": "resident process {pid} answers for {workspace}", "stopped": "resident process {pid} has ended"}
+
+
+def _text(done: ServedWorkspace) -> Text:
+    yield _SAID.get(done.state, "no resident process is up for {workspace}").format(
+        pid=done.pid, workspace=done.workspace
+    )
+
+
+@verb("serve", text=_text)
+@click.option("--detach", is_flag=True, help="Go on in the background, and return once it answers.")
+@click.option("--stop", is_flag=True, help="End the one that is up.")
+def serve(detach: bool, stop: bool) -> ServedWorkspace:
+    """Answer commands of this user from a workspace that is held open, until nobody asks for a while.
+
+    While it is up, memfs recall, list, show, status, log and diff are answered by it, as by themselves and sooner.
+    MEMFS_RESIDENT=off goes past it.
+
+    Examples:
+        memfs serve
+        memfs serve --detach
+        memfs serve --stop
+    """
+    if detach and stop:
+        raise Unclear("--detach and --stop exclude each other", "leave one out")
+    from memfs.doors.resident import server  # few commands need it
+
+    asked = invocation()
+    root = find_workspace(asked.workspace)
+    if stop:
+        ended = server.stop(root)
+        return ServedWorkspace(workspace=str(root), pid=ended or None, state="stopped" if ended else "off")
+    settings = load(root, dict(asked.settings)).resident
+    if not settings.use:
+        raise StorageIO("resident processes are switched off here", hint="memfs config --unset resident.use")
+    up = server.resident_of(root)
+    if up:
+        return ServedWorkspace(workspace=str(root), pid=up, state="up")
+    idle = settings.idle_minutes * 60
+    if detach:
+        return ServedWorkspace(workspace=str(root), pid=server.start(root, idle), state="up")
+    note(f"answering for {root}; Ctrl-C ends it")
+    served = server.serve(str(root), idle)
+    return ServedWorkspace(workspace=str(root), pid=os.getpid(), state="stopped" if served else "up")

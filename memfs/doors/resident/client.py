@@ -1,0 +1,333 @@
+"""Ask the resident of a workspace to run this command, before anything else of memfs is imported.
+
+A command goes on by itself where there is no resident, where it does not greet in time, and wherever it is not certain
+that asking is right. Once the request has gone out the resident's child runs the command, with our streams, folder and
+environment, and only what is known to have done nothing is run here again.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]  # ``signal`` takes longer to import than the command has
+import os
+import sys
+
+from memfs.config_names import RESIDENT_SWITCH, RESIDENT_USE, WORKSPACE_VARIABLE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+GREETING = b"memfs-resident-1\n"
+"""What a resident's child says first; another number is another language."""
+READING = frozenset({"recall", "list", "show", "status", "log", "diff"})
+"""Verbs that change nothing that is remembered: they may be run twice."""
+_OFF = frozenset({"off", "no", "false", "0"})
+_HERE = frozenset({"-h", "--help", "--version", "--edit", "-e"})
+"""What a person is asked, or shown without a workspace."""
+_WITH_VALUE = frozenset({"-C", "--workspace", "--set"})
+_PATIENCE = 0.02
+_LOOK_EVERY = 1.0
+_LONGEST_NAME = 100
+_HEAD = 5
+OUTPUT, CODE, DECLINED, WRITING, WROTE = b"o", b"c", b"d", b"w", b"s"
+"""What a child says: that it prints from here on; the exit code; that it does nothing; that it is about to write, and
+what; that this is durable."""
+_PASSED_ON = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT)
+
+
+def answered(words: Sequence[str]) -> int | None:
+    """The exit code of a command that a resident ran; None where it is to be run here.
+
+    Args:
+        words: the arguments of the command.
+    """
+    patience = _patience()
+    if not patience or verb_of(words) not in READING:
+        return None
+    link = _linked(words, patience)
+    if link is None:
+        return None
+    try:
+        return _ran(link, words)
+    finally:
+        link.close()
+
+
+def verb_of(words: Sequence[str]) -> str:
+    """The verb of a command that a resident may run, "" for any other."""
+    verb = ""
+    rest = iter(words)
+    for word in rest:
+        if word == "--":
+            break
+        if word in _HERE or word.startswith(("--edit=", "-e=")) or "resident." in word:
+            return ""
+        if not verb:
+            if word in _WITH_VALUE:
+                if "resident." in next(rest, ""):
+                    return ""
+            elif not word.startswith("-"):
+                verb = word
+    return verb
+
+
+def identity() -> bytes:
+    """Which memfs this is, in which interpreter: only its like may answer for it."""
+    named = {name: os.environ[name] for name in sorted(os.environ) if name.startswith("PYTHON")}
+    package = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+    facts = (package, sys.executable, sys.prefix, sys.version, tuple(sys.flags), sys.path[1:], named, os.getgid())
+    return repr(facts).encode("utf-8", "surrogateescape")
+
+
+def socket_folder() -> str:
+    """Where this user's residents have their sockets, "" where there is no such place. Nothing is made."""
+    runtime, cache = os.environ.get("XDG_RUNTIME_DIR", ""), os.environ.get("XDG_CACHE_HOME", "")
+    if runtime.startswith("/"):
+        return f"{runtime}/memfs"
+    if cache.startswith("/"):
+        return f"{cache}/memfs/residents"
+    home = os.environ.get("HOME", "")
+    return f"{home}/.cache/memfs/residents" if home.startswith("/") else ""
+
+
+def is_private(folder: str) -> bool:
+    """Whether a folder is this user's, no link, and closed to others."""
+    try:
+        facts = os.lstat(folder)
+    except OSError:
+        return False
+    return facts.st_mode & 0o170077 == 0o040000 and facts.st_uid == os.getuid()
+
+
+def socket_name(facts: os.stat_result) -> str:
+    """The name of the socket for the workspace in a folder with these facts."""
+    return f"{facts.st_dev:x}-{facts.st_ino:x}"
+
+
+def _patience() -> float:
+    """How many seconds a greeting is waited for; 0 where no resident is to be asked."""
+    said = os.environ.get(RESIDENT_SWITCH, "")
+    if said.lower() in _OFF or os.environ.get(RESIDENT_USE, "").lower() in _OFF:
+        return 0.0
+    return int(said) / 1000 if said.isascii() and said.isdigit() and len(said) < 6 else _PATIENCE
+
+
+def _start_of(words: Sequence[str]) -> str:
+    """The folder from which the command looks for its workspace."""
+    named = ""
+    rest = iter(words)
+    for word in rest:
+        if word == "--":
+            break
+        if word in ("-C", "--workspace"):
+            named = next(rest, "")
+        elif word.startswith("--workspace="):
+            named = word[12:]
+        elif word.startswith("-C") and len(word) > 2:
+            named = word[2:]
+    return os.path.realpath(named or os.path.expanduser(os.environ.get(WORKSPACE_VARIABLE, "")) or ".")
+
+
+def _linked(words: Sequence[str], patience: float) -> ChildConnection | None:
+    """A resident of the workspace at or above the command's folder, that has greeted."""
+    folder = socket_folder()
+    try:
+        names = frozenset(os.listdir(folder)) if folder and is_private(folder) else frozenset()
+    except OSError:
+        return None
+    place = _start_of(words) if names else ""
+    while place:
+        try:
+            name = socket_name(os.stat(place))
+        except OSError:
+            return None
+        if name in names:
+            link = ChildConnection.to(folder, name, patience)
+            if link is not None:
+                return link
+        place = os.path.dirname(place) if place != "/" else ""
+    return None
+
+
+class ChildConnection:
+    """A connection to a child of a resident, which has greeted."""
+
+    def __init__(self, connection: object, process: int) -> None:
+        self._connection: Any = connection
+        self.process = process
+        self._pidfd = os.pidfd_open(process)
+        self._kept = b""
+
+    @classmethod
+    def to(cls, folder: str, name: str, patience: float) -> ChildConnection | None:
+        """Connect; None where nobody greets in time, or somebody who is not as we are."""
+        import _socket
+
+        connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        near = -1
+        try:
+            connection.settimeout(patience)
+            address = f"{folder}/{name}"
+            if len(os.fsencode(address)) > _LONGEST_NAME:
+                near = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+                address = f"/proc/self/fd/{near}/{name}"
+            connection.connect(address)
+            theirs = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+            if int.from_bytes(theirs[4:8], sys.byteorder) == os.getuid():
+                head = _received(connection, len(GREETING) + 8)
+                if head.startswith(GREETING):
+                    process, length = (int.from_bytes(head[at:][:4], "big") for at in (-8, len(head) - 4))
+                    if _received(connection, length) == identity():
+                        return cls(connection, process)
+        except (OSError, AttributeError):  # among them that it took too long, and a system without such calls
+            pass
+        finally:
+            if near >= 0:
+                os.close(near)
+        connection.close()
+        return None
+
+    def send(self, data: bytes, descriptors: Sequence[int]) -> bool:
+        """Send a request with descriptors; false where it has not got through, so that nothing will come of it."""
+        import _socket
+
+        rights = b"".join(one.to_bytes(4, sys.byteorder) for one in descriptors)
+        try:
+            self._connection.settimeout(_LOOK_EVERY)
+            sent = self._connection.sendmsg([data], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
+            self._connection.sendall(data[sent:])
+        except OSError:  # a child that is gone, or stands still: it must not get to know the rest
+            self.kill()
+            return False
+        return True
+
+    def next(self) -> tuple[bytes, bytes]:
+        """What the child says next, as kind and content; (b"", b"") once it has ended, or stands still and was ended.
+
+        A child that was stopped is killed: it must not go on once we do without it.
+        """
+        while len(self._kept) < _HEAD or len(self._kept) < _HEAD + int.from_bytes(self._kept[1:_HEAD], "big"):
+            try:
+                piece = self._connection.recv(1 << 16)
+            except TimeoutError:
+                if is_stopped(self.process):
+                    self.kill()
+                continue
+            except OSError:
+                piece = b""
+            if not piece:
+                return b"", b""
+            self._kept += piece
+        end = _HEAD + int.from_bytes(self._kept[1:_HEAD], "big")
+        kind, content, self._kept = self._kept[:1], self._kept[_HEAD:end], self._kept[end:]
+        return kind, content
+
+    def signal(self, number: int) -> None:
+        """Send the child a signal."""
+        try:  # noqa: SIM105  contextlib takes time to import
+            _signal.pidfd_send_signal(self._pidfd, number)
+        except OSError:
+            pass  # it has ended
+
+    def kill(self) -> None:
+        """End the child for certain."""
+        self.signal(_signal.SIGKILL)
+
+    def close(self) -> None:
+        """Hang up, which ends a child that still runs."""
+        self._connection.close()
+        os.close(self._pidfd)
+
+
+def is_stopped(process: int) -> bool:
+    """Whether somebody stopped a process."""
+    try:
+        with open(f"/proc/{process}/stat", "rb") as facts:
+            return facts.read().rpartition(b")")[2].split()[0] in (b"T", b"t")
+    except (OSError, IndexError):
+        return False
+
+
+def _received(connection: Any, length: int) -> bytes:
+    data = b""
+    while len(data) < length:
+        piece = connection.recv(length - len(data))
+        if not piece:
+            break
+        data += piece
+    return data
+
+
+def _request(words: Sequence[str]) -> bytes:
+    """What a child needs to know to be this command."""
+    umask = os.umask(0o077)
+    os.umask(umask)
+    ignored = [str(int(one)) for one in _PASSED_ON if _signal.getsignal(one) == _signal.SIG_IGN]
+    standard: tuple[Any, ...] = (sys.stdin, sys.stdout, sys.stderr)
+    streams = [f"{one.encoding} {one.errors} {one.write_through:d}" for one in standard]
+    facts = [f"{umask:o}", " ".join(ignored), sys.argv[0], sys.path[0], *streams, str(len(words)), *words]
+    environment = [name + b"=" + value for name, value in os.environb.items()]
+    data = b"\0".join([*map(os.fsencode, facts), *environment])
+    return len(data).to_bytes(4, "big") + data
+
+
+def _ran(link: ChildConnection, words: Sequence[str]) -> int | None:
+    """Let the child run the command; its exit code, or None where it did nothing and the command runs here."""
+    try:
+        request, here = _request(words), os.open(".", os.O_RDONLY | os.O_DIRECTORY)
+    except (OSError, AttributeError, ValueError):  # a stream is closed, or the folder is gone
+        return None
+    try:
+        if not all(map(_is_open, (0, 1, 2))) or not link.send(request, (0, 1, 2, here)):
+            return None
+    finally:
+        os.close(here)
+    passed: list[int] = []
+    before = [(one, _signal.getsignal(one)) for one in _PASSED_ON if _signal.getsignal(one) != _signal.SIG_IGN]
+    for one, _ in before:
+        _signal.signal(one, _passing(link, passed))
+    try:
+        return _outcome(link, passed)
+    finally:
+        for one, handler in before:
+            _signal.signal(one, handler)
+
+
+def _passing(link: ChildConnection, passed: list[int]) -> Callable[[int, object], None]:
+    def hand_on(number: int, _: object) -> None:
+        link.signal(_signal.SIGKILL if number in passed else number)  # who asks twice does not want to wait
+        passed.append(number)
+
+    return hand_on
+
+
+def _outcome(link: ChildConnection, passed: list[int]) -> int | None:
+    printed = False
+    while True:
+        kind, content = link.next()
+        if kind == CODE:
+            return int.from_bytes(content, "big")
+        if kind == DECLINED:
+            return None
+        if kind == OUTPUT:
+            printed = True
+        if not kind:
+            break
+    if passed:
+        if passed[-1] == _signal.SIGINT:
+            return 130
+        _signal.signal(passed[-1], _signal.SIG_DFL)
+        os.kill(os.getpid(), passed[-1])
+    if not printed:
+        return None
+    sys.stderr.write("memfs: the resident process ended while it answered: what was printed may be incomplete\n")
+    return 1
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,328 @@
+"""What a resident answers is what the command itself would have answered, and nothing depends on it."""
+
+from __future__ import annotations
+
+import os
+import pty
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kit.patience import LONG
+from memfs.doors.resident import client, server
+
+_NOBODY = 77
+_ASKING = f"""
+import os, sys
+sys.path.pop(0)
+from memfs.doors.resident import client
+code = client.answered(sys.argv[1:])
+os._exit({_NOBODY} if code is None else code)
+"""
+"""The command as far as a resident answers it: it ends with 77 where none does."""
+
+Asked = Callable[..., "subprocess.CompletedProcess[bytes]"]
+
+
+@pytest.fixture
+def root(opened: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace with three memories."""
+    monkeypatch.setenv("MEMFS_INDEX_ENGINE", "sqlite")
+    monkeypatch.setenv("MEMFS_RESIDENT", str(int(LONG * 1000) % 100_000))
+    workspace = opened()
+    workspace.remember("Staging is rebuilt on Sundays", tags=["staging"], id="staging")
+    workspace.remember("Café and naïve words stay whole: Grüße", type="preference", id="umlauts")
+    workspace.remember("The gateway retries three times", title="Retries", importance=2.0, id="retries")
+    workspace.close()
+    return Path(workspace.root)
+
+
+@pytest.fixture
+def ask(forked: Path, root: Path) -> Asked:
+    """Run a command in the workspace's folder; ``alone`` where no resident is to be asked."""
+
+    def call(*words: str, alone: bool = False, cwd: Path | None = None, **given: Any) -> Any:
+        env = {**os.environ, **given.pop("env", {}), **({"MEMFS_RESIDENT": "off"} if alone else {})}
+        command = [str(forked), *words] if alone else [str(forked), "-c", _ASKING, *words]
+        given.setdefault("stdin", subprocess.DEVNULL)
+        return subprocess.run(command, cwd=cwd or root, env=env, capture_output=True, check=False, **given)
+
+    return call
+
+
+@pytest.fixture
+def resident(forked: Path, root: Path) -> Iterator[int]:
+    """A resident of the workspace; its process id."""
+    subprocess.run([str(forked), "-C", str(root), "serve", "--detach"], check=True, stdout=subprocess.DEVNULL)
+    process = server.resident_of(root)
+    assert process
+    yield process
+    with suppress(ProcessLookupError):
+        os.kill(process, signal.SIGCONT)
+    server.stop(root)
+
+
+def _file(root: Path, name: str) -> Path:
+    return next((root / "ContextMemory/memories").rglob(f"{name}.yaml"))
+
+
+COMMANDS: list[tuple[list[str], dict[str, str]]] = [
+    (["recall", "staging"], {}),
+    (["recall", "staging", "--json"], {}),
+    (["recall", "nothing-like-it"], {}),
+    (["recall", "staging", "--limit", "x"], {}),
+    (["recall", "staging", "--limit", "x", "--json"], {}),
+    (["recall", "gateway", "--explain"], {"COLUMNS": "40"}),
+    (["list"], {"NO_COLOR": "1"}),
+    (["list", "--json"], {"TZ": "Asia/Tokyo"}),
+    (["list", "--type", "preference"], {"LC_ALL": "C", "PYTHONUTF8": "0"}),
+    (["show", "umlauts"], {}),
+    (["show", "nobody"], {}),
+    (["show", "retries", "--json"], {}),
+    (["log"], {}),
+    (["--set", "recall.limit=1", "recall", "the"], {}),
+    (["--set", "no.such=1", "list"], {}),
+    (["-C", "/nowhere/at/all", "list"], {}),
+    (["list"], {"MEMFS_INDEX_ENGINE": "nonsense"}),
+    (["list"], {"MEMFS_INDEX_ENGINE": "memory"}),
+    (["list", "--since", "1d"], {"GIT_AUTHOR_NAME": "Somebody"}),
+    (["recall", "retries", "--colour"], {}),
+]
+"""Commands that read, and what else is in their environment."""
+_UNASKED = [["-C", "/nowhere/at/all", "list"], ["list", "--type", "preference"]]
+
+
+def test_a_resident_prints_what_the_command_itself_prints_to_the_byte(ask: Asked, resident: int) -> None:
+    """Output, errors and exit code of every sort of reading command."""
+    ask("list", alone=True)
+    for words, env in COMMANDS:
+        alone, served = ask(*words, alone=True, env=env), ask(*words, env=env)
+        if words in _UNASKED:
+            assert served.returncode == _NOBODY, words
+            continue
+        assert (served.returncode, served.stdout, served.stderr) == (alone.returncode, alone.stdout, alone.stderr), (
+            words
+        )
+
+
+def test_a_resident_prints_to_a_terminal_as_the_command_does(forked: Path, root: Path, resident: int) -> None:
+    """Colours and width follow the terminal that the person sits at."""
+    assert _on_terminal([str(forked), "-c", _ASKING, "recall", "gateway"], root) == _on_terminal(
+        [str(forked), "recall", "gateway"], root, MEMFS_RESIDENT="off"
+    )
+
+
+def _on_terminal(command: list[str], root: Path, **env: str) -> bytes:
+    import fcntl
+    import struct
+    import termios
+
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, 50, 0, 0))
+    done = subprocess.Popen(
+        command, cwd=root, stdin=theirs, stdout=theirs, stderr=theirs, env={**os.environ, "TERM": "xterm", **env}
+    )
+    os.close(theirs)
+    data = b""
+    with suppress(OSError):
+        while piece := os.read(ours, 4096):
+            data += piece
+    os.close(ours)
+    assert done.wait() == 0
+    assert b"\x1b[" in data
+    return data
+
+
+def test_a_workspace_is_found_from_below_by_name_and_by_variable(ask: Asked, root: Path, resident: int) -> None:
+    """The folder is looked for as the command looks for it."""
+    below = _file(root, "staging").parent
+    assert ask("show", "staging", cwd=below).returncode == 0
+    assert ask("-C", str(root), "show", "staging", cwd=Path("/")).returncode == 0
+    assert ask("show", "staging", cwd=Path("/"), env={"MEMFS_WORKSPACE": str(root)}).returncode == 0
+    assert ask("show", "staging", cwd=Path("/")).returncode == _NOBODY
+
+
+def test_every_change_before_a_question_is_seen(
+    ask: Asked, root: Path, resident: int, git: Callable[..., str], memfs: Callable[..., str]
+) -> None:
+    """A hand edit, a new file in a new folder, a removal, a checkout and another process's write."""
+    file = _file(root, "staging")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "before")
+    for number in range(20):
+        file.write_text(f"content: Staging is rebuilt on day xq{number}\n")
+        assert f"xq{number}" in ask("show", "staging").stdout.decode()
+        assert b"staging" in ask("recall", f"xq{number}").stdout
+    git(root, "checkout", "-q", "--", ".")
+    assert b"Sundays" in ask("recall", "staging").stdout
+    new = root / "ContextMemory/memories/semantic/1999-12/by-hand.yaml"
+    new.parent.mkdir(parents=True)
+    new.write_text("content: zebras graze\n")
+    assert b"by-hand" in ask("recall", "zebras").stdout
+    shutil.rmtree(new.parent)
+    assert b"by-hand" not in ask("recall", "zebras").stdout
+    memfs(root, "remember", "quokkas smile", "--id", "quokka")
+    assert b"quokka" in ask("recall", "quokkas").stdout
+
+
+def test_a_changed_configuration_counts_at_once(ask: Asked, root: Path, resident: int) -> None:
+    """``memfs.toml`` is as the command would read it."""
+    (root / "memfs.toml").write_text("[recall]\nlimit = 1\n")
+    assert ask("recall", "the staging gateway").stdout == ask("recall", "the staging gateway", alone=True).stdout
+    (root / "memfs.toml").write_text("[recall]\nlimit = 'x'\n")
+    alone = ask("list", alone=True)
+    served = ask("list")
+    assert served.returncode == _NOBODY or (served.stderr, served.returncode) == (alone.stderr, alone.returncode)
+
+
+def test_what_is_asked_of_a_person_stays_with_the_command() -> None:
+    """Editors, help and what goes past the resident are never handed over."""
+    assert client.verb_of(["-C", "x", "--set", "a=b", "recall", "words", "--json"]) == "recall"
+    assert client.verb_of(["recall", "--", "--help"]) == "recall"
+    for words in (["recall", "--help"], ["remember", "--edit"], ["--set", "resident.use=false", "list"], ["--version"]):
+        assert client.verb_of(words) not in client.READING
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_command_goes_on_by_itself_where_nobody_greets(
+    forked: Path, root: Path, resident: int, number: int, ask: Asked
+) -> None:
+    """The resident was killed, or stands still; it does nothing for those who did not wait."""
+    os.kill(resident, number)
+    env = {**os.environ, "MEMFS_RESIDENT": "20"}
+    done = subprocess.run([str(forked), "show", "staging"], cwd=root, env=env, capture_output=True, check=False)
+    assert (done.returncode, b"Sundays" in done.stdout) == (0, True)
+    if number == signal.SIGSTOP:
+        os.kill(resident, signal.SIGCONT)
+        assert ask("show", "staging").returncode == 0
+
+
+_STALLED = """
+import os, sys
+sys.path.pop(0)
+from memfs.doors.resident import client
+link = client._linked(["show"], 60)
+os.kill(link.process, int(sys.argv[1]))
+print(client._ran(link, ["show", "staging"]))
+"""
+"""A command whose child gets a signal between its greeting and its request."""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_child_that_is_killed_or_stopped_is_not_waited_for(
+    forked: Path, root: Path, resident: int, number: int
+) -> None:
+    """Nothing was printed, so the command runs by itself; a child that was stopped never goes on."""
+    done = subprocess.run(
+        [str(forked), "-c", _STALLED, str(int(number))], cwd=root, capture_output=True, check=True, timeout=LONG
+    )
+    assert done.stdout == b"None\n"
+
+
+@pytest.mark.parametrize("what", ["file", "link", "silent"])
+def test_what_was_planted_in_the_place_of_the_socket_is_passed_by(
+    what: str, ask: Asked, root: Path, tmp_path: Path
+) -> None:
+    """A file, a link that leads nowhere, or a listener that says nothing."""
+    folder = Path(client.socket_folder())
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    place = folder / client.socket_name(os.stat(root))
+    with socket.socket(socket.AF_UNIX) as listener:
+        if what == "file":
+            place.write_text("")
+        elif what == "link":
+            place.symlink_to(tmp_path / "nothing")
+        else:
+            listener.bind(str(place))
+            listener.listen()
+        assert ask("list", env={"MEMFS_RESIDENT": "50"}).returncode == _NOBODY
+
+
+def test_a_folder_that_others_can_enter_is_not_used(ask: Asked, root: Path, resident: int) -> None:
+    """Whoever could put a socket there could answer for us."""
+    folder = Path(client.socket_folder())
+    folder.chmod(0o755)
+    assert ask("list").returncode == _NOBODY
+    folder.chmod(0o700)
+    assert ask("list").returncode == 0
+
+
+def test_another_installation_is_not_asked(ask: Asked, root: Path, resident: int) -> None:
+    """An interpreter that was started otherwise answers for itself."""
+    assert ask("list", env={"PYTHONWARNINGS": "error"}).returncode == _NOBODY
+
+
+def test_it_can_be_switched_off(forked: Path, ask: Asked, root: Path, resident: int) -> None:
+    """By a variable, by a setting for one command, and for good."""
+    for env in ({"MEMFS_RESIDENT": "off"}, {"MEMFS_RESIDENT_USE": "false"}):
+        assert ask("list", env=env).returncode == _NOBODY
+    assert ask("--set", "resident.use=false", "list").returncode == _NOBODY
+    server.stop(root)
+    (root / "memfs.toml").write_text("[resident]\nuse = false\n")
+    done = subprocess.run([str(forked), "serve", "--detach"], cwd=root, capture_output=True, check=False)
+    assert (done.returncode, b"resident.use" in done.stderr) == (1, True)
+
+
+def test_two_that_start_at_once_make_one(forked: Path, root: Path) -> None:
+    """The second finds that there is one."""
+    starting = [
+        subprocess.Popen([str(forked), "serve", "--detach"], cwd=root, stdout=subprocess.PIPE) for _ in range(3)
+    ]
+    said = {one.communicate()[0] for one in starting}
+    assert len(said) == 1
+    assert server.stop(root)
+    assert not server.stop(root)
+
+
+def _ends(process: int) -> bool:
+    until = time.monotonic() + LONG
+    while time.monotonic() < until:
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_it_leaves_when_nobody_asks(forked: Path, root: Path) -> None:
+    """And takes its socket along."""
+    subprocess.run(
+        [str(forked), "--set", "resident.idle_minutes=0.01", "serve", "--detach"], cwd=root, check=True, timeout=LONG
+    )
+    process = server.resident_of(root)
+    assert not process or _ends(process)
+    assert not server.files_of(root).socket.exists()
+
+
+def test_it_leaves_when_its_workspace_does(ask: Asked, root: Path, resident: int) -> None:
+    """A folder of the same name is another workspace."""
+    root.rename(root.with_name("moved"))
+    root.mkdir()
+    assert ask("list", cwd=root.with_name("moved")).returncode == _NOBODY
+    assert _ends(resident)
+
+
+def test_its_memory_does_not_grow_with_the_questions(
+    ask: Asked, root: Path, resident: int, scale: Callable[[int, int], int]
+) -> None:
+    """What a question needs ends with the child that answers it."""
+    file = _file(root, "staging")
+
+    def asked(number: int) -> int:
+        for one in range(number):
+            file.write_text(f"content: Staging is rebuilt on day {one}\n")
+            assert ask("recall", f"staging {one}").returncode == 0
+        rows = Path(f"/proc/{resident}/status").read_text().splitlines()
+        return int(next(row.split()[1] for row in rows if row.startswith("RssAnon")))
+
+    before = asked(scale(10, 500))
+    assert asked(scale(20, 10_000)) < before + 2_000
