@@ -28,6 +28,7 @@ from memfs.dataclass import dataclass, replace
 from memfs.errors import (
     ArchiveInvalid,
     AttributeConflict,
+    ContentError,
     CorruptRecord,
     FormatUnsupported,
     HistoryError,
@@ -36,8 +37,9 @@ from memfs.errors import (
     SchemaInvalid,
     SecretDetected,
 )
-from memfs.format.codec import schema_of
+from memfs.format.codec import remarks, schema_of
 from memfs.format.secrets import SecretFinding, find_likely, found_in_file, reason_in_file, secret_error
+from memfs.format.text import decode
 from memfs.fs.atomic_replace import is_temporary
 from memfs.fs.io import NETWORK_TYPES, file_system
 from memfs.git.refs import blobs_at_tips
@@ -91,11 +93,12 @@ _HARMLESS = ("unset", "unspecified")
 
 def attribute_conflicts(repository: Repository, paths: Sequence[str]) -> list[AttributeConflict]:
     """One error for each attribute by which git would change the bytes of one of the paths; no filter runs."""
-    names = [str(repository.work_tree / os.fsdecode(repository.full(path))) for path in paths]
+    top = f"{repository.work_tree}/".replace("//", "/")
+    names = [top + os.fsdecode(repository.full(path)) for path in paths]
     request = os.fsencode("".join(f"{name}\0" for name in names))
     tree = {"GIT_WORK_TREE": str(repository.work_tree)}
     out = repository.git.run("check-attr", "-z", "--stdin", *CHANGING, data=request, variables=tree) if names else b""
-    fields = [os.fsdecode(field) for field in out.split(b"\0")[:-1]]
+    fields = os.fsdecode(out).split("\0")[:-1]
     shown = dict(zip(names, paths, strict=True))
     return [
         AttributeConflict(
@@ -231,22 +234,30 @@ def archives(checker: Checker) -> Iterator[Problem]:
 _LIKELY_SHOWN = 3
 
 
-def leaks(checker: Checker) -> Iterator[Problem]:
-    """Every secret that nothing allows, in the files and in the last commit; and what may be one."""
-    known = {(row.path, row.line) for row in checker.store.problems() if row.code == SecretDetected.__name__}
+def contents(checker: Checker) -> Iterator[Problem]:
+    """What only the bytes of files tell: every secret that nothing allows, in them and in the last commit, and what may
+    be one; in items also what is accepted but worth a look.
+    """
+    invalid = checker.store.problems()
+    broken = {row.path for row in invalid}
+    known = {(row.path, row.line) for row in invalid if row.code == SecretDetected.__name__}
     committed = _committed(checker.parts)
-    for path in (*ROOT_FILES, *checker.store.edit_finder.own_paths()):
-        content = content_at(checker.parts.tree, path)
-        if content is None:
-            continue
-        data = content.data
-        kept = committed.pop(path, "") == content.stamp.blob
-        problems = [_in_file(finding, path, kept) for finding in _unallowed(data, path)]
-        yield from (problem for problem in problems if kept or (path, problem.line) not in known)
-        if not problems:
-            yield from _likely(data, path)
-        if not kept:
-            yield from _in_head(checker.parts, path)
+    with checker.parts.tree.holding_folders():
+        for path in sorted({*ROOT_FILES, *checker.own_paths()}):
+            content = content_at(checker.parts.tree, path)
+            if content is None:
+                continue
+            data = content.data
+            if path not in broken and not schema_of(path) and checker.store.index_sync.is_item(path):
+                with suppress(ContentError):  # it was valid when it was looked at
+                    yield from remarks(decode(data), path)
+            kept = committed.pop(path, "") == content.stamp.blob
+            problems = [_in_file(finding, path, kept) for finding in _unallowed(data, path)]
+            yield from (problem for problem in problems if kept or (path, problem.line) not in known)
+            if not problems:
+                yield from _likely(data, path)
+            if not kept:
+                yield from _in_head(checker.parts, path)
     for path in committed:
         yield from _in_head(checker.parts, path)
 
@@ -275,9 +286,8 @@ def _in_file(finding: SecretFinding, path: str, kept: bool) -> Problem:
 
 
 def _likely(data: bytes, path: str) -> Iterator[Problem]:
-    if reason_in_file(data, path):
-        return
-    for finding in find_likely(data.decode("utf-8", "replace"))[:_LIKELY_SHOWN]:
+    found = find_likely(data.decode("utf-8", "replace"))[:_LIKELY_SHOWN]
+    for finding in found if found and not reason_in_file(data, path) else ():
         message = "a long word without any order may be a key or password"
         hint = "if it is one, take it out and revoke it"
         yield Problem.warning(path, "PossibleSecret", message, hint, line=finding.line)
@@ -324,7 +334,8 @@ class Checker:
 
     ``backups`` names its backups, ``checkpoints`` reads its checkpoints and says what is wrong with them,
     ``memory_context`` is the memory context that holds, and ``embedder`` raises where that asks for an embedder that
-    cannot be had. ``deep``: every byte is read.
+    cannot be had. ``deep``: every byte is read. ``own``: the files of ours, where
+    somebody has looked.
     """
 
     store: Store
@@ -335,6 +346,7 @@ class Checker:
     memory_context: str = ""
     embedder: Callable[[], object] = lambda: None
     deep: bool = False
+    own: Sequence[str] = ()
 
     def check(self, *, integrity: bool = False) -> list[Problem]:
         """Every problem of the workspace, by path.
@@ -351,8 +363,13 @@ class Checker:
             read_items(self.store, self.parts)
             read_documents(self.parts)
         self.store.refresh()
+        looking = replace(looking, own=self.own_paths())
         found += looking._examined((*EXAMINATIONS, *DEEP) if integrity else EXAMINATIONS)
         return sorted(dict.fromkeys(found), key=lambda problem: (problem.path, problem.line or 0, problem.code))
+
+    def own_paths(self) -> Sequence[str]:
+        """Every file of ours that is on disk."""
+        return self.own or self.store.edit_finder.own_paths()
 
     def _examined(self, examinations: tuple[Examine, ...]) -> list[Problem]:
         found: list[Problem] = []
@@ -416,23 +433,8 @@ def _items(checker: Checker) -> Iterator[Problem]:
     yield from checker.item_problems()
 
 
-def _warnings(checker: Checker) -> Iterator[Problem]:
-    parts = checker.parts
-    broken = {problem.path for problem in checker.store.problems()}
-    for path in checker.store.edit_finder.own_paths():
-        if schema_of(path) or path in broken or not checker.store.index_sync.is_item(path):
-            continue
-        try:
-            content = parts.tree.read(path, READ_LIMIT)
-            modified = datetime.fromtimestamp(content.stamp.mtime_ns / 1e9, UTC)
-            _, warnings = parts.codec.read_with_warnings(content.data, path, modified)
-        except FileNotFoundError:
-            continue
-        yield from warnings
-
-
 def _documents(checker: Checker) -> Iterator[Problem]:
-    yield from document_problems(checker.store, checker.parts)
+    yield from document_problems(checker.parts, checker.own_paths())
 
 
 def _embedder(checker: Checker) -> Iterator[Problem]:
@@ -467,7 +469,7 @@ def _attributes(checker: Checker) -> Iterator[Problem]:
         message = "git joins memory files as plain text: no attribute asks for the merge driver"
         hint = "memfs check --fix adds it"
         yield Problem.warning(ATTRIBUTES, "MergeAttributeMissing", message, hint)
-    for conflict in attribute_conflicts(checker.parts.repository, checker.store.edit_finder.own_paths()):
+    for conflict in attribute_conflicts(checker.parts.repository, checker.own_paths()):
         yield Problem.of(conflict)
 
 
@@ -534,13 +536,12 @@ def _suggestions(checker: Checker) -> Iterator[Problem]:
 EXAMINATIONS: tuple[Examine, ...] = (
     lambda checker: format_problems(checker.parts.seen),
     _items,
-    _warnings,
     _documents,
     lambda checker: PrunedItems(checker.store, checker.parts).problems(),
     lambda checker: memory_context_problems(checker.parts.seen, checker.memory_context),
     statuses,
     _embedder,
-    leaks,
+    contents,
     _unwanted,
     references,
     left,

@@ -6,7 +6,7 @@ the index are read again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -50,10 +50,10 @@ def read_items(store: Store, parts: Parts) -> None:
             store.fold()
 
 
-def document_problems(store: Store, parts: Parts) -> Iterator[Problem]:
-    """What is wrong with settings, context and state documents."""
+def document_problems(parts: Parts, paths: Iterable[str]) -> Iterator[Problem]:
+    """What is wrong with those files that are settings, context and state documents."""
     stamps = document_stamps(parts)
-    for path in store.edit_finder.own_paths():  # memfs.toml was read when the workspace was opened
+    for path in paths:  # memfs.toml was read when the workspace was opened
         schema = schema_of(path)
         if not schema:
             continue
@@ -197,11 +197,14 @@ def lost_in_head(repository: Repository) -> Iterator[tuple[str, str, HistoryErro
         HistoryError: HEAD itself cannot be read.
     """
     commit = repository.head().commit
-    for path, blob in repository.tree(commit, CONTENT).items() if commit else ():
-        try:
-            repository.blob(blob)
-        except HistoryError as error:
-            yield path, blob, error
+    files = repository.tree(commit, CONTENT) if commit else {}
+    sound = maintenance.sound(repository, files.values())
+    for path, blob in files.items():
+        if blob not in sound:
+            try:
+                repository.blob(blob)
+            except HistoryError as error:
+                yield path, blob, error
 
 
 def _objects(checker: Checker) -> Iterator[Problem]:

@@ -91,7 +91,8 @@ class Repairer:
         if not named:
             yield from self._journal()
         integrity.read_items(self._store, self._parts)
-        for problem in (*self._store.index_sync.problems(), *integrity.document_problems(self._store, self._parts)):
+        documents = integrity.document_problems(self._parts, self._store.edit_finder.own_paths())
+        for problem in (*self._store.index_sync.problems(), *documents):
             rot = problem.code == CorruptItem.__name__
             if problem.path in named or (not named and rot):
                 yield self._item(problem.path, problem.message, rot)

@@ -19,7 +19,7 @@ from memfs.format import item_fields
 from memfs.format.plain import DOCUMENT_PARTS, Node, dotted, plain, refuse_hidden, same
 from memfs.format.render import EncodedFile, ParsedFile, parse, render
 from memfs.format.schema import Schemas
-from memfs.format.text import Text, decode, findings, position
+from memfs.format.text import Text, findings, position
 from memfs.fs.workspace_location import MEMORY_FOLDER
 from memfs.model.ids import check_id
 from memfs.model.item import MemoryItem
@@ -162,11 +162,6 @@ class Codec:
         """Names what decides, beside bytes and the name of the kind, what a file says, and whether it may say so."""
         own = json.dumps([self._schemas.own, {kind.name: kind.body for kind in self._kinds}], sort_keys=True)
         return f"{__version__} {self._allow_invisible} {own}"
-
-    def read_with_warnings(self, data: bytes, path: str, fallback: datetime) -> tuple[MemoryItem, list[Problem]]:
-        """As ``read``, with what is accepted but worth a look: byte order mark, CRLF, zero-width characters."""
-        item = self.read(data, path, fallback)
-        return item, remarks(decode(data), path)
 
     def errors(self, data: bytes, path: str) -> list[MemfsError]:
         """Everything that is wrong with an item's file, by line; nothing when ``read`` would accept it."""

@@ -21,8 +21,9 @@ from memfs.errors import (
     MemfsError,
     SchemaInvalid,
 )
-from memfs.format.codec import Codec
+from memfs.format.codec import Codec, remarks
 from memfs.format.schema import Schemas
+from memfs.format.text import decode
 from memfs.model.item import Link, MemoryItem, Origin
 from memfs.model.kinds import BUILT_IN, KindTable
 from memfs.model.time import parse_time
@@ -151,9 +152,9 @@ def test_row_6_a_number_that_may_be_a_version_is_remarked() -> None:
     """``3.10`` among free facts is the number 3.1; a warning says so and how to avoid it."""
     text = "content: x\nimportance: 1.50\ncontext:\n  python: 3.10\n  ratio: 0.5\n  whole: 2.0\n"
 
-    item, warnings = CODEC.read_with_warnings(text.encode(), PLACE, FALLBACK)
+    warnings = remarks(decode(text.encode()), PLACE)
 
-    assert item.context["python"] == 3.1
+    assert read(text).context["python"] == 3.1
     assert [(problem.line, problem.message, problem.severity) for problem in warnings] == [
         (4, "3.10 is read as the number 3.1", "warning")
     ]
@@ -161,7 +162,8 @@ def test_row_6_a_number_that_may_be_a_version_is_remarked() -> None:
 
 def test_row_10_byte_order_mark_and_crlf_are_accepted_and_reported() -> None:
     """A Windows editor's file is an item, with two remarks."""
-    item, warnings = CODEC.read_with_warnings("\ufefftitle: x\r\ncontent: y\r\n".encode(), PLACE, FALLBACK)
+    text = "\ufefftitle: x\r\ncontent: y\r\n"
+    item, warnings = read(text), remarks(decode(text.encode()), PLACE)
 
     assert (item.title, item.content) == ("x", "y")
     assert [problem.code for problem in warnings] == ["ByteOrderMark", "CarriageReturn"]
@@ -191,7 +193,8 @@ def test_row_17_hidden_text_is_refused_with_place_and_code_points(text: str) -> 
 
 def test_row_17_zero_width_text_is_only_remarked() -> None:
     """U+200B is accepted, reported, and kept."""
-    item, warnings = CODEC.read_with_warnings("content: a\u200bb\n".encode(), PLACE, FALLBACK)
+    text = "content: a\u200bb\n"
+    item, warnings = read(text), remarks(decode(text.encode()), PLACE)
 
     assert item.content == "a\u200bb"
     assert [(problem.code, problem.line) for problem in warnings] == [("InvisibleCharacter", 1)]
