@@ -118,19 +118,24 @@ def _words(entry: Entry) -> list[str]:
 
 
 class Fts5:
-    """SQLite's FTS5 with its Porter stemmer, any word of the question."""
+    """SQLite's FTS5, any word of the question."""
 
-    def __init__(self, entries: Sequence[Entry], folder: Path) -> None:
+    def __init__(self, entries: Sequence[Entry], folder: Path, tokenizer: str = "porter unicode61") -> None:
+        """``tokenizer``: one of FTS5's; of words, or ``trigram``, which is asked for any three letters in a row."""
+        self._window = 3 if tokenizer == "trigram" else 0
         folder.mkdir(parents=True, exist_ok=True)
         self._ids = [entry.id for entry in entries]
         self._db = sqlite3.connect(folder / "fts.db")
-        self._db.execute("CREATE VIRTUAL TABLE item USING fts5(text, tokenize='porter unicode61')")
+        self._db.execute(f"CREATE VIRTUAL TABLE item USING fts5(text, tokenize='{tokenizer}')")
         rows = [(" ".join((entry.title, entry.text, *entry.tags)),) for entry in entries]
         self._db.executemany("INSERT INTO item(text) VALUES (?)", rows)
 
     def answer(self, asked: Asked) -> list[str]:
         """See ``Contender``."""
-        words = " OR ".join(f'"{word}"' for word in dict.fromkeys(_WORD.findall(asked.text.lower())))
+        found = _WORD.findall(asked.text.lower())
+        if size := self._window:
+            found = [word[start : start + size] for word in found for start in range(len(word) - size + 1)]
+        words = " OR ".join(f'"{word}"' for word in dict.fromkeys(found))
         if not words:
             return []
         rows = self._db.execute("SELECT rowid FROM item WHERE item MATCH ? ORDER BY rank LIMIT ?", (words, DEPTH))

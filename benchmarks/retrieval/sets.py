@@ -2,6 +2,7 @@
 
 Owns their format. ``items.jsonl`` holds ``id, store, session, seq, timestamp, speaker, role, title, text, tags, meta``;
 ``queries.jsonl`` holds ``id, store, text, category, as_of, relevant, exclude``. Items of one store form one memory.
+``languages.jsonl`` beside this module is a set of its own, in ten languages and one file.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+_LANGUAGES = Path(__file__).with_name("languages.jsonl")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +65,23 @@ def read_set(folder: Path) -> list[Memory]:
         Memory(name=name, entries=tuple(found), questions=tuple(questions.get(name, ())))
         for name, found in sorted(entries.items())
     ]
+
+
+def read_languages() -> list[Memory]:
+    """The set in ten languages: one memory, and questions whose category is their language.
+
+    An item has ``id, source, text``, a question ``answer, text``; an id begins with its language.
+    """
+    rows = list(_lines(_LANGUAGES))
+    entries = tuple(Entry(id=row["id"], text=row["text"]) for row in rows if "id" in row)
+    questions = tuple(
+        Asked(
+            id=f"q-{row['answer']}", text=row["text"], relevant=frozenset({row["answer"]}), category=row["answer"][:2]
+        )
+        for row in rows
+        if "answer" in row
+    )
+    return [Memory(name="languages", entries=entries, questions=questions)]
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:

@@ -10,8 +10,8 @@ from pathlib import Path
 from memfs.catalog.database import Database
 
 FILE = "derived.sqlite"
-_RULES = "10"
-"""Changes with what the rows of state documents say."""
+_RULES = "11"
+"""Changes with what the rows of state documents say, and with the analyzer, which cut their words."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS vectors (blob TEXT NOT NULL, text TEXT NOT NULL, model TEXT NOT NULL, numbers BLOB NOT NULL,
   UNIQUE (blob, model));

@@ -119,9 +119,9 @@ _STOP_WORDS = {
     ),
     "pl": (
         "a aby albo ale ani az bardzo beda bedzie bez bo by byc byl byla bylo byly ci cie co cos czy dla dlaczego do "
-        "dzieki gdy gdzie go i ich ile im inne inny ja jak jaka jaki jakie jako je jednak jego jej jesli jest jestem "
+        "dzieki gdy gdzie i ich ile inne inny ja jak jaka jaki jakie jako je jednak jego jej jesli jest jestem "
         "jezeli juz kazdy kiedy kto ktora ktore ktorego ktorej ktory ktorych ktorym ktorzy lub ma maja mam mi mnie "
-        "moga moge moj moze mozna musi my na nad nam nas nasz nawet nic nich nie niego nim niz o od on ona one oni "
+        "moga moge moj moze mozna musi my na nad nam nas nasz nawet nic nich nie niego nim niz o od on ona oni "
         "oraz po pod poniewaz przed przez przy raz rowniez sa sie sobie swoj ta tak takie takze tam te tego tej ten "
         "tez to tu tych tylko tym w we wiec wszystkie wszystko wy z za zawsze ze zeby"
     ),
@@ -189,12 +189,12 @@ _STOP_WORDS = {
 # Words of other languages that stand in English texts, too: in names and titles, or as English words.
 _ENGLISH_TOO = (
     "ad af ai al ali allen ate au avant bar bare ben bij bin biz c ca cap car care chi ci co com come comment con da "
-    "dal dan dar de defa dei del dell della den der des di die dig din dine dog dont door dos du e ed een el em en "
-    "end er era est et eu fa fi font fra fu fur go gore ha ham hat hay hem ii il im ins itt j jake jest jo k ki l la "
-    "las le leur li lo los mais man mar mas mate men met mi min mine mint mod mon mot n na ne ned ni no non nu o ok "
-    "ole om one ons op os pa par pe per plus po pod pot pour prima pro sa sara se sea sem sense si sin sit solo son "
-    "sont soy su sub sue sunt sur sus ta tai take tan te ten ter ti til till tom ton tot tu tue u um uma un und ur v "
-    "van var vase vi via vice vid von vor w war wat y ya yo z"
+    "dan dar de defa del den der des di die dig din dine dog dont door dos du e ed el em en end er era est et eu fa "
+    "fi font fra fu fur go gore ha ham hat hay hem ii im ins itt j jake jest jo k ki l la las le li lo los mais man "
+    "mar mas mate men met mi min mine mint mod mon mot n na ne ned ni no non nu o ok ole om one ons op os pa par pe "
+    "per plus po pod pot pour prima pro sa sara se sea sem sense si sin sit solo son soy su sub sue sunt sur ta tai "
+    "take tan te ten ter ti til till tom ton tot tu tue u um un ur v van var vase vi via vice vid von vor w war wat "
+    "y ya yo z"
 )
 # Letters that few languages write, each with those that do.
 _LETTERS = {
@@ -241,6 +241,8 @@ _SIGN = 0.7
 _SHARED = 0.5
 """What an English word counts for English that the other language has, too."""
 _FEWEST = 1.0
+_MORE = 1.5
+"""What they must count together beside an English word, where all may be English."""
 _CLOSE = 0.75
 _SHORT = 12
 
@@ -258,7 +260,7 @@ def languages(words: Collection[str], text: str) -> tuple[str, ...]:
     bare = False
     if len(words) <= _SHORT:
         said = {word.lower() for word in words}
-        bare = stop_words("en").isdisjoint(said)
+        bare = len(stop_words("en").intersection(said)) <= 1
         if plain and not bare and _telling().isdisjoint(said):
             return ()
     elif plain and _telling().isdisjoint(words):  # nearly all English texts: they are to cost nothing
@@ -268,13 +270,14 @@ def languages(words: Collection[str], text: str) -> tuple[str, ...]:
     if plain and not ended and _function_words().isdisjoint(said):
         return ()
     english, letters = stop_words("en") & said, frozenset(text.casefold())
+    least = _FEWEST if not english or not _telling().isdisjoint(said) else _MORE
     likely: dict[str, float] = {}
     for code in _STOP_WORDS:
         own = stop_words(code) & said
         score = sum(1.0 if word in _telling() else _ALSO_ENGLISH for word in own)
         score += _SIGN * (len(_letters(code) & letters) + len([*filter(_ending(code).match, ended)]))
         shared = len(english & own)
-        if code != "en" and score >= _FEWEST and score > len(english) - shared + _SHARED * shared:
+        if code != "en" and score >= least and score > len(english) - shared + _SHARED * shared:
             likely[code] = score
     close = [code for code, score in likely.items() if score >= _CLOSE * max(likely.values())]
     return tuple(sorted(close, key=lambda code: -likely[code])[:MOST])
