@@ -23,9 +23,10 @@ from typing import Any
 
 import click
 
-from memfs.doors.cli.app import EVERYDAY, GROUPS, HIDDEN, MORE, cli
+from memfs.doors.cli.app import EVERYDAY, GROUPS, HIDDEN, MORE
 from memfs.doors.cli.options import CommitReport
 from memfs.doors.cli.output import ATTRIBUTES, keys
+from memfs.doors.cli.parser import cli
 
 _VERBS, _NOTES = "<!-- verbs -->\n", "<!-- notes -->\n"
 _SIMPLE: Mapping[Any, str] = {

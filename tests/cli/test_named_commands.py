@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 import memfs
-from memfs.doors.cli.app import GROUPS, VERBS, cli
-from memfs.doors.cli.command import Actions
+from memfs.doors.cli.app import GROUPS, VERBS
+from memfs.doors.cli.parser import Actions, cli
 
 PACKAGE = Path(memfs.__file__).parent
 PAGES = PACKAGE.parent / "docs"

@@ -281,7 +281,7 @@ def test_completion_knows_settings_and_their_values(words: list[str], found: lis
     """A shell is offered the names of settings, and what a setting can be."""
     from click.shell_completion import ShellComplete
 
-    from memfs.doors.cli.app import cli
+    from memfs.doors.cli.parser import cli
 
     offered = ShellComplete(cli, {}, "memfs", "_MEMFS_COMPLETE").get_completions(words[:-1], words[-1])
     assert [one.value for one in offered] == found

@@ -13,7 +13,8 @@ import reference
 
 import memfs
 from memfs import errors, seeds
-from memfs.doors.cli.app import VERBS, cli
+from memfs.doors.cli.app import VERBS
+from memfs.doors.cli.parser import cli
 from memfs.format.secrets import CONTEXTS, INSIDE, TOKENS
 from memfs.model import BUILT_IN
 from memfs.resources import schema_text

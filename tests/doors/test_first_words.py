@@ -13,7 +13,8 @@ import pytest
 
 from memfs.context.deliver import origin_of
 from memfs.doors.claude_code.hook import Hook
-from memfs.doors.cli.app import cli, run
+from memfs.doors.cli.app import run
+from memfs.doors.cli.parser import cli
 from memfs.errors import ContentError, QueryInvalid, WorkspaceNotFound
 from memfs.fs.workspace_location import find_workspace, user_folder
 from memfs.model import MemoryItem

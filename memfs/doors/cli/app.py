@@ -6,15 +6,15 @@ A verb is imported only when it is called.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-import click
-
-from memfs.doors.cli.command import Invocation, Unclear, set_settings, set_workspace
-from memfs.doors.cli.output import print_json, print_raw, print_text, write_error
-from memfs.doors.cli.streams import OutputLost, drop_output, secure
+from memfs.doors.cli.command import DeclaredVerb, Invocation, Unclear, running
+from memfs.doors.cli.declare import click
+from memfs.doors.cli.output import print_json, write_error
+from memfs.doors.cli.streams import OutputLost, drop_output, secure, write
 from memfs.errors import MemfsError, QueryInvalid, SettingInvalid
 
 
@@ -174,64 +174,15 @@ GUESSES: Mapping[str, str] = {
 }
 """What other programs, and earlier versions, call our verbs; a verb of a group is found without its group."""
 
+_COMPLETE = "_MEMFS_COMPLETE"
 REFUSED, UNCLEAR, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 
 
-class Verbs(click.Group):
-    """The verbs of the top level and the groups, or those of a group; each is imported when it is called."""
-
-    verbs: Mapping[str, Verb] = VERBS
-    groups: Mapping[str, Family] = GROUPS
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  the signature is click's
-        """The names of verbs and groups."""
-        return [*self.verbs, *self.groups]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """The group, or the verb, of that name; a verb comes from the module of its name, or from where it still is."""
-        if cmd_name in self.groups:
-            return group(cmd_name, self.groups[cmd_name])
-        if cmd_name not in self.verbs:
-            return None
-        name = cmd_name.replace("-", "_")
-        module, _, attribute = (self.verbs[cmd_name].home or name).partition(":")
-        folder = "" if self.verbs is VERBS else f"{self.name}."
-        home = importlib.import_module(f"memfs.doors.cli.{folder}{module}")
-        command: click.Command = getattr(home, f"{attribute or name}_", None) or getattr(home, attribute or name)
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the verb, or say where it is now, or which one was probably meant."""
-        name = args[0]
-        if name.startswith("-") or ctx.resilient_parsing or name in self.verbs or name in self.groups:
-            return super().resolve_command(ctx, args)
-        raise unknown(name, self.list_commands(ctx), ctx)
-
-    def get_help(self, ctx: click.Context) -> str:
-        """A page made from the table alone."""
-        if self.verbs is VERBS:
-            return _short_page()
-        rows = [(verb.name, verb.summary) for verb in self.verbs.values()]
-        return "\n".join([f"Usage: {ctx.command_path} VERB ...", "", self.help or "", "", *_columns(rows)])
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
-        """Complete verbs and groups from the table, options as click does."""
-        from click.shell_completion import CompletionItem  # needed while completing only
-
-        if incomplete.startswith("-"):
-            return click.Command.shell_complete(self, ctx, incomplete)
-        rows = [(verb.name, verb.summary) for verb in self.verbs.values() if verb not in HIDDEN]
-        rows += [(name, family.summary) for name, family in self.groups.items()]
-        return [CompletionItem(name, help=summary) for name, summary in rows if name.startswith(incomplete)]
-
-
-def _short_page() -> str:
+def short_page() -> str:
     """Everyday verbs, and where the others are."""
     rows = [(verb.name, verb.summary) for verb in EVERYDAY]
     half = (len(rows) + 1) // 2
-    left, right = list(_columns(rows[:half])), list(_columns(rows[half:]))
+    left, right = list(columns(rows[:half])), list(columns(rows[half:]))
     pairs = [f"{one:<39}{other}".rstrip() for one, other in zip(left, [*right, ""], strict=False)]
     groups = [(f"memfs {name}", family.summary) for name, family in GROUPS.items()]
     return "\n".join([
@@ -239,107 +190,15 @@ def _short_page() -> str:
         "Memory for AI agents that lives as plain files in git.", "",
         *pairs, "",
         f"  also: {', '.join(verb.name for verb in MORE)}",
-        *_columns(groups, 12), "",
+        *columns(groups, 12), "",
         "'memfs help VERB' explains a verb or a group; --json prints JSON.",
     ])  # fmt: skip
 
 
-def unknown(name: str, known: Iterable[str], ctx: click.Context) -> click.UsageError:
-    """What to say of a verb that does not exist: its new place, the nearest name, or where all are listed."""
-    at_top = ctx.parent is None
-    grouped = [f"{one} {verb.name}" for one, family in GROUPS.items() for verb in family.verbs if verb.name == name]
-    if at_top and (meant := [GUESSES[name]] if name in GUESSES else grouped):
-        return Unclear(f"there is no verb '{name}'", f"did you mean 'memfs {meant[0]}'?")
-    from memfs.model.kinds import nearest  # wanted only when something is wrong
-
-    return Unclear(f"there is no verb '{name}'", nearest(name, known) or f"'{ctx.command_path} --help' lists them")
-
-
-def _no_option(error: click.NoSuchOption) -> Unclear:
-    """What to say of an option that a verb does not have."""
-    ctx = error.ctx
-    assert ctx is not None  # click names the verb
-    from memfs.model.kinds import nearest
-
-    known = [option for option in ctx.command.params if isinstance(option, click.Option) and not option.hidden]
-    names = (name for option in known for name in (*option.opts, *option.secondary_opts))
-    hint = nearest(error.option_name, names) or f"see '{ctx.command_path} --help'"
-    if ctx.parent is None and error.option_name == "--json":
-        hint = "it goes after the verb, as in 'memfs status --json'"
-    return Unclear(f"'{ctx.command_path}' has no option '{error.option_name}'", hint)
-
-
-def _bounds(error: click.UsageError) -> click.UsageError:
-    """The error; of a number out of bounds, or of what is no number, it says in words what is wanted."""
-    kind = error.param.type if isinstance(error, click.BadParameter) and error.param is not None else None
-    if not isinstance(kind, click.IntRange | click.FloatRange) or isinstance(error, click.MissingParameter):
-        return error
-    sort = "a whole number" if isinstance(kind, click.IntRange) else "a number"
-    most = f" and at most {kind.max:,}" if kind.max is not None else ""
-    told = f"{sort} is wanted, {'above' if kind.min_open else 'at least'} {kind.min:,}{most}"
-    return click.BadParameter(told, error.ctx, getattr(error, "param", None))
-
-
-def group(name: str, family: Family) -> click.Command:
-    """The command ``memfs NAME``, whose verbs lie in the folder NAME."""
-
-    made = Verbs(name, callback=_page, help=family.summary, invoke_without_command=True)
-    made.verbs, made.groups = {verb.name: verb for verb in family.verbs}, {}
-    return made
-
-
-@click.pass_context
-def _page(ctx: click.Context) -> None:
-    """Print the help where no verb is named."""
-    ctx.ensure_object(Invocation)
-    if ctx.invoked_subcommand is None:
-        print_text(ctx.get_help())
-
-
-def _columns(rows: Sequence[tuple[str, str]], width: int = 0) -> Iterator[str]:
+def columns(rows: Sequence[tuple[str, str]], width: int = 0) -> Iterator[str]:
     space = width or max((len(name) for name, _ in rows), default=0)
     for name, summary in rows:
         yield f"  {name:<{space}}  {summary}"
-
-
-def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted and not ctx.resilient_parsing:
-        from memfs.version import __version__  # one more file to read, wanted only here
-
-        print_raw(f"memfs {__version__}")
-        ctx.exit()
-
-
-@click.group(
-    cls=Verbs,
-    invoke_without_command=True,
-    subcommand_metavar="VERB ...",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-@click.option(
-    "-C",
-    "--workspace",
-    metavar="FOLDER",
-    expose_value=False,
-    is_eager=True,
-    callback=set_workspace,
-    help="Work in this workspace instead of MEMFS_WORKSPACE or the one around the current folder.",
-)
-@click.option(
-    "--set",
-    multiple=True,
-    metavar="KEY=VALUE",
-    expose_value=False,
-    is_eager=True,
-    callback=set_settings,
-    help="Use this setting for this command only; 'memfs config --list' shows them.",
-)
-@click.option(
-    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Print the version."
-)
-def cli() -> None:
-    """Memory for AI agents that lives as plain files in git."""
-    _page()
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -351,26 +210,58 @@ def run(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     asked = Invocation(json="--json" in words[: words.index("--") if "--" in words else None])
     try:
-        code = cli.main(words, prog_name="memfs", standalone_mode=False, obj=asked)
-        sys.stdout.flush()
+        with running(asked):
+            code = _answered(words, asked)
+            if code is None:
+                from memfs.doors.cli.parser import cli  # imports click, which plain questions do without
+
+                code = cli.main(words, prog_name="memfs", standalone_mode=False, obj=asked)
+            sys.stdout.flush()
     except MemfsError as error:
         return _tell(asked, error, error.code, UNCLEAR if _is_typed(error, words) else REFUSED)
-    except click.UsageError as error:
-        error = _no_option(error) if isinstance(error, click.NoSuchOption) else _bounds(error)
-        where = error.ctx.command_path if error.ctx is not None else "memfs"
-        message = " ".join(error.format_message().split())  # click puts each choice on a line
-        told = MemfsError(message, hint=getattr(error, "hint", None) or f"see '{where} --help'")
+    except Unclear as error:
+        told = MemfsError(" ".join(error.message.split()), hint=error.hint or f"see '{asked.command} --help'")
         return _tell(asked, told, "Usage", UNCLEAR)
+    except BrokenPipeError:
+        drop_output()
+        return PIPE_CLOSED
+    except click.UsageError as error:
+        from memfs.doors.cli.parser import explained
+
+        message, hint = explained(error, asked.command)
+        return _tell(asked, MemfsError(message, hint=hint), "Usage", UNCLEAR)
     except click.ClickException as error:
         return _tell(asked, MemfsError(error.format_message()), "Refused", REFUSED)
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except BrokenPipeError:
-        drop_output()
-        return PIPE_CLOSED
     except OSError as error:  # what the library does not expect is refused with the system's words
         told = MemfsError(error.strerror or str(error), path=error.filename)
         return _tell(asked, told, type(error).__name__, REFUSED)
+    return code if isinstance(code, int) else 0
+
+
+PLAIN = frozenset({"list", "recall", "remember", "show", "status"})
+"""The verbs that are declared without click, so that a plain call of them does without it."""
+
+
+def _answered(words: list[str], asked: Invocation) -> int | None:
+    """The exit code of a plain call of an everyday verb, and of a call for help; None where click must look at it."""
+    if words in ([], ["-h"], ["--help"]) and _COMPLETE not in os.environ:
+        write(short_page())
+        return 0
+    placed = words[:1] == ["-C"] and len(words) > 2 and not words[1].startswith("-")
+    name, *rest = words[2:] if placed else words or [""]
+    if name not in PLAIN or _COMPLETE in os.environ:
+        return None
+    home = importlib.import_module(f"memfs.doors.cli.{name}")
+    verb: DeclaredVerb = getattr(home, f"{name}_", None) or getattr(home, name)
+    given = verb.read(rest, asked)
+    if given is None:
+        return None
+    if placed and asked.workspace is None:
+        asked.workspace = words[1]
+    asked.command = f"memfs {name}"
+    code = verb.carry_out(given)
     return code if isinstance(code, int) else 0
 
 

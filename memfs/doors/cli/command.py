@@ -5,31 +5,36 @@ Every verb takes ``-C``, ``--set`` and ``--json`` in the same way, and has examp
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from contextvars import ContextVar
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import click
-from click.core import augment_usage_errors
-
+from memfs.doors.cli.declare import Declared, click, declared, read
 from memfs.doors.cli.output import Text, as_json, note, render, time_text
 from memfs.errors import MemfsError
 
 if TYPE_CHECKING:
     from memfs.doors.cli.options import CommitReport
+    from memfs.doors.cli.parser import VerbCommand
     from memfs.model import Problem
     from memfs.team.asof import Past
     from memfs.workspace import Workspace
 
 _RECENT = 500
-_REMARKS = "memfs.remarks"
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Invocation:
-    """What the global options say, which revision is asked, how safe a write is; one for each run of the command."""
+    """What the global options say, which revision is asked, how safe a write is; one for each run of the command.
+
+    Attributes:
+        command: what runs, as it is called: ``memfs recall``.
+        options: the first form of each of its options, by name.
+        remarks: what is to be said on standard error at its end, each with what to do about it.
+    """
 
     def __init__(self, json: bool = False) -> None:
         self.workspace: str | None = None
@@ -37,102 +42,111 @@ class Invocation:
         self.json = json
         self.past: Past | None = None
         self.landed: CommitReport | None = None
+        self.command = "memfs"
+        self.options: dict[str, str] = {}
+        self.remarks: list[tuple[str, str]] = []
 
 
-class Unclear(click.UsageError):
+_RUNNING: ContextVar[Invocation] = ContextVar("invocation")
+
+
+@contextmanager
+def running(asked: Invocation) -> Iterator[None]:
+    """Let ``invocation`` give this one to all that runs within."""
+    before = _RUNNING.set(asked)
+    try:
+        yield
+    finally:
+        _RUNNING.reset(before)
+
+
+class Unclear(Exception):
     """An argument that cannot be understood: the command ends with exit code 2 and says what would be right."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
-        self.hint = hint
+        self.message, self.hint = message, hint
 
 
-class Number(click.FloatRange):
-    """A number within bounds; "nan" is none."""
+class DeclaredVerb:
+    """A function that is a verb, with its arguments and options; see ``verb``.
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The number that is written."""
-        found = super().convert(value, param, ctx)
-        return found if found == found else self.fail("not a number", param, ctx)
+    Attributes:
+        command: what click makes of it.
+    """
 
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        *,
+        text: Callable[..., Text] | None,
+        exit_code: Callable[..., int] | None,
+        key: str,
+        lands: bool,
+        json: bool,
+        offers: Mapping[str, str],
+    ) -> None:
+        self.name, self.function, self.offers = name, function, offers
+        self.text, self.exit_code, self.key, self.lands = text, exit_code, key, lands
+        self.in_workspace = function.__code__.co_varnames[:1] == ("workspace",)
+        self.parameters = declared(function)
+        if json:
+            said: dict[str, Any] = {"is_flag": True, "help": "Print JSON, for programs.", "expose_value": not text}
+            self.parameters.append(Declared("Option", ["--json", "as_json"], said))
 
-class VerbCommand(click.Command):
-    """A command whose help ends with examples, and which prints what its function returns, and what it remarked."""
+    @cached_property
+    def command(self) -> VerbCommand:
+        from memfs.doors.cli.parser import command_of  # which imports click
 
-    text: Callable[..., Text] | None = None
-    key = ""
-    exit_code: Callable[..., int] | None = None
-    lands = False
-    in_workspace = False
+        return command_of(self)
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the arguments; what is wrong with them is told of this verb."""
-        with augment_usage_errors(ctx):
-            return super().parse_args(ctx, args)
+    def read(self, words: Sequence[str], asked: Invocation) -> dict[str, Any] | None:
+        """What the words after the verb give its function; None where click must look at them."""
+        given = read([*self.parameters, Declared("Option", ["-C", "--workspace", _PLACE], {})], words)
+        if given is not None:
+            asked.workspace = given.pop(_PLACE) or asked.workspace
+            if self.text is not None:
+                given.pop("as_json", None)
+        return given
 
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the function, print its result, then what was remarked, and return the exit code of the result."""
-        assert self.callback is not None  # a verb is made of a function
+    def carry_out(self, given: Mapping[str, Any], call: Callable[..., Any] | None = None) -> Any:
+        """Run the function, print its result, then what was remarked, and return the exit code of the result.
+
+        Args:
+            call: what calls the function, where that is not called by itself.
+        """
+        asked = invocation()
+        asked.options = {one.name: one.opts[0] for one in self.parameters if one.opts}
         try:
             with opened() if self.in_workspace else nullcontext() as workspace:
                 first = () if workspace is None else (workspace,)
-                result = ctx.invoke(self.callback, *first, **ctx.params)
+                result = (call or self.function)(*first, **given)
             if self.text is None or result is None:
                 return result
-            more: dict[str, Any] = {name: given for name, given in ctx.params.items() if name == "dry_run"}
-            if self.lands and (landed := invocation().landed) is not None:
-                more |= as_json(landed)
-            if (past := invocation().past) is not None:
+            more: dict[str, Any] = {name: value for name, value in given.items() if name == "dry_run"}
+            if self.lands and asked.landed is not None:
+                more |= as_json(asked.landed)
+            if (past := asked.past) is not None:
                 more["as_of"] = {"commit": past.commit, "time": past.time}
                 for text in (f"as of {time_text(past.time)}, commit {past.commit[:10]}", *past.notes):
                     remark(text)
-            shown = _told(self.text, result, ctx.params)
-            render({self.key: result} if self.key else result, shown, json=wants_json(), more=more)
-            return int(_told(self.exit_code, result, ctx.params)) if self.exit_code is not None else 0
+            shown = _told(self.text, result, given)
+            render({self.key: result} if self.key else result, shown, json=asked.json, more=more)
+            return int(_told(self.exit_code, result, given)) if self.exit_code is not None else 0
         finally:
-            for text, hint in ctx.meta.get(_REMARKS, ()):
+            for text, hint in asked.remarks:
                 note(text, hint)
+            asked.remarks = []
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  click's own
-        """Write the examples as they stand."""
-        if self.epilog:
-            with formatter.section("Example" if self.epilog.count("\n") == 0 else "Examples"):
-                for line in self.epilog.splitlines():
-                    formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+
+_PLACE = "place of the workspace"
 
 
 def _told(function: Callable[..., Any], result: Any, given: Mapping[str, Any]) -> Any:
     """What a function makes of a result, and of those options that it takes besides."""
     names = function.__code__.co_varnames[1 : function.__code__.co_argcount]
     return function(result, **{name: given[name] for name in names})
-
-
-class Actions(click.Group):
-    """A verb that does several things, each with a help and options of its own; without a word it does the first."""
-
-    def __init__(self, name: str, help: str | None, *commands: click.Command) -> None:
-        """``help``: the docstring of its module."""
-        super().__init__(name, help=help, commands={str(one.name): one for one in commands})
-        self.first = str(commands[0].name)
-        self.options_metavar, self.subcommand_metavar = "", f"[{'|'.join(self.commands)}] ..."
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  the signature is click's
-        """The actions, in their own order."""
-        return list(self.commands)
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Let options without an action be those of the first."""
-        if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
-            args = [self.first, *args]
-        return super().parse_args(ctx, args)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the action, or say which there are."""
-        if args[0] not in self.commands and not ctx.resilient_parsing:
-            raise Unclear(f"there is no '{ctx.command_path} {args[0]}'", f"there are {', '.join(self.commands)}")
-        return super().resolve_command(ctx, args)
 
 
 def set_workspace(ctx: click.Context, _: click.Parameter, value: str | None) -> str | None:
@@ -157,7 +171,7 @@ def set_settings(ctx: click.Context, parameter: click.Parameter, values: tuple[s
 
 def invocation() -> Invocation:
     """What the global options of the command that runs say."""
-    return click.get_current_context().ensure_object(Invocation)
+    return _RUNNING.get()
 
 
 def wants_json() -> bool:
@@ -168,7 +182,7 @@ def wants_json() -> bool:
 def remark(text: str, hint: str = "") -> None:
     """Let the command say something on standard error at its end; nothing where there is no text."""
     if text:
-        click.get_current_context().meta.setdefault(_REMARKS, []).append((text, hint))
+        invocation().remarks.append((text, hint))
 
 
 def verb(
@@ -180,7 +194,7 @@ def verb(
     lands: bool = False,
     json: bool = True,
     offers: Mapping[str, str] = MappingProxyType({}),
-) -> Callable[[Callable[..., Any]], click.Command]:
+) -> Callable[[Callable[..., Any]], DeclaredVerb]:
     """Make a function a verb: global options also after it, and its docstring as the help, with examples at its end.
 
     A function whose first argument is called ``workspace`` gets the one that is opened for it, and closed before
@@ -198,23 +212,8 @@ def verb(
         offers: the types to choose from, which its help explains in a line each.
     """
 
-    def decorate(function: Callable[..., Any]) -> click.Command:
-        told, _, examples = inspect.cleandoc(function.__doc__ or "").partition("\n\nExamples:\n")
-        command = click.command(name, cls=VerbCommand, help=told, epilog=inspect.cleandoc(examples))(function)
-        command.text, command.key, command.exit_code, command.lands = text, key, exit_code, lands
-        command.in_workspace = function.__code__.co_varnames[:1] == ("workspace",)
-        if offers:
-            rows = [f"  {name:<12} {use}" for name, use in offers.items()]
-            command.help = "\n".join((told, "", "\b", "Types:", *rows))
-        shared: dict[str, Any] = {"hidden": True, "expose_value": False, "is_eager": True}
-        if json:
-            said: dict[str, Any] = {"is_flag": True, "help": "Print JSON, for programs."}
-            command.params.append(click.Option(["--json", "as_json"], expose_value=not text, **said))
-        command.params.append(click.Option(["-C", "--workspace"], callback=set_workspace, **shared))
-        command.params.append(click.Option(["--set"], multiple=True, callback=set_settings, **shared))
-        return command
-
-    return decorate
+    how: dict[str, Any] = {"text": text, "exit_code": exit_code, "key": key, "lands": lands, "json": json}
+    return lambda function: DeclaredVerb(name, function, offers=offers, **how)
 
 
 def options(*given: Callable[[Function], Function]) -> Callable[[Function], Function]:

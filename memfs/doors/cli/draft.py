@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-import click
-
 from memfs.dataclass import dataclass, replace
-from memfs.doors.cli.command import Number, Unclear, options
+from memfs.doors.cli.command import Unclear, options
+from memfs.doors.cli.declare import between, click
 from memfs.doors.cli.filters import pair, when
 from memfs.doors.cli.streams import read_input
 from memfs.errors import ItemSyntaxError, QueryInvalid
@@ -94,7 +93,7 @@ def draft(
 
 
 weighing = options(
-    click.option("--importance", type=Number(0, 10), metavar="NUMBER",
+    click.option("--importance", type=between(0, 10), metavar="NUMBER",
                  help="Its weight in recall, 0 to 10; 1 is usual."),
     click.option("--pin/--unpin", "pinned", default=None, help="Never prune, archive or fade it."),
     click.option("--expires", metavar="DATE|DURATION", help="When it stops being true, such as 30d; or 'never'."),

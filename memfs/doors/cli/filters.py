@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, overload
 
-import click
-
 from memfs.doors.cli.command import Unclear, complete_tags, complete_types, invocation, options
+from memfs.doors.cli.declare import click
 from memfs.doors.cli.output import progress
 from memfs.model import Layer, Phase, Query
 from memfs.model.query import moment

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from memfs.doors.cli.app import unknown
 from memfs.doors.cli.command import verb
 from memfs.doors.cli.output import print_text
+from memfs.doors.cli.parser import unknown
 
 
 @verb("help", json=False)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.dataclass import dataclass, field, replace
-from memfs.doors.cli.command import Actions, Unclear, opened, remark, verb, wants_json
+from memfs.doors.cli.command import Unclear, opened, remark, verb, wants_json
 from memfs.doors.cli.filters import as_of, pair, past_at
 from memfs.doors.cli.options import SOURCE, land, waiting_text
 from memfs.doors.cli.output import (
@@ -34,6 +34,7 @@ from memfs.doors.cli.output import (
     print_raw,
     styled,
 )
+from memfs.doors.cli.parser import Actions
 from memfs.doors.cli.private import private_folder
 from memfs.doors.cli.streams import is_interactive
 from memfs.errors import ContentError, MemfsError

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import remark, verb, wants_json
+from memfs.doors.cli.declare import click
 from memfs.doors.cli.filters import as_of, filters, past_at, query
 from memfs.doors.cli.options import note_served
 from memfs.doors.cli.output import MERGE, OMIT, Table, Text, count, day, one_line, partial_note, problems_note

@@ -10,11 +10,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-import click
-
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass
 from memfs.doors.cli.command import Unclear, invocation, remark, wants_json
+from memfs.doors.cli.declare import click
 from memfs.doors.cli.output import Note, Text, count, day, one_line, render, styled
 from memfs.doors.cli.streams import is_interactive
 from memfs.errors import ContentError, EraseRefused, ItemNotFound, PathEscape
@@ -107,7 +106,7 @@ def item_named(workspace: Workspace, written: str) -> MemoryItem:
     """
     name = reference(workspace, written)
     if is_path(name) and (workspace.root / name).is_dir():
-        verb = click.get_current_context().command_path
+        verb = invocation().command
         hint = f"'{verb} ID' takes one memory; 'memfs list --path {written}' lists those in the folder"
         raise Unclear(f"{written} is a folder", hint)
     return workspace.store.find(name)

@@ -16,9 +16,8 @@ from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-import click
-
-from memfs.doors.cli.streams import write
+from memfs.doors.cli.declare import click
+from memfs.doors.cli.streams import echo, write
 from memfs.errors import MemfsError
 
 if TYPE_CHECKING:
@@ -62,9 +61,9 @@ def _cut(text: str, width: int) -> str:
 def note(text: str, hint: str | None = None) -> None:
     """Print a remark, and what to do about it, on standard error; where that cannot be written, nobody can be told."""
     with suppress(OSError):
-        click.echo(_line(f"memfs: {text}"), err=True)
+        echo(_line(f"memfs: {text}"), sys.stderr)
         if hint:
-            click.echo(_line(f"  {hint}"), err=True)
+            echo(_line(f"  {hint}"), sys.stderr)
 
 
 def write_error(error: MemfsError) -> None:

@@ -7,11 +7,10 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from memfs import private as private_memories
 from memfs.dataclass import dataclass
 from memfs.doors.cli.command import Unclear, remark
+from memfs.doors.cli.declare import click
 from memfs.doors.cli.output import clean, count, note
 from memfs.doors.cli.streams import is_interactive
 

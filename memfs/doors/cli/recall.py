@@ -7,11 +7,19 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from memfs import trust
 from memfs.dataclass import dataclass, field, replace
-from memfs.doors.cli.command import Number, complete_ids, complete_strategies, opened, options, remark, verb, wants_json
+from memfs.doors.cli.command import (
+    complete_ids,
+    complete_strategies,
+    invocation,
+    opened,
+    options,
+    remark,
+    verb,
+    wants_json,
+)
+from memfs.doors.cli.declare import between, click
 from memfs.doors.cli.filters import as_of, filters, pair, past_at, query
 from memfs.doors.cli.output import (
     OMIT,
@@ -52,7 +60,7 @@ shaping = options(
     click.option("--context", "context", multiple=True, metavar="KEY=VALUE",
                  help="A circumstance of the moment: items that share one rank higher; may be repeated."),
     click.option("--no-dedupe", is_flag=True, help="Show hits that repeat a better one, too."),
-    click.option("--deadline", type=Number(0, _LONGEST, min_open=True), metavar="SECONDS",
+    click.option("--deadline", type=between(0, _LONGEST, min_open=True), metavar="SECONDS",
                  help="After so long, show what was found until then."),
 )  # fmt: skip
 """Give a verb the options that shape an answer."""
@@ -385,7 +393,7 @@ def _missed(answer: Recall) -> bool:
 
 def _narrow(chosen: Mapping[str, Any]) -> str:
     """That an empty answer is of what the filters leave alone; "" without filters."""
-    given = ", ".join(one.opts[0] for one in click.get_current_context().command.params if chosen.get(one.name or ""))
+    given = ", ".join(form for name, form in invocation().options.items() if chosen.get(name))
     return f"only what fits {given} was searched; leave that out to search all" if given else ""
 
 

@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, complete_tags, complete_types, invocation, opened, remark, verb
+from memfs.doors.cli.declare import click
 from memfs.doors.cli.draft import draft, text_of, weighing
 from memfs.doors.cli.filters import PHASE
 from memfs.doors.cli.options import SOURCE, allow_secret_option, land, remark_likely

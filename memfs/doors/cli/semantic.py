@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-import click
-
 from memfs.dataclass import dataclass, field, replace
 from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.config import refuse_overruled, write_setting
+from memfs.doors.cli.declare import click
 from memfs.doors.cli.output import MERGE, Note, Text, count, progress, size, styled
 from memfs.errors import MemfsError, SettingInvalid
 from memfs.model.memory_config import OFF, VECTOR_DB

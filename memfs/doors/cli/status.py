@@ -10,8 +10,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import click
-
 from memfs import private, trust
 from memfs.admin.layout import has_driver
 from memfs.admin.quota import sentence, tally
@@ -20,6 +18,7 @@ from memfs.admin.store_builder import problems as branch_problems
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli.agent.hook import hook_problems, waiting_sessions
 from memfs.doors.cli.command import Unclear, invocation, opened, remark, verb, wants_json
+from memfs.doors.cli.declare import click
 from memfs.doors.cli.filters import as_of, past_at
 from memfs.doors.cli.output import (
     MERGE,

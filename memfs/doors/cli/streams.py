@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TextIO
 
 from memfs.errors import StorageIO
+
+_UTF_8 = frozenset({"utf-8", "utf8"})
 
 
 def secure() -> None:
@@ -69,6 +72,17 @@ def read_named(file: str, most: int = -1) -> bytes:
         raise StorageIO(f"cannot be read: {error.strerror}", path=file, hint="name a file") from error
 
 
+def echo(text: str | bytes, stream: TextIO, color: bool | None = None) -> None:
+    """Print a line on a stream, or bytes as they are; click is imported for what is more than plain text."""
+    if isinstance(text, str) and "\x1b" not in text and (stream.encoding or "").lower() in _UTF_8:
+        stream.write(f"{text}\n")
+        stream.flush()
+        return
+    import click
+
+    click.echo(text, stream, nl=isinstance(text, str), color=color)
+
+
 def write(text: str | bytes, color: bool | None = None) -> None:
     """Print a line on standard output, or bytes as they are.
 
@@ -76,10 +90,8 @@ def write(text: str | bytes, color: bool | None = None) -> None:
         OutputLost: it cannot be written; nothing more will be.
         BrokenPipeError: what reads it has gone.
     """
-    import click  # securing the streams does without it
-
     try:
-        click.echo(text, nl=isinstance(text, str), color=color)
+        echo(text, sys.stdout, color)
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
-
-from memfs.doors.cli.command import Actions, Number, verb
+from memfs.doors.cli.command import verb
+from memfs.doors.cli.declare import between, click
 from memfs.doors.cli.filters import as_of, state_at
 from memfs.doors.cli.output import Note, Text, count, size, styled
+from memfs.doors.cli.parser import Actions
 from memfs.state.archives import ArchiveResult, ArchiveVerdict, Period, UnpackResult, iterations_text
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def _smaller(one: ArchiveResult | Period) -> str:
     exit_code=lambda report: bool(report.archived.reason or report.archived.left),
 )
 @click.option("-n", "--dry-run", is_flag=True, help="Say what would be archived and deleted, and do nothing.")
-@click.option("--older-than", "days", type=Number(min=0), metavar="DAYS", help="Instead of active_days.")
+@click.option("--older-than", "days", type=between(0), metavar="DAYS", help="Instead of active_days.")
 @click.option(
     "--iteration",
     "chosen",

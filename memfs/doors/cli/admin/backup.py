@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs.dataclass import dataclass, field
-from memfs.doors.cli.command import Actions, Unclear, remark, verb
+from memfs.doors.cli.command import Unclear, remark, verb
 from memfs.doors.cli.output import Note, Table, Text, count, merge, problems_note, size, styled
+from memfs.doors.cli.parser import Actions
 from memfs.git.log import OWN_PATHS
 from memfs.model import Problem
 

@@ -10,9 +10,9 @@ import os
 import click
 from click.shell_completion import get_completion_class
 
-from memfs.doors.cli.app import cli
 from memfs.doors.cli.command import verb
 from memfs.doors.cli.output import print_text
+from memfs.doors.cli.parser import cli
 
 _SHELLS = ("bash", "zsh", "fish")
 

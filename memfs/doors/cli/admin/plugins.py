@@ -7,9 +7,10 @@ from contextlib import redirect_stdout
 from typing import TYPE_CHECKING
 
 from memfs.context.plugins import SourceCheck, SourceRow, examined, listed
-from memfs.doors.cli.command import Actions, verb
+from memfs.doors.cli.command import verb
 from memfs.doors.cli.config import note_ignored
 from memfs.doors.cli.output import Note, Table, Text, count, styled
+from memfs.doors.cli.parser import Actions
 
 if TYPE_CHECKING:
     from memfs.workspace import Workspace

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.dataclass import dataclass
-from memfs.doors.cli.command import Actions, Unclear, remark, verb
+from memfs.doors.cli.command import Unclear, remark, verb
 from memfs.doors.cli.filters import as_of, past_at
 from memfs.doors.cli.options import SOURCE, land
 from memfs.doors.cli.output import Block, Table, Text, count, readable
+from memfs.doors.cli.parser import Actions
 from memfs.errors import ContentError, ItemNotFound
 from memfs.model.kinds import nearest
 from memfs.store.context import DEFAULT, Contexts

@@ -8,11 +8,12 @@ import click
 
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli.agent.inject import situation, state_of
-from memfs.doors.cli.command import Actions, opened, remark, verb
+from memfs.doors.cli.command import opened, remark, verb
 from memfs.doors.cli.draft import spoken
 from memfs.doors.cli.filters import as_of, past_at
 from memfs.doors.cli.options import SOURCE, land
 from memfs.doors.cli.output import Note, Table, Text, count, merge, one_line, styled
+from memfs.doors.cli.parser import Actions
 from memfs.model.episode import Action, Episode, TriggerRow
 from memfs.model.ids import of_mount
 from memfs.model.suggestion import Keep

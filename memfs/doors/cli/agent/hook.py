@@ -10,9 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from memfs.doors.cli.command import invocation, verb
+from memfs.doors.cli.declare import click
 from memfs.errors import MemfsError
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @verb("hook", json=False)
-@click.argument("event", nargs=-1, type=click.UNPROCESSED, metavar="[EVENT]")
+@click.argument("event", nargs=-1, metavar="[EVENT]")
 @click.option("--into", type=click.Choice(["private", "repository"]), default="private", help="Which memory keeps it.")
 def hook(event: tuple[str, ...], into: str) -> None:
     """Keep an event of an agent's session, and answer it.

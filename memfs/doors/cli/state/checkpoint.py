@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs.dataclass import dataclass, field
-from memfs.doors.cli.command import Actions, opened, verb
+from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.filters import as_of, past_at
 from memfs.doors.cli.output import MERGE, Note, Table, Text, count, listed, readable, styled, time_text
+from memfs.doors.cli.parser import Actions
 
 if TYPE_CHECKING:
     from memfs.model.state_documents import RecoveryState

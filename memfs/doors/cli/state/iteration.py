@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.doors.cli.command import Actions, verb
+from memfs.doors.cli.command import verb
 from memfs.doors.cli.filters import as_of, state_at
 from memfs.doors.cli.options import land
 from memfs.doors.cli.output import Note, Table, Text, count, time_text
+from memfs.doors.cli.parser import Actions
 from memfs.errors import IterationInvalid
 
 if TYPE_CHECKING:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from memfs.doors.cli.command import Number, verb
+from memfs.doors.cli.command import verb
+from memfs.doors.cli.declare import between, click
 from memfs.doors.cli.filters import as_of, span, state_at, when
 from memfs.doors.cli.output import Document, Text, as_json
 
@@ -28,7 +27,7 @@ def _text(shown: RetrievedState) -> Text:
 @click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Only this figure; repeatable.")
 @click.option("--iteration", "iterations", multiple=True, type=int, metavar="N", help="Only of this one; repeatable.")
 @span
-@click.option("--deadline", type=Number(0), metavar="SECONDS", help="Only what is found by then.")
+@click.option("--deadline", type=between(0), metavar="SECONDS", help="Only what is found by then.")
 @click.option("--whole", is_flag=True, help="All of it, however long that takes.")
 @as_of
 def show(

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs.dataclass import dataclass, field
-from memfs.doors.cli.command import Actions, invocation, verb
+from memfs.doors.cli.command import invocation, verb
 from memfs.doors.cli.output import OMIT, TEXT_ONLY, Block, Note, Text, count, styled
+from memfs.doors.cli.parser import Actions
 from memfs.fs.own_branch import code_of
 
 if TYPE_CHECKING:

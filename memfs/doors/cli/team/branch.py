@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memfs.doors.cli.command import Actions, verb
+from memfs.doors.cli.command import verb
 from memfs.doors.cli.output import Note, Table, Text, count, listed, readable, styled
+from memfs.doors.cli.parser import Actions
 
 if TYPE_CHECKING:
     from memfs.team.branches import Branch, BranchMerge, DroppedBranch

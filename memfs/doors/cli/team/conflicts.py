@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.dataclass import dataclass, field
-from memfs.doors.cli.command import Actions, Unclear, complete_ids, opened, remark, verb
+from memfs.doors.cli.command import Unclear, complete_ids, opened, remark, verb
 from memfs.doors.cli.filters import as_of, past_at
 from memfs.doors.cli.options import SOURCE, land
 from memfs.doors.cli.output import (
@@ -23,6 +23,7 @@ from memfs.doors.cli.output import (
     time_text,
     width,
 )
+from memfs.doors.cli.parser import Actions
 from memfs.doors.cli.team.blame import written_by
 from memfs.errors import MemfsError
 

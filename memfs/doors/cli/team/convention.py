@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.dataclass import dataclass, field
-from memfs.doors.cli.command import Actions, Unclear, complete_ids, opened, remark, verb
+from memfs.doors.cli.command import Unclear, complete_ids, opened, remark, verb
 from memfs.doors.cli.filters import as_of, past_at
 from memfs.doors.cli.options import SOURCE, land
 from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Table, Text, count, one_line, styled
+from memfs.doors.cli.parser import Actions
 from memfs.doors.cli.streams import read_named, write
 from memfs.model.item import VOUCHED
 

@@ -1,0 +1,261 @@
+"""What click makes of the declared verbs: commands, groups, actions, and the whole ``memfs``."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+import click
+from click.core import augment_usage_errors
+
+from memfs.doors.cli.app import GROUPS, GUESSES, HIDDEN, VERBS, Family, Verb, columns, short_page
+from memfs.doors.cli.command import DeclaredVerb, Invocation, Unclear, invocation, set_settings, set_workspace
+from memfs.doors.cli.declare import Declared
+from memfs.doors.cli.output import print_raw, print_text
+
+
+class Number(click.FloatRange):
+    """A number within bounds; "nan" is none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number that is written."""
+        found = super().convert(value, param, ctx)
+        return found if found == found else self.fail("not a number", param, ctx)
+
+
+class VerbCommand(click.Command):
+    """A command whose help ends with examples, and which prints what its function returns, and what it remarked."""
+
+    verb: DeclaredVerb
+
+    @property
+    def text(self) -> Callable[..., Any] | None:
+        """What makes text of the result; None of a verb that prints by itself."""
+        return self.verb.text
+
+    @property
+    def key(self) -> str:
+        """The key of JSON that has the result."""
+        return self.verb.key
+
+    @property
+    def lands(self) -> bool:
+        """Whether JSON says how safe the item is that was written."""
+        return self.verb.lands
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; what is wrong with them is told of this verb."""
+        with augment_usage_errors(ctx):
+            return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the verb; see ``DeclaredVerb.carry_out``."""
+        invocation().command = ctx.command_path
+        return self.verb.carry_out(ctx.params, partial(ctx.invoke, self.verb.function))
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  click's own
+        """Write the examples as they stand."""
+        if self.epilog:
+            with formatter.section("Example" if self.epilog.count("\n") == 0 else "Examples"):
+                for line in self.epilog.splitlines():
+                    formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+
+
+def command_of(verb: DeclaredVerb) -> VerbCommand:
+    """The command of a declared verb."""
+    told, _, examples = inspect.cleandoc(verb.function.__doc__ or "").partition("\n\nExamples:\n")
+    if verb.offers:
+        rows = [f"  {name:<12} {use}" for name, use in verb.offers.items()]
+        told = "\n".join((told, "", "\b", "Types:", *rows))
+    parameters = [one.made() if isinstance(one, Declared) else one for one in verb.parameters]
+    shared: dict[str, Any] = {"hidden": True, "expose_value": False, "is_eager": True}
+    parameters.append(click.Option(["-C", "--workspace"], callback=set_workspace, **shared))
+    parameters.append(click.Option(["--set"], multiple=True, callback=set_settings, **shared))
+    command = VerbCommand(
+        verb.name, callback=verb.function, params=parameters, help=told, epilog=inspect.cleandoc(examples)
+    )
+    command.verb = verb
+    return command
+
+
+class Actions(click.Group):
+    """A verb that does several things, each with a help and options of its own; without a word it does the first."""
+
+    def __init__(self, name: str, help: str | None, *verbs: DeclaredVerb) -> None:
+        """``help``: the docstring of its module."""
+        super().__init__(name, help=help, commands={one.name: one.command for one in verbs})
+        self.first = verbs[0].name
+        self.options_metavar, self.subcommand_metavar = "", f"[{'|'.join(self.commands)}] ..."
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  the signature is click's
+        """The actions, in their own order."""
+        return list(self.commands)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Let options without an action be those of the first."""
+        if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
+            args = [self.first, *args]
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the action, or say which there are."""
+        if args[0] not in self.commands and not ctx.resilient_parsing:
+            raise Unclear(f"there is no '{ctx.command_path} {args[0]}'", f"there are {', '.join(self.commands)}")
+        return super().resolve_command(ctx, args)
+
+
+class Verbs(click.Group):
+    """The verbs of the top level and the groups, or those of a group; each is imported when it is called."""
+
+    verbs: Mapping[str, Verb] = VERBS
+    groups: Mapping[str, Family] = GROUPS
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  the signature is click's
+        """The names of verbs and groups."""
+        return [*self.verbs, *self.groups]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """The group, or the verb, of that name; a verb comes from the module of its name, or from where it still is."""
+        if cmd_name in self.groups:
+            return group(cmd_name, self.groups[cmd_name])
+        if cmd_name not in self.verbs:
+            return None
+        name = cmd_name.replace("-", "_")
+        module, _, attribute = (self.verbs[cmd_name].home or name).partition(":")
+        folder = "" if self.verbs is VERBS else f"{self.name}."
+        home = importlib.import_module(f"memfs.doors.cli.{folder}{module}")
+        attribute = attribute or name
+        found: DeclaredVerb | click.Command = getattr(home, f"{attribute}_", None) or getattr(home, attribute)
+        return found.command if isinstance(found, DeclaredVerb) else found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb, or say where it is now, or which one was probably meant."""
+        name = args[0]
+        if name.startswith("-") or ctx.resilient_parsing or name in self.verbs or name in self.groups:
+            return super().resolve_command(ctx, args)
+        raise unknown(name, self.list_commands(ctx), ctx)
+
+    def get_help(self, ctx: click.Context) -> str:
+        """A page made from the table alone."""
+        if self.verbs is VERBS:
+            return short_page()
+        rows = [(verb.name, verb.summary) for verb in self.verbs.values()]
+        return "\n".join([f"Usage: {ctx.command_path} VERB ...", "", self.help or "", "", *columns(rows)])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        """Complete verbs and groups from the table, options as click does."""
+        from click.shell_completion import CompletionItem  # needed while completing only
+
+        if incomplete.startswith("-"):
+            return click.Command.shell_complete(self, ctx, incomplete)
+        rows = [(verb.name, verb.summary) for verb in self.verbs.values() if verb not in HIDDEN]
+        rows += [(name, family.summary) for name, family in self.groups.items()]
+        return [CompletionItem(name, help=summary) for name, summary in rows if name.startswith(incomplete)]
+
+
+def unknown(name: str, known: Iterable[str], ctx: click.Context) -> Unclear:
+    """What to say of a verb that does not exist: its new place, the nearest name, or where all are listed."""
+    at_top = ctx.parent is None
+    grouped = [f"{one} {verb.name}" for one, family in GROUPS.items() for verb in family.verbs if verb.name == name]
+    if at_top and (meant := [GUESSES[name]] if name in GUESSES else grouped):
+        return Unclear(f"there is no verb '{name}'", f"did you mean 'memfs {meant[0]}'?")
+    from memfs.model.kinds import nearest  # wanted only when something is wrong
+
+    return Unclear(f"there is no verb '{name}'", nearest(name, known) or f"'{ctx.command_path} --help' lists them")
+
+
+def explained(error: click.UsageError, command: str) -> tuple[str, str]:
+    """What to say of a mistake that click found, or a verb by itself, and what to do about it."""
+    where = error.ctx.command_path if error.ctx is not None else command
+    if isinstance(error, click.NoSuchOption):
+        return _no_option(error)
+    message = " ".join(_bounds(error).format_message().split())  # click puts each choice on a line
+    return message, f"see '{where} --help'"
+
+
+def _no_option(error: click.NoSuchOption) -> tuple[str, str]:
+    """What to say of an option that a verb does not have."""
+    ctx = error.ctx
+    assert ctx is not None  # click names the verb
+    from memfs.model.kinds import nearest
+
+    known = [option for option in ctx.command.params if isinstance(option, click.Option) and not option.hidden]
+    names = (name for option in known for name in (*option.opts, *option.secondary_opts))
+    hint = nearest(error.option_name, names) or f"see '{ctx.command_path} --help'"
+    if ctx.parent is None and error.option_name == "--json":
+        hint = "it goes after the verb, as in 'memfs status --json'"
+    return f"'{ctx.command_path}' has no option '{error.option_name}'", hint
+
+
+def _bounds(error: click.UsageError) -> click.UsageError:
+    """The error; of a number out of bounds, or of what is no number, it says in words what is wanted."""
+    kind = error.param.type if isinstance(error, click.BadParameter) and error.param is not None else None
+    if not isinstance(kind, click.IntRange | click.FloatRange) or isinstance(error, click.MissingParameter):
+        return error
+    sort = "a whole number" if isinstance(kind, click.IntRange) else "a number"
+    most = f" and at most {kind.max:,}" if kind.max is not None else ""
+    told = f"{sort} is wanted, {'above' if kind.min_open else 'at least'} {kind.min:,}{most}"
+    return click.BadParameter(told, error.ctx, getattr(error, "param", None))
+
+
+def group(name: str, family: Family) -> click.Command:
+    """The command ``memfs NAME``, whose verbs lie in the folder NAME."""
+
+    made = Verbs(name, callback=_page, help=family.summary, invoke_without_command=True)
+    made.verbs, made.groups = {verb.name: verb for verb in family.verbs}, {}
+    return made
+
+
+@click.pass_context
+def _page(ctx: click.Context) -> None:
+    """Print the help where no verb is named."""
+    ctx.ensure_object(Invocation)
+    if ctx.invoked_subcommand is None:
+        print_text(ctx.get_help())
+
+
+def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from memfs.version import __version__  # one more file to read, wanted only here
+
+        print_raw(f"memfs {__version__}")
+        ctx.exit()
+
+
+@click.group(
+    cls=Verbs,
+    invoke_without_command=True,
+    subcommand_metavar="VERB ...",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.option(
+    "-C",
+    "--workspace",
+    metavar="FOLDER",
+    expose_value=False,
+    is_eager=True,
+    callback=set_workspace,
+    help="Work in this workspace instead of MEMFS_WORKSPACE or the one around the current folder.",
+)
+@click.option(
+    "--set",
+    multiple=True,
+    metavar="KEY=VALUE",
+    expose_value=False,
+    is_eager=True,
+    callback=set_settings,
+    help="Use this setting for this command only; 'memfs config --list' shows them.",
+)
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Print the version."
+)
+def cli() -> None:
+    """Memory for AI agents that lives as plain files in git."""
+    _page()
