@@ -17,7 +17,7 @@ import struct
 import threading
 import time
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -222,6 +222,18 @@ def _damaged(reason: str, path: str) -> JournalDamaged:
 _FRAME = struct.Struct(">8sII")
 _FIRST = 512
 _LARGE = 1 << 40
+
+
+Witness = Callable[[Sequence[Operation], bool], None]
+"""Is told of operations before their first byte is written, and, with true, once they are durable."""
+
+_witness: Witness | None = None
+
+
+def set_witness(witness: Witness | None) -> None:
+    """Have somebody told of every operation that this process appends, for whoever outlives it."""
+    global _witness
+    _witness = witness
 
 
 class Journal:
@@ -482,6 +494,8 @@ class Journal:
         with self._lock:
             self._ready()
             start = self._offset
+            if _witness is not None:
+                _witness(operations, False)
             marks = [encode_mark("applied", name) for name in self._unmarked]
             try:
                 taken = [encode_mark("taken", operation.id) for operation in operations if came]
@@ -497,6 +511,8 @@ class Journal:
                 self._add(operation)
                 self.own.add(operation.id)
             self.taken.update(operation.id for operation in operations if came)
+            if _witness is not None:
+                _witness(operations, True)
 
     def _abandoned(self, start: int) -> bool:
         """Move what counts to a new file, or cut off the rest; whether others find nothing of what was written."""

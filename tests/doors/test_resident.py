@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
+import re
 import shutil
 import signal
 import socket
@@ -209,7 +211,7 @@ _STALLED = """
 import os, sys
 sys.path.pop(0)
 from memfs.doors.resident import client
-link = client._linked(["show"], 60)
+link = client.ChildConnection.to(folder := client.socket_folder(), client._names(folder, ["show"])[0], 60)
 os.kill(link.process, int(sys.argv[1]))
 print(client._ran(link, ["show", "staging"]))
 """
@@ -326,3 +328,88 @@ def test_its_memory_does_not_grow_with_the_questions(
 
     before = asked(scale(10, 500))
     assert asked(scale(20, 10_000)) < before + 2_000
+
+
+def _plain(text: bytes, name: str) -> str:
+    """What was printed about a memory, without its name and what differs by its time."""
+    return re.sub(r"[0-9a-f]{12,64}|\d{4}-\d\d(-\d\d)?(T[\d:.]+Z?)?", "#", text.decode().replace(name, "ID"))
+
+
+WRITINGS: list[list[str]] = [
+    ["remember", "Quokkas smile", "--id", "ID", "--tag", "a,b"],
+    ["remember", "-", "--id", "ID-2", "--json"],
+    ["remember", "again", "--id", "ID"],
+    ["remember", "password = 'hunter2hunter2hunter2'", "--json"],
+    ["remember"],
+    ["update", "ID", "--importance", "3"],
+    ["update", "ID", "--content", "-"],
+    ["forget", "ID", "--reason", "done", "--json"],
+    ["forget", "ID"],
+]
+"""Commands that write, one after the other."""
+
+
+def test_what_a_resident_writes_is_what_the_command_itself_writes(ask: Asked, root: Path, resident: int) -> None:
+    """Output, errors and exit code, with text that is piped in, and what remains is the same, in a commit each."""
+    for words in WRITINGS:
+        alone, served = (
+            ask(
+                *(word.replace("ID", name) for word in words),
+                alone=name == "first",
+                stdin=None,
+                input=b"Gr\xc3\xbc\xc3\x9fe from a pipe\n",
+            )
+            for name in ("first", "zweite")
+        )
+        expected = alone.returncode, _plain(alone.stdout, "first"), _plain(alone.stderr, "first")
+        assert (served.returncode, _plain(served.stdout, "zweite"), _plain(served.stderr, "zweite")) == expected
+    ids = [one["id"] for one in json.loads(ask("list", "--json").stdout)["items"]]
+    assert sorted(ids) == ["retries", "staging", "umlauts"]
+
+
+_ENDED = """
+import os, signal, sys
+sys.path.pop(0)
+from memfs.doors.resident import client
+from memfs.__main__ import main
+number, delay = int(sys.argv.pop(1)), float(sys.argv.pop(1))
+send, close = client.ChildConnection.send, client.ChildConnection.close
+
+def ending(link, data, descriptors):
+    signal.signal(signal.SIGALRM, lambda *_: link.signal(number))
+    sent = send(link, data, descriptors)
+    signal.setitimer(signal.ITIMER_REAL, delay)
+    return sent
+
+def closing(link):
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    close(link)
+
+client.ChildConnection.send, client.ChildConnection.close = ending, closing
+main()
+"""
+"""The command, whose child gets a signal so many seconds after its request."""
+
+
+def test_a_write_whose_child_is_killed_or_stopped_happens_once(
+    forked: Path, root: Path, resident: int, scale: Callable[[int, int], int], ask: Asked
+) -> None:
+    """Whenever that is: the command says what it stored, and it is there once."""
+    points = scale(12, 300)
+    for point in range(points):
+        number = signal.SIGSTOP if point % 6 == 5 else signal.SIGKILL
+        delay = 0.0005 + 0.06 * point / points
+        words = [str(int(number)), str(delay), "remember", "-", "--json"]
+        done = subprocess.run(
+            [str(forked), "-c", _ENDED, *words],
+            cwd=root,
+            input=f"the killed write number zq{point}zq".encode(),
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == 0 or b"may be incomplete" in done.stderr or b"after this was" in done.stderr
+        found = json.loads(ask("recall", f"zq{point}zq", "--json", alone=True).stdout)["hits"]
+        assert [one["content"] for one in found if f"zq{point}zq" in one["content"]] == [
+            f"the killed write number zq{point}zq"
+        ]
+    assert ask("log", "-n", "1").returncode == 0

@@ -75,7 +75,8 @@ class StoredText:
     problems: tuple[FileFault, ...] = field(default=(), metadata=OMIT)
 
 
-def _text(done: StoredText) -> Text:
+def text_of_stored(done: StoredText) -> Text:
+    """What is told of a text that was stored, or was not."""
     if done.item is not None:
         word = "Merged into" if done.review is not None and done.review.result.merged_into else "Remembered"
         yield f"{word} {styled(done.item.id, fg='green', bold=True)}"
@@ -94,7 +95,7 @@ def _text(done: StoredText) -> Text:
 
 @verb(
     "remember",
-    text=_text,
+    text=text_of_stored,
     exit_code=lambda done: bool(done.problems or (done.review is not None and not done.stored)),
     lands=True,
     offers=OFFERED,

@@ -44,8 +44,8 @@ def _text(done: ServedWorkspace) -> Text:
 def serve(detach: bool, stop: bool) -> ServedWorkspace:
     """Answer commands of this user from a workspace that is held open, until nobody asks for a while.
 
-    While it is up, memfs recall, list, show, status, log and diff are answered by it, as by themselves and sooner.
-    MEMFS_RESIDENT=off goes past it.
+    While it is up, it answers memfs recall, list, show, status, log, diff, remember, update and forget, as they would
+    themselves and sooner. MEMFS_RESIDENT=off goes past it.
 
     Examples:
         memfs serve

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import io
+import json
 import locale
 import os
 import signal
@@ -22,7 +23,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from memfs.admin.store_builder import foundation
 from memfs.config_names import RESIDENT_SWITCH, VARIABLES, WORKSPACE_VARIABLE
 from memfs.doors.cli import command
-from memfs.doors.resident.client import CODE, DECLINED, GREETING, OUTPUT, identity
+from memfs.doors.resident.client import CODE, DECLINED, GREETING, OUTPUT, WRITES, WRITING, WROTE, identity, verb_of
+from memfs.fs.journal import set_witness
 from memfs.git.busy import ERASE_FOLDER
 from memfs.git.process import git_program
 from memfs.workspace import Workspace, open_workspace
@@ -30,6 +32,9 @@ from memfs.workspace import Workspace, open_workspace
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from memfs.fs.journal import Operation
+
+SIGN = f"{VARIABLES}HISTORY_SIGN"
 _PATIENCE = 2.0
 _DESCRIPTORS = 4
 _LARGEST = 1 << 26
@@ -76,13 +81,28 @@ def answer(link: socket.socket, workspace: Workspace) -> int:
     _end_with(link)
     program = git_program()
     same = _take_over(request, link)
-    if git_program() != program:  # what is imported already was told of the parent's
+    if git_program() != program or _signs(request, workspace):  # what is imported already knows of the parent's git
         say(link, DECLINED)
         return 0
+    set_witness(lambda operations, durable: say(link, WROTE) if durable else say(link, WRITES, _named(operations)))
     command.open_with(_opener(workspace) if same else open_workspace)
     code = _run(request.words)
     say(link, CODE, code.to_bytes(4, "big"))
     return code
+
+
+def _named(operations: Sequence[Operation]) -> bytes:
+    """What is about to be written: id, and for each file its path and what it held and will hold."""
+    rows = [[one.id, [[change.path, change.old, change.new] for change in one.changes]] for one in operations]
+    return json.dumps(rows).encode()
+
+
+def _signs(request: Request, workspace: Workspace) -> bool:
+    """Whether the command may sign a commit, for which a person may be asked."""
+    if verb_of(request.words) not in WRITING:
+        return False
+    named = any("history.sign" in word for word in request.words) or SIGN.encode() in request.environment
+    return named or workspace.settings.history.sign != "off"
 
 
 def say(link: socket.socket, kind: bytes, content: bytes = b"") -> None:

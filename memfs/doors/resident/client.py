@@ -22,15 +22,17 @@ GREETING = b"memfs-resident-1\n"
 """What a resident's child says first; another number is another language."""
 READING = frozenset({"recall", "list", "show", "status", "log", "diff"})
 """Verbs that change nothing that is remembered: they may be run twice."""
+WRITING = frozenset({"remember", "update", "forget"})
+"""Verbs that change one thing, in one step."""
 _OFF = frozenset({"off", "no", "false", "0"})
-_HERE = frozenset({"-h", "--help", "--version", "--edit", "-e"})
-"""What a person is asked, or shown without a workspace."""
+_HERE = frozenset({"-h", "--help", "--version", "--edit", "-e", "--review"})
+"""What is asked of a person or of a service, or shown without a workspace."""
 _WITH_VALUE = frozenset({"-C", "--workspace", "--set"})
 _PATIENCE = 0.02
 _LOOK_EVERY = 1.0
 _LONGEST_NAME = 100
 _HEAD = 5
-OUTPUT, CODE, DECLINED, WRITING, WROTE = b"o", b"c", b"d", b"w", b"s"
+OUTPUT, CODE, DECLINED, WRITES, WROTE = b"o", b"c", b"d", b"w", b"s"
 """What a child says: that it prints from here on; the exit code; that it does nothing; that it is about to write, and
 what; that this is durable."""
 _PASSED_ON = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT)
@@ -43,15 +45,22 @@ def answered(words: Sequence[str]) -> int | None:
         words: the arguments of the command.
     """
     patience = _patience()
-    if not patience or verb_of(words) not in READING:
+    verb = verb_of(words) if patience else ""
+    if verb not in READING and verb not in WRITING:
         return None
-    link = _linked(words, patience)
-    if link is None:
+    folder = socket_folder()
+    names = _names(folder, words)
+    if not names or not _kept_input(words):
         return None
-    try:
-        return _ran(link, words)
-    finally:
-        link.close()
+    for name in names:
+        link = ChildConnection.to(folder, name, patience)
+        if link is not None:
+            try:
+                return _ran(link, words)
+            finally:
+                link.close()
+                _rewind(words)
+    return None
 
 
 def verb_of(words: Sequence[str]) -> str:
@@ -113,7 +122,7 @@ def _patience() -> float:
     return int(said) / 1000 if said.isascii() and said.isdigit() and len(said) < 6 else _PATIENCE
 
 
-def _start_of(words: Sequence[str]) -> str:
+def start_of(words: Sequence[str]) -> str:
     """The folder from which the command looks for its workspace."""
     named = ""
     rest = iter(words)
@@ -129,25 +138,48 @@ def _start_of(words: Sequence[str]) -> str:
     return os.path.realpath(named or os.path.expanduser(os.environ.get(WORKSPACE_VARIABLE, "")) or ".")
 
 
-def _linked(words: Sequence[str], patience: float) -> ChildConnection | None:
-    """A resident of the workspace at or above the command's folder, that has greeted."""
-    folder = socket_folder()
+def _names(folder: str, words: Sequence[str]) -> list[str]:
+    """The sockets in a folder that are of the folder a command works in, or of one above it, the nearest first."""
+    found: list[str] = []
     try:
         names = frozenset(os.listdir(folder)) if folder and is_private(folder) else frozenset()
-    except OSError:
-        return None
-    place = _start_of(words) if names else ""
-    while place:
-        try:
+        place = start_of(words) if names else ""
+        while place:
             name = socket_name(os.stat(place))
-        except OSError:
-            return None
-        if name in names:
-            link = ChildConnection.to(folder, name, patience)
-            if link is not None:
-                return link
-        place = os.path.dirname(place) if place != "/" else ""
-    return None
+            if name in names:
+                found.append(name)
+            place = os.path.dirname(place) if place != "/" else ""
+    except OSError:
+        return []
+    return found
+
+
+def _reads_input(words: Sequence[str]) -> bool:
+    return any(word == "-" or word.endswith("=-") for word in words)
+
+
+def _kept_input(words: Sequence[str]) -> bool:
+    """Keep what is piped in, where the command reads it, so that it can be read twice; false where that cannot be."""
+    if not _reads_input(words):
+        return True
+    try:
+        if os.isatty(0):
+            return False
+        kept = os.memfd_create("memfs-input")
+        while piece := os.read(0, 1 << 16):
+            while piece:
+                piece = piece[os.write(kept, piece) :]
+        os.dup2(kept, 0)
+        os.close(kept)
+    except OSError:
+        return False
+    _rewind(words)
+    return True
+
+
+def _rewind(words: Sequence[str]) -> None:
+    if _reads_input(words):
+        os.lseek(0, 0, os.SEEK_SET)
 
 
 class ChildConnection:
@@ -288,7 +320,7 @@ def _ran(link: ChildConnection, words: Sequence[str]) -> int | None:
     for one, _ in before:
         _signal.signal(one, _passing(link, passed))
     try:
-        return _outcome(link, passed)
+        return _outcome(link, words, passed)
     finally:
         for one, handler in before:
             _signal.signal(one, handler)
@@ -302,8 +334,9 @@ def _passing(link: ChildConnection, passed: list[int]) -> Callable[[int, object]
     return hand_on
 
 
-def _outcome(link: ChildConnection, passed: list[int]) -> int | None:
+def _outcome(link: ChildConnection, words: Sequence[str], passed: list[int]) -> int | None:
     printed = False
+    written: list[tuple[bytes, bool]] = []
     while True:
         kind, content = link.next()
         if kind == CODE:
@@ -312,6 +345,10 @@ def _outcome(link: ChildConnection, passed: list[int]) -> int | None:
             return None
         if kind == OUTPUT:
             printed = True
+        elif kind == WRITES:
+            written.append((content, False))
+        elif kind == WROTE:
+            written[-1] = written[-1][0], True
         if not kind:
             break
     if passed:
@@ -319,6 +356,10 @@ def _outcome(link: ChildConnection, passed: list[int]) -> int | None:
             return 130
         _signal.signal(passed[-1], _signal.SIG_DFL)
         os.kill(os.getpid(), passed[-1])
+    if written:
+        from memfs.doors.resident.aftermath import told
+
+        return told(words, written, printed)
     if not printed:
         return None
     sys.stderr.write("memfs: the resident process ended while it answered: what was printed may be incomplete\n")

@@ -33,18 +33,25 @@ from memfs.model import Query
 from memfs.watch import Presence, notes_folder
 from memfs.workspace import Workspace, open_workspace
 
-_VERBS = ("recall", "list", "show", "status", "log", "diff")
+_VERBS = ("recall", "list", "show", "status", "log", "diff", "remember", "update", "forget")
 _MORE = (
     "difflib",
     "subprocess",
     "memfs.admin.backup",
     "memfs.admin.history",
     "memfs.admin.prune",
+    "memfs.admin.recover",
+    "memfs.doors.cli.draft",
     "memfs.admin.quota",
     "memfs.context.mounts",
     "memfs.git.log",
     "memfs.git.maintenance",
     "memfs.learning.inbox",
+    "memfs.learning.learner",
+    "memfs.learning.reactions",
+    "memfs.git.commits",
+    "memfs.git.transaction",
+    "memfs.store.commits",
     "memfs.recall.conflict_notes",
     "memfs.sessions.spool",
     "memfs.store.hand_edits",
