@@ -156,7 +156,8 @@ class StampTable(Mapping[str, Entry]):
     def ids(self) -> Iterator[tuple[str, str]]:
         """Every path with its item's id; far quicker than making the stamps."""
         over = self._over
-        yield from ((path, self._id(place)) for place, path in enumerate(self._paths) if path not in over)
+        base = zip(self._paths, self._ids, strict=True)
+        yield from base if not over else ((path, key) for path, key in base if path not in over)
         yield from ((path, row[0]) for path, row in over.items() if row is not None)
 
     def holder(self, id: str) -> str | None:  # noqa: A002
@@ -170,7 +171,15 @@ class StampTable(Mapping[str, Entry]):
 
     @cached_property
     def _holders(self) -> dict[str, str]:
-        return {self._id(place): path for place, path in enumerate(self._paths)}
+        return dict(zip(self._ids, self._paths, strict=True))
+
+    @cached_property
+    def _ids(self) -> list[str]:
+        # ``stem_of`` of each, spelt out: that takes half the time.
+        ids = [path.rpartition("/")[2].rpartition(".")[0] for path in self._paths]
+        for place, key in self._strange.items():
+            ids[place] = key
+        return ids
 
     def _id(self, place: int) -> str:
         strange = self._strange.get(place)
