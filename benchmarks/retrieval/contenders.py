@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from math import log
 from pathlib import Path
@@ -62,6 +62,13 @@ class Memfs:
         """See ``Contender``."""
         hits = self._workspace.recaller.search(Query(text=asked.text, limit=DEPTH)).hits
         return [self._ids[hit.item.id] for hit in hits]
+
+    def fitting(self, asked: Asked, without: Collection[str] = ()) -> tuple[list[str], bool]:
+        """The answer, which leaves out some entries, and whether it says that nothing fits."""
+        found = self._workspace.recaller.search(
+            Query(text=asked.text, limit=DEPTH), leave_out=lambda item: self._ids[item.id] in without
+        )
+        return [self._ids[hit.item.id] for hit in found.hits], found.nothing_fits
 
     def close(self) -> None:
         """See ``Contender``."""

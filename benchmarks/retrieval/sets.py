@@ -52,14 +52,14 @@ class Memory:
     questions: tuple[Asked, ...]
 
 
-def read_set(folder: Path) -> list[Memory]:
-    """The stores of a set; questions without evidence are left out."""
+def read_set(folder: Path, *, every: bool = False) -> list[Memory]:
+    """The stores of a set; questions without evidence are left out, but with ``every``."""
     entries: dict[str, list[Entry]] = {}
     questions: dict[str, list[Asked]] = {}
     for row in _lines(folder / "items.jsonl"):
         entries.setdefault(row["store"], []).append(_entry(row))
     for row in _lines(folder / "queries.jsonl"):
-        if row["relevant"]:
+        if row["relevant"] or every:
             questions.setdefault(row["store"], []).append(_asked(row))
     return [
         Memory(name=name, entries=tuple(found), questions=tuple(questions.get(name, ())))

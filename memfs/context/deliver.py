@@ -256,6 +256,7 @@ _SHARE = 3
 _RULES = 3
 _LIKE_IT = "(and {} more like it)"
 _MORE = "(more was found, and had no room)"
+_UNFIT = "(perhaps nothing fits: no memory here has much of what was asked)"
 _FADING = "fading"
 
 
@@ -275,6 +276,10 @@ def recalled(
     answer = _found(recall, _sharing(query, wanted), known)
     spent = (answer.tokens or count_tokens(frame())) + cost_of(_MORE)
     left = None if query.max_tokens is None else query.max_tokens - spent
+    unfit = answer.nothing_fits and not said
+    if unfit and left is not None:
+        left -= cost_of(_UNFIT)
+        unfit = left >= 0
     blocks, left = _told(answer, left)
     same = {normalised(gist(hit.item)) for hit in answer.hits}
     told = choose(
@@ -286,11 +291,14 @@ def recalled(
     blocks += ["\n".join(lines)] if lines else []
     if blocks and answer.cut:
         blocks.append(QUOTE + _MORE)
+    if unfit and blocks:
+        blocks.append(QUOTE + _UNFIT)
     return DeliveryResult(
         texts=(around("\n\n".join(blocks)),) if blocks else (),
         ids=tuple(hit.item.id for hit in answer.hits),
         passages={hit.item.id: hit.passage for hit in answer.hits if hit.passage is not None},
         left_out=sum(one.left_out for one in told),
+        nothing_fits=answer.nothing_fits,
     )
 
 
@@ -401,6 +409,7 @@ class DeliveryResult:
         passages: which passage of each long one answers best, by id.
         repeated: of items that were left out because the agent has them already.
         left_out: how many entries had no room.
+        nothing_fits: whether an answer's items share so little with the question that none is likely to answer it.
         problems: sources that are left out or failed, with why.
     """
 
@@ -409,6 +418,7 @@ class DeliveryResult:
     passages: Mapping[str, HitPassage] = field(default_factory=dict)
     repeated: tuple[str, ...] = ()
     left_out: int = 0
+    nothing_fits: bool = False
     problems: tuple[Problem, ...] = ()
 
     @property

@@ -347,6 +347,11 @@ class JointReader:
         found.sort(key=lambda one: (one.similarity, one.timestamp), reverse=True)
         return found[: query.limit]
 
+    def asked_of(self, query: Query) -> Asked:
+        """What the words of a query are worth, and how they are spread over all workspaces."""
+        theirs = answers(self._asked(query), lambda mount: mount.store.snapshot.index)
+        return asked_of(query, [self._own.snapshot.index, *theirs.values()])
+
     def _weighed(self, mount: Mount, query: Query, asked: Asked) -> list[Candidate]:
         """What a mount has, without what private memory shares with the workspace: the same item under the same id."""
         found = (one for one in mount.store.weighed(query, asked) if not (mount.own and self._own.locate(one.id)))

@@ -289,6 +289,8 @@ class Recall:
         absent: reviewers that gave no usable answer in time, with why.
         semantic: whether memories were searched by meaning, too, as far as they have vectors.
         without_room: ids of those that had no room in the token budget, best first.
+        nothing_fits: whether the hits share so little with the question that none is likely to answer it; never where
+            memories were searched by meaning.
     """
 
     query: Query
@@ -302,6 +304,7 @@ class Recall:
     absent: Mapping[str, str] = field(default_factory=dict)
     semantic: bool = False
     without_room: tuple[str, ...] = ()
+    nothing_fits: bool = False
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)

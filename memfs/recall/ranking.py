@@ -24,6 +24,7 @@ from memfs.recall.fence import frame, quoted
 from memfs.recall.similarity import TextShape, alike
 from memfs.recall.tokens import count_tokens, whole
 from memfs.search import analyzer, terms
+from memfs.search.engine import Asked
 from memfs.usage import NEVER, Use
 
 Place = tuple[str, int]
@@ -677,3 +678,37 @@ def _share(text: str, best: Hit) -> float:
     by_text = best.reasons.get("text", 0.0)
     meaning = best.reasons.get("meaning", 0.0) / by_text if by_text > 0 else 0.0
     return min(1.0, max(words, _BY_MEANING * min(meaning, 1.0)))
+
+
+_HEAVIEST = 6
+_LOOKED_AT = 10
+_ENOUGH = (0.27, 0.18, 0.135, 0.09)
+"""By how many words are shared, one to four or more: what share of what the heaviest words are worth that must be."""
+
+
+def nothing_fits(asked: Asked, hits: Sequence[Hit]) -> bool:
+    """Whether none of the best hits has enough of what was asked to be an answer, by the words alone.
+
+    Words count by what they are worth in the question and how rare they are. Numbers and months do not: they are seldom
+    written where something is told. The shares were chosen such that hardly any question that has an answer is said to
+    have none.
+
+    Args:
+        asked: the words of the question, and how they are spread over all that was searched.
+        hits: best first.
+    """
+    worth, statistics = asked
+    months = {term for name in _MONTHS for term in analyzer.terms(name)}
+    weights = {
+        term: share * terms.idf(statistics.passages, statistics.frequencies.get(term, 0))
+        for term, share in worth.items()
+        if not term.isdigit() and term not in months
+    }
+    heaviest = sum(sorted(weights.values(), reverse=True)[:_HEAVIEST])
+    return bool(weights) and not any(_holds_enough(hit, weights, heaviest) for hit in hits[:_LOOKED_AT])
+
+
+def _holds_enough(hit: Hit, weights: Mapping[str, float], heaviest: float) -> bool:
+    shared = {term for passage, _ in analyzer.weighted_terms(hit.item) for term in passage} & weights.keys()
+    least = _ENOUGH[min(len(shared), len(_ENOUGH)) - 1]
+    return bool(shared) and sum(weights[term] for term in shared) >= heaviest * least

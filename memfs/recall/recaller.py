@@ -32,6 +32,7 @@ from memfs.recall.ranking import (
     Shares,
     Strategy,
     gathered,
+    nothing_fits,
     reranked,
     strategy,
 )
@@ -157,7 +158,15 @@ class HitCollector:
             absent=dict(self._absent),
             semantic=found.semantic,
             without_room=tuple(chosen.misfits),
+            nothing_fits=self._nothing_fits(),
         )
+
+    def _nothing_fits(self) -> bool:
+        """Whether no hit answers the question, where words alone decide."""
+        query, hits = self._asked.query, self.selection.hits
+        if not query.text or self.late or self._found.semantic or not (hits or not self._ranked):
+            return False
+        return nothing_fits(self._store.asked_of(query), hits)
 
     @property
     def short(self) -> bool:

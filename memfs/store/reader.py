@@ -25,7 +25,7 @@ from memfs.model.kinds import ITEM_LIMIT, nearest
 from memfs.model.query import MOST
 from memfs.model.time import from_timestamp_ns
 from memfs.search.engine import Asked
-from memfs.search.search_index import SearchIndex, TermCounts, TreeIndex
+from memfs.search.search_index import SearchIndex, TermCounts, TreeIndex, asked_of
 from memfs.store.index_sync import IndexSync, SyncResult
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content
 from memfs.store.values import FileWatcher, FlushResult, LoadedItem
@@ -38,6 +38,8 @@ class Readable(Protocol):
     def held(self) -> AbstractContextManager[None]: ...
 
     def candidates(self, query: Query) -> list[Candidate]: ...
+
+    def asked_of(self, query: Query) -> Asked: ...
 
     def has_conversations(self) -> bool: ...
 
@@ -355,6 +357,10 @@ class Reader:
         """What tells how terms are spread over the files as they are now."""
         self._look_now()
         return self.snapshot.index
+
+    def asked_of(self, query: Query) -> Asked:
+        """What the words of a query are worth, and how they are spread over the files as they were last looked at."""
+        return asked_of(query, [self.snapshot.index])
 
     def weighed(self, query: Query, asked: Asked) -> list[Candidate]:
         """As ``candidates``, of the files as ``counted`` saw them, where the words are weighed over more workspaces

@@ -148,6 +148,18 @@ def test_explain_names_what_was_left_out(filled: Memfs) -> None:
     assert filled("recall", "database", "--budget", "2", "--json").json["without_room"] == ["database"]
 
 
+def test_what_nothing_answers_is_said_so(filled: Memfs) -> None:
+    """Where the hits hold next to nothing of the question, that is said; where one answers, it is not."""
+    filled("remember", "Alice keeps bees behind the mill", "--id", "bees")
+    ran = filled("recall", "which transactions does the tax office of Lisbon audit for Alice")
+    assert "perhaps nothing fits" in ran.err
+    assert "bees" in ran.out
+    asked = ("recall", "which transactions does the tax office of Lisbon audit for Alice", "--json")
+    assert filled(*asked).json["nothing_fits"] is True
+    for question in ("which database did we choose", "what does Alice keep behind the mill", "bees", ""):
+        assert "nothing_fits" not in filled("recall", question, "--json").json
+
+
 LOG = "Nothing is said here at all, and at some length,\nso that lines fill up. " * 40
 
 

@@ -139,7 +139,9 @@ class FoundItems:
 
     query: str
     hits: tuple[FoundItem, ...]
-    answer: Recall = field(metadata=merge("partial more tokens duplicates cut without_room? absent semantic fresh"))
+    answer: Recall = field(
+        metadata=merge("partial more nothing_fits? tokens duplicates cut without_room? absent semantic fresh")
+    )
     hint: str = ""
     fenced: str | None = field(default=None, metadata=OMIT)
     filtered: tuple[str, ...] = field(default=(), metadata=OMIT)
@@ -237,6 +239,8 @@ def _limits(answer: Recall) -> Iterator[str]:
     asked = bool(answer.query.text.strip())
     if answer.hits and not asked:
         yield "nothing was asked, so these are the newest"
+    if answer.nothing_fits and answer.hits:
+        yield "perhaps nothing fits: no hit has much of what was asked"
     if answer.more:
         yield f"the {'best' if asked else 'newest'} {count(len(answer.hits), 'hit')}; --limit shows more"
     if not answer.hits and not answer.cut:

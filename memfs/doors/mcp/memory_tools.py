@@ -44,9 +44,9 @@ def memory_search(desk: Desk, caller: Caller, given: Given) -> ToolResult:
     found = desk.memory.search(given["query"], given["limit"], filters(given), agent=caller.agent)
     notes = _notes(desk, found)
     text = "\n\n".join((found.text or NOTHING, *notes))
-    return ToolResult(
-        text, {"memories": found.text, "ids": list(found.ids), "notes": notes, **_passages(found.passages)}
-    )
+    unfit = {"nothing_fits": True} if found.nothing_fits else {}
+    data = {"memories": found.text, "ids": list(found.ids), "notes": notes, **unfit}
+    return ToolResult(text, data | _passages(found.passages))
 
 
 def _searched_at(desk: Desk, given: Given, revision: str) -> ToolResult:
@@ -57,7 +57,8 @@ def _searched_at(desk: Desk, given: Given, revision: str) -> ToolResult:
     notes = [f"As of commit {past.commit[:12]}, {format_time(past.time)}.", *past.notes]
     ids = [hit.item.id for hit in found.hits]
     passages = {hit.item.id: hit.passage for hit in found.hits if hit.passage is not None}
-    data = {"memories": text, "ids": ids, "notes": notes, "as_of": past.commit, **_passages(passages)}
+    unfit = {"nothing_fits": True} if found.nothing_fits else {}
+    data = {"memories": text, "ids": ids, "notes": notes, "as_of": past.commit, **unfit, **_passages(passages)}
     return ToolResult("\n\n".join((text or NOTHING, *notes)), data)
 
 
