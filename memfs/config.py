@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import posixpath
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -42,6 +41,7 @@ from memfs.model import Problem
 from memfs.model.ids import is_id, stem_of
 from memfs.model.kinds import BUILT_IN, Kind, KindTable, Layer, nearest
 from memfs.model.memory_config import FITTING, VECTOR_DB, BehaviorAction, BehaviorRule, MemoryConfig, Trigger
+from memfs.pattern import regex
 from memfs.resources import template_names, template_text
 from memfs.settings import (
     MOUNTS,
@@ -584,7 +584,7 @@ _PATIENCE = 1.0
 """Seconds after which an edit that was not valid is looked at again."""
 _BESIDE = frozenset({"name", "business_goal", "behavior_rules"})
 _GIVEN = "memory_context.json"
-_LEADING = re.compile(r"^(\.{1,2}/)+")
+_LEADING = regex(r"^(\.{1,2}/)+")
 
 
 def load_memory_context(tree: View, name: str = "") -> MemoryConfig:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterable, Mapping
 from functools import partial
 from types import MappingProxyType
@@ -17,6 +16,7 @@ from memfs.config_names import SETTINGS_FILE, VARIABLES
 from memfs.dataclass import dataclass, field
 from memfs.errors import SettingInvalid
 from memfs.model.kinds import nearest
+from memfs.pattern import regex
 
 
 class Spec(NamedTuple):
@@ -347,7 +347,7 @@ class Settings:
 
 MOUNTS = "mounts"
 """The table of other workspaces: whatever names, each with a folder."""
-MOUNT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+MOUNT_NAME = regex(r"[a-z0-9][a-z0-9_-]{0,39}")
 
 
 def spec_of(key: str) -> Spec:

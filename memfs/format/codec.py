@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -26,13 +25,14 @@ from memfs.model.item import MemoryItem
 from memfs.model.kinds import ITEM_LIMIT, Kind, KindTable, nearest
 from memfs.model.problem import WARNING, Problem
 from memfs.model.state_paths import document_kind
+from memfs.pattern import regex
 from memfs.version import __version__
 
 if TYPE_CHECKING:
     from memfs.format.schema_errors import SchemaError
 
 _MAX_UNSEEN = 20
-_ENDS_IN_ZERO = re.compile(r"\.[0-9]*0(?![0-9])")
+_ENDS_IN_ZERO = regex(r"\.[0-9]*0(?![0-9])")
 _FREE = frozenset({"context", "metadata", "data"})
 
 

@@ -15,17 +15,18 @@ from typing import Any, NoReturn
 from memfs.errors import ContentError, DuplicateKey, ItemSyntaxError, ItemTooDeep, ItemTooLarge
 from memfs.format.plain import MAX_DEPTH, MAX_INT, MAX_KEY, MAX_PARTS, MIN_INT, KeyNode, Node
 from memfs.format.text import position
+from memfs.pattern import regex
 
-_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:]', re.DOTALL)
-_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-_RUNS = re.compile(r"[\[{]+|[\]}]+")
-_BLANK = re.compile(r"[ \t\r\n]*")
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
-_WORD = re.compile(r"-?[A-Za-z_]+")
+_TOKEN = regex(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:]', re.DOTALL)
+_STRING = regex(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_RUNS = regex(r"[\[{]+|[\]}]+")
+_BLANK = regex(r"[ \t\r\n]*")
+_NUMBER = regex(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+_WORD = regex(r"-?[A-Za-z_]+")
 _COMMENTS = ("//", "/*", "#")
 _CONSTANTS: dict[str, Any] = {"null": None, "true": True, "false": False}
 # legal inside JSON strings, but line breaks or invisible to other readers
-_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff]")
+_ESCAPED = regex("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff]")
 
 
 def load(text: str, parts: int | None = MAX_PARTS, first: int = 1) -> Any:

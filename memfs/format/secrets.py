@@ -23,6 +23,7 @@ from memfs.errors import ContentError, MemfsError, SecretDetected
 from memfs.format.plain import DOCUMENT_PARTS
 from memfs.format.render import parse
 from memfs.model.item import MemoryItem
+from memfs.pattern import regex
 
 _DIGIT = "[0-9]"
 _MARK = r"[!@#$%^&*+=?~]"
@@ -271,7 +272,7 @@ def compiled_anyhow(pattern: str) -> re.Pattern[str]:
 ALLOWED = "secret_allowed"
 """The key below ``metadata`` that holds the reason why an item may keep what looks like a secret."""
 
-_BEGINNING = re.compile(r"(?<![a-z0-9])(?=([a-z0-9]..))")
+_BEGINNING = regex(r"(?<![a-z0-9])(?=([a-z0-9]..))")
 _BY_BEGINNING: dict[str, list[SecretRule]] = {}
 for _row in TOKENS:
     for _word in _row.words:
@@ -286,7 +287,7 @@ _UNSEEN = "[\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\u
 _DOCUMENT_SUFFIXES = (".yaml", ".yml", ".json")
 _COMMENT = rf"(?m)^[ \t]*#[ \t]*{ALLOWED}[ \t]*:[ \t]*(\S[^\n]*)"
 _LONG_WORD = r"(?a)[A-Za-z0-9+/_=-]{24,200}"
-_DIGEST_BEFORE = re.compile(
+_DIGEST_BEFORE = regex(
     r"(?:sha-?\d*|md5|digest|hash|checksum|integrity|fingerprint|commit|blob|etag|uuid|ulid|base64,)"
     r"[\"'`]?[ \t]*[:=,/-]?[ \t]*[\"'`]?$",
     re.IGNORECASE,
@@ -585,8 +586,8 @@ def _leaves(value: Any, field: str, key: str = "", depth: int = 0) -> Iterator[t
 HIDDEN = "[redacted]"
 """What replaces a text in which the end of its secrets is unknown."""
 _KEY_BEGINS = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,20}-----"
-_KEY_ENDS = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,20}-----")
-_REST_OF_WORD = re.compile(r"[A-Za-z0-9+/_=-]+")
+_KEY_ENDS = regex(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,20}-----")
+_REST_OF_WORD = regex(r"[A-Za-z0-9+/_=-]+")
 _TRIES = 60
 
 

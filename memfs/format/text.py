@@ -17,12 +17,13 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from memfs.errors import ItemSyntaxError
+from memfs.pattern import regex
 
 BOM = "\ufeff"
-_CONFLICT = re.compile(r"^(?:<{7,}|>{7,}|\|{7,})(?:[ \r\n]|\Z)", re.MULTILINE)
+_CONFLICT = regex(r"^(?:<{7,}|>{7,}|\|{7,})(?:[ \r\n]|\Z)", re.MULTILINE)
 # not printable in YAML, or a line break to some readers and text to others
-_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]")
-_FORBIDDEN_ASCII = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_FORBIDDEN = regex("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]")
+_FORBIDDEN_ASCII = regex("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 class Text(NamedTuple):
@@ -133,12 +134,12 @@ _HIDING = (
 )
 _IMPOSSIBLE = "[\x00\ud800-\udfff]"
 _UNSEEN = "[\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2060-\u2064\u3164\ufeff\uffa0]"
-_SUSPECT = re.compile(
+_SUSPECT = regex(
     "[\x00\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\u3164\ufe00-\ufe0f\ufeff\uffa0"
     "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e01ef]"
 )
 # joiners are shown as they are between letters and signs that need them: in Persian, in emoji
-UNSHOWN = re.compile(
+UNSHOWN = regex(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e01ef]"
     "|(?<![^\x00-\x7f\u2000-\u206f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f\u2000-\u206f])"
@@ -197,7 +198,7 @@ def _joins_symbols(text: str, at: int) -> bool:
 
 MARKER = 7
 _OURS, _BASE, _MIDDLE, _THEIRS = b"<|=>"
-_FIRST = re.compile(rb"^(<{7,}|>{7,})(?=[ \r\n]|\Z)", re.MULTILINE)
+_FIRST = regex(rb"^(<{7,}|>{7,})(?=[ \r\n]|\Z)", re.MULTILINE)
 _BETWEEN, _IN_OURS, _IN_BASE, _IN_THEIRS = range(4)
 
 

@@ -17,14 +17,15 @@ from memfs.config_names import SETTINGS_FILE as FILE
 from memfs.errors import FormatUnsupported, SettingInvalid
 from memfs.format.text import has_markers
 from memfs.fs import io
+from memfs.pattern import regex
 
 FORMAT = "format_version"
 """The key above all tables that says which version of the format on disk the workspace is in."""
 FORMAT_VERSION = 2
 _LIMIT = 1 << 20
-_HEADER = re.compile(r"[ \t]*\[[ \t]*([^\[\]]+?)[ \t]*\][ \t]*(?:#.*)?$")
-_VALUE = re.compile(r"""([^=]*=[ \t]*)(?:"(?:[^"\\]|\\.)*"|'[^']*'|\[[^\[\]]*\]|[-+.\w]+)([ \t]*(?:#.*)?)$""")
-_AT_LINE = re.compile(r"\(at line (\d+), column (\d+)\)")
+_HEADER = regex(r"[ \t]*\[[ \t]*([^\[\]]+?)[ \t]*\][ \t]*(?:#.*)?$")
+_VALUE = regex(r"""([^=]*=[ \t]*)(?:"(?:[^"\\]|\\.)*"|'[^']*'|\[[^\[\]]*\]|[-+.\w]+)([ \t]*(?:#.*)?)$""")
+_AT_LINE = regex(r"\(at line (\d+), column (\d+)\)")
 
 
 def read(root: Path, name: str = FILE) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from zlib import crc32
 from memfs.errors import LockTimeout, MemfsError, NotRegularFile, QuotaExceeded, StorageIO, WritePending
 from memfs.fs import io
 from memfs.fs.lock import leads_to, locked, release
+from memfs.pattern import regex
 
 FOLDER = "spool"
 """Where events of sessions wait, below a workspace's state folder."""
@@ -32,8 +32,8 @@ MOST_BYTES = 64 * 1024 * 1024
 """One file takes no more than this: something that tells so much is out of order."""
 MOST_ASIDE = 100
 _WAIT, _STEP = 2.0, 0.002
-_HEAD = re.compile(rb"([0-9a-f]{8}) ([0-9]{1,9}) ")
-_CUT_HEAD = re.compile(rb"[0-9a-f]{1,8}(?: [0-9]{0,9})?")
+_HEAD = regex(rb"([0-9a-f]{8}) ([0-9]{1,9}) ")
+_CUT_HEAD = regex(rb"[0-9a-f]{1,8}(?: [0-9]{0,9})?")
 
 
 class Line(NamedTuple):

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import struct
 import threading
 import time
@@ -27,11 +26,12 @@ from memfs.errors import FormatUnsupported, JournalDamaged, StorageIO, WritePend
 from memfs.fs import io
 from memfs.fs.lock import renewed_in_child
 from memfs.fs.workspace_location import is_own
+from memfs.pattern import regex
 
 MARKS = frozenset({"applied", "void", "taken"})
-_ID = re.compile(r"[0-9A-Za-z-]{1,100}")
-_DIGEST = re.compile(r"[0-9a-f]{0,64}")
-_COMMIT = re.compile(r"(?:[0-9a-f]{40})?")
+_ID = regex(r"[0-9A-Za-z-]{1,100}")
+_DIGEST = regex(r"[0-9a-f]{0,64}")
+_COMMIT = regex(r"(?:[0-9a-f]{40})?")
 _LATEST = 253_402_300_799  # the end of the year 9999
 
 
@@ -168,7 +168,7 @@ def _is_sound(change: FileChange) -> bool:
 MARK_BYTES = 8
 _NAME = "memfs-journal"
 _NO_TIP = "-"
-_TIP = re.compile(r"-|[0-9a-f]{40}")
+_TIP = regex(r"-|[0-9a-f]{40}")
 
 
 @dataclass(slots=True)

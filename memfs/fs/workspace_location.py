@@ -17,6 +17,7 @@ from pathlib import Path
 from memfs.config_names import CONFIGURATION, SETTINGS_FILE, WORKSPACE_VARIABLE
 from memfs.errors import PathEscape, StorageIO, WorkspaceNotFound
 from memfs.fs.own_branch import memory_of
+from memfs.pattern import regex
 
 MEMORY_FOLDER = "ContextMemory"
 _LOOKED_AT = 100
@@ -128,8 +129,8 @@ def user_folder() -> Path:
 _FOLDER = "ContextMemory/"
 _NEVER = frozenset({"", ".", ".."})
 # what a file system that folds case, shortens names or skips invisible characters may take for ".git"
-_GIT = re.compile(r"(?:\.git|git~[0-9]+)[. ]*(?::.*)?", re.IGNORECASE | re.DOTALL)
-_SKIPPED = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+_GIT = regex(r"(?:\.git|git~[0-9]+)[. ]*(?::.*)?", re.IGNORECASE | re.DOTALL)
+_SKIPPED = regex("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 
 
 def is_own(path: object) -> bool:

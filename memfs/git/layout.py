@@ -17,6 +17,7 @@ from pathlib import Path
 from memfs.dataclass import dataclass
 from memfs.errors import NotRegularFile, RepoUnsupported, RepoUntrusted, StorageReadOnly
 from memfs.fs import io
+from memfs.pattern import regex
 
 _SMALL = 8192
 _KNOWN_EXTENSIONS = frozenset(
@@ -280,8 +281,8 @@ def _foreign(*places: Path) -> tuple[tuple[Path, int], ...]:
     return tuple((place, owner) for place, owner in found if owner not in mine)
 
 
-_SECTION = re.compile(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
-_KEY = re.compile(r"([A-Za-z][A-Za-z0-9-]*)\s*(=)?\s*(.*)", re.DOTALL)
+_SECTION = regex(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
+_KEY = regex(r"([A-Za-z][A-Za-z0-9-]*)\s*(=)?\s*(.*)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "b": "\b"}
 _LIMIT = 1 << 20
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from memfs.errors import HistoryUnavailable, MemfsError, NotRegularFile, StorageIO
 from memfs.fs import io
 from memfs.model.item import object_id
+from memfs.pattern import regex
 
 FILE = "100644"
 EXECUTABLE = "100755"
@@ -27,8 +28,8 @@ FOLDER = "40000"
 SUBMODULE = "160000"
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 LARGEST = 1 << 28
-_ROW = re.compile(rb"([^ ]*) ([^\0]*)\0(.{20})", re.DOTALL)
-_ROWS = re.compile(rb"(?:[^ ]*+ [^\0]*+\0.{20})*+", re.DOTALL)
+_ROW = regex(rb"([^ ]*) ([^\0]*)\0(.{20})", re.DOTALL)
+_ROWS = regex(rb"(?:[^ ]*+ [^\0]*+\0.{20})*+", re.DOTALL)
 """Nothing but rows, recognised in one pass: anything else would be tried from each of its bytes."""
 _PACK_KINDS = {"commit": 1, "tree": 2, "blob": 3, "tag": 4}
 _QUICK = 1

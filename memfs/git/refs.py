@@ -23,17 +23,18 @@ from memfs.errors import (
 )
 from memfs.fs import io
 from memfs.git.layout import Layout, read_small
+from memfs.pattern import regex
 
 if TYPE_CHECKING:
     from memfs.git.repository import Repository
 
 
-HEX = re.compile(r"[0-9a-f]{40}")
+HEX = regex(r"[0-9a-f]{40}")
 NULL = "0" * 40
 HEADS = "refs/heads/"
 PER_WORKTREE = ("refs/bisect/", "refs/worktree/", "refs/rewritten/")
 """Refs of which each working tree has its own."""
-_BRANCH = re.compile(
+_BRANCH = regex(
     r"refs/heads/(?!/)(?!.*(?:\.\.|//|@\{|\.lock(?:/|$)|/\.))[^\x00-\x20\x7f~^:?*\[\\.][^\x00-\x20\x7f~^:?*\[\\]*(?<![./])"
 )
 _DEPTH = 5
@@ -185,7 +186,7 @@ OURS = "memfs/"
 Row = TypeVar("Row")
 _LIMIT = 4 << 20
 _VERSION = 1
-_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_PART = regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 class BranchEntry(NamedTuple):

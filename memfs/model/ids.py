@@ -11,8 +11,9 @@ import re
 import unicodedata
 
 from memfs.errors import IdInvalid
+from memfs.pattern import regex
 
-_SHAPE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,118}[A-Za-z0-9])?")
+_SHAPE = regex(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,118}[A-Za-z0-9])?")
 _DEVICES = frozenset(
     {"con", "prn", "aux", "nul", "conin$", "conout$"}
     | {f"com{digit}" for digit in range(10)}

@@ -9,6 +9,8 @@ import hashlib
 import re
 from datetime import UTC, datetime
 
+from memfs.pattern import regex
+
 _CONTENT = "ContextMemory"
 ITERATIONS = f"{_CONTENT}/iterations"
 CHECKPOINTS = f"{_CONTENT}/checkpoints"
@@ -34,8 +36,8 @@ _SHORTENED = "%-"
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.")
 _DEVICE = r"(?i)(?:con|prn|aux|nul|conin\$|conout\$|com[0-9]|lpt[0-9])(?:\.|$)"
 _ESCAPED = rb"%([0-9A-Fa-f]{2})"
-_TURN = re.compile(r"\.[0-9]+$")
-_OWN_ENDING = re.compile(r"\.(?:json|zst|tmp|lock)$", re.IGNORECASE)
+_TURN = regex(r"\.[0-9]+$")
+_OWN_ENDING = regex(r"\.(?:json|zst|tmp|lock)$", re.IGNORECASE)
 _ITERATION = rf"{ITERATIONS}/iteration_([0-9]{{3,12}})(?:/(.+))?"
 _CHECKPOINT = rf"{CHECKPOINTS}/[^/]+/{re.escape(MANIFEST)}"
 _SNAPSHOTS, _WRITES, _SUBGRAPHS = "checkpoints", "writes", "subgraphs"

@@ -6,13 +6,14 @@ function, so that tests can set it.
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-_RELATIVE = re.compile(r"(\d{1,6})\s*(s|m|h|d|w|mo|y)")
-_AGO = re.compile(r"(\d{1,6}|an?)[ ._-]*(second|minute|hour|day|week|month|year)s?[ ._-]+ago")
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+from memfs.pattern import regex
+
+_RELATIVE = regex(r"(\d{1,6})\s*(s|m|h|d|w|mo|y)")
+_AGO = regex(r"(\d{1,6}|an?)[ ._-]*(second|minute|hour|day|week|month|year)s?[ ._-]+ago")
+_DAY = regex(r"\d{4}-\d{2}-\d{2}")
 _FIRST = datetime.min.replace(tzinfo=UTC).timestamp()
 _LAST = datetime.max.replace(tzinfo=UTC).timestamp() - 1
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "mo": 30 * 86400, "y": 365 * 86400}

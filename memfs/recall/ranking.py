@@ -6,7 +6,6 @@ factors, whose sizes were chosen in ``benchmarks/retrieval``.
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -20,6 +19,7 @@ from memfs.model import Candidate, Hit, KindTable, MemoryItem, Query, Recall
 from memfs.model.kinds import nearest
 from memfs.model.query import MOST
 from memfs.model.time import utc_now
+from memfs.pattern import regex
 from memfs.recall.fence import frame, quoted
 from memfs.recall.similarity import TextShape, alike
 from memfs.recall.tokens import count_tokens, whole
@@ -124,8 +124,8 @@ _MONTHS = tuple(
     "january february march april may june july august september october november december".split()  # noqa: SIM905
 )
 _VERBS = frozenset({"march", "may"})
-_WORD = re.compile(r"\w+")
-_YEAR = re.compile(r"(?:19|20)\d\d")
+_WORD = regex(r"\w+")
+_YEAR = regex(r"(?:19|20)\d\d")
 
 
 class RankCandidate(NamedTuple):

@@ -6,7 +6,6 @@ asks no model.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -14,6 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 from memfs.dataclass import dataclass
+from memfs.pattern import regex
 from memfs.search.analyzer import terms
 
 Part = TypeVar("Part")
@@ -25,15 +25,15 @@ _LENGTH_SLACK = 1.5
 _COMPARED = 20_000
 # With less than half of the stems of the shorter text in common, no order gives more than a third.
 _FEW = 0.35
-_WORD = re.compile(r"(?<![-./])[-./]*\w+(?:['.,:/@-]\w+)*[+#]*")
-_NAME = re.compile(r"\d|\w[._/:@]\w|^[-./]|[+#]$")
+_WORD = regex(r"(?<![-./])[-./]*\w+(?:['.,:/@-]\w+)*[+#]*")
+_NAME = regex(r"\d|\w[._/:@]\w|^[-./]|[+#]$")
 _BEFORE = "\"'`("
 _AFTER = "\"'`).,;:!?\u2026"
-_HIDDEN = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
+_HIDDEN = regex("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
 _QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-", "\u2014": "-"})
-_DENIAL = re.compile(r"\b(?:no|not|never|none|nor|neither|without|cannot|nothing|nobody|\w+n't)\b")
+_DENIAL = regex(r"\b(?:no|not|never|none|nor|neither|without|cannot|nothing|nobody|\w+n't)\b")
 _SENTENCE_END = frozenset(".!?:\n")
-_SIGNS = re.compile(r"[^\w\s]+")
+_SIGNS = regex(r"[^\w\s]+")
 _TELLING_SIGNS = frozenset({"Sm", "Sc", "So"})
 # What NFKC would make an ordinary digit: ten squared is not a hundred and two.
 _RAISED = str.maketrans({sign: f"^{digit}" for digit, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")})

@@ -12,17 +12,18 @@ from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 
 from memfs.model import MemoryItem
+from memfs.pattern import regex
 
 MARGIN = 1.12
 """How much the estimate is raised above the fitted count."""
-_WORD = re.compile(r"[^\W\d_]+")
-_DIGITS = re.compile(r"\d+")
-_SIGNS = re.compile(r"[^\w\s]+|_+")
-_TURNS = re.compile(r"([!-/:-@\[-`{-~])(?!\1)(?=[!-/:-@\[-`{-~])")
-_CROWDED = re.compile(r"(?:[^\w\s]|_){5}")  # line by line, so that parts of a text count no less than the whole
-_LINES = re.compile(r"\n[ \t\n]*")
-_GAPS = re.compile(r"(?<=\S) {2,}(?=\S)")
-_BLOB = re.compile(r"[A-Za-z0-9+/]{40,}")
+_WORD = regex(r"[^\W\d_]+")
+_DIGITS = regex(r"\d+")
+_SIGNS = regex(r"[^\w\s]+|_+")
+_TURNS = regex(r"([!-/:-@\[-`{-~])(?!\1)(?=[!-/:-@\[-`{-~])")
+_CROWDED = regex(r"(?:[^\w\s]|_){5}")  # line by line, so that parts of a text count no less than the whole
+_LINES = regex(r"\n[ \t\n]*")
+_GAPS = regex(r"(?<=\S) {2,}(?=\S)")
+_BLOB = regex(r"[A-Za-z0-9+/]{40,}")
 _BLOB_LENGTH = 40
 _LONG = 4_000
 _CAPITALS = 4

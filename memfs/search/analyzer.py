@@ -16,6 +16,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from memfs.model import MemoryItem
+from memfs.pattern import regex
 from memfs.search import language, stems
 
 VERSION = 4
@@ -25,7 +26,7 @@ EXTRA_WEIGHT = 0.5
 MOST_PASSAGES = 64
 _PASSAGE = 400
 _LONGEST_PASSAGE = 600
-_BORDER = re.compile(r"(?<=[.!?:;])\s+|[\u3002\uff01\uff1f]|\n+")
+_BORDER = regex(r"(?<=[.!?:;])\s+|[\u3002\uff01\uff1f]|\n+")
 _MAX_TERM = stems.LONGEST
 _MEMO_LIMIT = 200_000
 
@@ -38,9 +39,9 @@ _UNSPACED = (
 _LETTER = "(?:[^\\W_]|[\u0900-\u0963\u0971-\u0de5\u0df2\u0df3\u0f71-\u0fbc])"
 _ASCII = "".join(one if one.isalnum() or one == "_" else " " for one in map(chr, range(128)))
 """A table for ``str.translate``: blanks for all between the words of ASCII text, far quicker than searching them."""
-_HUMPS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^A-Za-z0-9]+")
+_HUMPS = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^A-Za-z0-9]+")
 # Accents of Latin, Greek and Cyrillic, points of Hebrew and Arabic.
-_MARKS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u0610-\u061a\u064b-\u065f\u0670]")
+_MARKS = regex("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u0610-\u061a\u064b-\u065f\u0670]")
 _LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "æ": "ae", "œ": "oe", "þ": "th", "ı": "i"})
 
 STOP_WORDS = language.stop_words("en")

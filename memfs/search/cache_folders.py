@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -19,6 +18,7 @@ from typing import NamedTuple
 from memfs.errors import LockTimeout, MemfsError, StorageIO
 from memfs.fs import io
 from memfs.fs.workspace_location import base_folder
+from memfs.pattern import regex
 from memfs.search.engine import engine
 from memfs.search.generations import LOCK, Generations
 
@@ -101,7 +101,7 @@ def _remember(path: Path, folder: Path, root: Path) -> None:
         os.close(fd)
 
 
-_NAME = re.compile("[0-9a-f]{20}")
+_NAME = regex("[0-9a-f]{20}")
 _SMALL = 1 << 16
 _WAIT = 60.0
 

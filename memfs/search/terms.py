@@ -8,12 +8,12 @@ Measured in ``benchmarks/retrieval``.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from math import log
 from typing import Generic, TypeVar
 
+from memfs.pattern import regex
 from memfs.search import analyzer
 from memfs.search.engine import TermStatistics
 
@@ -25,7 +25,7 @@ OTHER_WEIGHT = 0.25
 
 _SHORTEST_SLIP = 5
 _SLIPS = 3
-_LINE = re.compile(r"\s*([^\W\d_][\w .-]{0,30}?)\s*:\s")
+_LINE = regex(r"\s*([^\W\d_][\w .-]{0,30}?)\s*:\s")
 _ASSISTANTS = frozenset({"ai", "assistant", "bot", "model", "system"})
 # Words of talk that narrow nothing down. They are searched for, as they may be all that was said.
 _COMMON_WORDS = (

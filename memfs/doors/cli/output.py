@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from memfs.doors.cli.declare import click
 from memfs.doors.cli.streams import echo, write
 from memfs.errors import MemfsError
+from memfs.pattern import regex
 
 if TYPE_CHECKING:
     from memfs.model import MemoryItem, Problem
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 # what represents in a line the escapes of our own styles: nobody else can write it
 _ESC = f"\x1b{os.urandom(8).hex()}"
 # what a runner of GitHub Actions obeys in a line of its log
-_COMMAND = re.compile(r"^\s*:(?=:)|#(?=#\[)")
+_COMMAND = regex(r"^\s*:(?=:)|#(?=#\[)")
 _UNITS = ("bytes", "KB", "MB", "GB", "TB")
 Step = Callable[[int, int], None]
 
