@@ -63,7 +63,8 @@ class Overlay:
         self.entries: dict[str, Entry] = {}
         self.gone: dict[str, int] = {}
         self.restamped: dict[str, Entry] = {}
-        self.hidden: set[str] = set()
+        self._hidden: set[str] = set()
+        self._unsettled: set[str] = set()
         self._versions: dict[str, int] = {}
         self.clock = 0
 
@@ -166,14 +167,21 @@ class Overlay:
     def _base_id(self, path: str) -> str:
         return self._base[path][0] if path in self._base else ""
 
-    def _settle(self, *ids: str) -> None:
-        """Hide a base id if the overlay holds it, or its file is gone or has changed; else show it."""
-        for key in ids:
+    @property
+    def hidden(self) -> set[str]:
+        """The base ids that the overlay holds, or whose files are gone or have changed."""
+        for key in self._unsettled:
             holder = self._base.holder(key)
             if holder is not None and (key in self.items or holder in self.gone or holder in self.entries):
-                self.hidden.add(key)
+                self._hidden.add(key)
             else:
-                self.hidden.discard(key)
+                self._hidden.discard(key)
+        self._unsettled.clear()
+        return self._hidden
+
+    def _settle(self, *ids: str) -> None:
+        """Decide anew whether base ids are hidden, once somebody asks: a process that only writes never does."""
+        self._unsettled.update(ids)
 
 
 def _known(base: StampTable, path: str, stamp: Stamp) -> bool:

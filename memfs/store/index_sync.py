@@ -588,10 +588,11 @@ class IndexSync:
         rows, gone = list(items), list(removed)
         if not rows and not gone:
             return
-        owners = self._paths()
-        for path in gone:
-            if owners.get(stem_of(path).casefold()) == path:
-                del owners[stem_of(path).casefold()]
-        for item, _ in rows:
-            owners[item.id.casefold()] = item.path
+        owners = self._owners
+        if owners is not None:  # else they are made of what the index has then
+            for path in gone:
+                if owners.get(stem_of(path).casefold()) == path:
+                    del owners[stem_of(path).casefold()]
+            for item, _ in rows:
+                owners[item.id.casefold()] = item.path
         self.index.update(rows, gone)
