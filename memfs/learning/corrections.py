@@ -2,21 +2,25 @@
 
 Precision comes before recall: a sentence that asks, speaks of somebody else or holds for this once is not one. The
 wordings are cues, matched against a sentence in lower case with straight quotes from where it or one of its clauses
-begins; each is bounded, so that no text takes long.
+begins; each is bounded, so that no text takes long. A sentence is held against those of English, and of the language
+that it, or the message around it, is in.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from memfs.recall.cues import Cues, ends, spoken
+from memfs.recall.cues import Cues, ends, heard
+from memfs.search.analyzer import folded, is_unspaced
 
 _LOOKED_AT = 20_000
 _LONGEST = 500
 _MOST = 20
 _FEWEST_WORDS = 3
+_FEWEST_LETTERS = 5
+"""Of a sentence in a script without spaces."""
 _MOST_CLAUSES = 8
 
 _CODE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1|\Z)", re.M | re.S)
@@ -27,7 +31,6 @@ _ITEM = re.compile(r"(?:[-*+\u2022]|\d{1,3}[.)])\s+")
 _STRAIGHT = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-", "\u2014": "-"})
 _OTHERS_WORDS = re.compile(r'"[^"]{1,400}"|\u00ab[^\u00bb]{1,400}\u00bb')
 _EMPHASIS = re.compile(r"\*+|__|`")
-_CLAUSE = re.compile(r"(?:, (?:but|and|so)|;|:| -+) |, (?=we )")
 
 
 def corrections(text: str) -> tuple[str, ...]:
@@ -37,27 +40,37 @@ def corrections(text: str) -> tuple[str, ...]:
     base path is /v2.") corrects, too. Of a long message the first 20,000 characters are looked at and the first 20 such
     sentences count: it is a document. A sentence of more than 500 characters is none.
     """
-    found = dict.fromkeys(one for one, refused in _read(text) if is_correction(one, after_refusal=refused))
+    languages = heard(_TABLE, text[:_LOOKED_AT])
+    found = dict.fromkeys(one for one, refused in _read(text, languages) if _corrects(one, languages, refused))
     return tuple(islice(found, _MOST))
 
 
 def passed_over(text: str) -> tuple[str, ...]:
     """The other sentences of a message, as far as it is looked at, but a mere "no": that says nothing by itself."""
     kept = corrections(text)
-    return tuple(dict.fromkeys(one for one, _ in _read(text) if one not in kept and not is_refusal(one)))
+    languages = heard(_TABLE, text[:_LOOKED_AT])
+    left = (one for one, _ in _read(text, languages) if one not in kept and not _refuses(one, languages))
+    return tuple(dict.fromkeys(left))
 
 
-def is_correction(sentence: str, *, after_refusal: bool = False) -> bool:
-    """Whether one sentence corrects or prefers.
+def is_correction(sentence: str) -> bool:
+    """Whether one sentence corrects or prefers."""
+    return len(sentence) <= _LONGEST and _corrects(sentence, heard(_TABLE, sentence), after_refusal=False)
 
-    Args:
-        after_refusal: the sentence before it refuses what the agent said or did, and nothing else.
-    """
-    if len(sentence) > _LONGEST or len(sentence.split()) < _FEWEST_WORDS:
+
+def _corrects(sentence: str, languages: Sequence[Cues], after_refusal: bool) -> bool:
+    """``after_refusal``: the sentence before it refuses what the agent said or did, and nothing else."""
+    if len(sentence) > _LONGEST or _is_short(sentence):
         return False
     own = _own(sentence)
-    said = own.casefold()
-    return any(_Reader(language).corrects(own, said, after_refusal) for language in spoken(_TABLE))
+    said = folded(own.casefold())
+    return any(_Reader(language).corrects(own, said, after_refusal) for language in languages)
+
+
+def _is_short(sentence: str) -> bool:
+    if len(sentence.split()) >= _FEWEST_WORDS:
+        return False
+    return len(sentence) < _FEWEST_LETTERS or not any(map(is_unspaced, sentence))
 
 
 def _own(sentence: str) -> str:
@@ -67,11 +80,16 @@ def _own(sentence: str) -> str:
 
 def is_refusal(sentence: str) -> bool:
     """Whether a sentence refuses what was said or done, and says nothing else: "No, that is wrong."."""
-    said = _own(sentence[:_LONGEST]).casefold()
-    return any(language.pattern(f"{_TABLE}.refused", flags=0).fullmatch(said) for language in spoken(_TABLE))
+    said = sentence[:_LONGEST]
+    return _refuses(said, heard(_TABLE, said))
 
 
-def _read(text: str) -> Iterator[tuple[str, bool]]:
+def _refuses(sentence: str, languages: Sequence[Cues]) -> bool:
+    said = folded(_own(sentence[:_LONGEST]).casefold())
+    return any(language.pattern(f"{_TABLE}.refused", flags=0).fullmatch(said) for language in languages)
+
+
+def _read(text: str, languages: Sequence[Cues]) -> Iterator[tuple[str, bool]]:
     """The sentences of a message, each with whether it follows a mere refusal."""
     own = _WRAPPED.sub(" ", _QUOTED_LINE.sub("", _CODE.sub("\n", text[:_LOOKED_AT])))
     refused = False
@@ -79,7 +97,7 @@ def _read(text: str) -> Iterator[tuple[str, bool]]:
         stripped = part.strip()
         if sentence := _without(_ITEM, stripped).strip():
             yield sentence, refused
-            refused = is_refusal(sentence)
+            refused = _refuses(sentence, languages)
 
 
 class _Reader:
@@ -93,7 +111,7 @@ class _Reader:
         if self._is("call_me", own):
             return True
         said = said.replace("dont ", "don't ")
-        if said.endswith("?"):
+        if said.endswith(("?", "\uff1f")):
             return self._is("asked", self._opened(said))
         if self._cue("from_now_on").search(said):
             return not self._reported(said)
@@ -106,7 +124,7 @@ class _Reader:
     def _clauses(self, said: str) -> Iterator[str]:
         """The sentence, and what follows where another main clause may begin, unless it is about somebody."""
         yield said
-        for number, found in enumerate(_CLAUSE.finditer(said)):
+        for number, found in enumerate(self._cue("clause").finditer(said)):
             if number >= _MOST_CLAUSES or self._reported(said[: found.start()]):
                 return
             yield said[found.end() :]
@@ -122,7 +140,7 @@ class _Reader:
     def _asks(self, said: str) -> bool:
         order = self._cue("order").match(said)
         if order is not None:
-            return not self._only_points(order["deed"] or order["doing"] or "")
+            return not any(map(self._only_points, filter(None, order.groupdict().values())))
         found = self._cue("rule").match(said)
         if found is not None:
             return not self._reported(found.group())

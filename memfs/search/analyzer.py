@@ -102,17 +102,23 @@ def words(text: str, languages: tuple[str, ...] | None = None) -> Iterator[Word]
     tokens = _tokens(text)
     told = _spoken(tokens, text) if languages is None else languages
     for token in tokens:
-        if _is_unspaced(token):
-            yield Word(_folded(token), tuple(_pairs(_folded(token), alone=False)))
+        if is_unspaced(token):
+            yield Word(folded(token), tuple(_pairs(folded(token), alone=False)))
         elif told:
-            yield Word(_folded(token), *_cut(token, told))
+            yield Word(folded(token), *_cut(token, told))
         else:
-            yield Word(token if token.isascii() else _folded(token), _memo[token])
+            yield Word(token if token.isascii() else folded(token), _memo[token])
 
 
 def languages(text: str) -> tuple[str, ...]:
     """The languages, by code, whose rules cut the words of a text besides those of English; mostly none or one."""
     return _spoken(_tokens(text), text)
+
+
+def written(text: str) -> tuple[str, ...]:
+    """The languages, by code, that a text is in, those that its scripts tell included; none for English."""
+    by_script = () if text.isascii() else language.by_script(text)
+    return tuple(dict.fromkeys((*languages(text), *by_script)))
 
 
 def passages(content: str) -> list[tuple[int, int]]:
@@ -206,7 +212,7 @@ def identity() -> str:
 def _spoken(tokens: Sequence[str], text: str) -> tuple[str, ...]:
     """``languages`` of a text that was cut into tokens already."""
     if not text.isascii():
-        tokens = [token if token.isascii() else _folded(token) for token in tokens]
+        tokens = [token if token.isascii() else folded(token) for token in tokens]
     return language.languages(tokens, text)
 
 
@@ -223,11 +229,11 @@ def _cut_all(tokens: Sequence[str], told: tuple[str, ...], plain: bool, alone: b
     if not plain:
         cut = partial(_cut_any, cut, alone)
     found = list(chain.from_iterable(map(cut, tokens)))
-    return found or [_folded(token).casefold() for token in tokens]
+    return found or [folded(token).casefold() for token in tokens]
 
 
 def _cut_any(cut: Callable[[str], Iterable[str]], alone: bool, token: str) -> Iterable[str]:
-    return _pairs(_folded(token), alone) if _is_unspaced(token) else cut(token)
+    return _pairs(folded(token), alone) if is_unspaced(token) else cut(token)
 
 
 def _tokens(text: str) -> list[str]:
@@ -249,11 +255,12 @@ def _unspaced() -> re.Pattern[str]:
     return re.compile(f"[{_UNSPACED}]")
 
 
-def _is_unspaced(token: str) -> bool:
+def is_unspaced(token: str) -> bool:
+    """Whether a word begins in a script that is written without spaces between words."""
     return not token.isascii() and _unspaced().match(token) is not None
 
 
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
     """Accents dropped; letter case is kept for the humps."""
     return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFD", text)))
 
@@ -293,16 +300,16 @@ def _cut(token: str, told: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str,
     word = token.casefold()
     script = stems.language_of(word) if not token.isascii() else ""
     spoken = (script,) if script else told
-    folded = _folded(token)
-    if not spoken or _humped(folded) or not (script or folded.isalpha()):
-        return tuple(_words(folded)), ()
-    plain = _folded(word).translate(_LETTERS)
+    bare = folded(token)
+    if not spoken or _humped(bare) or not (script or bare.isalpha()):
+        return tuple(_words(bare)), ()
+    plain = folded(word).translate(_LETTERS)
     if any(plain in language.stop_words(code) for code in spoken):
         return (), ()
-    own = dict.fromkeys(_folded(stems.stem(word, code)).translate(_LETTERS)[:_MAX_TERM] for code in spoken)
+    own = dict.fromkeys(folded(stems.stem(word, code)).translate(_LETTERS)[:_MAX_TERM] for code in spoken)
     if script:
         return tuple(own), ()
-    return tuple(own), tuple(one for one in _words(folded) if one not in own)
+    return tuple(own), tuple(one for one in _words(bare) if one not in own)
 
 
 def _pairs(run: str, alone: bool) -> Iterator[str]:
@@ -329,10 +336,10 @@ def _humped(token: str) -> bool:
 
 
 def _word(word: str) -> Iterator[str]:
-    folded = word.casefold().translate(_LETTERS)
-    if folded not in STOP_WORDS:
-        plain = folded.isascii() and folded.isalpha()
-        yield (stems.stem(folded) if plain else folded)[:_MAX_TERM]
+    lower = word.casefold().translate(_LETTERS)
+    if lower not in STOP_WORDS:
+        plain = lower.isascii() and lower.isalpha()
+        yield (stems.stem(lower) if plain else lower)[:_MAX_TERM]
 
 
 # -- texts of structured values -----------------------------------------------------------------------------------

@@ -25,90 +25,93 @@ _STOP_WORDS = {
         "yourself yourselves"
     ),
     "de": (
-        "aber alle allem allen aller alles als also am an ander andere anderem anderen anderer anderes auch auf aus "
-        "bei beim bin bis bist bitte da dabei dafur dagegen daher damit danach dann daran darauf daraus darin das "
-        "dass dasselbe davon dazu dein deine deinem deinen deiner dem den denen denn der deren des deshalb dessen "
-        "dich die dies diese dieselbe diesem diesen dieser dieses dir doch dort du durch ein eine einem einen einer "
-        "eines einige er es etwas euch euer fuer fur gegen gibt hab habe haben hat hatte hatten hier hinter ich ihm "
-        "ihn ihnen ihr ihre ihrem ihren ihrer im in indem ins ist ja jede jedem jeden jeder jedes jener jetzt kann "
-        "kannst kein keine keinem keinen keiner koennen konnen konnte lass lassen lasst man mein meine meinem meinen "
-        "meiner mich mir mit muessen muss mussen nach nein nicht nichts noch nun nur ob oder ohne sein seine seinem "
-        "seinen seiner seit sich sie sind so solche soll sollen sollte sondern sonst uber ueber um und uns unser "
-        "unsere unserem unseren unserer unter viel vom von vor war waren warum was weil welche welchem welchen "
-        "welcher welches wenn wer werden wessen wie wieder wieso will wir wird wirst wo woher wohin wollen worden "
-        "wurde wurden zu zum zur zwar zwischen"
+        "aber alle allem allen aller alles als also am an ander andere anderem anderen anderer anderes anstatt auch "
+        "auf aus bei beim bevorzuge bin bis bist bitte da dabei dafur dagegen daher damit danach dann daran darauf "
+        "daraus darin das dass dasselbe davon dazu dein deine deinem deinen deiner dem den denen denn der deren des "
+        "deshalb dessen dich die dies diese dieselbe diesem diesen dieser dieses dir doch dort du durch ein eine "
+        "einem einen einer eines einige er es etwas euch euer fuer fur gegen gibt hab habe haben hat hatte hatten "
+        "hier hinter ich ihm ihn ihnen ihr ihre ihrem ihren ihrer im immer in indem ins ist ja jede jedem jeden "
+        "jeder jedes jener jetzt kann kannst kein keine keinem keinen keiner koennen konnen konnte lass lassen lasst "
+        "man mein meine meinem meinen meiner mich mir mit mochte muessen muss mussen nach nein nicht nichts nie "
+        "niemals nimm noch nun nur ob oder ohne sein seine seinem seinen seiner seit sich sie sind so solche soll "
+        "sollen sollte sondern sonst statt stattdessen stets uber ueber um und uns unser unsere unserem unseren "
+        "unserer unter viel vom von vor war waren warum was weil welche welchem welchen welcher welches wenn wer "
+        "werden wessen wie wieder wieso will wir wird wirst wo woher wohin wollen worden wurde wurden zu zum zur "
+        "zwar zwischen"
     ),
     "fr": (
         "a ai aient alors apres as au aucun aucune aussi autre autres aux avaient avait avant avec avez avoir avons "
         "bien c ca car ce ceci cela celle celles celui ces cet cette ceux chaque ci comme comment d dans de dedans "
         "deja depuis des deux doit donc dont du elle elles en encore entre es est et etaient etait etant ete etes "
-        "etre eu eux faire fait faut fois font ici il ils j je jusqu l la le les leur leurs lors lorsque lui m ma "
-        "mais me meme memes mes moi moins mon n ne ni nos notre nous on ont ou par parce pas peu peut peuvent plus "
-        "plusieurs pour pourquoi puis qu quand que quel quelle quelles quelque quels qui quoi s sa sans se sera ses "
-        "seulement si sinon soit sommes son sont sous souvent sur t ta tandis te tes toi ton tous tout toute toutes "
-        "tres trop tu un une vers voici voila vont vos votre vous y"
+        "etre eu eux faire fait faut fois font ici il ils j jamais je jusqu l la le les leur leurs lors lorsque lui "
+        "m ma mais me meme memes mes moi moins mon n ne ni nos notre nous on ont ou par parce pas peu peut peuvent "
+        "plait plus plusieurs plutot pour pourquoi prefere puis qu quand que quel quelle quelles quelque quels qui "
+        "quoi s sa sans se sera ses seulement si sinon soit sommes son sont sous souvent sur t ta tandis te tes toi "
+        "ton toujours tous tout toute toutes tres trop tu un une vers veux voici voila vont vos votre voudrais vous "
+        "y"
     ),
     "es": (
         "a al algo alguna algunas alguno algunos ambos ante antes aquel aquella aquello aquellos aqui asi aun aunque "
         "cada como con contra cual cuales cualquier cuando cuanto de del desde donde dos durante e el ella ellas "
         "ellos en entonces entre era eran eres es esa esas ese eso esos esta estaba estaban estamos estan estar "
-        "estas este esto estos estoy fue fueron ha haber habia han has hasta hay he hemos la las le les lo los mas "
-        "me mi mientras mis mismo muy nada ni no nos nosotros nuestra nuestras nuestro nuestros o os otra otras otro "
-        "otros para pero poco por porque puede pueden pues que quien quienes se sea segun ser si sido siempre sin "
-        "sino sobre sois solo somos son soy su sus tal tambien tampoco tan tanto te tengo ti tiene tienen toda todas "
-        "todo todos tu tus un una unas uno unos usted ustedes va vosotros y ya yo"
+        "estas este esto estos estoy fue fueron ha haber habia han has hasta hay he hemos jamas la las le les lo los "
+        "mas me mi mientras mis mismo muy nada ni no nos nosotros nuestra nuestras nuestro nuestros nunca o os otra "
+        "otras otro otros para pero poco por porque prefiero puede pueden pues que quien quienes quiero se sea segun "
+        "ser si sido siempre sin sino sobre sois solo somos son soy su sus tal tambien tampoco tan tanto te tengo ti "
+        "tiene tienen toda todas todo todos tu tus un una unas uno unos usted ustedes va vosotros y ya yo"
     ),
     "pt": (
         "a agora ainda alem algum alguma algumas alguns ali ante antes ao aos apenas aquela aquelas aquele aqueles "
         "aquilo as assim ate cada com como contra da dao das de dela delas dele deles desde dessa desse desta deste "
         "disso do dos e ela elas ele eles em enquanto entao entre era eram essa essas esse esses esta estamos estao "
-        "estar estas estava estavam este estes estou eu foi foram ha isso isto ja la lhe lhes lo mais mas me mesma "
-        "mesmo meu meus minha minhas muito muitos na nao nas nem nessa nesse nesta neste no nos nossa nossas nosso "
-        "nossos num numa o onde os ou outra outras outro outros para pela pelas pelo pelos pode podem pois por porem "
-        "porque pouco quais qual qualquer quando quanto que quem sao se seja sem sempre ser seu seus si sido so sob "
-        "sobre sou sua suas tal tambem tao te tem temos tenho ter teu tinha toda todas todo todos tu tua um uma umas "
-        "uns vai voce voces vos"
+        "estar estas estava estavam este estes estou eu foi foram gostaria ha isso isto ja jamais la lhe lhes lo "
+        "mais mas me mesma mesmo meu meus minha minhas muito muitos na nao nas nem nessa nesse nesta neste no nos "
+        "nossa nossas nosso nossos num numa nunca o onde os ou outra outras outro outros para pela pelas pelo pelos "
+        "pode podem pois por porem porque pouco prefiro quais qual qualquer quando quanto que quem quero sao se seja "
+        "sem sempre ser seu seus si sido so sob sobre sou sua suas tal tambem tao te tem temos tenho ter teu tinha "
+        "toda todas todo todos tu tua um uma umas uns vai voce voces vos"
     ),
     "it": (
         "a ad agli ai al alcuna alcune alcuni all alla alle allo allora altra altre altri altro anche ancora avere "
         "aveva c che chi ci cio co coi col come con contro cosa cosi cui d da dagli dai dal dall dalla dalle dallo "
-        "degli dei del dell della delle dello deve devono di dopo dove dunque durante e ed era erano essere fa fino "
-        "fra fu gia gli ha hai hanno ho i il in invece io l la le lei li lo loro lui ma me mentre mi mia mie miei "
-        "mio molto ne negli nei nel nell nella nelle nello nessun nessuna no noi non nostra nostre nostri nostro o "
-        "ogni oppure per perche pero piu poi poiche prima puo qua qual qualche quale quali quando quanto quel quell "
-        "quella quelle quelli quello questa queste questi questo qui quindi sara se sei senza si sia siamo siete "
-        "solo sono sopra sotto sta stata stato stessa stesso su sua sue sugli sui sul sull sulla sulle suo suoi tra "
-        "tu tua tue tuo tuoi tutta tutte tutti tutto un una uno vengono vi viene voi vostro"
+        "degli dei del dell della delle dello deve devono di dopo dove dunque durante e ed era erano essere fa "
+        "favore fino fra fu gia gli ha hai hanno ho i il in invece io l la le lei li lo loro lui ma mai me mentre mi "
+        "mia mie miei mio molto ne negli nei nel nell nella nelle nello nessun nessuna no noi non nostra nostre "
+        "nostri nostro o ogni oppure per perche pero piu poi poiche preferisco prima puo qua qual qualche quale "
+        "quali quando quanto quel quell quella quelle quelli quello questa queste questi questo qui quindi sara se "
+        "sei sempre senza si sia siamo siete solo sono sopra sotto sta stata stato stessa stesso su sua sue sugli "
+        "sui sul sull sulla sulle suo suoi tra tu tua tue tuo tuoi tutta tutte tutti tutto un una uno vengono vi "
+        "viene voglio voi vorrei vostro"
     ),
     "nl": (
-        "aan al alle alleen als altijd andere ben bij bijvoorbeeld binnen daar daarom dan dat de deze die dit doen "
-        "door dus echter een eens elk elke en er erg ge geen geweest haar had hadden heb hebben heeft hem het hier "
-        "hij hoe hun iets ik in is ja je jij jou jouw jullie kan kon kunnen kunt maar me meer men met mij mijn moet "
-        "moeten na naar nadat niet niets nog nu of om omdat onder ons onze ook op over reeds te tegen ten ter toch "
-        "toen tot tussen u uit uw van vanaf veel verder via voor voordat waar waarbij waarom wanneer want waren was "
-        "wat we wel welk welke werd werden wie wij wil worden wordt ze zelf zich zij zijn zo zoals zonder zou zouden "
-        "zullen"
+        "aan al alle alleen als alsjeblieft alstublieft altijd andere ben bij bijvoorbeeld binnen daar daarom dan "
+        "dat de deze die dit doen door dus echter een eens elk elke en er erg ge geen geweest graag haar had hadden "
+        "heb hebben heeft hem het hier hij hoe hun iets ik in is ja je jij jou jouw jullie kan kon kunnen kunt "
+        "liever maar me meer men met mij mijn moet moeten na naar nadat niet niets nog nooit nu of om omdat onder "
+        "ons onze ook op over reeds te tegen ten ter toch toen tot tussen u uit uw van vanaf veel verder via voor "
+        "voordat waar waarbij waarom wanneer want waren was wat we wel welk welke werd werden wie wij wil worden "
+        "wordt ze zelf zich zij zijn zo zoals zonder zou zouden zullen"
     ),
     "sv": (
-        "alla allt an andra annan at att av bara blev bli blir da dar de dem den denna deras dess dessa det detta "
-        "dig din dina ditt du efter eller en er ett for fran genom ha hade han hans har hennes hon honom hur i icke "
-        "ingen inget inom inte ja jag kan kunde man med mellan men mig min mina mitt mot mycket nagon nagot nagra "
-        "nar ni nu och om oss pa sa sig sin sina sitt ska skall skulle som till under upp ur ut utan vad var vara "
-        "varfor vart vem vi vid vilka vilken vilket"
+        "aldrig alla allt alltid an andra annan at att av bara blev bli blir da dar de dem den denna deras dess "
+        "dessa det detta dig din dina ditt du efter eller en er ett for fran genom ha hade han hans har hennes hon "
+        "honom hur i icke ingen inget inom inte ja jag kan kunde man med mellan men mig min mina mitt mot mycket "
+        "nagon nagot nagra nar ni nu och om oss pa sa sig sin sina sitt ska skall skulle som till under upp ur ut "
+        "utan vad var vara varfor vart vem vi vid vilka vilken vilket"
     ),
     "da": (
-        "af alle alt anden andre at blev blive bliver da de dem den denne der deres det dette dig din dine disse dit "
-        "dog du efter eller en end er et for fra ham han hans har havde have hendes her hos hun hvad hvem hvilke "
-        "hvilken hvis hvor hvordan hvorfor i ikke ind ingen jeg jer jo kan kun kunne man mange med meget men mig min "
-        "mine mit mod naar nar ned nej nogen noget nogle nu og ogsa om op os over pa sa selv sig sin sine sit skal "
-        "skulle som thi til ud under vaere vaeret var ved vi vil ville vor"
+        "af aldrig alle alt altid anden andre at blev blive bliver da de dem den denne der deres det dette dig din "
+        "dine disse dit dog du efter eller en end er et for fra ham han hans har havde have hendes her hos hun hvad "
+        "hvem hvilke hvilken hvis hvor hvordan hvorfor i ikke ind ingen jeg jer jo kan kun kunne man mange med meget "
+        "men mig min mine mit mod naar nar ned nej nogen noget nogle nu og ogsa om op os over pa sa selv sig sin "
+        "sine sit skal skulle som thi til ud under vaere vaeret var ved vi vil ville vor"
     ),
     "no": (
-        "alle alt andre at av bare ble bli blir da de dem den denne der deres det dette din disse du eller en enn er "
-        "et ett etter for fra ha hadde han hans har hennes her hos hun hva hvem hver hvilke hvilken hvis hvor "
-        "hvordan hvorfor i ikke ingen inn jeg kan kun kunne man mange med meg mellom men mens min mitt mot mye na "
-        "nar noe noen og ogsa om opp oss over pa sa seg selv sin sine sitt skal skulle slik som til under ut uten "
-        "vaere vaert var vart ved vi vil ville"
+        "aldri alle alltid alt andre at av bare ble bli blir da de dem den denne der deres det dette din disse du "
+        "eller en enn er et ett etter for fra ha hadde han hans har hennes her hos hun hva hvem hver hvilke hvilken "
+        "hvis hvor hvordan hvorfor i ikke ingen inn jeg kan kun kunne man mange med meg mellom men mens min mitt mot "
+        "mye na nar noe noen og ogsa om opp oss over pa sa seg selv sin sine sitt skal skulle slik som til under ut "
+        "uten vaere vaert var vart ved vi vil ville"
     ),
     "fi": (
         "ehka ei eika eivat eli ella en ennen entta han hanen he heidan ilman itse ja jo joka jolla jonka jos joskus "
@@ -121,7 +124,7 @@ _STOP_WORDS = {
         "a aby albo ale ani az bardzo beda bedzie bez bo by byc byl byla bylo byly ci cie co cos czy dla dlaczego do "
         "dzieki gdy gdzie i ich ile inne inny ja jak jaka jaki jakie jako je jednak jego jej jesli jest jestem "
         "jezeli juz kazdy kiedy kto ktora ktore ktorego ktorej ktory ktorych ktorym ktorzy lub ma maja mam mi mnie "
-        "moga moge moj moze mozna musi my na nad nam nas nasz nawet nic nich nie niego nim niz o od on ona oni "
+        "moga moge moj moze mozna musi my na nad nam nas nasz nawet nic nich nie niego nigdy nim niz o od on ona oni "
         "oraz po pod poniewaz przed przez przy raz rowniez sa sie sobie swoj ta tak takie takze tam te tego tej ten "
         "tez to tu tych tylko tym w we wiec wszystkie wszystko wy z za zawsze ze zeby"
     ),
@@ -172,12 +175,13 @@ _STOP_WORDS = {
         "terhadap tersebut tetapi tidak untuk yaitu yang"
     ),
     "ru": (
-        "а без более бы был была были было быть в вам вас ведь весь во вот все всего всех вы где да даже для до его "
-        "ее еи ему если есть еще же за здесь и из или им их к как какая какие каких какои когда кого которая которое "
-        "которои которые которыи которых кто ли либо между меня мне может можно мои моя мы на над надо нам нас наш "
-        "наша не него нее нет ни них но ну о об однако он она они оно от очень по под пожалуиста после потому почему "
-        "при про с сам своеи свои свою себя сеичас со так также такие такои там тебя тем то тобои тогда того тоже "
-        "только том тот ты у уже хотя чего чем что чтобы чье эта эти этих это этого этои этом этот эту я"
+        "а без более бы был была были было быть в вам вас ведь весь вместо во вот все всегда всего всех вы где да "
+        "даже для до его ее еи ему если есть еще же за здесь и из или им их к как какая какие каких какои когда кого "
+        "которая которое которои которые которыи которых кто ли либо между меня мне может можно мои моя мы на над "
+        "надо нам нас наш наша не него нее нет ни никогда них но ну о об однако он она они оно от очень по под "
+        "пожалуиста после потому почему предпочитаю при про с сам своеи свои свою себя сеичас со так также такие "
+        "такои там тебя тем то тобои тогда того тоже только том тот ты у уже хотя хочу чего чем что чтобы чье эта "
+        "эти этих это этого этои этом этот эту я"
     ),
     "el": (
         "αλλα αν αντι απο αυτα αυτες αυτη αυτο αυτοι αυτος αυτου αυτων για δε δεν δια εαν ειμαι ειναι εκει ενα ενας "
@@ -185,6 +189,15 @@ _STOP_WORDS = {
         "οταν οτι ου ποια ποιο ποιος που πως σαν σας σε στα στη στην στις στο στον στους τα την της τι τις το τον "
         "του τους των ως"
     ),
+}
+# Words that mean something, and tell the language of a short order all the same.
+_ORDERS = {
+    "de": "benutze datei datenbank fehler nutze schreib schreibe vermeide verwende",
+    "fr": "appelle ecris erreur fichier utilise",
+    "es": "archivo ejecuta escribe evita pruebas puedo utiliza",
+    "pt": "arquivo chame escreva evite rode testes",
+    "it": "chiamami esegui evita riesco rinomina scrivere scrivi usiamo",
+    "nl": "bestand draai gebruik schrijf vermijd",
 }
 # Words of other languages that stand in English texts, too: in names and titles, or as English words.
 _ENGLISH_TOO = (
@@ -234,6 +247,16 @@ _ENDINGS = {
     "nl": "heid|heden|lijke?|aties|ingen",
     "fr": "eurs|euses?|iques|ements",
 }
+_SCRIPTS = {
+    "ru": "\u0400-\u04ff",
+    "el": "\u0370-\u03ff",
+    "ja": "\u3041-\u30ff",
+    "zh": "\u4e00-\u9fff",
+    "ko": "\uac00-\ud7a3",
+    "th": "\u0e01-\u0e5b",
+    "ar": "\u0620-\u06ff",
+    "hi": "\u0904-\u0939",
+}
 _ALSO_ENGLISH = 0.5
 """What a word counts that is an English one, too; any other counts 1."""
 _SIGN = 0.7
@@ -273,7 +296,7 @@ def languages(words: Collection[str], text: str) -> tuple[str, ...]:
     least = _FEWEST if not english or not _telling().isdisjoint(said) else _MORE
     likely: dict[str, float] = {}
     for code in _STOP_WORDS:
-        own = stop_words(code) & said
+        own = _words(code) & said
         score = sum(1.0 if word in _telling() else _ALSO_ENGLISH for word in own)
         score += _SIGN * (len(_letters(code) & letters) + len([*filter(_ending(code).match, ended)]))
         shared = len(english & own)
@@ -283,6 +306,17 @@ def languages(words: Collection[str], text: str) -> tuple[str, ...]:
     return tuple(sorted(close, key=lambda code: -likely[code])[:MOST])
 
 
+def by_script(text: str) -> tuple[str, ...]:
+    """The languages that the scripts of a text tell: Russian, Greek, Japanese, Chinese, Korean, Thai, Arabic, Hindi."""
+    found = tuple(code for code, script in _scripts().items() if script.search(text))
+    return tuple(code for code in found if code != "zh" or "ja" not in found)  # Japanese is written with both
+
+
+@cache
+def _scripts() -> dict[str, re.Pattern[str]]:
+    return {code: re.compile(f"[{script}]") for code, script in _SCRIPTS.items()}
+
+
 @cache
 def stop_words(code: str) -> frozenset[str]:
     """The words of a language that say nothing, folded; empty for one whose are not known."""
@@ -290,13 +324,18 @@ def stop_words(code: str) -> frozenset[str]:
 
 
 @cache
+def _words(code: str) -> frozenset[str]:
+    return stop_words(code).union(_ORDERS.get(code, "").split())
+
+
+@cache
 def _function_words() -> frozenset[str]:
-    return frozenset().union(*map(stop_words, _STOP_WORDS)) - stop_words("en")
+    return frozenset().union(*map(_words, _STOP_WORDS)) - stop_words("en")
 
 
 @cache
 def _telling() -> frozenset[str]:
-    """The function words that tell a language: that are no English words, too."""
+    """The words that tell a language: that are no English words, too."""
     return _function_words().difference(_ENGLISH_TOO.split())
 
 
