@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from kit.patience import LONG
-from memfs.doors.resident import client, server
+from kit.patience import LONG, until
+from memfs.doors.resident import client, place
 
 _NOBODY = 77
 _ASKING = f"""
@@ -64,12 +64,12 @@ def ask(forked: Path, root: Path) -> Asked:
 def resident(forked: Path, root: Path) -> Iterator[int]:
     """A resident of the workspace; its process id."""
     subprocess.run([str(forked), "-C", str(root), "serve", "--detach"], check=True, stdout=subprocess.DEVNULL)
-    process = server.resident_of(root)
+    process = place.resident_of(root)
     assert process
     yield process
     with suppress(ProcessLookupError):
         os.kill(process, signal.SIGCONT)
-    server.stop(root)
+    place.stop(root)
 
 
 def _file(root: Path, name: str) -> Path:
@@ -236,14 +236,14 @@ def test_what_was_planted_in_the_place_of_the_socket_is_passed_by(
     """A file, a link that leads nowhere, or a listener that says nothing."""
     folder = Path(client.socket_folder())
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    place = folder / client.socket_name(os.stat(root))
+    planted = folder / client.socket_name(os.stat(root))
     with socket.socket(socket.AF_UNIX) as listener:
         if what == "file":
-            place.write_text("")
+            planted.write_text("")
         elif what == "link":
-            place.symlink_to(tmp_path / "nothing")
+            planted.symlink_to(tmp_path / "nothing")
         else:
-            listener.bind(str(place))
+            listener.bind(str(planted))
             listener.listen()
         assert ask("list", env={"MEMFS_RESIDENT": "50"}).returncode == _NOBODY
 
@@ -267,7 +267,7 @@ def test_it_can_be_switched_off(forked: Path, ask: Asked, root: Path, resident: 
     for env in ({"MEMFS_RESIDENT": "off"}, {"MEMFS_RESIDENT_USE": "false"}):
         assert ask("list", env=env).returncode == _NOBODY
     assert ask("--set", "resident.use=false", "list").returncode == _NOBODY
-    server.stop(root)
+    place.stop(root)
     (root / "memfs.toml").write_text("[resident]\nuse = false\n")
     done = subprocess.run([str(forked), "serve", "--detach"], cwd=root, capture_output=True, check=False)
     assert (done.returncode, b"resident.use" in done.stderr) == (1, True)
@@ -280,8 +280,8 @@ def test_two_that_start_at_once_make_one(forked: Path, root: Path) -> None:
     ]
     said = {one.communicate()[0] for one in starting}
     assert len(said) == 1
-    assert server.stop(root)
-    assert not server.stop(root)
+    assert place.stop(root)
+    assert not place.stop(root)
 
 
 def _ends(process: int) -> bool:
@@ -300,9 +300,9 @@ def test_it_leaves_when_nobody_asks(forked: Path, root: Path) -> None:
     subprocess.run(
         [str(forked), "--set", "resident.idle_minutes=0.01", "serve", "--detach"], cwd=root, check=True, timeout=LONG
     )
-    process = server.resident_of(root)
+    process = place.resident_of(root)
     assert not process or _ends(process)
-    assert not server.files_of(root).socket.exists()
+    assert not place.files_of(root).socket.exists()
 
 
 def test_it_leaves_when_its_workspace_does(ask: Asked, root: Path, resident: int) -> None:
@@ -332,7 +332,7 @@ def test_its_memory_does_not_grow_with_the_questions(
 
 def _plain(text: bytes, name: str) -> str:
     """What was printed about a memory, without its name and what differs by its time."""
-    return re.sub(r"[0-9a-f]{12,64}|\d{4}-\d\d(-\d\d)?(T[\d:.]+Z?)?", "#", text.decode().replace(name, "ID"))
+    return re.sub(r"[0-9a-f]{12,64}|\d{4}-\d\d(-\d\d)?(T[\d:.]+Z?)?", "#", text.decode().replace(name or "ID", "ID"))
 
 
 WRITINGS: list[list[str]] = [
@@ -413,3 +413,100 @@ def test_a_write_whose_child_is_killed_or_stopped_happens_once(
             f"the killed write number zq{point}zq"
         ]
     assert ask("log", "-n", "1").returncode == 0
+
+
+def test_edits_by_hand_are_committed_while_a_resident_is_up(
+    forked: Path, root: Path, monkeypatch: pytest.MonkeyPatch, git: Callable[..., str]
+) -> None:
+    """Commands need not do it: the resident does, once a file has rested."""
+    (root / "memfs.toml").write_text(
+        "[history]\ncommit = 'interval'\nadopt = 'auto'\nadopt_after_seconds = 0.1\n[index]\nengine = 'sqlite'\n"
+    )
+    monkeypatch.delenv("MEMFS_INDEX_ENGINE")
+    for words in (["commit"], ["serve", "--detach"]):
+        subprocess.run([str(forked), *words], cwd=root, check=True, stdout=subprocess.DEVNULL)
+    try:
+        _file(root, "staging").write_text("content: Staging is rebuilt on Fridays\n")
+        assert until(lambda: "Fridays" in git(root, "log", "-p", "-1"))
+    finally:
+        place.stop(root)
+
+
+def test_status_says_whether_a_resident_is_up(ask: Asked, root: Path, resident: int) -> None:
+    """In text and JSON, and the same from both."""
+    alone = json.loads(ask("status", "--json", alone=True).stdout)
+    assert alone["resident"] == {"pid": resident}
+    assert json.loads(ask("status", "--json").stdout)["resident"] == {"pid": resident}
+    place.stop(root)
+    assert json.loads(ask("status", "--json", alone=True).stdout)["resident"] == {"pid": None}
+
+
+def test_a_hook_is_answered_by_a_resident(forked: Path, ask: Asked, root: Path, resident: int) -> None:
+    """What an agent's program is told is the same, and so is what is kept."""
+    for words in (["hook", "UserPromptSubmit", "--into=repository"], ["hook", "PreToolUse"], ["hook", "Nonsense"]):
+        told = {"cwd": str(root), "hook_event_name": words[1], "prompt": "when is staging rebuilt"}
+        alone, served = (
+            ask(*words, stdin=None, input=json.dumps(told | {"session_id": str(one)}).encode(), alone=one)
+            for one in (True, False)
+        )
+        assert (served.returncode, _plain(served.stdout, "")) == (0, _plain(alone.stdout, "")), words
+        assert (b"Sundays" in served.stdout, served.stderr) == ("UserPromptSubmit" in words, alone.stderr), words
+
+
+def test_a_hook_begins_a_resident_for_those_that_follow(
+    forked: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first prompt is answered by the hook itself."""
+    monkeypatch.delenv("MEMFS_RESIDENT")
+    told = {
+        "session_id": "s1",
+        "cwd": str(root),
+        "hook_event_name": "UserPromptSubmit",
+        "prompt": "when is staging rebuilt",
+    }
+    done = subprocess.run(
+        [str(forked), "hook", "UserPromptSubmit"],
+        cwd=root,
+        input=json.dumps(told).encode(),
+        capture_output=True,
+        check=True,
+    )
+    assert b"Sundays" in done.stdout
+    assert until(lambda: place.resident_of(root))
+    assert place.stop(root)
+
+
+def test_eight_that_write_lose_nothing_while_residents_are_killed(
+    forked: Path, root: Path, scale: Callable[[int, int], int]
+) -> None:
+    """Each write is there once, whoever carried it out."""
+    rounds = scale(4, 40)
+    writing = f"""
+for number in $(seq {rounds}); do
+    "{forked}" remember "crowd $1 says $number" --id "crowd-$1-$number" >/dev/null || echo failed
+done
+"""
+    env = {**os.environ, "MEMFS_RESIDENT": "500"}
+    crowd = [
+        subprocess.Popen(["sh", "-c", writing, "sh", str(one)], cwd=root, env=env, stdout=subprocess.PIPE)
+        for one in range(8)
+    ]
+    killed = 0
+    while any(one.poll() is None for one in crowd):
+        subprocess.run([str(forked), "serve", "--detach"], cwd=root, check=False, capture_output=True)
+        time.sleep(0.3)
+        if process := place.resident_of(root):
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+                killed += 1
+    assert [one.communicate()[0] for one in crowd] == [b""] * 8
+    place.stop(root)
+    env["MEMFS_RESIDENT"] = "off"
+    done = subprocess.run(
+        [str(forked), "list", "--json", "--limit", "1000"], cwd=root, env=env, capture_output=True, check=True
+    )
+    ids = [one["id"] for one in json.loads(done.stdout)["items"]]
+    assert sorted(one for one in ids if one.startswith("crowd")) == sorted(
+        f"crowd-{one}-{number}" for one in range(8) for number in range(1, rounds + 1)
+    )
+    assert killed

@@ -41,6 +41,8 @@ from memfs.sessions.event import (
 from memfs.sessions.spool import Spool, note_error
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from memfs.sessions.session_location import SessionLocation
 
 
@@ -81,6 +83,7 @@ _PATIENCE_SECONDS = 0.2
 _PIECE = 1 << 16
 _INTO = "--into="
 _NO_SETTINGS: Mapping[str, Any] = MappingProxyType({})
+_AT_END: list[Callable[[], object]] = []
 
 
 class Hook:
@@ -95,9 +98,11 @@ class Hook:
         settings: Mapping[str, Any] = _NO_SETTINGS,
         say: Callable[[str], None],
         complain: Callable[[str], None],
+        kept: Callable[[], object] = lambda: None,
     ) -> None:
         """
         Args:
+            kept: called once the event is durable.
             name: the event as the command line has it, "" where only the input names it.
             folder: the folder of the project, whatever the event says; "" for the one at hand.
             into: ``repository`` for the repository's memory, else private memory.
@@ -105,8 +110,9 @@ class Hook:
         """
         self.name = canonical_name(name) if name else ""
         self._folder, self._into, self._settings = folder, into, settings
-        self._say, self._complain = say, complain
+        self._say, self._complain, self._kept = say, complain, kept
         self._place: SessionLocation | None = None
+        self.memory: Path | None = None
         self._least = 0.0
 
     @property
@@ -149,8 +155,11 @@ class Hook:
         self._place = place = self._place_for(event)
         if place is None:
             return
+        if event.name in (SESSION_START, PROMPT) and place.memory is not None:
+            self.memory = place.memory
         if event.name not in ONLY_ANSWERED:
             self._keep(event, place)
+            self._kept()
         if event.name in OPENS:
             from memfs.doors.claude_code.answer import answer
 
@@ -201,18 +210,53 @@ class Hook:
         return event if known else replace(event, name=self.name)
 
 
-def main(arguments: Sequence[str], folder: str = "", settings: Mapping[str, Any] = _NO_SETTINGS) -> None:
-    """Answer the event of this process, and end the process with 0."""
+def main(
+    arguments: Sequence[str],
+    folder: str = "",
+    settings: Mapping[str, Any] = _NO_SETTINGS,
+    begun: Callable[[], object] | None = None,
+    ended: Callable[[], object] | None = None,
+) -> None:
+    """Answer the event of this process, and end the process with 0.
+
+    Where nobody does it for it, a resident process of the repository's memory is begun for the events that follow.
+
+    Args:
+        begun: called once the event is durable, or before an answer is printed, in a child of a resident process.
+        ended: called before the process ends.
+    """
     secure()
     sys.stdout = sys.stderr  # what others print is no answer, and only that may go to the program
     name = next((word for word in arguments if not word.startswith("-")), "")
     into = next((word.removeprefix(_INTO) for word in arguments if word.startswith(_INTO)), "")
-    hook = Hook(name, folder=folder, into=into, settings=settings, say=_print, complain=_remark)
+    if ended is not None:
+        _AT_END.append(ended)
+
+    def say(text: str) -> None:
+        if begun is not None:
+            begun()
+        _print(text)
+
+    hook = Hook(
+        name, folder=folder, into=into, settings=settings, say=say, complain=_remark, kept=begun or (lambda: None)
+    )
     began = time.monotonic()
     _thread.start_new_thread(_watch, (hook, began))
     _interrupt_late(hook, began)
     hook.run(_read(began + hook.seconds * _READ_SHARE))
+    if begun is None and hook.memory is not None:
+        _begin_resident(hook.memory)
     _end()
+
+
+def _begin_resident(root: Path) -> None:
+    """Have the next events answered sooner; what keeps that from happening keeps nothing else."""
+    from memfs.config import load
+    from memfs.doors.resident.place import begin, may_begin
+
+    with suppress(MemfsError, OSError):
+        if may_begin(root, load(root).resident.use):
+            begin(root)
 
 
 def _watch(hook: Hook, began: float) -> None:
@@ -249,6 +293,8 @@ def _give_up(hook: Hook) -> None:
 
 
 def _end() -> None:
+    for act in _AT_END:
+        act()
     os._exit(0)  # at once: no thread of anybody's is waited for
 
 

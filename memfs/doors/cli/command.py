@@ -261,6 +261,11 @@ def opened() -> Iterator[Workspace]:
         yield workspace
         if workspace.quota.written and workspace.quota.problem is not None:
             _tell_problem(workspace.quota.problem)
+    if workspace.settings.resident.auto and _opener is None:
+        from memfs.doors.resident import place
+
+        if place.may_begin(workspace.root, workspace.settings.resident.use):
+            place.begin(workspace.root)
 
 
 def _hint_private(error: MemfsError, folder: str) -> None:

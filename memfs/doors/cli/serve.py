@@ -54,22 +54,22 @@ def serve(detach: bool, stop: bool) -> ServedWorkspace:
     """
     if detach and stop:
         raise Unclear("--detach and --stop exclude each other", "leave one out")
-    from memfs.doors.resident import server  # few commands need it
+    from memfs.doors.resident import place  # --help does without
 
     asked = invocation()
     root = find_workspace(asked.workspace)
     if stop:
-        ended = server.stop(root)
+        ended = place.stop(root)
         return ServedWorkspace(workspace=str(root), pid=ended or None, state="stopped" if ended else "off")
-    settings = load(root, dict(asked.settings)).resident
-    if not settings.use:
-        raise StorageIO("resident processes are switched off here", hint="memfs config --unset resident.use")
-    up = server.resident_of(root)
+    up = place.resident_of(root)
+    if detach and not up:
+        if not load(root, dict(asked.settings)).resident.use:
+            raise StorageIO("resident processes are switched off here", hint="memfs config --unset resident.use")
+        up = place.start(root, dict(asked.settings))
     if up:
         return ServedWorkspace(workspace=str(root), pid=up, state="up")
-    idle = settings.idle_minutes * 60
-    if detach:
-        return ServedWorkspace(workspace=str(root), pid=server.start(root, idle), state="up")
     note(f"answering for {root}; Ctrl-C ends it")
-    served = server.serve(str(root), idle)
+    from memfs.doors.resident.server import serve as answer_for  # the others do without
+
+    served = answer_for(str(root), dict(asked.settings))
     return ServedWorkspace(workspace=str(root), pid=os.getpid(), state="stopped" if served else "up")

@@ -37,6 +37,7 @@ from memfs.doors.cli.output import (
 )
 from memfs.doors.cli.private import PrivateMemory, private_folder, private_memory
 from memfs.doors.cli.semantic import SemanticStatus, how_far, semantic_status
+from memfs.doors.resident.place import resident_of
 from memfs.errors import MemfsError
 from memfs.model import Layer, Problem, Query
 from memfs.recall.conflict_notes import OVER, contradicted
@@ -127,6 +128,12 @@ def _index(workspace: Workspace, fresh: bool) -> StatusPart:
 def _watch(workspace: Workspace) -> StatusPart:
     found = watch_facts(workspace.repository.state)
     return StatusPart("watch", found, {"watch": found["state"]}, usual=not found["state"].startswith("degraded"))
+
+
+def _resident(workspace: Workspace) -> StatusPart:
+    process = resident_of(workspace.root)
+    told = f"up, pid {process}" if process else "off"
+    return StatusPart("resident", {"pid": process or None}, {"resident": told}, usual=True)
 
 
 def _trust(workspace: Workspace) -> StatusPart:
@@ -291,6 +298,7 @@ class PresentState:
         hand_edits: the files that a person changed.
         index: the search engine, and whether the index was up to date.
         watch: which processes follow changes of the files.
+        resident: which process answers commands; its pid is null where none does.
         trust: what the workspace's files ask for, and whether that counts.
         storage: whether the disk takes writes, how much is free, and what the secondary location holds.
         quota: how much of each quota is used.
@@ -316,6 +324,7 @@ class PresentState:
     hand_edits: tuple[str, ...]
     index: Mapping[str, Any]
     watch: Mapping[str, Any]
+    resident: Mapping[str, Any]
     trust: Mapping[str, Any]
     storage: Storage
     quota: tuple[Mapping[str, Any], ...]
@@ -564,6 +573,7 @@ def _now(workspace: Workspace, mine: PrivateMemory | None, all_: bool) -> Presen
         StatusPart("hand_edits", tuple(edits), {_TO_COMMIT: _to_commit(pending, len(edits))}),
         _index(workspace, fresh=not (learned and store.refresh())),
         _watch(workspace),
+        _resident(workspace),
         _trust(workspace),
         _semantic(workspace),
         _delivery(workspace),

@@ -22,8 +22,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memfs.admin.store_builder import foundation
 from memfs.config_names import RESIDENT_SWITCH, VARIABLES, WORKSPACE_VARIABLE
+from memfs.doors.claude_code import hook
 from memfs.doors.cli import command
-from memfs.doors.resident.client import CODE, DECLINED, GREETING, OUTPUT, WRITES, WRITING, WROTE, identity, verb_of
+from memfs.doors.resident.client import (
+    CODE,
+    DECLINED,
+    GREETING,
+    OUTPUT,
+    WRITES,
+    WRITING,
+    WROTE,
+    identity,
+    is_event,
+    verb_of,
+)
 from memfs.fs.journal import set_witness
 from memfs.git.busy import ERASE_FOLDER
 from memfs.git.process import git_program
@@ -67,7 +79,7 @@ def answer(link: socket.socket, workspace: Workspace) -> int:
         The exit code, which the client was given already.
     """
     os.setsid()  # what is typed at the parent's terminal is not for this command
-    _reset_signals()
+    reset_signals()
     said = identity()
     link.settimeout(_PATIENCE)
     try:
@@ -86,6 +98,9 @@ def answer(link: socket.socket, workspace: Workspace) -> int:
         return 0
     set_witness(lambda operations, durable: say(link, WROTE) if durable else say(link, WRITES, _named(operations)))
     command.open_with(_opener(workspace) if same else open_workspace)
+    if is_event(request.words):
+        notice = _OutputNotice(link)
+        hook.main(request.words[1:], begun=notice.tell, ended=lambda: say(link, CODE, bytes(4)))
     code = _run(request.words)
     say(link, CODE, code.to_bytes(4, "big"))
     return code
@@ -145,7 +160,8 @@ def _parsed(data: bytes, descriptors: tuple[int, ...]) -> Request:
     )
 
 
-def _reset_signals() -> None:
+def reset_signals() -> None:
+    """Take signals as a command does."""
     signal.set_wakeup_fd(-1)
     for one in _RESET:
         signal.signal(one, signal.default_int_handler if one == signal.SIGINT else signal.SIG_DFL)

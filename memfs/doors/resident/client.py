@@ -24,12 +24,13 @@ READING = frozenset({"recall", "list", "show", "status", "log", "diff"})
 """Verbs that change nothing that is remembered: they may be run twice."""
 WRITING = frozenset({"remember", "update", "forget"})
 """Verbs that change one thing, in one step."""
-_OFF = frozenset({"off", "no", "false", "0"})
+OFF = frozenset({"off", "no", "false", "0"})
 _HERE = frozenset({"-h", "--help", "--version", "--edit", "-e", "--review"})
 """What is asked of a person or of a service, or shown without a workspace."""
 _WITH_VALUE = frozenset({"-C", "--workspace", "--set"})
 _PATIENCE = 0.02
 _LOOK_EVERY = 1.0
+_INPUT_SECONDS = 0.5
 _LONGEST_NAME = 100
 _HEAD = 5
 OUTPUT, CODE, DECLINED, WRITES, WROTE = b"o", b"c", b"d", b"w", b"s"
@@ -46,7 +47,7 @@ def answered(words: Sequence[str]) -> int | None:
     """
     patience = _patience()
     verb = verb_of(words) if patience else ""
-    if verb not in READING and verb not in WRITING:
+    if verb not in READING and verb not in WRITING and not is_event(words):
         return None
     folder = socket_folder()
     names = _names(folder, words)
@@ -117,7 +118,7 @@ def socket_name(facts: os.stat_result) -> str:
 def _patience() -> float:
     """How many seconds a greeting is waited for; 0 where no resident is to be asked."""
     said = os.environ.get(RESIDENT_SWITCH, "")
-    if said.lower() in _OFF or os.environ.get(RESIDENT_USE, "").lower() in _OFF:
+    if said.lower() in OFF or os.environ.get(RESIDENT_USE, "").lower() in OFF:
         return 0.0
     return int(said) / 1000 if said.isascii() and said.isdigit() and len(said) < 6 else _PATIENCE
 
@@ -154,8 +155,13 @@ def _names(folder: str, words: Sequence[str]) -> list[str]:
     return found
 
 
+def is_event(words: Sequence[str]) -> bool:
+    """Whether a program of an agent hands over an event."""
+    return [*words[:1]] == ["hook"] and not any(one.startswith("-") and not one.startswith("--into=") for one in words)
+
+
 def _reads_input(words: Sequence[str]) -> bool:
-    return any(word == "-" or word.endswith("=-") for word in words)
+    return is_event(words) or any(word == "-" or word.endswith("=-") for word in words)
 
 
 def _kept_input(words: Sequence[str]) -> bool:
@@ -166,15 +172,29 @@ def _kept_input(words: Sequence[str]) -> bool:
         if os.isatty(0):
             return False
         kept = os.memfd_create("memfs-input")
-        while piece := os.read(0, 1 << 16):
-            while piece:
-                piece = piece[os.write(kept, piece) :]
+        try:
+            if is_event(words):  # what does not end in time is taken as far as it came
+                _signal.signal(_signal.SIGALRM, _late)
+                _signal.setitimer(_signal.ITIMER_REAL, _INPUT_SECONDS)
+            while piece := os.read(0, 1 << 16):
+                while piece:
+                    piece = piece[os.write(kept, piece) :]
+        except InterruptedError:
+            pass
+        finally:
+            if is_event(words):
+                _signal.setitimer(_signal.ITIMER_REAL, 0)
+                _signal.signal(_signal.SIGALRM, _signal.SIG_DFL)
         os.dup2(kept, 0)
         os.close(kept)
     except OSError:
         return False
     _rewind(words)
     return True
+
+
+def _late(*_: object) -> None:
+    raise InterruptedError
 
 
 def _rewind(words: Sequence[str]) -> None:
@@ -351,6 +371,13 @@ def _outcome(link: ChildConnection, words: Sequence[str], passed: list[int]) -> 
             written[-1] = written[-1][0], True
         if not kind:
             break
+    return _after_its_end(words, written, printed, passed)
+
+
+def _after_its_end(
+    words: Sequence[str], written: list[tuple[bytes, bool]], printed: bool, passed: list[int]
+) -> int | None:
+    """The exit code where a child ended without one; None where it had done nothing, and the command runs here."""
     if passed:
         if passed[-1] == _signal.SIGINT:
             return 130
@@ -362,6 +389,8 @@ def _outcome(link: ChildConnection, words: Sequence[str], passed: list[int]) -> 
         return told(words, written, printed)
     if not printed:
         return None
+    if is_event(words):  # it is kept, and an agent's program is never told of a failure
+        return 0
     sys.stderr.write("memfs: the resident process ended while it answered: what was printed may be incomplete\n")
     return 1
 

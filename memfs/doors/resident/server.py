@@ -16,15 +16,18 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any
 
+from memfs.config import load
 from memfs.config_names import CONFIGURATION, SETTINGS_FILE
 from memfs.doors.resident import answer
-from memfs.doors.resident.client import is_private, socket_folder, socket_name
-from memfs.errors import MemfsError, StorageIO
+from memfs.doors.resident.client import READING, WRITING, is_private
+from memfs.doors.resident.place import ResidentFiles, files_of, holder
+from memfs.errors import StorageIO
 from memfs.fs import io
 from memfs.fs.inotify import FolderEvents
 from memfs.fs.lock import fork_alone, let_go_in_child, locked
@@ -33,11 +36,15 @@ from memfs.model import Query
 from memfs.watch import Presence, notes_folder
 from memfs.workspace import Workspace, open_workspace
 
-_VERBS = ("recall", "list", "show", "status", "log", "diff", "remember", "update", "forget")
+_VERBS = ("app", "parser", *sorted(READING | WRITING))
 _MORE = (
     "difflib",
     "subprocess",
     "memfs.admin.backup",
+    "memfs.doors.claude_code.answer",
+    "memfs.sessions.drain",
+    "memfs.sessions.respond",
+    "memfs.sessions.session_location",
     "memfs.admin.history",
     "memfs.admin.prune",
     "memfs.admin.recover",
@@ -64,85 +71,9 @@ _WAITING_CLIENTS = 64
 _SAY_SECONDS = 20.0
 _QUIET_SECONDS = 0.1
 _START_SECONDS = 1.0
-_STOP_SECONDS = 10.0
-_LONGEST_START = 30.0
 _LONGEST_ADDRESS = 100
+_SHORTEST_REST, _LONGEST_REST = 2.0, 600.0
 _CREDENTIALS = struct.Struct("3i")
-_LOCK = ".lock"
-
-
-class ResidentFiles(NamedTuple):
-    """Where the resident of a workspace is found."""
-
-    folder: Path
-    name: str
-
-    @property
-    def socket(self) -> Path:
-        """Its socket."""
-        return self.folder / self.name
-
-    @property
-    def lock(self) -> Path:
-        """What it keeps locked while it lives; its process id is in it."""
-        return self.folder / f"{self.name}{_LOCK}"
-
-
-def files_of(root: Path) -> ResidentFiles:
-    """Where the resident of the workspace in a folder is found, or would be.
-
-    Raises:
-        StorageIO: this user has no folder for it.
-    """
-    folder = socket_folder()
-    if not folder:
-        raise StorageIO("there is no folder for the socket", hint="set HOME or XDG_RUNTIME_DIR")
-    return ResidentFiles(Path(folder), socket_name(os.stat(root)))
-
-
-def resident_of(root: Path) -> int:
-    """The process id of a workspace's resident, 0 where none is up."""
-    try:
-        found = files_of(root)
-        if not is_private(str(found.folder)):
-            return 0
-        fd = io.open_file(found.lock, os.O_RDWR)
-    except (MemfsError, OSError):
-        return 0
-    try:
-        return 0 if locked(fd, shared=True) else _holder(fd)
-    except OSError:
-        return 0
-    finally:
-        os.close(fd)
-
-
-def _holder(fd: int) -> int:
-    """The process id in an open lock file, 0 where there is none."""
-    try:
-        return int(os.pread(fd, 20, 0))
-    except (OSError, ValueError):
-        return 0
-
-
-def stop(root: Path) -> int:
-    """End a workspace's resident, and wait for its end; its process id, 0 where none was up.
-
-    Raises:
-        StorageIO: it does not end.
-    """
-    process = resident_of(root)
-    if not process:
-        return 0
-    with suppress(ProcessLookupError):
-        os.kill(process, signal.SIGTERM)
-        os.kill(process, signal.SIGCONT)
-    until = time.monotonic() + _STOP_SECONDS
-    while resident_of(root) == process:
-        if time.monotonic() >= until:
-            raise StorageIO(f"the resident process {process} does not end", hint=f"kill -9 {process}")
-        time.sleep(0.01)
-    return process
 
 
 class _ForkWatcher:
@@ -194,6 +125,9 @@ class Resident:
         self._facts = os.stat(root)
         self._children: set[int] = set()
         self._ending = False
+        self._tending = 0
+        self._tend_at: float | None = None
+        self._tend_again = _SHORTEST_REST
         self._workspace: Workspace | None = None
         self._settled: object = None
 
@@ -211,9 +145,10 @@ class Resident:
             look_at: float | None = None
             while not self._ending:
                 now = time.monotonic()
-                if now - asked > self._idle and not self._children:
+                if now - asked > self._idle and not self._children and self._tend_at is None:
                     return
-                wait = min(_SAY_SECONDS, max(self._idle - (now - asked), 0.1), *([look_at - now] if look_at else []))
+                due = [moment - now for moment in (look_at, self._tend_at) if moment is not None]
+                wait = min(_SAY_SECONDS, max(self._idle - (now - asked), 0.1), *due)
                 heard: list[Any] = [events] if events.fileno() >= 0 and look_at is None else []
                 ready = select.select([listener, woken, *heard], [], [], max(wait, 0))[0]
                 self._reap(woken)
@@ -228,6 +163,7 @@ class Resident:
                     self._follow(opened)
                 elif events in ready:
                     look_at = time.monotonic() + _QUIET_SECONDS  # an editor or git may be in the middle of it
+                self._tend()
                 if time.monotonic() - said > _SAY_SECONDS:
                     said = time.monotonic()
                     self._presence.say("")
@@ -247,8 +183,13 @@ class Resident:
         with suppress(BlockingIOError):
             os.read(woken, 1 << 12)
         with suppress(ChildProcessError):
-            while (ended := os.waitpid(-1, os.WNOHANG)[0]) != 0:
-                self._children.discard(ended)
+            while (ended := os.waitpid(-1, os.WNOHANG))[0] != 0:
+                self._children.discard(ended[0])
+                if ended[0] == self._tending:
+                    self._tending = 0
+                    if ended[1]:  # something could not be done yet
+                        self._tend_at = time.monotonic() + self._tend_again
+                        self._tend_again = min(2 * self._tend_again, _LONGEST_REST)
 
     def _stands(self, files: ResidentFiles, own: os.stat_result) -> bool:
         """Whether the workspace and the socket are where they were."""
@@ -264,6 +205,7 @@ class Resident:
         opened.close()
         self._settled = _configuration(self.root)
         workspace = open_workspace(self.root, watch=False, one_shot=True)
+        self._ending = self._ending or not workspace.settings.resident.use
         opened.callback(workspace.close)
         workspace.store.watch_with(lambda: self._eyes, at_once=True)
         workspace.store.candidates(Query(text="memory", limit=1))  # the engine, and what reads git, are imported now
@@ -272,6 +214,7 @@ class Resident:
         self._presence = Presence(notes_folder(state), state.parent.parent)
         opened.callback(self._presence.close)
         self._workspace = workspace
+        self._tend_soon()
         gc.collect()
         gc.freeze()  # what a child does not touch stays the parent's
 
@@ -279,7 +222,35 @@ class Resident:
         if _configuration(self.root) != self._settled or self._workspace is None:
             self._open(opened)
             return
-        self._workspace.store.follow()
+        if self._workspace.store.follow():
+            self._tend_soon()
+
+    # -- what commands need not do ----------------------------------------------------------------------------------
+    def _tend_soon(self) -> None:
+        """Look after the memory once what was changed has rested."""
+        if self._workspace is not None:
+            policy = self._workspace.parts.policy
+            self._tend_again = max(policy.rest, _SHORTEST_REST)
+            self._tend_at = time.monotonic() + (policy.rest if policy.adopts else 0.0) + _SHORTEST_REST
+
+    def _tend(self) -> None:
+        """Where it is due, let a child commit edits that rested, take up what others left, and fold the index."""
+        workspace = self._workspace
+        if self._tend_at is None or time.monotonic() < self._tend_at or self._tending or workspace is None:
+            return
+        self._tend_at = None
+        workspace.store.release()
+        with suppress(OSError):
+            self._tending = fork_alone()
+            if self._tending:
+                self._children.add(self._tending)
+                return
+            left = 1
+            try:
+                answer.reset_signals()
+                left = _tended(workspace)
+            finally:
+                os._exit(left)
 
     # -- a command --------------------------------------------------------------------------------------------------
     def _accept(self, listener: socket.socket, opened: ExitStack) -> None:
@@ -308,6 +279,19 @@ class Resident:
                 code = answer.answer(link, workspace)
             finally:
                 os._exit(code)
+
+
+def _tended(workspace: Workspace) -> int:
+    """Look after a memory, in a child; 1 where something is left to do."""
+    store = workspace.store
+    store.resume()
+    store.change_detector.close()  # who does not watch commits what rested
+    store.adopt_rested()
+    store.take_up(at_once=True)
+    store.tend()
+    left = store.by_hand is False and bool(store.hand_edits() if workspace.parts.policy.adopts else ())
+    workspace.close()
+    return int(left)
 
 
 def _is_ours(link: socket.socket) -> bool:
@@ -354,7 +338,6 @@ def _facts(path: str | Path) -> tuple[int, ...]:
 # -- starting ---------------------------------------------------------------------------------------------------------
 def _import_verbs() -> None:
     """Import all that the verbs need, so that no child has to."""
-    importlib.import_module("memfs.doors.cli.app")
     for name in _VERBS:
         importlib.import_module(f"memfs.doors.cli.{name}")
     for name in _MORE:
@@ -371,7 +354,7 @@ def _claimed(files: ResidentFiles) -> Iterator[bool]:
     try:
         until = time.monotonic() + _START_SECONDS
         while not locked(fd):
-            if io.lives(_holder(fd)) or time.monotonic() >= until:
+            if io.lives(holder(fd)) or time.monotonic() >= until:
                 yield False
                 return
             time.sleep(0.01)  # it died, and a child that it had just forked has its files for a moment
@@ -379,6 +362,7 @@ def _claimed(files: ResidentFiles) -> Iterator[bool]:
         os.pwrite(fd, b"%d\n" % os.getpid(), 0)
         with let_go_in_child(fd):
             yield True
+            os.ftruncate(fd, 0)
     finally:
         os.close(fd)
 
@@ -404,57 +388,26 @@ def _listening(files: ResidentFiles) -> Iterator[socket.socket]:
             os.close(near)
 
 
-def serve(path: str | None, idle_seconds: float) -> bool:
+def serve(path: str | None, settings: Mapping[str, Any] = MappingProxyType({})) -> bool:
     """Be the resident of the workspace at or above a path until it ends; false where one is up.
 
+    Args:
+        settings: values that win over the workspace's.
+
     Raises:
-        WorkspaceNotFound, StorageIO: it cannot be one.
+        WorkspaceNotFound, SettingInvalid: it cannot be one.
+        StorageIO: nor here, where settings switch it off.
     """
     root = find_workspace(path)
     files = files_of(root)
+    chosen = load(root, settings).resident
+    if not chosen.use:
+        raise StorageIO("resident processes are switched off here", hint="memfs config --unset resident.use")
     _import_verbs()
     with _claimed(files) as free:
         if not free:
             return False
-        resident = Resident(root, idle_seconds)
+        resident = Resident(root, chosen.idle_minutes * 60)
         with _listening(files) as listener:
             resident.serve(listener, files)
     return True
-
-
-def start(root: Path, idle_seconds: float) -> int:
-    """Have a resident in the background; returns its process id once it is up.
-
-    Raises:
-        StorageIO: none comes up.
-    """
-    begin(root, idle_seconds)
-    until = time.monotonic() + _LONGEST_START
-    while not (process := _answering(root)):
-        if time.monotonic() >= until:
-            raise StorageIO("no resident process comes up", hint="see what 'memfs serve' says")
-        time.sleep(0.01)
-    return process
-
-
-def begin(root: Path, idle_seconds: float) -> None:
-    """Let a process of its own, which nobody waits for, become the resident."""
-    if child := os.fork():
-        os.waitpid(child, 0)
-        return
-    try:
-        os.setsid()
-        if not os.fork():
-            os.chdir("/")
-            nowhere = os.open(os.devnull, os.O_RDWR)
-            for number in (0, 1, 2):
-                os.dup2(nowhere, number)
-            serve(str(root), idle_seconds)
-    finally:
-        os._exit(0)
-
-
-def _answering(root: Path) -> int:
-    """The process id of a resident whose socket is there."""
-    process = resident_of(root)
-    return process if process and os.path.lexists(files_of(root).socket) else 0

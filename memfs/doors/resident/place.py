@@ -1,0 +1,142 @@
+"""Where the resident of a workspace is found, whether one is up, and how it is ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from memfs.config_names import RESIDENT_SWITCH
+from memfs.doors.resident.client import OFF, is_private, socket_folder, socket_name
+from memfs.errors import MemfsError, StorageIO
+from memfs.fs import io
+from memfs.fs.lock import locked
+
+_STOP_SECONDS, _LONGEST_START = 10.0, 30.0
+_LOCK = ".lock"
+
+
+class ResidentFiles(NamedTuple):
+    """Where the resident of a workspace is found."""
+
+    folder: Path
+    name: str
+
+    @property
+    def socket(self) -> Path:
+        """Its socket."""
+        return self.folder / self.name
+
+    @property
+    def lock(self) -> Path:
+        """What it keeps locked while it lives; its process id is in it."""
+        return self.folder / f"{self.name}{_LOCK}"
+
+
+def files_of(root: Path) -> ResidentFiles:
+    """Where the resident of the workspace in a folder is found, or would be.
+
+    Raises:
+        StorageIO: this user has no folder for it.
+    """
+    folder = socket_folder()
+    if not folder:
+        raise StorageIO("there is no folder for the socket", hint="set HOME or XDG_RUNTIME_DIR")
+    return ResidentFiles(Path(folder), socket_name(os.stat(root)))
+
+
+def resident_of(root: Path) -> int:
+    """The process id of a workspace's resident, 0 where none is up."""
+    try:
+        found = files_of(root)
+        if not is_private(str(found.folder)):
+            return 0
+        fd = io.open_file(found.lock, os.O_RDWR)
+    except (MemfsError, OSError):
+        return 0
+    try:
+        return 0 if locked(fd, shared=True) else holder(fd)
+    except OSError:
+        return 0
+    finally:
+        os.close(fd)
+
+
+def holder(fd: int) -> int:
+    """The process id in an open lock file, 0 where there is none."""
+    try:
+        return int(os.pread(fd, 20, 0))
+    except (OSError, ValueError):
+        return 0
+
+
+def stop(root: Path) -> int:
+    """End a workspace's resident, and wait for its end; its process id, 0 where none was up.
+
+    Raises:
+        StorageIO: it does not end.
+    """
+    process = resident_of(root)
+    if not process:
+        return 0
+    with suppress(ProcessLookupError):
+        os.kill(process, signal.SIGTERM)
+        os.kill(process, signal.SIGCONT)
+    until = time.monotonic() + _STOP_SECONDS
+    while resident_of(root) == process:
+        if time.monotonic() >= until:
+            raise StorageIO(f"the resident process {process} does not end", hint=f"kill -9 {process}")
+        time.sleep(0.01)
+    return process
+
+
+def answering(root: Path) -> int:
+    """The process id of a resident whose socket is there."""
+    process = resident_of(root)
+    return process if process and os.path.lexists(files_of(root).socket) else 0
+
+
+def start(root: Path, settings: Mapping[str, Any] = MappingProxyType({})) -> int:
+    """Have a resident in the background; returns its process id once it is up.
+
+    Raises:
+        StorageIO: none comes up.
+    """
+    begin(root, settings)
+    until = time.monotonic() + _LONGEST_START
+    while not (process := answering(root)):
+        if time.monotonic() >= until:
+            raise StorageIO("no resident process comes up", hint="see what 'memfs serve' says")
+        time.sleep(0.01)
+    return process
+
+
+def may_begin(root: Path, use: bool) -> bool:
+    """Whether a resident is wanted, and none is up."""
+    return use and os.environ.get(RESIDENT_SWITCH, "").lower() not in OFF and not resident_of(root)
+
+
+def begin(root: Path, settings: Mapping[str, Any] = MappingProxyType({})) -> None:
+    """Let a process of its own, which nobody waits for, become the resident, where settings allow one."""
+    if child := os.fork():
+        os.waitpid(child, 0)
+        return
+    try:
+        os.setsid()
+        if not os.fork():
+            for one in (signal.SIGALRM, signal.SIGINT, signal.SIGTERM):
+                signal.signal(one, signal.SIG_DFL)
+            os.chdir("/")
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            for number in (0, 1, 2):
+                os.dup2(nowhere, number)
+            from memfs.doors.resident.server import serve  # in the background: it takes a while
+
+            serve(str(root), settings)
+    finally:
+        os._exit(0)
