@@ -285,4 +285,4 @@ def test_an_import_that_ends_early_stored_all_or_nothing(
         assert again.store.count() == 3
         again.store.flush()
         assert again.checker.check() == []
-    assert seen == {0, 3}
+    assert 3 in seen <= {0, 3}  # a full disk alone may stop none of the operations that were tried
