@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -124,6 +123,8 @@ def body_key(kind: str) -> str:
 
 def command(root: Path) -> str:
     """The command that trusts a folder, ready to be pasted into a shell."""
+    import shlex  # rarely told
+
     return f"memfs admin trust {shlex.quote(str(root))}"
 
 

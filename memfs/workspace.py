@@ -40,7 +40,6 @@ from memfs.model.kinds import ITEM_LIMIT, nearest
 from memfs.model.memory_config import OFF, Trigger
 from memfs.model.query import MOST
 from memfs.model.time import utc_now
-from memfs.recall.recaller import Helpers, Recaller
 from memfs.settings import Settings
 from memfs.store import Store
 from memfs.store.parts import Facts, Parts
@@ -75,6 +74,7 @@ if TYPE_CHECKING:
     from memfs.model.query import QueryFields
     from memfs.recall.absence import WhyNot
     from memfs.recall.embeddings import EmbeddingIndex, VectorSearch
+    from memfs.recall.recaller import Recaller
     from memfs.recall.review import Relevance
     from memfs.state.parts import States
     from memfs.store.context import Contexts
@@ -446,6 +446,8 @@ class Workspace:
     @shared_property
     def recaller(self) -> Recaller:
         """Answers questions, in more ways than ``recall``."""
+        from memfs.recall.recaller import Helpers, Recaller
+
         helpers = Helpers(
             usage=self.usage,
             repository=self.repository,

@@ -11,7 +11,6 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -121,7 +120,7 @@ class MergeSpool:
         Raises:
             StorageIO: it could not be kept.
         """
-        values = asdict(missed)
+        values = {name: getattr(missed, name) for name in MissedConflict.__slots__}
         self._put(json.dumps(values), _MISSED, values)
 
     def _put(self, key: str, ending: str, values: Record) -> None:

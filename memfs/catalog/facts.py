@@ -196,11 +196,11 @@ class ItemCatalog:
         return item
 
     def keep(self, written: Iterable[tuple[MemoryItem, Stamp]]) -> None:
-        """Keep what files say that were just written, so that nobody need parse them."""
+        """Keep what files say that were just written, so that nobody need parse them: the schema allowed each."""
         for item, stamp in written:
             with suppress(*_UNFIT), self._guard:  # the write itself has succeeded
                 if stamp.size <= _LONGEST:
-                    self._fresh[self.key(item.path, stamp.blob)] = json.dumps([fresh(item), item.sha256, False])
+                    self._fresh[self.key(item.path, stamp.blob)] = json.dumps([fresh(item), item.sha256, True])
         self.flush()
 
     def flush(self) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-import select
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -492,6 +491,8 @@ class _Patient:
 
     def readline(self, *size: int) -> bytes:
         # Between two answers nothing is buffered here, so that silence of the pipe is silence of git.
+        import select  # what asks git nothing does without
+
         poll = select.poll()
         poll.register(self._stream, select.POLLIN | select.POLLHUP)
         if not poll.poll(int(TIMEOUT * 1000)):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, fields
 from datetime import datetime
 from functools import cache
 from typing import Any, Self
@@ -21,6 +20,13 @@ _SIMPLE = frozenset({str, int, float, bool, type(None)})
 
 Free = Mapping[str, Any]
 """Keys and values that the caller chooses."""
+
+
+def _fields(shape: Any) -> tuple[Any, ...]:
+    """The fields of a shape, or of its class."""
+    from dataclasses import fields  # takes long to import, and most commands look no shape over
+
+    return fields(shape)
 
 
 class Shape(Mapping[str, Any]):
@@ -41,15 +47,15 @@ class Shape(Mapping[str, Any]):
                 object.__setattr__(self, name, sort.from_dict(value, where=name))
 
     def __getitem__(self, name: str) -> Any:
-        if name not in (one.name for one in fields(self)):  # type: ignore[arg-type]
+        if name not in (one.name for one in _fields(self)):
             raise KeyError(name)
         return getattr(self, name)
 
     def __iter__(self) -> Iterator[str]:
-        return (one.name for one in fields(self))  # type: ignore[arg-type]
+        return (one.name for one in _fields(self))
 
     def __len__(self) -> int:
-        return len(fields(self))  # type: ignore[arg-type]
+        return len(_fields(self))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], where: str = "") -> Self:
@@ -66,7 +72,9 @@ class Shape(Mapping[str, Any]):
             return values
         if not isinstance(values, Mapping):
             raise SchemaInvalid("expected keys and values", field=where or None, hint=f"see {cls.__name__}")
-        known = {one.name: one for one in fields(cls)}  # type: ignore[arg-type]
+        from dataclasses import MISSING
+
+        known = {one.name: one for one in _fields(cls)}
         for key in values:
             if key not in known:
                 raise SchemaInvalid(
@@ -93,7 +101,7 @@ def sorts_in(shape: type[Shape]) -> Mapping[str, Any]:
     """The fields whose values are more than taken as they are: points in time, lists, and nested shapes."""
     known = vars(sys.modules[shape.__module__])
     found = {}
-    for one in fields(shape):  # type: ignore[arg-type]  # every shape is a dataclass
+    for one in _fields(shape):
         name = re.split(r"[\[ ]", str(one.type))[0]
         sort = {"datetime": datetime, "tuple": tuple}.get(name, known.get(name))
         if sort in (datetime, tuple) or (isinstance(sort, type) and issubclass(sort, Shape)):

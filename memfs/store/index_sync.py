@@ -15,7 +15,6 @@ from typing import NamedTuple
 from memfs.catalog.facts import ItemCatalog
 from memfs.dataclass import dataclass
 from memfs.errors import ContentError, CorruptItem, DuplicateId, IdInvalid, MemfsError, NotRegularFile, StorageIO
-from memfs.format.secrets import refuse_file
 from memfs.fs.lock import renewed_in_child
 from memfs.fs.tree import Content, Listing, ScanEntry, View, blob_id, refuse_rot
 from memfs.git.repository import Repository
@@ -484,6 +483,8 @@ class IndexSync:
                 return
             before = outcome.witness.get(path)
             refuse_rot(path, before[1] if before else None, content, self.files.root)
+            from memfs.format.secrets import refuse_file  # what only reads does without
+
             refuse_file(content.data, path)
             item = known or self._items.parse(path, content, keep=True)
             self._settle_twins(item, outcome)
@@ -568,6 +569,8 @@ class IndexSync:
         data = self.last_good(path) or b""
         stamp = Stamp(*_STALE, blob_id(data), 0)
         try:
+            from memfs.format.secrets import refuse_file  # what only reads does without
+
             refuse_file(data, path)
             seen = Content(data, stamp._replace(mtime_ns=entry.mtime_ns))
             return self._items.read(path, seen) if data else None, stamp

@@ -12,7 +12,6 @@ from contextvars import ContextVar
 from typing import NamedTuple
 
 from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, PathEscape, SchemaInvalid
-from memfs.format.secrets import allowed, find, reason_in, refuse_new
 from memfs.format.text import shown
 from memfs.fs.atomic_replace import sha256
 from memfs.fs.tree import Content, refuse_rot
@@ -145,6 +144,8 @@ class Planner:
             IdInvalid, IdExists, Conflict.
             ContentError: as ``SecretDetected`` also where a recorded reason was given for other secrets than these.
         """
+        from memfs.format.secrets import allowed, refuse_new  # what only reads does without
+
         _refuse_other(item)
         item, reason = allowed(item, allow_secret)
         kind = self._parts.kinds.get(item.type)
@@ -296,6 +297,8 @@ def excerpt(item: MemoryItem) -> str:
 
     Where a person allowed the item to hold a secret, or its words look like one, it is the item's id.
     """
+    from memfs.format.secrets import find, reason_in
+
     line = " ".join((item.title.strip() or item.content.strip().partition("\n")[0]).split())
     if not line or reason_in(item.metadata) or find(line):
         return item.id

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from random import random
 from typing import TYPE_CHECKING, TypeVar
 
 from memfs.errors import Conflict, GitBusy, MemfsError, QuotaExceeded, StorageIO
@@ -72,6 +71,8 @@ def retry_on_conflict(
             if over:
                 message = f"others keep changing it: {error.message}"
                 raise Conflict(message, path=error.path, hint="try again") from error
+        from random import random  # which few writes need
+
         time.sleep(random() * min(_PAUSE * tried, _LONGEST_PAUSE))  # noqa: S311  no secret depends on it
 
 

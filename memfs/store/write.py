@@ -26,7 +26,6 @@ from memfs.errors import (
     StorageUnavailable,
     WritePending,
 )
-from memfs.format.secrets import allowed, check_reason, refuse_file, refuse_text
 from memfs.fs import io
 from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.io import one_of_each
@@ -679,6 +678,8 @@ def vet(plans: Sequence[FilePlan]) -> None:
     Raises:
         SecretDetected: naming the path, the rule and the line.
     """
+    from memfs.format.secrets import refuse_file  # what only reads does without
+
     for plan in plans:
         if plan.after is not None and not plan.vetted and not plan.reason:
             refuse_file(plan.after, plan.path)
@@ -690,6 +691,8 @@ def vet_replaced(plan: FilePlan) -> None:
     Raises:
         SecretDetected: the edit stays in its file alone.
     """
+    from memfs.format.secrets import refuse_file
+
     try:
         if plan.before is not None and not plan.reason:
             refuse_file(plan.before, plan.path)
@@ -704,6 +707,8 @@ def sentence(message: str, source: str, plans: Sequence[FilePlan]) -> str:
     Raises:
         SecretDetected: message or source hold a secret; nothing can allow that.
     """
+    from memfs.format.secrets import refuse_text
+
     refuse_text(message.removeprefix(describe(list(plans))), "message")
     refuse_text(source, "source")
     return message + allowed_reasons([plan.reason for plan in plans])
@@ -727,6 +732,8 @@ def allow_in_file(parts: Parts, path: str, reason: str) -> bool:
     Raises:
         FileNotFoundError, ContentError, StorageIO: nothing was changed.
     """
+    from memfs.format.secrets import allowed, check_reason
+
     check_reason(reason)
     with parts.lock.hold("allow a secret"):
         content = parts.tree.read(path, READ_LIMIT)

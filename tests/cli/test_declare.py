@@ -8,7 +8,7 @@ import click
 import pytest
 
 from memfs.doors.cli.app import PLAIN
-from memfs.doors.cli.command import DeclaredVerb, Invocation
+from memfs.doors.cli.command import Invocation, VerbDeclaration
 from memfs.doors.cli.parser import VerbCommand, cli
 
 LINES = [
@@ -46,7 +46,7 @@ ODD = [
 ]
 
 
-def verb_of(line: str) -> tuple[VerbCommand, DeclaredVerb, list[str]]:
+def verb_of(line: str) -> tuple[VerbCommand, VerbDeclaration, list[str]]:
     """The command, what it was declared as, and the words after its name."""
     name, *words = shlex.split(line)
     command = cli.get_command(click.Context(cli), name)

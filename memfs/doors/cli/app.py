@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from memfs.doors.cli.command import DeclaredVerb, Invocation, Unclear, running
+from memfs.doors.cli.command import Invocation, Unclear, VerbDeclaration, running
 from memfs.doors.cli.declare import click
 from memfs.doors.cli.output import print_json, write_error
 from memfs.doors.cli.streams import OutputLost, drop_output, secure, write
@@ -254,7 +254,7 @@ def _answered(words: list[str], asked: Invocation) -> int | None:
     if name not in PLAIN or _COMPLETE in os.environ:
         return None
     home = importlib.import_module(f"memfs.doors.cli.{name}")
-    verb: DeclaredVerb = getattr(home, f"{name}_", None) or getattr(home, name)
+    verb: VerbDeclaration = getattr(home, f"{name}_", None) or getattr(home, name)
     given = verb.read(rest, asked)
     if given is None:
         return None

@@ -12,7 +12,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from memfs.doors.cli.declare import Declared, click, declared, read
+from memfs.doors.cli.declare import Parameter, click, declared, read
 from memfs.doors.cli.output import Text, as_json, note, render, time_text
 from memfs.errors import MemfsError
 
@@ -68,7 +68,7 @@ class Unclear(Exception):
         self.message, self.hint = message, hint
 
 
-class DeclaredVerb:
+class VerbDeclaration:
     """A function that is a verb, with its arguments and options; see ``verb``.
 
     Attributes:
@@ -93,7 +93,7 @@ class DeclaredVerb:
         self.parameters = declared(function)
         if json:
             said: dict[str, Any] = {"is_flag": True, "help": "Print JSON, for programs.", "expose_value": not text}
-            self.parameters.append(Declared("Option", ["--json", "as_json"], said))
+            self.parameters.append(Parameter("Option", ["--json", "as_json"], said))
 
     @cached_property
     def command(self) -> VerbCommand:
@@ -103,7 +103,7 @@ class DeclaredVerb:
 
     def read(self, words: Sequence[str], asked: Invocation) -> dict[str, Any] | None:
         """What the words after the verb give its function; None where click must look at them."""
-        given = read([*self.parameters, Declared("Option", ["-C", "--workspace", _PLACE], {})], words)
+        given = read([*self.parameters, Parameter("Option", ["-C", "--workspace", _PLACE], {})], words)
         if given is not None:
             asked.workspace = given.pop(_PLACE) or asked.workspace
             if self.text is not None:
@@ -194,7 +194,7 @@ def verb(
     lands: bool = False,
     json: bool = True,
     offers: Mapping[str, str] = MappingProxyType({}),
-) -> Callable[[Callable[..., Any]], DeclaredVerb]:
+) -> Callable[[Callable[..., Any]], VerbDeclaration]:
     """Make a function a verb: global options also after it, and its docstring as the help, with examples at its end.
 
     A function whose first argument is called ``workspace`` gets the one that is opened for it, and closed before
@@ -213,7 +213,7 @@ def verb(
     """
 
     how: dict[str, Any] = {"text": text, "exit_code": exit_code, "key": key, "lands": lands, "json": json}
-    return lambda function: DeclaredVerb(name, function, offers=offers, **how)
+    return lambda function: VerbDeclaration(name, function, offers=offers, **how)
 
 
 def options(*given: Callable[[Function], Function]) -> Callable[[Function], Function]:

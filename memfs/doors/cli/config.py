@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from memfs import trust
 from memfs.config import changed, is_of_the_process, own_file
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, complete_settings, opened, remark, verb, wants_json
+from memfs.doors.cli.declare import click
 from memfs.doors.cli.options import land
 from memfs.doors.cli.output import MERGE, OMIT, Table, Text, count, note
 from memfs.errors import MemfsError, SettingInvalid

@@ -40,7 +40,7 @@ class Sort(NamedTuple):
         return None
 
 
-class Declared:
+class Parameter:
     """One argument or option, as it was declared."""
 
     def __init__(self, sort: str, names: Sequence[str], given: Mapping[str, Any]) -> None:
@@ -79,7 +79,7 @@ def declared(function: Callable[..., Any]) -> list[Any]:
 
 def read(parameters: Sequence[Any], words: Sequence[str]) -> dict[str, Any] | None:
     """The values that plain words give to parameters, by name; None where click must look."""
-    if not all(isinstance(one, Declared) and one.given.keys() <= _PLAIN for one in parameters):
+    if not all(isinstance(one, Parameter) and one.given.keys() <= _PLAIN for one in parameters):
         return None
     rest: list[str] = []
     found: dict[str, Any] = {}
@@ -101,8 +101,8 @@ def read(parameters: Sequence[Any], words: Sequence[str]) -> dict[str, Any] | No
 
 
 def _options_in(
-    words: Sequence[str], parameters: Sequence[Declared], rest: list[str]
-) -> Iterator[tuple[Declared | None, Any]]:
+    words: Sequence[str], parameters: Sequence[Parameter], rest: list[str]
+) -> Iterator[tuple[Parameter | None, Any]]:
     """Each option with its value, None where that is not plain; other words go to ``rest``."""
     options = {name: one for one in parameters for name in (*one.opts, *one.off)}
     waiting = iter(words)
@@ -139,10 +139,10 @@ else:
             return getattr(importlib.import_module("click"), name)
 
         def option(self, *names: str, **given: Any) -> Callable[[Any], Any]:
-            return _declares(Declared("Option", names, given))
+            return _declares(Parameter("Option", names, given))
 
         def argument(self, *names: str, **given: Any) -> Callable[[Any], Any]:
-            return _declares(Declared("Argument", names, given))
+            return _declares(Parameter("Argument", names, given))
 
         def IntRange(self, *given: Any, **named: Any) -> Sort:  # noqa: N802  click's name
             return Sort("click:IntRange", given, named)
@@ -150,7 +150,7 @@ else:
         def Choice(self, *given: Any, **named: Any) -> Sort:  # noqa: N802  click's name
             return Sort("click:Choice", given, named)
 
-    def _declares(one: Declared) -> Callable[[Any], Any]:
+    def _declares(one: Parameter) -> Callable[[Any], Any]:
         def decorate(function: Any) -> Any:
             function.__dict__.setdefault(PARAMETERS, []).append(one)
             return function

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -82,7 +81,11 @@ def error_notes(error: MemfsError) -> Iterator[tuple[str, str]]:
 
 def width() -> int:
     """How wide lines may be: the terminal's width, 0 (no limit) when the output goes elsewhere."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    if not sys.stdout.isatty():
+        return 0
+    import shutil  # for a person alone
+
+    return shutil.get_terminal_size().columns
 
 
 def styled(text: str, **style: Any) -> str:

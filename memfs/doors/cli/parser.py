@@ -12,8 +12,8 @@ import click
 from click.core import augment_usage_errors
 
 from memfs.doors.cli.app import GROUPS, GUESSES, HIDDEN, VERBS, Family, Verb, columns, short_page
-from memfs.doors.cli.command import DeclaredVerb, Invocation, Unclear, invocation, set_settings, set_workspace
-from memfs.doors.cli.declare import Declared
+from memfs.doors.cli.command import Invocation, Unclear, VerbDeclaration, invocation, set_settings, set_workspace
+from memfs.doors.cli.declare import Parameter
 from memfs.doors.cli.output import print_raw, print_text
 
 
@@ -29,7 +29,7 @@ class Number(click.FloatRange):
 class VerbCommand(click.Command):
     """A command whose help ends with examples, and which prints what its function returns, and what it remarked."""
 
-    verb: DeclaredVerb
+    verb: VerbDeclaration
 
     @property
     def text(self) -> Callable[..., Any] | None:
@@ -52,7 +52,7 @@ class VerbCommand(click.Command):
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the verb; see ``DeclaredVerb.carry_out``."""
+        """Run the verb; see ``VerbDeclaration.carry_out``."""
         invocation().command = ctx.command_path
         return self.verb.carry_out(ctx.params, partial(ctx.invoke, self.verb.function))
 
@@ -64,13 +64,13 @@ class VerbCommand(click.Command):
                     formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
 
 
-def command_of(verb: DeclaredVerb) -> VerbCommand:
+def command_of(verb: VerbDeclaration) -> VerbCommand:
     """The command of a declared verb."""
     told, _, examples = inspect.cleandoc(verb.function.__doc__ or "").partition("\n\nExamples:\n")
     if verb.offers:
         rows = [f"  {name:<12} {use}" for name, use in verb.offers.items()]
         told = "\n".join((told, "", "\b", "Types:", *rows))
-    parameters = [one.made() if isinstance(one, Declared) else one for one in verb.parameters]
+    parameters = [one.made() if isinstance(one, Parameter) else one for one in verb.parameters]
     shared: dict[str, Any] = {"hidden": True, "expose_value": False, "is_eager": True}
     parameters.append(click.Option(["-C", "--workspace"], callback=set_workspace, **shared))
     parameters.append(click.Option(["--set"], multiple=True, callback=set_settings, **shared))
@@ -84,7 +84,7 @@ def command_of(verb: DeclaredVerb) -> VerbCommand:
 class Actions(click.Group):
     """A verb that does several things, each with a help and options of its own; without a word it does the first."""
 
-    def __init__(self, name: str, help: str | None, *verbs: DeclaredVerb) -> None:
+    def __init__(self, name: str, help: str | None, *verbs: VerbDeclaration) -> None:
         """``help``: the docstring of its module."""
         super().__init__(name, help=help, commands={one.name: one.command for one in verbs})
         self.first = verbs[0].name
@@ -130,8 +130,8 @@ class Verbs(click.Group):
         folder = "" if self.verbs is VERBS else f"{self.name}."
         home = importlib.import_module(f"memfs.doors.cli.{folder}{module}")
         attribute = attribute or name
-        found: DeclaredVerb | click.Command = getattr(home, f"{attribute}_", None) or getattr(home, attribute)
-        return found.command if isinstance(found, DeclaredVerb) else found
+        found: VerbDeclaration | click.Command = getattr(home, f"{attribute}_", None) or getattr(home, attribute)
+        return found.command if isinstance(found, VerbDeclaration) else found
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 import click
 
 from memfs.config import load
+from memfs.dataclass import dataclass
 from memfs.doors.cli.command import Unclear, invocation, verb
 from memfs.doors.cli.output import Text, note
 from memfs.errors import StorageIO
