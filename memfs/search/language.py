@@ -240,12 +240,12 @@ _LETTERS = {
 }
 # Endings, folded, that hardly any English word has.
 _ENDINGS = {
-    "de": "ungen|keiten|heiten|schaften|ierung|ung|keit|lichen|ischen",
-    "es": "cion|iones|mientos?|idades",
-    "pt": "cao|coes|mentos|avel|aveis",
-    "it": "zione|zioni|mento|menti",
-    "nl": "heid|heden|lijke?|aties|ingen",
-    "fr": "eurs|euses?|iques|ements",
+    "de": "ungen keiten heiten schaften ierung ung keit lichen ischen",
+    "es": "cion iones miento mientos idades",
+    "pt": "cao coes mentos avel aveis",
+    "it": "zione zioni mento menti",
+    "nl": "heid heden lijk lijke aties ingen",
+    "fr": "eurs euse euses iques ements",
 }
 _SCRIPTS = {
     "ru": "\u0400-\u04ff",
@@ -268,6 +268,8 @@ _MORE = 1.5
 """What they must count together beside an English word, where all may be English."""
 _CLOSE = 0.75
 _SHORT = 12
+_LONG = 6
+"""Letters; an ending tells nothing of a word that has no more."""
 
 
 def languages(words: Collection[str], text: str) -> tuple[str, ...]:
@@ -289,7 +291,7 @@ def languages(words: Collection[str], text: str) -> tuple[str, ...]:
     elif plain and _telling().isdisjoint(words):  # nearly all English texts: they are to cost nothing
         return ()
     said = {word.lower() for word in words}
-    ended = _ending().findall(" ".join(said)) if bare else []
+    ended = [word for word in said if word.endswith(_endings()) and len(word) > _LONG] if bare else []
     if plain and not ended and _function_words().isdisjoint(said):
         return ()
     english, letters = stop_words("en") & said, frozenset(text.casefold())
@@ -298,7 +300,7 @@ def languages(words: Collection[str], text: str) -> tuple[str, ...]:
     for code in _STOP_WORDS:
         own = _words(code) & said
         score = sum(1.0 if word in _telling() else _ALSO_ENGLISH for word in own)
-        score += _SIGN * (len(_letters(code) & letters) + len([*filter(_ending(code).match, ended)]))
+        score += _SIGN * (len(_letters(code) & letters) + sum(word.endswith(_endings(code)) for word in ended))
         shared = len(english & own)
         if code != "en" and score >= least and score > len(english) - shared + _SHARED * shared:
             likely[code] = score
@@ -330,7 +332,8 @@ def _words(code: str) -> frozenset[str]:
 
 @cache
 def _function_words() -> frozenset[str]:
-    return frozenset().union(*map(_words, _STOP_WORDS)) - stop_words("en")
+    every = " ".join((*_STOP_WORDS.values(), *_ORDERS.values()))
+    return frozenset(every.split()) - stop_words("en")
 
 
 @cache
@@ -350,7 +353,6 @@ def _letters(code: str) -> frozenset[str]:
 
 
 @cache
-def _ending(code: str = "") -> re.Pattern[str]:
-    """A word as one of a language, or of any, may end."""
-    endings = _ENDINGS.get(code, "(?!)") if code else "|".join(_ENDINGS.values())
-    return re.compile(rf"\b\w{{3,}}(?:{endings})\b")
+def _endings(code: str = "") -> tuple[str, ...]:
+    """What a word of a language, or of any, may end in."""
+    return tuple(_ENDINGS.get(code, "").split()) if code else tuple(" ".join(_ENDINGS.values()).split())

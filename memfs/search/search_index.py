@@ -25,7 +25,7 @@ from memfs.search.engine import engine as engine_named
 from memfs.search.generations import FILES, NOBODY, Generation, Generations, number_of
 from memfs.search.memory import MemoryIndex
 from memfs.search.stamps import Entry, Rows, StampTable
-from memfs.search.terms import SLIP_WEIGHT, joined, nearby, weights
+from memfs.search.terms import SLIP_WEIGHT, borrowed, joined, nearby, weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,10 +211,12 @@ def asked_of(query: Query, parts: Sequence[TermCounts]) -> Asked:
     """
     worth = weights(query.text)
     shared = joined([part.statistics(worth) for part in parts], worth)
+    unheld = {term: share for term, share in worth.items() if not shared.frequencies[term]}
+    foreign = borrowed(query.text) if unheld else frozenset()
     slips = {
         near: share * SLIP_WEIGHT
-        for term, share in worth.items()
-        if not shared.frequencies[term]
+        for term, share in unheld.items()
+        if term not in foreign
         for near in nearby(term, {known for part in parts for known in part.terms(term[0])})
         if near not in worth
     }

@@ -61,6 +61,15 @@ def weights(text: str) -> Mapping[str, float]:
     return {term: 1.0 + log(weight) if weight > 1.0 else weight for term, weight in found.items()}
 
 
+def borrowed(text: str) -> frozenset[str]:
+    """The terms by which a question in another language than English asks for its words as English has them.
+
+    Mostly nothing holds them, which makes them no slips.
+    """
+    told = analyzer.languages(text)
+    return frozenset(term for word in analyzer.words(text, told) for term in word.others) if told else frozenset()
+
+
 def nearby(term: str, known: Iterable[str]) -> list[str]:
     """Those of the known terms that are one slip of the finger away from a longer term: at most three, in order."""
     if len(term) < _SHORTEST_SLIP or not term.isalpha():

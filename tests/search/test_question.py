@@ -6,6 +6,9 @@ from math import log
 
 import pytest
 
+from memfs.model import MemoryItem, Query
+from memfs.search.memory import MemoryIndex
+from memfs.search.search_index import asked_of
 from memfs.search.terms import nearby, weights
 
 
@@ -45,3 +48,15 @@ def test_one_slip_of_the_finger_is_forgiven(typed: str) -> None:
 def test_short_words_and_numbers_are_taken_as_they_are() -> None:
     """One slip turns a short word or a number into another one."""
     assert (nearby("cart", ["card", "carts"]), nearby("20261", ["20262"])) == ([], [])
+
+
+def test_an_english_form_of_a_foreign_word_is_no_slip() -> None:
+    """What nothing holds only because it is another language's word brings no terms that are spelled alike."""
+    index = MemoryIndex()
+    index.add(
+        [MemoryItem("Verbindungenx stehen hier", id="like"), MemoryItem("Die Verbindung zur Datenbank", id="one")]
+    )
+    worth, _ = asked_of(Query(text="Welche Verbindungen gibt es?"), [index])
+    assert set(worth) == {"verbind", "verbindungen"}
+    slipped, _ = asked_of(Query(text="which verbindungen"), [index])
+    assert "verbindungenx" in slipped
