@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import pairwise
 from math import log1p
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -648,6 +649,43 @@ class HitSelection:
 
 def _same_body(one: MemoryItem, other: MemoryItem) -> bool:
     return not (one.data or other.data) or one.data == other.data
+
+
+_PHRASE = 1.2
+_PHRASES = 32
+_TELLING = 1.0
+
+
+def phrases(text: str) -> tuple[str, ...]:
+    """Pairs of words that stand side by side in a question, neither of them said of anything: the first 32."""
+    worth = terms.weights(text)
+    found: dict[str, None] = {}
+    before = ""
+    for word in _WORD.findall(text.casefold()):
+        telling = any(worth.get(term, 0.0) >= _TELLING for _, parts in analyzer.tokens(word) for term in parts)
+        if telling and before:
+            found[f" {before} {word} "] = None
+            if len(found) == _PHRASES:
+                break
+        before = word if telling else ""
+    return tuple(found)
+
+
+def with_phrases(hits: Sequence[Hit], said: Collection[str]) -> list[Hit]:
+    """The hits, best first, those of which are worth more whose text has one of these phrases as it was asked for."""
+    marked = [_phrased(hit) if _holds_phrase(hit.item, said) else hit for hit in hits]
+    if all(one.score >= other.score for one, other in pairwise(hits)):  # else a strategy has its own order
+        marked.sort(key=lambda hit: -hit.score)
+    return marked
+
+
+def _holds_phrase(item: MemoryItem, said: Iterable[str]) -> bool:
+    words = f" {' '.join(_WORD.findall(whole(item).casefold()))} "
+    return any(phrase in words for phrase in said)
+
+
+def _phrased(hit: Hit) -> Hit:
+    return replace(hit, score=hit.score * _PHRASE, reasons={**hit.reasons, "phrase": _PHRASE})
 
 
 _BY_MEANING = 0.8

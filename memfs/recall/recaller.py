@@ -33,8 +33,10 @@ from memfs.recall.ranking import (
     Strategy,
     gathered,
     nothing_fits,
+    phrases,
     reranked,
     strategy,
+    with_phrases,
 )
 from memfs.search import terms
 from memfs.search.analyzer import passages, richest_sentence
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
 from memfs.usage import Usage
 
 _PER_HIT = 3
+_READ = 2
+"""So many hits for each that is wanted are read for the phrases of the question."""
 _IN_TALKS = 150
 _TRIES = 2
 
@@ -120,10 +124,14 @@ class HitCollector:
         self.missing: list[str] = []
 
     def take(self, relevance: Relevance | None) -> None:
-        """Load the best, have them judged, and choose."""
+        """Load the best, look for the question's phrases, have them judged, and choose."""
         query = self._asked.query
         room = query.limit if relevance is None else relevance.room(query.limit)
-        hits = self._loaded(min(room, _AT_ONCE))
+        said = phrases(query.text)
+        read = max(room, _READ * query.limit) if said else room
+        hits = self._loaded(min(read, _AT_ONCE))
+        if said:
+            hits = chain(with_phrases(list(islice(hits, min(read, _AT_ONCE))), said), hits)
         if relevance is not None:
             judged = relevance.judged(
                 list(islice(hits, room)), query.text, self._asked.deadline.left(relevance.seconds)

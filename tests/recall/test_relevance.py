@@ -13,6 +13,7 @@ from kit.patience import LONG, hear_out
 from memfs import MemoryItem, Query, Workspace
 from memfs.model import Hit
 from memfs.model.time import utc_now
+from memfs.recall.ranking import phrases, with_phrases
 from memfs.recall.recaller import Helpers, Recaller
 from memfs.recall.review import JUDGED, Relevance, relevance_of
 from memfs.recall.reviewers import Score
@@ -63,6 +64,24 @@ def hits(*contents: str) -> list[Hit]:
 def ids(found: Sequence[Hit]) -> list[str]:
     """Their ids in order."""
     return [hit.item.id for hit in found]
+
+
+def test_phrases_are_pairs_of_telling_words() -> None:
+    """What is said of anything, and what stands in another order, makes no phrase; case and signs do not matter."""
+    assert phrases("What did we say about the Sprint planning of May?") == (" sprint planning ",)
+    assert phrases("deploy") == phrases("what is it") == phrases("") == ()
+    found = hits("planning a sprint", "Sprint-planning is on Monday", "the sprint planning")
+    marked = with_phrases(found, phrases("sprint planning"))
+    assert [hit.item.id for hit in marked] == ["a1", "a0", "a2"]
+    assert marked[0].reasons["phrase"] == 1.2
+    assert marked[0].score == 1.2 * found[1].score
+    assert ["phrase" in hit.reasons for hit in marked] == [True, False, True]
+
+
+def test_phrases_leave_an_order_of_ones_own() -> None:
+    """A strategy that orders otherwise than by score keeps its order."""
+    found = [*reversed(hits("something else", "the sprint planning"))]
+    assert [hit.item.id for hit in with_phrases(found, phrases("sprint planning"))] == ["a1", "a0"]
 
 
 def test_rules_move_a_little() -> None:
