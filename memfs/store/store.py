@@ -134,6 +134,7 @@ class Store(FolderReader):
         self._planning = threading.RLock()
         renewed_in_child(self)
         self.wrote = False  # by anybody who holds this store
+        self.commits_later = False  # another process commits what this one wrote, within the window
         self.resume()
 
     @cached_property
@@ -566,7 +567,7 @@ class Store(FolderReader):
             self._window.close()
             self.change_detector.close()
             self.writing.bring_home()
-            if self.wrote and parts.policy.commit in _COMMITTING:
+            if self.wrote and parts.policy.commit in _COMMITTING and not self.commits_later:
                 self._committer.flush()
             if parts.index.spares_others(self.asked):
                 with contextlib.suppress(StorageIO):

@@ -510,3 +510,15 @@ done
         f"crowd-{one}-{number}" for one in range(8) for number in range(1, rounds + 1)
     )
     assert killed
+
+
+def test_a_text_is_durable_at_once_and_committed_within_the_window(
+    ask: Asked, root: Path, resident: int, git: Callable[..., str]
+) -> None:
+    """By the resident, or before a command that tells of commits; with JSON, which names the commit, at once."""
+    (root / "memfs.toml").write_text("[history]\ncommit = 'interval'\n")
+    assert ask("remember", "zebras graze", "--id", "zebra").returncode == 0
+    assert b"zebras" in ask("log").stdout
+    assert ask("remember", "quokkas smile", "--id", "quokka").returncode == 0
+    assert until(lambda: "quokkas" in git(root, "log", "-1"))
+    assert json.loads(ask("remember", "lynxes lurk", "--json").stdout)["durability"] == "commit"

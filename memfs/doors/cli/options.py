@@ -208,7 +208,7 @@ def land(workspace: Workspace, item: MemoryItem | None = None) -> None:
     A person's edits that have rested were committed before it was written (``Store.adopt_rested``); others wait.
     """
     reason = ""
-    if workspace.settings.history.commit in AT_ONCE:
+    if workspace.settings.history.commit in AT_ONCE and not workspace.store.commits_later:
         reason = workspace.store.flush(adopt=False).reason
     landed = CommitReport()
     if item is not None and workspace.is_committed(item):

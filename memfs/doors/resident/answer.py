@@ -97,7 +97,7 @@ def answer(link: socket.socket, workspace: Workspace) -> int:
         say(link, DECLINED)
         return 0
     set_witness(lambda operations, durable: say(link, WROTE) if durable else say(link, WRITES, _named(operations)))
-    command.open_with(_opener(workspace) if same else open_workspace)
+    command.open_with(_opener(workspace, request.words) if same else open_workspace)
     if is_event(request.words):
         notice = _OutputNotice(link)
         hook.main(request.words[1:], begun=notice.tell, ended=lambda: say(link, CODE, bytes(4)))
@@ -267,7 +267,12 @@ def _open_streams(streams: Sequence[list[str]], once: _OutputNotice) -> None:
         setattr(sys, f"__{name}__", stream)
 
 
-def _opener(workspace: Workspace) -> Callable[..., Workspace]:
+_LATER = frozenset({"remember", "update"})
+_ANY_TIME = frozenset({"recall", "list", "show", *_LATER})
+"""Verbs of which nothing that they print depends on what is committed already."""
+
+
+def _opener(workspace: Workspace, words: Sequence[str] = ()) -> Callable[..., Workspace]:
     """Opens the parent's workspace where it is what the command would open, and any other as the command would."""
 
     def opened(path: Any = None, **given: Any) -> Workspace:
@@ -281,8 +286,12 @@ def _opener(workspace: Workspace) -> Callable[..., Workspace]:
             on.repository.close()
         if not same:
             return open_workspace(path, **given)
-        workspace.store.resume()
-        workspace.store.take_up()
+        store, by_interval = workspace.store, workspace.settings.history.commit == "interval"
+        store.resume()
+        store.take_up(at_once=by_interval and verb_of(words) not in _ANY_TIME)
+        # Its result is durable without: the parent commits it within the window. JSON says in which commit it is.
+        later = by_interval and verb_of(words) in _LATER and "--json" not in words
+        store.commits_later = later and not workspace.repository.busy()
         return workspace
 
     return opened

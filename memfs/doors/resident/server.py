@@ -127,6 +127,7 @@ class Resident:
         self._ending = False
         self._tending = 0
         self._tend_at: float | None = None
+        self._commit_at: float | None = None
         self._tend_again = _SHORTEST_REST
         self._workspace: Workspace | None = None
         self._settled: object = None
@@ -145,9 +146,10 @@ class Resident:
             look_at: float | None = None
             while not self._ending:
                 now = time.monotonic()
-                if now - asked > self._idle and not self._children and self._tend_at is None:
+                chores = [one for one in (self._tend_at, self._commit_at) if one is not None]
+                if now - asked > self._idle and not self._children and not chores:
                     return
-                due = [moment - now for moment in (look_at, self._tend_at) if moment is not None]
+                due = [moment - now for moment in (look_at, *([] if self._tending else chores)) if moment is not None]
                 wait = min(_SAY_SECONDS, max(self._idle - (now - asked), 0.1), *due)
                 heard: list[Any] = [events] if events.fileno() >= 0 and look_at is None else []
                 ready = select.select([listener, woken, *heard], [], [], max(wait, 0))[0]
@@ -224,6 +226,9 @@ class Resident:
             return
         if self._workspace.store.follow():
             self._tend_soon()
+        by_interval = self._workspace.parts.policy.commit == "interval"
+        if by_interval and self._commit_at is None and self._workspace.parts.journal.operations():
+            self._commit_at = time.monotonic() + self._workspace.parts.policy.interval
 
     # -- what commands need not do ----------------------------------------------------------------------------------
     def _tend_soon(self) -> None:
@@ -234,11 +239,15 @@ class Resident:
             self._tend_at = time.monotonic() + (policy.rest if policy.adopts else 0.0) + _SHORTEST_REST
 
     def _tend(self) -> None:
-        """Where it is due, let a child commit edits that rested, take up what others left, and fold the index."""
-        workspace = self._workspace
-        if self._tend_at is None or time.monotonic() < self._tend_at or self._tending or workspace is None:
+        """Where it is due, let a child commit what waits and edits that rested, and fold the index."""
+        workspace, now = self._workspace, time.monotonic()
+        resting = self._tend_at is not None and now >= self._tend_at
+        waiting = self._commit_at is not None and now >= self._commit_at
+        if self._tending or workspace is None or not (resting or waiting):
             return
-        self._tend_at = None
+        self._commit_at = None
+        if resting:
+            self._tend_at = None
         workspace.store.release()
         with suppress(OSError):
             self._tending = fork_alone()
@@ -248,7 +257,7 @@ class Resident:
             left = 1
             try:
                 answer.reset_signals()
-                left = _tended(workspace)
+                left = _tended(workspace, resting)
             finally:
                 os._exit(left)
 
@@ -281,15 +290,19 @@ class Resident:
                 os._exit(code)
 
 
-def _tended(workspace: Workspace) -> int:
-    """Look after a memory, in a child; 1 where something is left to do."""
+def _tended(workspace: Workspace, resting: bool) -> int:
+    """Look after a memory, in a child; 1 where something is left to do. ``resting``: edits by hand may have rested."""
     store = workspace.store
     store.resume()
-    store.change_detector.close()  # who does not watch commits what rested
-    store.adopt_rested()
+    if resting:
+        store.change_detector.close()  # who does not watch commits what rested
+        store.adopt_rested()
     store.take_up(at_once=True)
-    store.tend()
-    left = store.by_hand is False and bool(store.hand_edits() if workspace.parts.policy.adopts else ())
+    if resting:
+        store.tend()
+    policy, journal = workspace.parts.policy, workspace.parts.journal
+    left = policy.commit == "interval" and bool(journal.operations())
+    left = left or (resting and policy.adopts and bool(store.hand_edits()))
     workspace.close()
     return int(left)
 
