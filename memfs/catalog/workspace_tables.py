@@ -16,6 +16,7 @@ _SCHEMA = """
 CREATE TABLE IF NOT EXISTS vectors (blob TEXT NOT NULL, text TEXT NOT NULL, model TEXT NOT NULL, numbers BLOB NOT NULL,
   UNIQUE (blob, model));
 CREATE INDEX IF NOT EXISTS vectors_of_text ON vectors (text, model);
+CREATE TABLE IF NOT EXISTS vectors_together (model TEXT PRIMARY KEY, base TEXT NOT NULL, numbers BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS documents (id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, folder TEXT NOT NULL,
   kind TEXT NOT NULL, iteration INTEGER, moment INTEGER NOT NULL, task TEXT NOT NULL, state TEXT NOT NULL,
   status TEXT NOT NULL, sha256 TEXT NOT NULL, bytes INTEGER NOT NULL, stamp TEXT NOT NULL, archive TEXT NOT NULL,

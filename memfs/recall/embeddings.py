@@ -41,6 +41,7 @@ Lacking = tuple[str, str, str]
 """Id, path and content id of an item without the vector of that content."""
 
 _AT_ONCE = 16
+_SINGLY = 200
 _REST_SECONDS = 30.0
 _END_SECONDS = 10.0
 
@@ -76,6 +77,8 @@ class Embeddings:
         index: SearchIndex,
         read: Callable[[str], MemoryItem],
         report: Callable[[Exception], None],
+        *,
+        brief: bool = False,
     ) -> None:
         """
         Args:
@@ -84,10 +87,12 @@ class Embeddings:
             index: tells which items there are.
             read: gives the item in a file.
             report: called with what went wrong in the background.
+            brief: whether the process asks little and ends: it reads the vectors of the index's base in one piece, and
+                NumPy, which takes longer to load than the answer takes, is spared.
         """
         self.embedder = embedder
-        self._table = table
-        self._vectors, self._held, self._missing = VectorStore(), dict[str, str](), dict[str, Lacking]()
+        self._table, self._brief = table, brief
+        self._vectors, self._held, self._missing = VectorStore(brief=brief), dict[str, str](), dict[str, Lacking]()
         self._index = index
         self._read = read
         self._report = report
@@ -168,6 +173,7 @@ class Embeddings:
                 progress(start + len(part), len(lacking))
         if made:
             self._table.sweep(set(self._held.values()))
+            self._keep_together()
         return made
 
     def _made(self, texts: Sequence[_Text]) -> int:
@@ -232,20 +238,54 @@ class Embeddings:
                 found = self._table.found({blob for _, _, blob in self._missing.values()})
                 rows = [(key, blob) for key, _, blob in self._missing.values() if blob in found]
                 self._take({key: (blob, found[blob]) for key, blob in rows})
+                if len(rows) > _SINGLY:
+                    self._keep_together()
             return list(self._missing.values())
 
     def _compare(self, stamps: StampTable, whole: bool) -> None:
         """Note which items lack the vector of what they say."""
         if whole:
-            rows = [(key, path, stamps.blob(path)) for path, key in stamps.ids()]
+            self._held = self._held or self._together()
+            rows = [(key, path, blob) for (path, key), (_, blob) in zip(stamps.ids(), stamps.blobs(), strict=True)]
             gone = self._held.keys() - {key for key, _, _ in rows}
             self._vectors.take(dict.fromkeys(gone))
-            self._held = {key: blob for key, blob in self._held.items() if key not in gone}
+            for key in gone:
+                del self._held[key]
             self._missing = {}
         else:
             rows = [(key, path, stamp.blob) for path, (key, stamp) in self._index.overlay_stamps().items()]
         missing = self._missing | {row[0]: row for row in rows if self._held.get(row[0]) != row[2]}
         self._missing = {key: row for key, row in missing.items() if stamps.blob(row[1]) == row[2]}
+        if self._brief:  # nobody makes the vector of what a changed item says now before the process ends
+            before = self._held.keys() & self._missing.keys()
+            self._vectors.take(dict.fromkeys(before))
+            self._held = {key: blob for key, blob in self._held.items() if key not in before} if before else self._held
+
+    def _together(self) -> dict[str, str]:
+        """The content ids of the items whose vectors were kept in one piece for this base of the index."""
+        base = self._base()
+        packed = self._table.together(base) if base else b""
+        if not packed:
+            return {}
+        contents = self._contents()
+        known = self._vectors.unpack(list(contents), packed)
+        return contents if len(known) == len(contents) else {key: contents[key] for key in known}
+
+    def _keep_together(self) -> None:
+        """Keep the vectors of the index's base in one piece, for the next process that asks."""
+        if base := self._base():
+            ids = [key if self._held.get(key) == blob else "" for key, blob in self._contents().items()]
+            self._table.keep_together(base, self._vectors.pack(ids))
+
+    def _contents(self) -> dict[str, str]:
+        """The content ids of the items of the index's base by id, in an order that a base has for good."""
+        stamps = self._index.base_stamps()
+        return {key: blob for (_, key), (_, blob) in zip(stamps.ids(), stamps.blobs(), strict=True)}
+
+    def _base(self) -> str:
+        """Names the index's base, "" where vectors are not read in one piece."""
+        number, digest = self._index.base
+        return f"{number} {digest}" if self._brief and number else ""
 
     def _take(self, made: Mapping[str, tuple[str, bytes]]) -> None:
         """Put vectors beside those that are held, each with the content it is of."""
@@ -391,10 +431,14 @@ class VectorSearch:
         least = self.embeddings.embedder.least
         filtered = query != Query(text=query.text, limit=query.limit)
         wanted = max(_JOINING, query.limit)
-        near = self.embeddings.vectors.search(vector, (_LOOKED_AT if filtered else 0) + wanted + len(known), least)
-        fresh = [one.id for one in near if one.id not in known]
-        passing = {one.id: one for one in self._store.among(fresh, query)}
-        return [passing[key] for key in fresh if key in passing][:wanted]
+        found: list[Candidate] = []
+        for many in (2 * wanted, _LOOKED_AT) if filtered else (wanted,):
+            near = self.embeddings.vectors.search(vector, many, least, known)
+            passing = {one.id: one for one in self._store.among([one.id for one in near], query)}
+            found = [passing[one.id] for one in near if one.id in passing][:wanted]
+            if len(found) == wanted or len(near) < many:
+                break
+        return found
 
 
 def _in_their_sessions(more: Iterable[Candidate], together: Together) -> list[tuple[Candidate, Shares]]:
@@ -514,7 +558,7 @@ class EmbeddingIndex:
     def _made(self, model: str, address: str) -> VectorSearch:
         chosen = embedder(model, service_of(address) if address else None)
         table, report = VectorTable(self._index.folder, chosen.name), self._store.note_failure
-        made = Embeddings(chosen, table, self._index, self._store.read, report)
+        made = Embeddings(chosen, table, self._index, self._store.read, report, brief=not self._resident)
         return VectorSearch(self._store, made, resident=self._resident)
 
     def close(self) -> None:

@@ -25,6 +25,10 @@ from memfs.search.embedder import Vector, unit
 
 _ROOM = 256
 _BYTES = 4
+_LARGEST, _LACKING = 127, -1.0
+_CLOSER, _RARE = 5, 10
+_SIGN = b"1" * 128 + b"0" * 128
+"""By the byte of a number below zero "0", else "1"."""
 
 
 _SPARE = 1_000
@@ -60,6 +64,19 @@ class VectorTable:
             self._base.try_again()
             raise refusal
 
+    def together(self, base: str) -> bytes:
+        """What ``keep_together`` was given for this state of the items, empty where it was given none."""
+        sql = "SELECT numbers FROM vectors_together WHERE model = ? AND base = ?"
+        found = self._base.ask(lambda base_: base_.execute(sql, (self._model, base)).fetchone())
+        return bytes(found[0]) if found else b""
+
+    def keep_together(self, base: str, numbers: bytes) -> None:
+        """Keep the vectors of all items of a state in one piece, in place of those of the state before."""
+        row = self._model, base, numbers
+        self._base.change(lambda base_: base_.execute("INSERT OR REPLACE INTO vectors_together VALUES (?, ?, ?)", row))
+        if self._base.refusal is not None:  # they are made again from their rows, which the file still has
+            self._base.try_again()
+
     def sweep(self, blobs: Collection[str]) -> None:
         """Where there are far more than these contents need, delete all others, and those of other models."""
 
@@ -67,6 +84,7 @@ class VectorTable:
             if base.execute("SELECT count(*) FROM vectors").fetchone()[0] > 2 * len(blobs) + _SPARE:
                 sql = "DELETE FROM vectors WHERE model != ? OR blob NOT IN (SELECT value FROM json_each(?))"
                 base.execute(sql, (self._model, json.dumps(list(blobs))))
+                base.execute("DELETE FROM vectors_together WHERE model != ?", (self._model,))
 
         self._base.change(act)
 
@@ -116,10 +134,13 @@ def _numpy() -> Any:
 class VectorStore:
     """Vectors of one length in memory. May be used from several threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, brief: bool = False) -> None:
+        """``brief``: for a process that asks little and ends: directions alone, roughly, without NumPy."""
         self._lock = threading.RLock()
         renewed_in_child(self)
-        self._rows: PlainRows | MatrixRows | None = None  # NumPy is brought in with the first look at them
+        self._rows: PlainRows | MatrixRows | ByteRows | None = None  # NumPy is brought in with the first look at them
+        if brief:
+            self._rows = ByteRows()
 
     # -- one at a time ----------------------------------------------------------------------------------------------
     def store(self, id: str, vector: Vector) -> None:  # noqa: A002
@@ -171,6 +192,16 @@ class VectorStore:
         with self._lock:
             return len(self._rows) * self._rows.length * _BYTES if self._rows is not None else 0
 
+    def pack(self, ids: Sequence[str]) -> bytes:
+        """The vectors of these items in one piece, for ``unpack`` of a store that is as ``brief``."""
+        with self._lock:
+            return self._all.pack(ids) if isinstance(self._all, ByteRows) else b""
+
+    def unpack(self, ids: Sequence[str], packed: bytes) -> list[str]:
+        """Keep what ``pack`` made of as many items, in place of all; the ids of those that had a vector."""
+        with self._lock:
+            return self._all.unpack(ids, packed) if isinstance(self._all, ByteRows) else []
+
     def packed(self, vector: Vector) -> bytes:
         """A vector as bytes, in single precision.
 
@@ -187,8 +218,13 @@ class VectorStore:
             if changed:
                 self._all.take(changed)
 
-    def search(self, vector: Vector, limit: int, threshold: float = 0.7) -> list[Near]:
+    def search(
+        self, vector: Vector, limit: int, threshold: float = 0.7, but: Collection[str] = frozenset()
+    ) -> list[Near]:
         """The nearest ``limit`` vectors with a cosine of at least ``threshold``, nearest first, ties by id.
+
+        Args:
+            but: ids that are left out.
 
         Raises:
             QueryInvalid: the vector is not as long as those that are kept.
@@ -197,7 +233,7 @@ class VectorStore:
             if not len(self._all):
                 return []
             _check(vector, self._all.length)
-            return self._all.nearest(unit(vector), limit, threshold)
+            return self._all.nearest(unit(vector), limit, threshold, but)
 
     def similarities(self, vector: Vector, ids: Collection[str]) -> dict[str, float]:
         """The cosine of each of these ids that has a vector.
@@ -213,7 +249,7 @@ class VectorStore:
             return self._all.cosines(unit(vector), known)
 
     @property
-    def _all(self) -> PlainRows | MatrixRows:
+    def _all(self) -> PlainRows | MatrixRows | ByteRows:
         if self._rows is None:
             np = _numpy()
             self._rows = PlainRows() if np is None else MatrixRows(np)
@@ -254,9 +290,9 @@ class PlainRows:
         vector, size = self._vectors[key]
         return [number * size for number in vector]
 
-    def nearest(self, asked: Vector, limit: int, threshold: float) -> list[Near]:
-        """The nearest, best first, ties by id."""
-        cosines = self.cosines(asked, list(self._vectors))
+    def nearest(self, asked: Vector, limit: int, threshold: float, but: Collection[str]) -> list[Near]:
+        """The nearest but these, best first, ties by id."""
+        cosines = self.cosines(asked, [key for key in self._vectors if key not in but])
         found = ((-cosine, key) for key, cosine in cosines.items() if cosine >= threshold)
         return [Near(key, -less) for less, key in nsmallest(limit, found)]
 
@@ -337,21 +373,136 @@ class MatrixRows:
         if not self._names:
             self.length, self._matrix = 0, None
 
-    def nearest(self, asked: Vector, limit: int, threshold: float) -> list[Near]:
-        np = self._np
+    def nearest(self, asked: Vector, limit: int, threshold: float, but: Collection[str]) -> list[Near]:
+        np, many = self._np, limit + len(but)
         cosines = self._matrix[: len(self._names)] @ np.asarray(asked, dtype=np.float32)
         (places,) = np.nonzero(cosines >= threshold)
-        if len(places) > limit:
+        if len(places) > many:
             # ties at the edge stay in, so that ids decide between them
-            edge = np.partition(cosines[places], len(places) - limit)[len(places) - limit]
+            edge = np.partition(cosines[places], len(places) - many)[len(places) - many]
             places = places[cosines[places] >= edge]
         found = sorted((-float(cosines[place]), self._names[place]) for place in places.tolist())
-        return [Near(key, -less) for less, key in found[:limit]]
+        return [Near(key, -less) for less, key in found if key not in but][:limit]
 
     def cosines(self, asked: Vector, keys: Sequence[str]) -> dict[str, float]:
         rows = self._matrix[[self._places[key] for key in keys]]
         found = rows @ self._np.asarray(asked, dtype=self._np.float32)
         return dict(zip(keys, found.tolist(), strict=True))
+
+
+class ByteRows:
+    """As ``PlainRows``, a byte for each number: the direction of a vector, to about a thousandth of its cosine.
+
+    Of many, those whose numbers have other signs than what is asked are not looked at any closer.
+    """
+
+    def __init__(self) -> None:
+        self._places: dict[str, int] = {}
+        self._names: list[str] = []
+        self._rows = bytearray()
+        self._sizes = array("f")
+        self._signs: list[int] | None = None
+        self.length = 0
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._places
+
+    def take(self, changed: Mapping[str, bytes | None]) -> None:
+        self._signs = None
+        for key, numbers in changed.items():
+            vector = unpacked(numbers or b"")
+            if numbers is None:
+                self._drop(key)
+            elif len(vector) == self.length or (vector and not self._names):
+                self.length = len(vector)
+                self._put(key, vector if all(map(isfinite, vector)) else [0.0] * len(vector))
+
+    def _put(self, key: str, vector: Vector) -> None:
+        largest = max(map(abs, vector)) or 1.0
+        row = array("b", [round(number / largest * _LARGEST) for number in vector])
+        place = self._places.setdefault(key, len(self._names))
+        if place == len(self._names):
+            self._names.append(key)
+            self._sizes.append(0.0)
+        self._rows[place * self.length : (place + 1) * self.length] = row.tobytes()
+        self._sizes[place] = sqrt(sum(map(mul, row, row)))
+
+    def _drop(self, key: str) -> None:
+        place = self._places.pop(key, None)
+        if place is None:
+            return
+        last, size = self._names.pop(), self._sizes.pop()
+        row = self._rows[-self.length :]
+        del self._rows[-self.length :]
+        if last != key:  # the last row takes the free place
+            self._names[place], self._sizes[place], self._places[last] = last, size, place
+            self._rows[place * self.length : (place + 1) * self.length] = row
+        if not self._names:
+            self.length = 0
+
+    def numbers(self, key: str) -> list[float]:
+        """A vector's direction: its length is not kept."""
+        place = self._places[key]
+        size = self._sizes[place] or 1.0
+        return [number / size for number in self._row(place)]
+
+    def _row(self, place: int) -> memoryview:
+        return memoryview(self._rows).cast("b")[place * self.length : (place + 1) * self.length]
+
+    def nearest(self, asked: Vector, limit: int, threshold: float, but: Collection[str]) -> list[Near]:
+        places = [place for place, key in enumerate(self._names) if key not in but]
+        likely = self._likely(asked, places, _CLOSER * limit)
+        cosines = self.cosines(asked, [self._names[place] for place in likely])
+        found = ((-cosine, key) for key, cosine in cosines.items() if cosine >= threshold)
+        return [Near(key, -less) for less, key in nsmallest(limit, found)]
+
+    def _likely(self, asked: Vector, places: Sequence[int], many: int) -> Sequence[int]:
+        """Of these the ones whose numbers have most of the signs of what is asked; all where zeros hide the signs."""
+        if len(places) <= many or self._rows.count(0) * _RARE > len(self._rows):
+            return places
+        if self._signs is None:
+            digits, length = self._rows.translate(_SIGN).decode(), self.length
+            self._signs = [int(digits[start : start + length], 2) for start in range(0, len(digits), length)]
+        wanted = int("".join("01"[number >= 0] for number in asked), 2)
+        signs = self._signs
+        return sorted(places, key=lambda place: (wanted ^ signs[place]).bit_count())[:many]
+
+    def cosines(self, asked: Vector, keys: Sequence[str]) -> dict[str, float]:
+        places = [self._places[key] for key in keys]
+        sums = (sum(map(mul, self._row(place), asked)) for place in places)
+        return {key: found / (self._sizes[place] or 1.0) for key, place, found in zip(keys, places, sums, strict=True)}
+
+    # -- in one piece -----------------------------------------------------------------------------------------------
+    def pack(self, ids: Sequence[str]) -> bytes:
+        """How many these are, the lengths of their rows, below zero for what has none, and the rows."""
+        places = [self._places.get(key) for key in ids]
+        sizes = array("f", [_LACKING if place is None else self._sizes[place] for place in places])
+        blank = bytes(self.length)
+        rows = [blank if place is None else bytes(self._row(place)) for place in places]
+        return b"".join((len(ids).to_bytes(_BYTES, "little"), sizes.tobytes(), *rows))
+
+    def unpack(self, ids: Sequence[str], packed: bytes) -> list[str]:
+        """Take what ``pack`` made of as many ids, in place of all; the ids of those that had a row."""
+        sizes = array("f")
+        head = _BYTES + len(ids) * sizes.itemsize
+        length, rest = divmod(len(packed) - head, len(ids)) if ids else (0, 0)
+        places = dict(zip(ids, range(len(ids)), strict=True))
+        counted = int.from_bytes(packed[:_BYTES], "little")
+        if length <= 0 or rest or not len(places) == len(ids) == counted:
+            return []
+        sizes.frombytes(packed[_BYTES:head])
+        self._names, self._sizes, self._rows, self.length = list(ids), sizes, bytearray(packed[head:]), length
+        self._places, self._signs = places, None
+        lacking = [key for key, size in zip(ids, sizes, strict=True) if not size >= 0]
+        for key in lacking:
+            self._drop(key)
+        return self._names
 
 
 def _check(vector: Vector, length: int) -> None:

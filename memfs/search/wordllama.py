@@ -16,7 +16,6 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from importlib.util import find_spec
 from itertools import pairwise
-from json import loads
 from operator import add
 from pathlib import Path
 from typing import Any
@@ -36,7 +35,7 @@ _HEAD = b'{"embedding.weight":{"dtype":"F16","shape":[32000,256],"data_offsets":
 _START = 8 + len(_HEAD)
 _TABLE_BYTES = _START + 32_000 * _DIMENSIONS * _HALF
 _VOCABULARY, _MERGES = b'"vocab": ', b'"merges": '
-_BYTE = 3
+_BYTE, _NO_PIECE = 3, 1 << 31
 _TEXT_LIMIT = 20_000
 _WORD = re.compile(r"\w{1,64}")
 _KNOWN_WORDS = 50_000
@@ -100,9 +99,9 @@ class WordLlamaEmbedder:
         """The numbers of the pieces of a word."""
         known, parts = self._vocabulary, ["▁", *word]
         while len(parts) > 1:
-            joined = [known.get(one + after, len(known)) for one, after in pairwise(parts)]
+            joined = [known.get(one + after, _NO_PIECE) for one, after in pairwise(parts)]
             least = min(joined)
-            if least == len(known):
+            if least == _NO_PIECE:
                 break
             place = joined.index(least)
             parts[place : place + 2] = [parts[place] + parts[place + 1]]
@@ -120,10 +119,11 @@ class WordLlamaEmbedder:
         except FileNotFoundError as error:
             raise _damage(path) from error
         _check(path, data, _PIECES_SHA256)
-        # the merges, which follow from the numbers, are the larger part
-        part = data[data.index(_VOCABULARY) + len(_VOCABULARY) : data.rindex(_MERGES)]
-        found: Mapping[str, int] = loads(part.rstrip(b", \n"))
-        return found
+        # The pieces stand in the order of their numbers, before the merges, which follow from the numbers. Those with a
+        # quotation mark or a backslash are in no word, and reading this as JSON takes four times longer.
+        part = data[data.index(_VOCABULARY) + len(_VOCABULARY) : data.rindex(_MERGES)].decode()
+        pieces = part.replace("\\\\", "\0").replace('\\"', "\0").split('"')[1::2]
+        return dict(zip(pieces, range(len(pieces)), strict=True))
 
     @cached_property
     def _table(self) -> mmap.mmap:

@@ -478,6 +478,41 @@ def test_threads_that_ask_first_share_one_embedder(
     assert (len(made), len(got), len(set(map(id, got)))) == (1, 4, 1)
 
 
+def test_a_process_that_asks_little_reads_the_vectors_in_one_piece(
+    opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of the index's base, as they are since: one that changed lacks its own, one that is gone is not found."""
+    workspace = opened(index__engine="sqlite")
+    kept = [workspace.store.put(MemoryItem(text)) for text in ("a blue truck", "a red violin", "tomato soup")]
+    workspace.parts.index.fold()
+
+    def brief() -> Embeddings:
+        table = VectorTable(tmp_path / "vectors", "m")
+        return Embeddings(
+            embedders.HashingEmbedder(), table, workspace.parts.index, workspace.store.read, print, brief=True
+        )
+
+    first = brief()
+    assert first.catch_up() == 3
+    vectors = first.vectors.get_all()
+    first.close()
+    looked_up: list[str] = []
+    found = VectorTable.found
+    monkeypatch.setattr(
+        VectorTable, "found", lambda self, wanted, **of: looked_up.extend(wanted) or found(self, wanted, **of)
+    )
+    assert brief().vectors.get_all() == vectors
+    assert looked_up == []
+    workspace.store.put(kept[0].replace(content="a green truck"))
+    workspace.store.delete(kept[1].id)
+    later = brief()
+    assert sorted(later.vectors.get_all()) == [kept[2].id]
+    assert len(looked_up) == 1
+    assert later.catch_up() == 1
+    workspace.parts.index.fold()
+    assert sorted(brief().vectors.get_all()) == sorted((kept[0].id, kept[2].id))
+
+
 def test_a_secret_is_not_sent_to_a_service(workspace: Workspace) -> None:
     """What holds a secret, an item allowed to or a question, does not leave this machine (B6)."""
     secret = "ghp_" + "a8F3kQ9zLm2XvT7bR4nW6yC1dE5hJ0pS3uVt"

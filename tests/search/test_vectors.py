@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterator, Mapping
 from math import sqrt
 from pathlib import Path
 
@@ -114,6 +115,47 @@ def test_it_finds_what_looking_at_every_vector_finds(store: VectorStore) -> None
             found = near(store, asked, 20, 0.0)
             assert found == [(key, pytest.approx(-less, abs=1e-3)) for less, key in expected if less <= 0][:20]
     assert store.count() == len(known)
+
+
+def brief_store(vectors: Mapping[str, list[float]]) -> VectorStore:
+    made = VectorStore(brief=True)
+    made.take({key: array("f", vector).tobytes() for key, vector in vectors.items()})
+    return made
+
+
+def test_a_brief_store_finds_nearly_what_the_other_finds(store: VectorStore) -> None:
+    """Among so many that most are passed over by their signs, after changes and removals, and but for some."""
+    chance = random.Random(7)
+    middles = [[chance.gauss(0, 1) for _ in range(64)] for _ in range(40)]
+    known = {f"k{place}": [m + chance.gauss(0, 1) for m in middles[place % 40]] for place in range(1_500)}
+    brief = brief_store(known)
+    for place in range(0, 1_500, 50):
+        brief.delete(f"k{place}")
+        del known[f"k{place}"]
+        brief.store(f"k{place + 1}", known.setdefault(f"k{place + 1}", middles[0]))
+    store.take({key: array("f", vector).tobytes() for key, vector in known.items()})
+    shared, but = 0, {f"k{place}" for place in range(0, 1_500, 3)}
+    for middle in middles[:10]:
+        exact = {one.id: one.similarity for one in store.search(middle, 20, 0.0, but)}
+        rough = brief.search(middle, 20, 0.0, but)
+        assert not but & {one.id for one in rough}
+        shared += sum(one.id in exact for one in rough)
+        assert brief.similarities(middle, list(exact)) == pytest.approx(exact, abs=0.01)
+    assert shared >= 190
+    assert brief.count() == store.count() == len(known)
+
+
+def test_vectors_in_one_piece_are_those_that_were_packed() -> None:
+    """But for the ids that had none; what has another length is not taken."""
+    known = {"a": [1.0, 0.5, -0.25, 0.0], "b": [0.0, 0.0, 0.0, 0.0], "c": [0.0, 1.0, 1.0, -1.0]}
+    packed = brief_store(known).pack(["c", "", "b", "a"])
+    fresh = VectorStore(brief=True)
+    assert fresh.unpack(["c", "new"], packed) == []
+    assert fresh.unpack(["c", "c", "b", "a"], packed) == []
+    assert sorted(fresh.unpack(["c", "new", "b", "a"], packed)) == ["a", "b", "c"]
+    assert fresh.get("b") == known["b"]
+    assert near(fresh, known["a"], 1, 0.5) == [("a", pytest.approx(1.0, abs=0.01))]
+    assert VectorStore(brief=True).unpack([], b"") == []
 
 
 def size(vector: list[float]) -> float:
