@@ -70,6 +70,7 @@ _MOST_CHILDREN = 8
 _WAITING_CLIENTS = 64
 _SAY_SECONDS = 20.0
 _QUIET_SECONDS = 0.1
+_COMPARE_SECONDS = 1.0
 _START_SECONDS = 1.0
 _LONGEST_ADDRESS = 100
 _SHORTEST_REST, _LONGEST_REST = 2.0, 600.0
@@ -141,7 +142,7 @@ class Resident:
             self._eyes = _ForkWatcher(events, self.root)
             self._open(opened)
             program = _program()
-            asked = said = time.monotonic()
+            asked = said = compared = time.monotonic()
             self._presence.say("")
             look_at: float | None = None
             while not self._ending:
@@ -154,8 +155,12 @@ class Resident:
                 heard: list[Any] = [events] if events.fileno() >= 0 and look_at is None else []
                 ready = select.select([listener, woken, *heard], [], [], max(wait, 0))[0]
                 self._reap(woken)
-                if not self._stands(files, own) or _program() != program:
+                if not self._stands(files, own):
                     return
+                if time.monotonic() - compared > _COMPARE_SECONDS:  # some hundred files: not for each of many commands
+                    compared = time.monotonic()
+                    if _program() != program:
+                        return
                 if listener in ready:
                     asked = time.monotonic()
                     self._accept(listener, opened)
