@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from memfs.model import MemoryItem
 from memfs.pattern import regex
 from memfs.search import language, stems
 
-VERSION = 4
+VERSION = 5
 TITLE_WEIGHT = 2.0
 BODY_WEIGHT = 1.0
 EXTRA_WEIGHT = 0.5
@@ -28,6 +28,7 @@ _PASSAGE = 400
 _LONGEST_PASSAGE = 600
 _BORDER = regex(r"(?<=[.!?:;])\s+|[\u3002\uff01\uff1f]|\n+")
 _MAX_TERM = stems.LONGEST
+_FEW = 4
 _MEMO_LIMIT = 200_000
 
 # Scripts written without spaces between words: kana, ideographs, Hangul, Thai, Lao, Burmese, Khmer.
@@ -115,6 +116,31 @@ def languages(text: str) -> tuple[str, ...]:
     return _spoken(_tokens(text), text)
 
 
+def mark(code: str) -> str:
+    """The term that every passage in a language has: by it an index tells which languages there are.
+
+    It begins with a digit, so that no word is taken for a slip of it.
+    """
+    return f"0language0{code}"
+
+
+def in_languages(text: str, codes: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """The stems that the words of a text have in some languages, for each word that has others than in English."""
+    found: dict[str, tuple[str, ...]] = {}
+    for token in _tokens(text):
+        if not is_unspaced(token):
+            own, others = _cut(token, tuple(codes))
+            found |= {token: own} if others else {}
+    return found
+
+
+def has_no_language(text: str) -> bool:
+    """Whether a text is a few words, none of which tells a language: ``Verbindung``, ``connection pool``."""
+    tokens = _tokens(text)
+    few = 0 < len(tokens) <= _FEW and STOP_WORDS.isdisjoint(token.lower() for token in tokens)
+    return few and not _spoken(tokens, text)
+
+
 def written(text: str) -> tuple[str, ...]:
     """The languages, by code, that a text is in, those that its scripts tell included; none for English."""
     by_script = () if text.isascii() else language.by_script(text)
@@ -169,7 +195,7 @@ def passage_terms(item: MemoryItem) -> list[PassageTerms]:
     """The terms of each passage of an item: title; content, tags and speaker; and, in the first one only, values of
     metadata, context and data with the agent.
 
-    All are in the language of title and content.
+    All are in the language of title and content, of which each passage has the mark.
     """
     pieces = [item.title, *(item.content[start:end] for start, end in passages(item.content))]
     cut = [*map(_tokens, pieces)]
@@ -184,7 +210,8 @@ def passage_terms(item: MemoryItem) -> list[PassageTerms]:
     for values in (item.metadata, item.context, item.data, item.origin.agent):
         for text in _texts(values):
             extra += _cut_all(_tokens(text), told, text.isascii(), alone=True)
-    return [PassageTerms(title, body + about, () if number else extra) for number, body in enumerate(bodies)]
+    marks = [mark(code) for code in told]
+    return [PassageTerms(title, body + about, marks if number else marks + extra) for number, body in enumerate(bodies)]
 
 
 def weighted_terms(item: MemoryItem) -> tuple[WeightedTerms, ...]:

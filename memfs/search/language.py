@@ -320,6 +320,12 @@ def _scripts() -> dict[str, re.Pattern[str]]:
 
 
 @cache
+def in_latin_letters() -> tuple[str, ...]:
+    """The languages that a text in Latin letters may be told to be in, but English."""
+    return tuple(code for code in _STOP_WORDS if code not in ("en", *_SCRIPTS))
+
+
+@cache
 def stop_words(code: str) -> frozenset[str]:
     """The words of a language that say nothing, folded; empty for one whose are not known."""
     return frozenset(_STOP_WORDS.get(code, "").split())

@@ -25,7 +25,7 @@ from memfs.search.engine import engine as engine_named
 from memfs.search.generations import FILES, NOBODY, Generation, Generations, number_of
 from memfs.search.memory import MemoryIndex
 from memfs.search.stamps import Entry, Rows, StampTable
-from memfs.search.terms import SLIP_WEIGHT, borrowed, joined, nearby, weights
+from memfs.search.terms import SLIP_WEIGHT, borrowed, guesses, joined, marks, nearby, weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,10 +207,16 @@ class TermCounts(Protocol):
 def asked_of(query: Query, parts: Sequence[TermCounts]) -> Asked:
     """What a query's terms are worth, and their statistics over all parts together.
 
-    A term that no part holds is joined by those that it may be a slip of.
+    A term that no part holds is joined by those that it may be a slip of, and words without a language by their stems
+    in those that there are.
     """
     worth = weights(query.text)
-    shared = joined([part.statistics(worth) for part in parts], worth)
+    languages = marks(query.text)
+    asked = {*worth, *languages} if languages else worth
+    shared = joined([part.statistics(asked) for part in parts], asked)
+    if there := [code for mark, code in languages.items() if shared.frequencies[mark]]:
+        worth = {**guesses(query.text, there), **worth}
+        shared = joined([part.statistics(worth) for part in parts], worth)
     unheld = {term: share for term, share in worth.items() if not shared.frequencies[term]}
     foreign = borrowed(query.text) if unheld else frozenset()
     slips = {

@@ -2,7 +2,8 @@
 
 Words that people say about anything weigh half, a repeated word weighs more but not in proportion, an assistant's lines
 of a transcript weigh half of a person's, and a word that nothing holds is replaced by those one typing error away. The
-English term of a word in another language weighs a quarter of the one that it has there.
+English term of a word in another language weighs a quarter of the one that it has there; a few words without a language
+are also asked for as the languages of what is searched have them, at half.
 Measured in ``benchmarks/retrieval``.
 """
 
@@ -14,7 +15,7 @@ from math import log
 from typing import Generic, TypeVar
 
 from memfs.pattern import regex
-from memfs.search import analyzer
+from memfs.search import analyzer, language
 from memfs.search.engine import TermStatistics
 
 MAX_TERMS = 128
@@ -22,6 +23,7 @@ COMMON_WEIGHT = 0.5
 ASSISTANT_WEIGHT = 0.5
 SLIP_WEIGHT = 0.5
 OTHER_WEIGHT = 0.25
+GUESS_WEIGHT = 0.5
 
 _SHORTEST_SLIP = 5
 _SLIPS = 3
@@ -68,6 +70,19 @@ def borrowed(text: str) -> frozenset[str]:
     """
     told = analyzer.languages(text)
     return frozenset(term for word in analyzer.words(text, told) for term in word.others) if told else frozenset()
+
+
+def marks(text: str) -> Mapping[str, str]:
+    """The marks of the languages that a question of a few words may be in, with their codes; none for any other."""
+    if not analyzer.has_no_language(text):
+        return {}
+    return {analyzer.mark(code): code for code in language.in_latin_letters()}
+
+
+def guesses(text: str, codes: Collection[str]) -> Mapping[str, float]:
+    """The stems that a question's words have if it is in one of some languages, with what each is worth."""
+    found = analyzer.in_languages(text, codes).values()
+    return dict.fromkeys((stem for stems in found for stem in stems), GUESS_WEIGHT)
 
 
 def nearby(term: str, known: Iterable[str]) -> list[str]:

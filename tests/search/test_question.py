@@ -60,3 +60,17 @@ def test_an_english_form_of_a_foreign_word_is_no_slip() -> None:
     assert set(worth) == {"verbind", "verbindungen"}
     slipped, _ = asked_of(Query(text="which verbindungen"), [index])
     assert "verbindungenx" in slipped
+
+
+def test_a_word_without_a_language_is_asked_for_in_those_that_there_are() -> None:
+    """One word finds its other forms where something is in its language; in English alone nothing is added to it."""
+    german = MemoryItem("Die Verbindungen zur Datenbank werden geschlossen", id="german")
+    english = MemoryItem("We close the connections of the pool", id="english")
+    index = MemoryIndex()
+    index.add([english])
+    assert asked_of(Query(text="connection Verbindung"), [index])[0].keys() == {"connect", "verbindung"}
+    index.add([german])
+    worth, statistics = asked_of(Query(text="Verbindung"), [index])
+    assert worth == {"verbind": 0.5, "verbindung": 1.0}
+    assert [found.id for found in index.search(Query(text="Verbindung"), asked=(worth, statistics))] == ["german"]
+    assert asked_of(Query(text="the Verbindung"), [index])[0].keys() == {"verbindung"}
