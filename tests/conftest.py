@@ -116,6 +116,7 @@ def own_world(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     for name in list(os.environ):
         if name.startswith(("GIT_", "MEMFS_", "XDG_")):
             monkeypatch.delenv(name)
+    monkeypatch.setenv("MEMFS_RESIDENT", "off")  # a hook would leave one behind
     home = tmp_path_factory.getbasetemp() / "homes" / str(next(_homes))  # mktemp looks through all there are
     home.mkdir(parents=True)
     (home / ".gitconfig").write_text(
