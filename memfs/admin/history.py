@@ -123,7 +123,8 @@ class History:
     ) -> RestoredRevision:
         """Bring an item, a path or the whole memory back to a revision, as one new commit.
 
-        Where the person commits, the files are brought back and left for that; history has what they replace.
+        Where the person commits, the files are brought back and left for that. What they replace is in history, or was
+        never committed and is set aside.
 
         Args:
             source: which door it came through, for the commit's trailers.
@@ -142,6 +143,8 @@ class History:
         if plans and not dry_run:
             what = target or "the memory"
             self._store.carry_out(plans, message or f"Restore {what} as of {commit[:10]}", source=source)
+            if self._store.by_hand:
+                self._store.notice_commits(thorough=True)
             flushed = None if self._store.by_hand else self._store.flush(adopt=False)
             made = flushed.commits[-1] if flushed is not None and flushed.commits else None
         return RestoredRevision(

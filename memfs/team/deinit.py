@@ -204,6 +204,7 @@ class Deinit:
 
     # -- what would be lost ---------------------------------------------------------------------------------------
     def _losses(self, branches: Sequence[str]) -> Iterator[str]:
+        self._store.notice_commits(thorough=True)
         if count := len(self._recovered.list()) + len(self._recovered.damaged()):
             yield f"{count} content(s) set aside by memfs: 'memfs restore --displaced' brings them back"
         if names := self._waited_for():

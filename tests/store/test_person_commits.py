@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from memfs.errors import DeinitRefused
 from memfs.model import MemoryItem
 from memfs.workspace import Workspace, open_workspace
 
@@ -212,3 +213,16 @@ def test_rollback_leaves_the_files_to_the_person(guest: Workspace, git: Git) -> 
     assert git(guest.root, "rev-parse", "HEAD") == head
     assert git(guest.root, "status", "--porcelain") == f" M {path}\nA  staged.py\n"
     assert "The port is 1" in (guest.root / path).read_text()
+
+
+def test_a_restore_sets_aside_what_no_commit_held(guest: Workspace, git: Git) -> None:
+    """A memory that was never committed is not in the revision that comes back: it can be brought back at once, and
+    nobody leaves memfs without being told of it.
+    """
+    put(guest, "The vault opens at nine", "vault")
+    assert guest.history.restore("HEAD").removed
+    (kept,) = guest.recovered.list()
+    with pytest.raises(DeinitRefused, match="set aside by memfs"):
+        guest.teams.deinit(guest.recovered, guest.sources.agents_block, purge=False).files()
+    guest.recovered.restore(kept.name)
+    assert guest.store.read("vault").content == "The vault opens at nine"

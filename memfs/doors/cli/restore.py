@@ -84,10 +84,14 @@ def restore(target: str | None, revision: str | None, displaced: bool, dry_run: 
             path = workspace.recovered.restore(name) if displaced else pruned.bring_back(name).path
             land(workspace)
             return Restoration((path,))
+        aside = len(workspace.recovered.list())
         done = workspace.history.restore(revision, named(workspace, target), message=message, dry_run=dry_run)
         waits = workspace.store.by_hand and not dry_run
+        kept = len(workspace.recovered.list()) > aside
     if not (done.restored or done.removed):
         remark(f"nothing differs from {revision}")
     elif waits:
         remark("commit these files with git, or 'memfs commit'")
+    if kept:
+        remark("what no commit held is set aside: 'memfs restore --displaced' lists it and brings it back")
     return Restoration(done.restored, done.removed, done.commit)
