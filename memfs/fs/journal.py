@@ -231,7 +231,9 @@ _witness: Witness | None = None
 
 
 def set_witness(witness: Witness | None) -> None:
-    """Have somebody told of every operation that this process appends, for whoever outlives it."""
+    """Have somebody told of every operation that this process appends, for whoever outlives it; of none that came from
+    a second journal.
+    """
     global _witness
     _witness = witness
 
@@ -494,7 +496,7 @@ class Journal:
         with self._lock:
             self._ready()
             start = self._offset
-            if _witness is not None:
+            if _witness is not None and not came:
                 _witness(operations, False)
             marks = [encode_mark("applied", name) for name in self._unmarked]
             try:
@@ -511,7 +513,7 @@ class Journal:
                 self._add(operation)
                 self.own.add(operation.id)
             self.taken.update(operation.id for operation in operations if came)
-            if _witness is not None:
+            if _witness is not None and not came:
                 _witness(operations, True)
 
     def _abandoned(self, start: int) -> bool:

@@ -316,10 +316,15 @@ def _changed(repository: Repository, commits: Sequence[str]) -> dict[str, tuple[
     return {name: tuple(paths) for name, paths in changed.items()}
 
 
-def line_of(repository: Repository, paths: Iterable[str], commit: str) -> dict[str, list[str]]:
-    """The commits that changed one of some paths, children before parents, each with the nearest such parents."""
+def line_of(repository: Repository, paths: Iterable[str], commit: str, without: str = "") -> dict[str, list[str]]:
+    """The commits that changed one of some paths, children before parents, each with the nearest such parents.
+
+    Args:
+        without: leave out this commit and all that it came from.
+    """
     names = b"".join(one_line(repository.full(path)) + b"\n" for path in paths)
-    request = f"{commit}\n--\n".encode() + names
+    left_out = f"^{without}\n" if without else ""
+    request = f"{commit}\n{left_out}--\n".encode() + names
     out = repository.git.run("rev-list", "--topo-order", "--parents", "--stdin", data=request)
     words = (line.split() for line in out.decode().splitlines())
     return {first: parents for first, *parents in words}

@@ -19,7 +19,8 @@ from typing import Any
 import pytest
 
 from kit.patience import LONG, until
-from memfs.doors.resident import client, place
+from memfs.doors.resident import aftermath, client, place
+from memfs.fs import journal
 
 _NOBODY = 77
 _ASKING = f"""
@@ -413,6 +414,126 @@ def test_a_write_whose_child_is_killed_or_stopped_happens_once(
             f"the killed write number zq{point}zq"
         ]
     assert ask("log", "-n", "1").returncode == 0
+
+
+_FATAL = """
+import os, signal, sys
+sys.path.pop(0)
+import memfs.doors.resident.answer as answer
+from memfs.doors.resident.server import serve
+root, spoilt = sys.argv[1:]
+begin = answer.set_witness
+
+def fatal(witness):
+    def tell(operations, durable):
+        witness(operations, durable)
+        with open(spoilt + ".killed", "a") as killed:
+            killed.write(".")
+        if os.path.exists(spoilt):
+            with open(f"{root}/memfs.toml", "a") as settings:
+                settings.write("x = = ")
+        os.kill(os.getpid(), signal.SIGKILL)
+    begin(tell)
+
+answer.set_witness = fatal
+serve(root)
+"""
+"""A resident whose children are killed when they have announced a write, before the first byte of the journal."""
+_ASKED = "import sys; sys.path.pop(0); from memfs.__main__ import main; main()"
+
+
+@pytest.fixture
+def fatal(forked: Path, root: Path, tmp_path: Path) -> Iterator[Path]:
+    """A resident whose children die when they write; where the file exists, the settings are spoilt by then."""
+    spoilt = tmp_path / "spoilt"
+    served = subprocess.Popen([str(forked), "-c", _FATAL, str(root), str(spoilt)])
+    try:
+        assert until(lambda: place.resident_of(root))
+        yield spoilt
+    finally:
+        place.stop(root)
+        served.wait()
+
+
+def _killed(spoilt: Path) -> int:
+    return len(Path(f"{spoilt}.killed").read_text())
+
+
+def test_a_write_that_was_only_announced_is_made_by_the_command(
+    forked: Path, ask: Asked, root: Path, fatal: Path
+) -> None:
+    """Over an edit by hand, and under an id that was used before: neither the edit nor the past passes for it."""
+
+    def served(*words: str) -> dict[str, Any]:
+        command = [str(forked), "-c", _ASKED, *words, "--json"]
+        done = subprocess.run(command, cwd=root, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        assert (done.returncode, b"resident process" in done.stderr) == (0, False), done.stderr
+        return json.loads(done.stdout)
+
+    for name in ("staging", "retries"):
+        _file(root, name).write_text("content: edited by hand\n")
+    assert served("update", "staging", "--title", "New title")["changed"]
+    assert "New title" in _file(root, "staging").read_text()
+    assert served("forget", "retries")["forgotten"][0]["id"] == "retries"
+    assert not list(root.rglob("retries.yaml"))
+    ask("commit", alone=True)
+    assert served("remember", "--id", "retries", "zebras graze")["id"] == "retries"
+    assert "zebras" in _file(root, "retries").read_text()
+    assert _killed(fatal) == 3
+
+
+def test_a_hook_whose_child_is_killed_while_it_writes_ends_with_0(
+    forked: Path, root: Path, fatal: Path, tmp_path: Path
+) -> None:
+    """An agent's program takes other codes for a refusal: also where the settings cannot be read by then."""
+    fatal.touch()
+    for event in ("UserPromptSubmit", "Stop"):
+        told = {"cwd": str(root), "session_id": "s1", "prompt": "No, always write breaking dates like 2026-03-01"}
+        done = subprocess.run(
+            [str(forked), "-c", _ASKED, "hook", event],
+            cwd=root,
+            input=json.dumps(told | {"hook_event_name": event}).encode(),
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+    assert _killed(fatal) == 1
+
+
+def test_a_write_counts_as_stored_by_what_came_after_it_was_announced(
+    opened: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, git: Callable[..., str], capsys: Any
+) -> None:
+    """In the journal, or in a commit since though its file is another by now; what was so before does not count."""
+    workspace = opened()
+    workspace.remember("zebras graze", id="foo")
+    workspace.commit()
+    frames: list[tuple[bytes, bool]] = []
+
+    def witness(operations: Any, durable: bool) -> None:
+        if not durable:
+            rows = [[one.id, one.branch, [[at.path, at.old, at.new] for at in one.changes]] for one in operations]
+            frames.append((json.dumps([git(workspace.root, "rev-parse", "HEAD").strip(), rows]).encode(), False))
+
+    path = _file(Path(workspace.root), "foo")
+    path.write_text("content: edited by hand\n")
+    journal.set_witness(witness)
+    try:
+        workspace.update("foo", title="New title")
+    finally:
+        journal.set_witness(None)
+    monkeypatch.chdir(workspace.root)
+    words = ["update", "foo", "--title", "New title"]
+    assert aftermath.told(words, frames, False) == 0
+    workspace.commit()
+    assert "New title" in path.read_text()
+    path.write_text("content: edited by hand once more\n")
+    assert aftermath.told(words, frames, False) == 0
+    assert capsys.readouterr().err.count("after this was stored: foo\n") == 2
+    tip, rows = json.loads(frames[0][0])
+    since = git(workspace.root, "rev-parse", "HEAD").strip()
+    assert tip != since
+    assert aftermath.told(words, [(json.dumps([since, rows]).encode(), False)], False) is None
+    workspace.close()
 
 
 def test_edits_by_hand_are_committed_while_a_resident_is_up(

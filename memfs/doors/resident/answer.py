@@ -96,8 +96,9 @@ def answer(link: socket.socket, workspace: Workspace) -> int:
     if git_program() != program or _signs(request, workspace):  # what is imported already knows of the parent's git
         say(link, DECLINED)
         return 0
-    set_witness(lambda operations, durable: say(link, WROTE) if durable else say(link, WRITES, _named(operations)))
-    command.open_with(_opener(workspace, request.words) if same else open_workspace)
+    announcement = _Announcement(link, _opener(workspace, request.words) if same else open_workspace)
+    set_witness(announcement.tell)
+    command.open_with(announcement.open)
     if is_event(request.words):
         notice = _OutputNotice(link)
         hook.main(request.words[1:], begun=notice.tell, ended=lambda: say(link, CODE, bytes(4)))
@@ -106,10 +107,29 @@ def answer(link: socket.socket, workspace: Workspace) -> int:
     return code
 
 
-def _named(operations: Sequence[Operation]) -> bytes:
-    """What is about to be written: id, and for each file its path and what it held and will hold."""
-    rows = [[one.id, [[change.path, change.old, change.new] for change in one.changes]] for one in operations]
-    return json.dumps(rows).encode()
+class _Announcement:
+    """Tells the client what is about to be written, and since when the history may have it."""
+
+    def __init__(self, link: socket.socket, opener: Callable[..., Workspace]) -> None:
+        self._link, self._opener = link, opener
+        self._workspace: Workspace | None = None
+
+    def open(self, path: Any = None, **given: Any) -> Workspace:
+        """As the opener does."""
+        self._workspace = self._opener(path, **given)
+        return self._workspace
+
+    def tell(self, operations: Sequence[Operation], durable: bool) -> None:
+        """Say that operations are durable; before, the newest commit, and the id, branch and files of each."""
+        if durable:
+            say(self._link, WROTE)
+            return
+        tip = self._workspace.repository.head().commit if self._workspace is not None else None
+        rows = [
+            [one.id, one.branch, [[change.path, change.old, change.new] for change in one.changes]]
+            for one in operations
+        ]
+        say(self._link, WRITES, json.dumps([tip or "", rows]).encode())
 
 
 def _signs(request: Request, workspace: Workspace) -> bool:

@@ -383,7 +383,7 @@ def _after_its_end(
             return 130
         _signal.signal(passed[-1], _signal.SIG_DFL)
         os.kill(os.getpid(), passed[-1])
-    if written:
+    if written and verb_of(words) in WRITING:  # what else was written is kept, and no part of the answer
         from memfs.doors.resident.aftermath import told
 
         return told(words, written, printed)
