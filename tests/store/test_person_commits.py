@@ -225,4 +225,5 @@ def test_a_restore_sets_aside_what_no_commit_held(guest: Workspace, git: Git) ->
     with pytest.raises(DeinitRefused, match="set aside by memfs"):
         guest.teams.deinit(guest.recovered, guest.sources.agents_block, purge=False).files()
     guest.recovered.restore(kept.name)
-    assert guest.store.read("vault").content == "The vault opens at nine"
+    found = guest.store.get("vault")
+    assert found is not None and found.content == "The vault opens at nine"
