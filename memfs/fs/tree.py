@@ -68,7 +68,7 @@ Row = tuple[str, tuple[int, int, int, int, int]]
 """A name in a folder, with mode, size, times and inode."""
 
 
-class Listing(NamedTuple):
+class FolderScan(NamedTuple):
     """What a scan found in one folder, without what is in the folders below.
 
     Attributes:
@@ -96,7 +96,7 @@ class Listing(NamedTuple):
         return blake2b(marshal.dumps(self.rows, 2), digest_size=16).hexdigest()
 
 
-def listings_below(fd: int, folder: str, hidden: bool) -> Iterator[Listing]:
+def listings_below(fd: int, folder: str, hidden: bool) -> Iterator[FolderScan]:
     """Scan an open folder, and each below it, and close it. The folders on the way down stay open, so that none can be
     swapped for a link between being seen and being entered.
     """
@@ -116,7 +116,7 @@ def listings_below(fd: int, folder: str, hidden: bool) -> Iterator[Listing]:
             except FileNotFoundError:
                 continue
             except (MemfsError, OSError) as error:
-                yield Listing(entry.path, [], [entry._replace(reason=reason_of(error))])
+                yield FolderScan(entry.path, [], [entry._replace(reason=reason_of(error))])
                 continue
             listing, inner = _listed(open_now[-1], entry.path, hidden)
             waiting.append(inner)
@@ -132,7 +132,7 @@ def _entered(folder: ScanEntry, above: list[int]) -> int:
     return io.open_file(folder.path.rpartition("/")[2], _FOLDER, dir_fd=above[-1])
 
 
-def _listed(fd: int, folder: str, hidden: bool) -> tuple[Listing, list[ScanEntry]]:
+def _listed(fd: int, folder: str, hidden: bool) -> tuple[FolderScan, list[ScanEntry]]:
     """What is in a folder, and the folders in it."""
     folders: list[ScanEntry] = []
     rows: list[Row] = []
@@ -154,7 +154,7 @@ def _listed(fd: int, folder: str, hidden: bool) -> tuple[Listing, list[ScanEntry
                     rows.append((name, facts))
     except OSError as error:
         others.append(ScanEntry(folder, 0, 0, 0, 0, False, reason_of(error)))
-    return Listing(folder, rows, others), folders
+    return FolderScan(folder, rows, others), folders
 
 
 def reason_of(error: Exception) -> str:
@@ -205,7 +205,7 @@ class View(Protocol):
     def proven(self, stamps: Mapping[str, Stamp]) -> set[str]:
         """Those of the files whose facts prove what they hold."""
 
-    def listings(self, folder: str, hidden: bool = False) -> Iterator[Listing]:
+    def listings(self, folder: str, hidden: bool = False) -> Iterator[FolderScan]:
         """What is in a folder and in each below it."""
 
     def scan(self, folder: str, hidden: bool = False) -> Iterator[ScanEntry]:
@@ -339,7 +339,7 @@ class Tree:
         for listing in self.listings(folder, hidden):
             yield from listing.entries()
 
-    def listings(self, folder: str, hidden: bool = False) -> Iterator[Listing]:
+    def listings(self, folder: str, hidden: bool = False) -> Iterator[FolderScan]:
         """As ``scan``, folder by folder; quicker, as no entries are made."""
         self.require_open()
         with suppress(MemfsError):  # while it is gone, what was there is what is known
@@ -349,7 +349,7 @@ class Tree:
         except FileNotFoundError:
             return
         except (MemfsError, OSError) as error:
-            yield Listing(folder, [], [ScanEntry(folder, 0, 0, 0, 0, False, reason_of(error))])
+            yield FolderScan(folder, [], [ScanEntry(folder, 0, 0, 0, 0, False, reason_of(error))])
             return
         yield from listings_below(fd, folder, hidden)
 

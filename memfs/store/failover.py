@@ -32,7 +32,7 @@ from memfs.fs import io
 from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.journal import FileChange, Journal, Operation
 from memfs.fs.lock import FileLock
-from memfs.fs.tree import LAST_NS, Content, Listing, ScanEntry, Tree, blob_id
+from memfs.fs.tree import LAST_NS, Content, FolderScan, ScanEntry, Tree, blob_id
 from memfs.model import Problem, Stamp
 from memfs.model.problem import WARNING
 from memfs.store.health import try_out
@@ -310,10 +310,10 @@ class FileView:
             if held.last.data is not None and path.startswith(prefix) and (hidden or "/." not in path):
                 yield held.entry
 
-    def listings(self, folder: str, hidden: bool = False) -> Iterator[Listing]:
+    def listings(self, folder: str, hidden: bool = False) -> Iterator[FolderScan]:
         """See ``Tree.listings``."""
         if self._secondary.held():
-            yield Listing(folder, [], list(self.scan(folder, hidden)))
+            yield FolderScan(folder, [], list(self.scan(folder, hidden)))
         else:
             yield from self._tree.listings(folder, hidden)
 

@@ -16,7 +16,7 @@ from memfs.catalog.facts import ItemCatalog
 from memfs.dataclass import dataclass
 from memfs.errors import ContentError, CorruptItem, DuplicateId, IdInvalid, MemfsError, NotRegularFile, StorageIO
 from memfs.fs.lock import renewed_in_child
-from memfs.fs.tree import Content, Listing, ScanEntry, View, blob_id, refuse_rot
+from memfs.fs.tree import Content, FolderScan, ScanEntry, View, blob_id, refuse_rot
 from memfs.git.repository import Repository
 from memfs.model import Freshness, KindTable, MemoryItem, Problem, Stamp
 from memfs.model.ids import check_id, stem_of
@@ -45,7 +45,7 @@ class ItemFiles:
             known = self._typed[folder] = self._kinds.at(below_content(f"{folder}/x")) is not None
         return known
 
-    def listings(self) -> Iterator[Listing]:
+    def listings(self) -> Iterator[FolderScan]:
         """What is in every folder of a kind."""
         return chain.from_iterable(map(self._tree.listings, self._folders()))
 
@@ -137,7 +137,7 @@ def seniority(item: MemoryItem) -> tuple[datetime, str]:
     return (item.created or item.timestamp or datetime.max.replace(tzinfo=UTC), item.path)
 
 
-class Scanned:
+class ScanFindings:
     """What a scan found, sorted by what is to be done about it.
 
     Attributes:
@@ -148,7 +148,7 @@ class Scanned:
     """
 
     def __init__(self, vouched: list[str]) -> None:
-        self.unchanged: list[Listing] = []
+        self.unchanged: list[FolderScan] = []
         self.vouched = vouched
         self.others: list[str] = []
         self.suspects: dict[str, ScanEntry | None] = {}
@@ -325,7 +325,7 @@ class IndexSync:
         found: list[ScanEntry] = []
         vouched: list[str] = []
         with self._lock:
-            surveyed = Listing("", [], list(self._item_files.survey(found)))
+            surveyed = FolderScan("", [], list(self._item_files.survey(found)))
             return self._refresh_all(None, [surveyed], vouched), found, vouched
 
     def forget_owners(self) -> None:
@@ -358,13 +358,13 @@ class IndexSync:
         return self._owners
 
     def _refresh_all(
-        self, progress: Progress | None, listings: Iterable[Listing] | None = None, vouched: list[str] | None = None
+        self, progress: Progress | None, listings: Iterable[FolderScan] | None = None, vouched: list[str] | None = None
     ) -> SyncResult:
         """``vouched`` is filled with the paths that have not changed, of folders that were looked at file by file."""
         known = self.index.stamps()
         self._unchanged.take_up(*self.index.base)
         by_file = {*known.over_folders(), *(path.rpartition("/")[0] for path in self._rejected)}
-        found = Scanned([] if vouched is None else vouched)
+        found = ScanFindings([] if vouched is None else vouched)
         self._closed = []
         for listing in self._item_files.listings() if listings is None else listings:
             folder = listing.folder
@@ -386,7 +386,7 @@ class IndexSync:
         self._scanned = True
         return self._look_at(found.suspects, progress)
 
-    def _sort(self, entry: ScanEntry, known: StampTable, found: Scanned) -> None:
+    def _sort(self, entry: ScanEntry, known: StampTable, found: ScanFindings) -> None:
         path = entry.path
         typed = entry.regular and self._item_files.is_typed(path.rpartition("/")[0])
         if typed and known.vouches(*entry[:5]):

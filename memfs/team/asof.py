@@ -28,7 +28,7 @@ from memfs.errors import ContentError, DuplicateId, HistoryError, ItemTooLarge, 
 from memfs.format.codec import Codec
 from memfs.format.secrets import refuse_file
 from memfs.fs.lock import renewed_in_child
-from memfs.fs.tree import Content, Listing, ScanEntry
+from memfs.fs.tree import Content, FolderScan, ScanEntry
 from memfs.git.objects import FOLDER, REGULAR, TreeEntry
 from memfs.git.process import contents, sizes
 from memfs.git.quarantine import require_clean
@@ -182,9 +182,9 @@ class RevisionFiles:
             if path.startswith(inside) and (hidden or "/." not in path):
                 yield ScanEntry(path, 0, self.time, self.time, 0, True)
 
-    def listings(self, folder: str, hidden: bool = False) -> Iterator[Listing]:
+    def listings(self, folder: str, hidden: bool = False) -> Iterator[FolderScan]:
         """See ``Tree.listings``."""
-        yield Listing(folder, [], list(self.scan(folder, hidden)))
+        yield FolderScan(folder, [], list(self.scan(folder, hidden)))
 
 
 class DocumentCache:

@@ -226,4 +226,5 @@ def test_a_restore_sets_aside_what_no_commit_held(guest: Workspace, git: Git) ->
         guest.teams.deinit(guest.recovered, guest.sources.agents_block, purge=False).files()
     guest.recovered.restore(kept.name)
     found = guest.store.get("vault")
-    assert found is not None and found.content == "The vault opens at nine"
+    assert found is not None
+    assert found.content == "The vault opens at nine"

@@ -228,7 +228,7 @@ def test_find_takes_an_id_its_beginning_or_a_path(opened: Opened) -> None:
 
 
 def test_select_filters_and_lists_newest_first(opened: Opened) -> None:
-    """Listing passes the same filters as recall."""
+    """FolderScan passes the same filters as recall."""
     workspace = opened()
     for number, kind in enumerate(["episodic", "knowledge", "episodic"]):
         workspace.store.put(MemoryItem(f"n{number}", kind, id=f"n{number}", timestamp=f"2026-01-0{number + 1}"))  # type: ignore[arg-type]
