@@ -33,6 +33,7 @@ _LOOK_EVERY = 1.0
 _INPUT_SECONDS = 0.5
 _LONGEST_NAME = 100
 _HEAD = 5
+_INTERRUPTED = 130
 OUTPUT, CODE, DECLINED, WRITES, WROTE = b"o", b"c", b"d", b"w", b"s"
 """What a child says: that it prints from here on; the exit code; that it does nothing; that it is about to write, and
 what; that this is durable."""
@@ -45,13 +46,19 @@ def answered(words: Sequence[str]) -> int | None:
     Args:
         words: the arguments of the command.
     """
+    try:
+        return _answered(words)
+    except KeyboardInterrupt:  # before the child could be told
+        return _INTERRUPTED
+
+
+def _answered(words: Sequence[str]) -> int | None:
     patience = _patience()
-    verb = verb_of(words) if patience else ""
-    if verb not in READING and verb not in WRITING and not is_event(words):
+    if not patience or not (is_event(words) or (verb_of(words) in READING | WRITING and not _reads_input(words))):
         return None
     folder = socket_folder()
     names = _names(folder, words)
-    if not names or not _kept_input(words):
+    if not names or not all(map(_is_open, (0, 1, 2))) or not _kept_input(words):
         return None
     for name in names:
         link = ChildConnection.to(folder, name, patience)
@@ -60,7 +67,8 @@ def answered(words: Sequence[str]) -> int | None:
                 return _ran(link, words)
             finally:
                 link.close()
-                _rewind(words)
+                if is_event(words):
+                    os.lseek(0, 0, os.SEEK_SET)
     return None
 
 
@@ -161,45 +169,39 @@ def is_event(words: Sequence[str]) -> bool:
 
 
 def _reads_input(words: Sequence[str]) -> bool:
-    return is_event(words) or any(word == "-" or word.endswith("=-") for word in words)
+    """Whether a command may read what is piped in, which cannot be read twice."""
+    return any(word == "-" or (word.startswith("--") and word.endswith("=-")) for word in words)
 
 
 def _kept_input(words: Sequence[str]) -> bool:
-    """Keep what is piped in, where the command reads it, so that it can be read twice; false where that cannot be."""
-    if not _reads_input(words):
+    """Keep the event that is piped in, so that it can be read twice; false where that cannot be."""
+    if not is_event(words):
         return True
     try:
         if os.isatty(0):
             return False
         kept = os.memfd_create("memfs-input")
         try:
-            if is_event(words):  # what does not end in time is taken as far as it came
-                _signal.signal(_signal.SIGALRM, _late)
-                _signal.setitimer(_signal.ITIMER_REAL, _INPUT_SECONDS)
+            _signal.signal(_signal.SIGALRM, _late)  # what does not end in time is taken as far as it came
+            _signal.setitimer(_signal.ITIMER_REAL, _INPUT_SECONDS)
             while piece := os.read(0, 1 << 16):
                 while piece:
                     piece = piece[os.write(kept, piece) :]
         except InterruptedError:
             pass
         finally:
-            if is_event(words):
-                _signal.setitimer(_signal.ITIMER_REAL, 0)
-                _signal.signal(_signal.SIGALRM, _signal.SIG_DFL)
+            _signal.setitimer(_signal.ITIMER_REAL, 0)
+            _signal.signal(_signal.SIGALRM, _signal.SIG_DFL)
         os.dup2(kept, 0)
         os.close(kept)
+        os.lseek(0, 0, os.SEEK_SET)
     except OSError:
         return False
-    _rewind(words)
     return True
 
 
 def _late(*_: object) -> None:
     raise InterruptedError
-
-
-def _rewind(words: Sequence[str]) -> None:
-    if _reads_input(words):
-        os.lseek(0, 0, os.SEEK_SET)
 
 
 class ChildConnection:
@@ -331,7 +333,7 @@ def _ran(link: ChildConnection, words: Sequence[str]) -> int | None:
     except (OSError, AttributeError, ValueError):  # a stream is closed, or the folder is gone
         return None
     try:
-        if not all(map(_is_open, (0, 1, 2))) or not link.send(request, (0, 1, 2, here)):
+        if not link.send(request, (0, 1, 2, here)):
             return None
     finally:
         os.close(here)
@@ -380,7 +382,7 @@ def _after_its_end(
     """The exit code where a child ended without one; None where it had done nothing, and the command runs here."""
     if passed:
         if passed[-1] == _signal.SIGINT:
-            return 130
+            return _INTERRUPTED
         _signal.signal(passed[-1], _signal.SIG_DFL)
         os.kill(os.getpid(), passed[-1])
     if written and verb_of(words) in WRITING:  # what else was written is kept, and no part of the answer

@@ -27,7 +27,7 @@ from memfs.config_names import CONFIGURATION, SETTINGS_FILE
 from memfs.doors.resident import answer
 from memfs.doors.resident.client import READING, WRITING, is_private
 from memfs.doors.resident.place import ResidentFiles, files_of, holder
-from memfs.errors import StorageIO
+from memfs.errors import MemfsError, StorageIO
 from memfs.fs import io
 from memfs.fs.inotify import FolderEvents
 from memfs.fs.lock import fork_alone, let_go_in_child, locked
@@ -171,7 +171,7 @@ class Resident:
                 elif events in ready:
                     look_at = time.monotonic() + _QUIET_SECONDS  # an editor or git may be in the middle of it
                 self._tend()
-                if time.monotonic() - said > _SAY_SECONDS:
+                if self._workspace is not None and time.monotonic() - said > _SAY_SECONDS:
                     said = time.monotonic()
                     self._presence.say("")
 
@@ -210,6 +210,7 @@ class Resident:
     def _open(self, opened: ExitStack) -> None:
         """Open the workspace, as its configuration is now, and get to know its files."""
         opened.close()
+        self._workspace = None
         self._settled = _configuration(self.root)
         workspace = open_workspace(self.root, watch=False, one_shot=True)
         self._ending = self._ending or not workspace.settings.resident.use
@@ -225,15 +226,18 @@ class Resident:
         gc.collect()
         gc.freeze()  # what a child does not touch stays the parent's
 
-    def _follow(self, opened: ExitStack) -> None:
+    def _follow(self, opened: ExitStack) -> Workspace | None:
+        """The workspace as it is now; None while it cannot be opened: the command that asked says why itself."""
         if _configuration(self.root) != self._settled or self._workspace is None:
-            self._open(opened)
-            return
+            with suppress(MemfsError):
+                self._open(opened)
+            return self._workspace
         if self._workspace.store.follow():
             self._tend_soon()
         by_interval = self._workspace.parts.policy.commit == "interval"
         if by_interval and self._commit_at is None and self._workspace.parts.journal.operations():
             self._commit_at = time.monotonic() + self._workspace.parts.policy.interval
+        return self._workspace
 
     # -- what commands need not do ----------------------------------------------------------------------------------
     def _tend_soon(self) -> None:
@@ -276,9 +280,9 @@ class Resident:
         with link:
             if not _is_ours(link) or _has_gone(link) or len(self._children) >= _MOST_CHILDREN:
                 return
-            self._follow(opened)
-            workspace = self._workspace
-            assert workspace is not None  # _follow opens it
+            workspace = self._follow(opened)
+            if workspace is None:
+                return
             workspace.store.release()
             try:
                 child = fork_alone()
@@ -400,6 +404,8 @@ def _listening(files: ResidentFiles) -> Iterator[socket.socket]:
             own = os.stat(files.socket)
             yield listener
         finally:
+            with suppress(OSError):
+                os.unlink(fresh, dir_fd=near)
             with suppress(OSError, UnboundLocalError):
                 if os.path.samestat(os.stat(files.socket), own):
                     os.unlink(files.name, dir_fd=near)
