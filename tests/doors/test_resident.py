@@ -186,6 +186,35 @@ def test_a_changed_configuration_counts_at_once(ask: Asked, root: Path, resident
     assert served.returncode == _NOBODY or (served.stderr, served.returncode) == (alone.stderr, alone.returncode)
 
 
+def test_a_configuration_that_cannot_be_read_does_not_end_it(ask: Asked, root: Path, resident: int) -> None:
+    """While memfs.toml is half saved each command says so by itself, and the resident answers again afterwards."""
+    settings = root / "memfs.toml"
+    before = settings.read_text(encoding="utf-8")
+    settings.write_text(before + "[history\n", encoding="utf-8")
+    assert ask("list").returncode == _NOBODY
+    settings.write_text(before, encoding="utf-8")
+    assert ask("list").returncode == 0
+    assert place.resident_of(root) == resident
+
+
+@pytest.mark.parametrize("words", [("remember", "-"), ("hook", "UserPromptSubmit")], ids=" ".join)
+def test_a_closed_input_is_no_fault_of_the_client(ask: Asked, resident: int, words: tuple[str, ...]) -> None:
+    """What reads its standard input says by itself that there is none."""
+    done = ask(*words, stdin=None, preexec_fn=lambda: os.close(0))
+    assert done.returncode in (0, _NOBODY)
+    assert b"Traceback" not in done.stderr
+
+
+def test_no_input_is_taken_that_the_command_does_not_read(ask: Asked, root: Path, resident: int) -> None:
+    """A text that looks like the wish to read standard input leaves it to whoever reads it next."""
+    ours, theirs = os.pipe()
+    os.write(theirs, b"for the next")
+    os.close(theirs)
+    assert ask("remember", "Set the variable PAGER=-", stdin=ours).returncode == 0
+    assert os.read(ours, 100) == b"for the next"
+    os.close(ours)
+
+
 def test_what_is_asked_of_a_person_stays_with_the_command() -> None:
     """Editors, help and what goes past the resident are never handed over."""
     assert client.verb_of(["-C", "x", "--set", "a=b", "recall", "words", "--json"]) == "recall"
@@ -356,7 +385,7 @@ def test_what_a_resident_writes_is_what_the_command_itself_writes(ask: Asked, ro
         alone, served = (
             ask(
                 *(word.replace("ID", name) for word in words),
-                alone=name == "first",
+                alone=name == "first" or "-" in words,  # what reads its input is not handed over
                 stdin=None,
                 input=b"Gr\xc3\xbc\xc3\x9fe from a pipe\n",
             )
