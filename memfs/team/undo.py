@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memfs.admin.history import History
+from memfs.admin.layout import first_files
 from memfs.dataclass import dataclass, field, replace
 from memfs.errors import Conflict, GitBusy, HistoryUnavailable, MemfsError, QueryInvalid, SecretDetected
 from memfs.format.field_merge import equal
@@ -231,6 +232,9 @@ class RevertChoice:
         paths = [path for own in OWN_PATHS for path in changed_paths(self._repository, parent, commit, own)]
         before = {path: found for path in paths if (found := self._at(parent, path))}
         after = {path: found for path in paths if (found := self._at(commit, path))}
+        needed = {path for path in first_files({}) if path in after and path not in before}
+        self.left |= dict.fromkeys(needed if self._selection.commits else (), "without it there is no workspace")
+        paths = [path for path in paths if path not in needed]
         return self._chosen(self._paired(step, paths, before, after), named_in(parsed.body, parsed.trailers))
 
     def _at(self, commit: str, path: str) -> RevertVersion | None:
@@ -586,6 +590,7 @@ class Undo:
             GitBusy: what is meant waits for its commit, and git is busy. Nothing was changed.
         """
         selection.check()
+        selection = self._named_now(selection)
         reason = "" if dry_run else self._store.flush(adopt=False).reason
         waiting = self._waiting(selection)
         if waiting and not dry_run:
@@ -608,6 +613,13 @@ class Undo:
             except Conflict:  # somebody wrote meanwhile: their edit counts
                 continue
         raise Conflict("the files keep changing while they are written", hint="try again")
+
+    def _named_now(self, selection: RevertSelection) -> RevertSelection:
+        """The selection with the commits that its revisions name before what waits is committed."""
+        with suppress(HistoryUnavailable):  # it may name what waits
+            resolve = self._parts.repository.resolve
+            return replace(selection, commits=tuple(map(resolve, selection.commits)))
+        return selection
 
     def _waiting(self, selection: RevertSelection) -> int:
         """How many writes of those that are meant wait for their commit on this branch."""

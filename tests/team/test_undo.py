@@ -612,3 +612,20 @@ def test_killed_anywhere_it_was_done_or_never_begun(
         undo(again, session="bad-1")
         assert (again.store.get("a").content, again.store.get("n")) == ("old", None)  # type: ignore[union-attr]
     assert seen == {("new", False), ("old", True)}
+
+
+def test_the_first_commit_of_all_leaves_the_workspace_when_it_is_undone(
+    opened: Callable[..., Workspace], git: Callable[..., str]
+) -> None:
+    """A person who commits memory and settings together takes back what was remembered, not the workspace."""
+    workspace = opened(history__commit="manual")
+    workspace.store.put(MemoryItem("The port is 8080", "semantic", id="port"))
+    git(workspace.root, "add", "-A")
+    git(workspace.root, "commit", "-qm", "Memory")
+    workspace.store.put(MemoryItem("The host is blue", "semantic", id="host"))
+    selection = RevertSelection(commits=("HEAD",))
+    planned = workspace.teams.undo.run(selection, dry_run=True)
+    done = workspace.teams.undo.run(selection)
+    assert [one.path for one in done.files] == [one.path for one in planned.files]
+    assert (workspace.root / "memfs.toml").exists()
+    assert (workspace.store.get("port"), workspace.store.get("host") is None) == (None, False)
