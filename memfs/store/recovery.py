@@ -47,7 +47,7 @@ def set_aside(state: Path, change: FileChange, name: str) -> Problem:
     """Keep bytes that are not to be written over a person's change where ``memfs restore --displaced`` finds them."""
     if change.data is not None:
         keep_aside(state, change.path, change.data, name)
-    message = "this file was changed by hand after memfs wrote it; the hand's version stands"
+    message = "this file was changed by hand after memfs wrote it; your edit is kept"
     hint = "memfs restore --displaced lists what memfs had written and brings it back"
     return Problem.warning(change.path, "KeptPersonsChange", message, hint)
 

@@ -88,7 +88,7 @@ def test_init_goes_by_the_answer(
     monkeypatch.setattr("memfs.doors.cli.init.somebody_types", lambda: True)
     ran = bare("init", str(project), stdin=answer)
     assert ran.code == code
-    assert ran.err.count("Where shall the memory lie?") == 1
+    assert ran.err.count("Where should memory be kept?") == 1
     assert "Go ahead?" not in ran.err
     assert (project / "memfs.toml").exists() == (code == 0)
 

@@ -31,7 +31,7 @@ def test_undo_says_what_it_will_do_and_does_it(poisoned: Path, memfs: Memfs) -> 
     planned = memfs("undo", "--session", "s-2", "--dry-run")
     assert "Would change ContextMemory/memories/semantic" in planned.out
     assert "wiki.yaml (handed out 1 time)" in planned.out
-    assert "1 answer gave it out" in planned.err
+    assert "1 answer used it" in planned.err
     assert git(poisoned, "rev-parse", "HEAD") == head
     done = memfs("undo", "--session", "s-2")
     assert done.code == 0

@@ -268,7 +268,7 @@ def _chosen_place(root: Path) -> str:
     layout = discover(root) if root.is_dir() and somebody_types() else None
     if layout is None or root != layout.work_tree or (root / MEMORY_FOLDER).is_dir():
         return ""
-    note(f"{root} is a git repository already. Where shall the memory lie?")
+    note(f"{root} is a git repository already. Where should memory be kept?")
     note("  here   a folder among the code: reviewed with it, and each branch has its own (--here)")
     note("  own    a branch of its own: one memory for all branches, shared by 'memfs sync' (--own-branch)")
     note("  apart  a repository of its own, in a folder elsewhere: memfs init FOLDER")

@@ -25,7 +25,9 @@ def _text(log: tuple[Revision, ...], since: str | None) -> Text:
         yield f"{head}  {styled(one_line(revision.subject, max(width() - 45, 0)), bold=True)}"
         yield from listed("", revision.paths, _PATHS_SHOWN)
     if not log:
-        yield Note("no commits yet" if since is None else f"no commits since {since}")
+        yield Note(
+            "no commit has memory yet: 'memfs commit' makes one" if since is None else f"no commits since {since}"
+        )
 
 
 @verb("log", text=_text, key="revisions")

@@ -43,7 +43,7 @@ def _text(done: Undone, dry_run: bool) -> Text:
     for left in done.left:
         yield f"Left alone {left.path}: {left.reason}"
     if done.handed_out:
-        yield Note(f"since then {count(done.handed_out, 'answer')} gave it out: 'memfs team access ID' shows to whom")
+        yield Note(f"since then {count(done.handed_out, 'answer')} used it: 'memfs team access ID' shows whose")
     if done.already:
         yield Note(_taken_back(done))
     if any(not clash.field and clash.undone == "removed" for clash in done.conflicts):
@@ -103,7 +103,7 @@ def undo(
         signed = Origin(agent=by) if by else None
         done = workspace.teams.undo.run(chosen, message=message, dry_run=dry_run, by=signed)
     if not (done.files or done.left):
-        hint = "nothing that is checked out here was written so; 'memfs team blame ID' names agents and sessions"
+        hint = "no commit of this branch matches; 'memfs team blame ID' names agents and sessions"
         if done.waiting:
             hint = f"{done.waiting}: 'memfs commit' first"
         elif done.already:

@@ -110,7 +110,7 @@ def _list_text(found: ConflictList, scan: bool, as_of: str | None) -> Text:
         what = styled(_what(str(record["field"])), fg="yellow")
         yield f"{what} {record['document']!s}, to be decided when the merge is over"
     if found.conflicts or not left.count:
-        more = "" if found.conflicts or scan or as_of else "; '--scan' compares what nobody compared"
+        more = "" if found.conflicts or scan or as_of else "; '--scan' also looks at files written by hand or pulled"
         yield Note(count(len(found.conflicts), "conflict") + more)
     if left.count or left.others or left.situation:
         yield Note(_summary(left))
@@ -175,7 +175,7 @@ def _summary(left: OpenConflicts) -> str:
 
 
 @verb("list", text=_list_text)
-@click.option("--scan", is_flag=True, help="First compare what nobody compared: hand-written files, pulls.")
+@click.option("--scan", is_flag=True, help="First look for conflicts in files written by hand or pulled.")
 @as_of
 def _list(scan: bool, as_of: str | None) -> ConflictList:
     """Show memories that cannot both hold, and what merges left.
