@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from kit.patience import LONG, until
+from memfs.doors.cli.app import run
 from memfs.doors.resident import aftermath, client, place
 from memfs.fs import journal
 
@@ -341,6 +342,12 @@ def test_it_leaves_when_its_workspace_does(ask: Asked, root: Path, resident: int
     root.mkdir()
     assert ask("list", cwd=root.with_name("moved")).returncode == _NOBODY
     assert _ends(resident)
+
+
+def test_who_takes_memfs_out_of_a_repository_is_not_stopped_by_it(root: Path, resident: int) -> None:
+    """A process of memfs's own is nobody at work: it is ended."""
+    assert run(["-C", str(root), "deinit"]) == 0
+    assert place.resident_of(root) == 0
 
 
 def test_its_memory_does_not_grow_with_the_questions(

@@ -17,6 +17,7 @@ from memfs.doors.cli.output import Note, Text, count, listed, merge, styled
 from memfs.doors.cli.private import counts
 from memfs.doors.cli.team.agents_md import block_of
 from memfs.doors.clients import CLIENTS, uninstall
+from memfs.doors.resident.place import stop as end_resident
 from memfs.errors import MemfsError, WorkspaceNotFound
 from memfs.fs.own_branch import code_trees
 
@@ -152,6 +153,7 @@ def deinit(purge: bool, with_private: bool, dry_run: bool, force: bool) -> Deini
 
     commit, edited = None, None
     with _opened() as workspace:
+        end_resident(workspace.root)  # it is memfs itself, and nobody's work
         root, made = workspace.root, workspace.teams.deinit(workspace.recovered, block_of(workspace), purge=purge)
         tops = code_trees(root, Path(invocation().workspace or "."))
         backups = _backups(workspace)

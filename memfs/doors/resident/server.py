@@ -175,6 +175,12 @@ class Resident:
                     said = time.monotonic()
                     self._presence.say("")
 
+    def finish(self) -> None:
+        """Wait until nobody looks after the memory any more: who ended the resident may take the workspace away."""
+        if self._tending:
+            with suppress(ChildProcessError):
+                os.waitpid(self._tending, 0)
+
     @contextmanager
     def _signals(self, wake: int) -> Iterator[None]:
         def end(*_: object) -> None:
@@ -434,4 +440,5 @@ def serve(path: str | None, settings: Mapping[str, Any] = MappingProxyType({})) 
         resident = Resident(root, chosen.idle_minutes * 60)
         with _listening(files) as listener:
             resident.serve(listener, files)
+        resident.finish()
     return True
