@@ -360,6 +360,7 @@ class Reader:
 
     def asked_of(self, query: Query) -> Asked:
         """What the words of a query are worth, and how they are spread over the files as they were last looked at."""
+        self.require_open()
         return asked_of(query, [self.snapshot.index])
 
     def weighed(self, query: Query, asked: Asked) -> list[Candidate]:

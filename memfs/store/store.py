@@ -362,12 +362,14 @@ class Store(FolderReader):
 
     def resume(self) -> None:
         """Finish what a killed process left: as whoever opens it does, and a child that goes on with it."""
+        self._parts.require_open()
         ended, journal = end_interrupted(self._parts), self._parts.journal
         self.notes += [*ended, *self.writing.recover(), *map(Problem.of, journal.damage)]
         self._left = bool(journal.waiting)
 
     def release(self) -> None:
         """Close what a forked child must not share, for a process that is about to fork; it is opened again by need."""
+        self._parts.require_open()
         self._parts.index.release()
         self._parts.items.close()
         self._parts.repository.git.close()

@@ -19,7 +19,8 @@ from memfs.config import load, load_kinds
 from memfs.config_names import KINDS
 from memfs.doors.cli.app import run
 from memfs.doors.langgraph import MemfsSaver
-from memfs.format.codec import Codec, schema_of
+from memfs.format.codec import Codec, remarks, schema_of
+from memfs.format.text import decode
 from memfs.format.toml_text import FORMAT_VERSION
 from memfs.fs.tree import Tree
 from memfs.model import KindTable, MemoryItem
@@ -56,7 +57,8 @@ def items(reading: tuple[KindTable, Codec]) -> list[MemoryItem]:
 @pytest.mark.parametrize("path", ITEMS)
 def test_every_item_is_valid_and_nothing_is_odd_about_it(path: str, reading: tuple[KindTable, Codec]) -> None:
     """Each item passes its schema, and there is nothing to warn about."""
-    item, warnings = reading[1].read_with_warnings((EXAMPLE / path).read_bytes(), path, NOW)
+    data = (EXAMPLE / path).read_bytes()
+    item, warnings = reading[1].read(data, path, NOW), remarks(decode(data), path)
     assert (item.path, warnings) == (path, [])
 
 
