@@ -261,6 +261,9 @@ _HELD_NUMBERS = 300_000
 _HELD_TERMS = 1_000
 
 
+_REMEMBERED = 10_000
+
+
 class WhooshIndex:
     """A Whoosh index in a folder. See ``memfs.search.engine.Index`` for the promises."""
 
@@ -274,6 +277,7 @@ class WhooshIndex:
         self._open_writer: WhooshWriter | None = None
         self._held: OrderedDict[str, Block] = OrderedDict()
         self._held_numbers = 0
+        self._frequencies: dict[str, int] = {}
 
     # -- writing ----------------------------------------------------------------------------------------------------
     def add(self, items: Iterable[MemoryItem]) -> None:
@@ -327,6 +331,7 @@ class WhooshIndex:
         self._average = None
         self._held.clear()
         self._held_numbers = 0
+        self._frequencies = {}
 
     # -- asking -----------------------------------------------------------------------------------------------------
     def search(self, query: Query, hidden: Collection[str] = (), asked: Asked | None = None) -> list[Candidate]:
@@ -379,9 +384,14 @@ class WhooshIndex:
             return TermStatistics(passages=len(columns), average_length=self._average, frequencies=frequencies)
 
     def _frequency(self, term: str) -> int:
-        held = self._held.get(term)
-        leaves = self._opened() if held is None else ()
-        return sum(leaf.doc_frequency(FIELD, term) for leaf, _ in leaves) if held is None else len(held[0])
+        """In how many passages a term occurs; an answer asks several times."""
+        known = self._frequencies.get(term)
+        if known is None:
+            if len(self._frequencies) >= _REMEMBERED:
+                self._frequencies = {}
+            known = sum(leaf.doc_frequency(FIELD, term) for leaf, _ in self._opened())
+            self._frequencies[term] = known
+        return known
 
     def terms(self, beginning: str) -> Iterable[str]:
         self.flush()
