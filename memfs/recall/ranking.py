@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from itertools import pairwise
 from math import log1p
 from types import MappingProxyType
@@ -724,6 +725,11 @@ _ENOUGH = (0.27, 0.18, 0.135, 0.09)
 """By how many words are shared, one to four or more: what share of what the heaviest words are worth that must be."""
 
 
+@cache
+def _month_terms() -> frozenset[str]:
+    return frozenset(term for name in _MONTHS for term in analyzer.terms(name))
+
+
 def nothing_fits(asked: Asked, hits: Sequence[Hit]) -> bool:
     """Whether none of the best hits has enough of what was asked to be an answer, by the words alone.
 
@@ -736,11 +742,10 @@ def nothing_fits(asked: Asked, hits: Sequence[Hit]) -> bool:
         hits: best first.
     """
     worth, statistics = asked
-    months = {term for name in _MONTHS for term in analyzer.terms(name)}
     weights = {
         term: share * terms.idf(statistics.passages, statistics.frequencies.get(term, 0))
         for term, share in worth.items()
-        if not term.isdigit() and term not in months
+        if not term.isdigit() and term not in _month_terms()
     }
     heaviest = sum(sorted(weights.values(), reverse=True)[:_HEAVIEST])
     return bool(weights) and not any(_holds_enough(hit, weights, heaviest) for hit in hits[:_LOOKED_AT])

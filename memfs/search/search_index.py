@@ -250,6 +250,10 @@ class TreeIndex(MemoryIndex):
         """One state: there is no other."""
         yield
 
+    def asked_of(self, query: Query) -> Asked:
+        """What a query's words are worth, and how they are spread over the items."""
+        return asked_of(query, [self])
+
     def search(self, query: Query, hidden: Collection[str] = (), asked: Asked | None = None) -> list[Candidate]:
         """The best ``query.limit`` items, best first, ties by id; see ``memfs.search.engine.Index``."""
         return super().search(query, hidden, asked or asked_of(query, [self]))
@@ -334,6 +338,7 @@ class SearchIndex:
         self._refused: set[str] = set()
         self._losses = Losses()
         self._seen: tuple[tuple[Overlay, int], StampTable] | None = None
+        self._asked: tuple[tuple[str, Overlay, int, Index | None], Asked] | None = None
 
     @property
     def engine(self) -> str:
@@ -498,9 +503,9 @@ class SearchIndex:
             IndexUnavailable: the base names what it does not hold.
         """
         fresh = self._fresh
+        asked = asked or self._asked_of(query, base)
         if base is None:
-            return fresh.index.search(query, (), asked or asked_of(query, [fresh.index]))
-        asked = asked or asked_of(query, [base, fresh.index] if len(fresh) else [base])
+            return fresh.index.search(query, (), asked)
         found = _fitting(base.search(query, fresh.hidden, asked), self._stamps())
         if not len(fresh):
             return found
@@ -508,6 +513,20 @@ class SearchIndex:
         found.sort(key=lambda candidate: candidate.id)
         found.sort(key=_worth, reverse=True)
         return found[: query.limit]
+
+    def asked_of(self, query: Query) -> Asked:
+        """What a query's words are worth, and how they are spread over the items, as far as is known."""
+        known = self._helped(lambda base: self._asked_of(query, base), None)
+        return known or asked_of(query, [self])
+
+    def _asked_of(self, query: Query, base: Index | None) -> Asked:
+        """As ``asked_of``; the last answer is kept, for who searches asks afterwards."""
+        fresh = self._fresh
+        moment = query.text, fresh, fresh.clock, base
+        if self._asked is None or self._asked[0] != moment:
+            parts = [base] if base is not None and not len(fresh) else self._parts(base)
+            self._asked = moment, asked_of(query, parts)
+        return self._asked[1]
 
     def _in_both(self, ask: Callable[[Index, Collection[str]], list[Candidate]]) -> list[Candidate]:
         """What base and overlay answer; the base is told what the overlay hides."""
@@ -596,7 +615,7 @@ class SearchIndex:
     def begin_anew_in_child(self) -> None:
         """Read the base again, and let the next freshness check find what the overlay had."""
         _abandoned.append(self._index)
-        self._index = self._seen = None
+        self._index = self._seen = self._asked = None
         self._losses.clear()
         self._forget()
 
@@ -659,7 +678,7 @@ class SearchIndex:
     def _forget(self) -> None:
         if self._index is not None:
             self._index.close()
-        self._index = self._table = self._current = None
+        self._index = self._table = self._current = self._asked = None
         self._fresh = Overlay(StampTable.of({}))
         self._number = 0
 

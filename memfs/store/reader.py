@@ -25,7 +25,7 @@ from memfs.model.kinds import ITEM_LIMIT, nearest
 from memfs.model.query import MOST
 from memfs.model.time import from_timestamp_ns
 from memfs.search.engine import Asked
-from memfs.search.search_index import SearchIndex, TermCounts, TreeIndex, asked_of
+from memfs.search.search_index import SearchIndex, TermCounts, TreeIndex
 from memfs.store.index_sync import IndexSync, SyncResult
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content
 from memfs.store.values import FileWatcher, FlushResult, LoadedItem
@@ -361,7 +361,7 @@ class Reader:
     def asked_of(self, query: Query) -> Asked:
         """What the words of a query are worth, and how they are spread over the files as they were last looked at."""
         self.require_open()
-        return asked_of(query, [self.snapshot.index])
+        return self.snapshot.index.asked_of(query)
 
     def weighed(self, query: Query, asked: Asked) -> list[Candidate]:
         """As ``candidates``, of the files as ``counted`` saw them, where the words are weighed over more workspaces
