@@ -11,6 +11,7 @@ from memfs.model.ids import of_mount
 from memfs.model.time import format_time
 from memfs.search import analyzer
 from memfs.search.documents import Filter, row_of
+from memfs.search.terms import held_terms
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -90,7 +91,7 @@ def _passes(query: Query, name: str, item: MemoryItem, kinds: KindTable | None) 
 
 def words_of(text: str, item: MemoryItem) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The words of a question that an item has, and those that it has not; stop words are neither."""
-    held = {term for weights, _ in analyzer.weighted_terms(item) for term in weights}
+    held = held_terms(text, item)
     shared: dict[str, None] = {}
     lacking: dict[str, None] = {}
     for word, terms in analyzer.tokens(text):

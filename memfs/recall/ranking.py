@@ -712,7 +712,7 @@ def relevance_percents(text: str, hits: Sequence[Hit]) -> list[int]:
 
 def _share(text: str, best: Hit) -> float:
     wanted = terms.weights(text)
-    held = {term for weights, _ in analyzer.weighted_terms(best.item) for term in weights}
+    held = terms.held_terms(text, best.item)
     words = sum(weight for term, weight in wanted.items() if term in held) / (sum(wanted.values()) or 1.0)
     by_text = best.reasons.get("text", 0.0)
     meaning = best.reasons.get("meaning", 0.0) / by_text if by_text > 0 else 0.0
@@ -730,7 +730,7 @@ def _month_terms() -> frozenset[str]:
     return frozenset(term for name in _MONTHS for term in analyzer.terms(name))
 
 
-def nothing_fits(asked: Asked, hits: Sequence[Hit]) -> bool:
+def nothing_fits(text: str, asked: Asked, hits: Sequence[Hit]) -> bool:
     """Whether none of the best hits has enough of what was asked to be an answer, by the words alone.
 
     Words count by what they are worth in the question and how rare they are. Numbers and months do not: they are seldom
@@ -738,7 +738,8 @@ def nothing_fits(asked: Asked, hits: Sequence[Hit]) -> bool:
     have none.
 
     Args:
-        asked: the words of the question, and how they are spread over all that was searched.
+        text: the question.
+        asked: its words, and how they are spread over all that was searched.
         hits: best first.
     """
     worth, statistics = asked
@@ -748,10 +749,12 @@ def nothing_fits(asked: Asked, hits: Sequence[Hit]) -> bool:
         if not term.isdigit() and term not in _month_terms()
     }
     heaviest = sum(sorted(weights.values(), reverse=True)[:_HEAVIEST])
-    return bool(weights) and not any(_holds_enough(hit, weights, heaviest) for hit in hits[:_LOOKED_AT])
+    return bool(weights) and not any(
+        _holds_enough(terms.held_terms(text, hit.item), weights, heaviest) for hit in hits[:_LOOKED_AT]
+    )
 
 
-def _holds_enough(hit: Hit, weights: Mapping[str, float], heaviest: float) -> bool:
-    shared = {term for passage, _ in analyzer.weighted_terms(hit.item) for term in passage} & weights.keys()
+def _holds_enough(held: set[str], weights: Mapping[str, float], heaviest: float) -> bool:
+    shared = held & weights.keys()
     least = _ENOUGH[min(len(shared), len(_ENOUGH)) - 1]
     return bool(shared) and sum(weights[term] for term in shared) >= heaviest * least

@@ -174,7 +174,7 @@ class HitCollector:
         query, hits = self._asked.query, self.selection.hits
         if not query.text or self.late or self._found.semantic or not (hits or not self._ranked):
             return False
-        return nothing_fits(self._store.asked_of(query), hits)
+        return nothing_fits(query.text, self._store.asked_of(query), hits)
 
     @property
     def short(self) -> bool:

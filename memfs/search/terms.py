@@ -14,6 +14,7 @@ from functools import lru_cache
 from math import log
 from typing import Generic, TypeVar
 
+from memfs.model import MemoryItem
 from memfs.pattern import regex
 from memfs.search import analyzer, language
 from memfs.search.engine import TermStatistics
@@ -83,6 +84,16 @@ def guesses(text: str, codes: Collection[str]) -> Mapping[str, float]:
     """The stems that a question's words have if it is in one of some languages, with what each is worth."""
     found = analyzer.in_languages(text, codes).values()
     return dict.fromkeys((stem for stems in found for stem in stems), GUESS_WEIGHT)
+
+
+def held_terms(text: str, item: MemoryItem) -> set[str]:
+    """The terms that an item has, and those of a question's words that it has in another form of its own language."""
+    held = {term for weights, _ in analyzer.weighted_terms(item) for term in weights}
+    codes = [code for code in language.in_latin_letters() if analyzer.mark(code) in held]
+    for token, stems in analyzer.in_languages(text, codes).items() if codes else ():
+        if not held.isdisjoint(stems):
+            held.update(term for _, found in analyzer.tokens(token) for term in found)
+    return held
 
 
 def nearby(term: str, known: Iterable[str]) -> list[str]:

@@ -528,10 +528,14 @@ class Store(FolderReader):
             self.tend()
         return home and flushed.waiting == 0
 
-    def take_up(self, *, at_once: bool = False) -> int:
+    def take_up(self, *, at_once: bool = False, patience: float = 0) -> int:
         """Commit soon what was left by others, who may have been killed before they could, where the policy says so.
 
         The first write does so at once where it is overdue: who is always killed within its window would never commit.
+
+        Args:
+            at_once: now, not when the window ends.
+            patience: how long, in seconds, to wait for another process that commits right now.
 
         Returns:
             How many commits were made.
@@ -544,7 +548,7 @@ class Store(FolderReader):
             self._window.wake(min(self._parts.policy.interval, _LATE_SECONDS))
             return 0
         self._left = False
-        flushed = self._committer.flush(patience=0)
+        flushed = self._committer.flush(patience=patience)
         self.notes.extend(flushed.notes)
         return len(flushed.commits)
 

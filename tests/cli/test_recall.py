@@ -160,6 +160,15 @@ def test_what_nothing_answers_is_said_so(filled: Memfs) -> None:
         assert "nothing_fits" not in filled("recall", question, "--json").json
 
 
+def test_a_word_in_another_form_of_its_language_counts_as_held(memfs: Memfs) -> None:
+    """A few words without a language are held by a memory whose language has another form of them."""
+    memfs("remember", "Die Verbindungen zum Server werden nach zehn Sekunden getrennt", "--id", "links")
+    answer = memfs("recall", "Verbindung", "--json").json
+    assert "nothing_fits" not in answer
+    assert answer["hits"][0]["relevance"] == 100
+    assert memfs("recall", "Verbindung", "--why-not", "links", "--json").json["shared"] == ["Verbindung"]
+
+
 LOG = "Nothing is said here at all, and at some length,\nso that lines fill up. " * 40
 
 

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 SIGN = f"{VARIABLES}HISTORY_SIGN"
 _PATIENCE = 2.0
+_COMMIT_SECONDS = 10.0
 _DESCRIPTORS = 4
 _LARGEST = 1 << 26
 _RESET = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGCHLD, signal.SIGALRM)
@@ -308,7 +309,7 @@ def _opener(workspace: Workspace, words: Sequence[str] = ()) -> Callable[..., Wo
             return open_workspace(path, **given)
         store, by_interval = workspace.store, workspace.settings.history.commit == "interval"
         store.resume()
-        store.take_up(at_once=by_interval and verb_of(words) not in _ANY_TIME)
+        store.take_up(at_once=by_interval and verb_of(words) not in _ANY_TIME, patience=_COMMIT_SECONDS)
         # Its result is durable without: the parent commits it within the window. JSON says in which commit it is.
         later = by_interval and verb_of(words) in _LATER and "--json" not in words
         store.commits_later = later and not workspace.repository.busy()
