@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
-from itertools import pairwise
 from math import log1p
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -652,7 +651,8 @@ def _same_body(one: MemoryItem, other: MemoryItem) -> bool:
     return not (one.data or other.data) or one.data == other.data
 
 
-_PHRASE = 1.2
+PHRASE = 1.2
+"""What a hit counts more that has a phrase of the question."""
 _PHRASES = 32
 _TELLING = 1.0
 
@@ -672,21 +672,10 @@ def phrases(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def with_phrases(hits: Sequence[Hit], said: Collection[str]) -> list[Hit]:
-    """The hits, best first, those of which are worth more whose text has one of these phrases as it was asked for."""
-    marked = [_phrased(hit) if _holds_phrase(hit.item, said) else hit for hit in hits]
-    if all(one.score >= other.score for one, other in pairwise(hits)):  # else a strategy has its own order
-        marked.sort(key=lambda hit: -hit.score)
-    return marked
-
-
-def _holds_phrase(item: MemoryItem, said: Iterable[str]) -> bool:
+def holds_phrase(item: MemoryItem, said: Iterable[str]) -> bool:
+    """Whether an item's text has one of these phrases as it was asked for."""
     words = f" {' '.join(_WORD.findall(whole(item).casefold()))} "
     return any(phrase in words for phrase in said)
-
-
-def _phrased(hit: Hit) -> Hit:
-    return replace(hit, score=hit.score * _PHRASE, reasons={**hit.reasons, "phrase": _PHRASE})
 
 
 _BY_MEANING = 0.8

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from bisect import insort
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextvars import copy_context
 from datetime import datetime
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from memfs.dataclass import replace
@@ -24,6 +25,7 @@ from memfs.model.query import MOST
 from memfs.recall.conflict_notes import SUPERSEDED
 from memfs.recall.fence import fence
 from memfs.recall.ranking import (
+    PHRASE,
     HitSelection,
     Mark,
     RankCandidate,
@@ -32,11 +34,11 @@ from memfs.recall.ranking import (
     Shares,
     Strategy,
     gathered,
+    holds_phrase,
     nothing_fits,
     phrases,
     reranked,
     strategy,
-    with_phrases,
 )
 from memfs.search import terms
 from memfs.search.analyzer import passages, richest_sentence
@@ -128,10 +130,8 @@ class HitCollector:
         query = self._asked.query
         room = query.limit if relevance is None else relevance.room(query.limit)
         said = phrases(query.text)
-        read = max(room, _READ * query.limit) if said else room
-        hits = self._loaded(min(read, _AT_ONCE))
-        if said:
-            hits = chain(with_phrases(list(islice(hits, min(read, _AT_ONCE))), said), hits)
+        read = min(_READ * query.limit, _AT_ONCE) if said else 0
+        hits: Iterator[Hit] = self._loaded(self._together(room, read), said, read)
         if relevance is not None:
             judged = relevance.judged(
                 list(islice(hits, room)), query.text, self._asked.deadline.left(relevance.seconds)
@@ -183,16 +183,28 @@ class HitCollector:
         wanting = len(chosen.hits) < self._asked.query.limit and not chosen.misfits and not self.late
         return bool(wanting and (chosen.duplicates or self._known) and self._found.cut)
 
-    def _loaded(self, at_once: int) -> Iterator[Hit]:
-        """The hits, best first; one that does not hold comes where half its score puts it.
+    def _together(self, room: int, read: int) -> int:
+        """How many to load together for the first ``room`` hits: those that a phrase may lift there are among them."""
+        scores = [one.score for one in self._ranked[: max(room, read)]]
+        lifted = sum(score * PHRASE >= scores[room - 1] for score in scores[room:])
+        return min(room + lifted, _AT_ONCE)
+
+    def _loaded(self, at_once: int, said: Collection[str], read: int) -> Iterator[Hit]:
+        """The hits, best first; one that holds a phrase, or does not hold any more, comes where its new score puts it.
 
         Args:
             at_once: so many are asked of the store together.
+            said: the phrases.
+            read: so many candidates are read for phrases.
         """
         waiting: list[Hit] = []
         loaded = self._in_parts(at_once)
-        for one in self._ranked:
-            while waiting and waiting[0].score >= one.score:
+        # else a strategy has its own order
+        ordered = all(one.score >= other.score for one, other in pairwise(self._ranked[:read]))
+        for place, one in enumerate(self._ranked):
+            lifts = place < read
+            most = one.score * PHRASE if lifts and ordered else one.score
+            while waiting and waiting[0].score >= most:
                 yield waiting.pop(0)
             if self._asked.deadline.passed:
                 self.late = True
@@ -205,14 +217,24 @@ class HitCollector:
                 self._known += 1
             else:
                 self._loaded_hits += 1
-                reasons = {**self._ranking.reasons(one.match), **one.reasons}
-                passage = self._passage(found.item.content, one.match.candidate.passage)
-                hit = Hit(item=found.item, score=one.score, reasons=reasons, stale=found.stale, passage=passage)
-                if standing := _not_holding(hit.item):
-                    waiting.append(_sunk(hit, standing))  # they come in falling order, and stay in it
+                hit = self._hit(one, found, said if lifts else ())
+                if (lifts and ordered) or hit.score < one.score:
+                    insort(waiting, hit, key=lambda hit: -hit.score)
                 else:
                     yield hit
         yield from waiting
+
+    def _hit(self, one: RankedCandidate, found: LoadedItem, said: Collection[str]) -> Hit:
+        """A hit with its score and the reasons of it; the phrases ``said`` and what holds no more count."""
+        score, item = one.score, found.item
+        reasons = {**self._ranking.reasons(one.match), **one.reasons}
+        if said and holds_phrase(item, said):
+            score, reasons["phrase"] = score * PHRASE, PHRASE
+        if standing := _not_holding(item):
+            factor = reasons[standing] = _NOT_HOLDING[standing]
+            score *= factor
+        passage = self._passage(item.content, one.match.candidate.passage)
+        return Hit(item=item, score=score, reasons=reasons, stale=found.stale, passage=passage)
 
     def _passage(self, content: str, number: int) -> HitPassage | None:
         """The passage of that number; None of a content that is a single one, and where nothing was asked."""
@@ -260,12 +282,6 @@ def _not_holding(item: MemoryItem) -> str:
     if item.type == CONVENTION and status != ACCEPTED:
         return status if status in _NOT_HOLDING else PROPOSED
     return status if status in _NOT_HOLDING and status != PROPOSED else ""
-
-
-def _sunk(hit: Hit, standing: str) -> Hit:
-    """A hit of a memory that does not hold."""
-    factor = _NOT_HOLDING[standing]
-    return replace(hit, score=hit.score * factor, reasons={**hit.reasons, standing: factor})
 
 
 _TEXT_LIMIT = 5_000

@@ -13,7 +13,7 @@ from kit.patience import LONG, hear_out
 from memfs import MemoryItem, Query, Workspace
 from memfs.model import Hit
 from memfs.model.time import utc_now
-from memfs.recall.ranking import phrases, with_phrases
+from memfs.recall.ranking import phrases, register_strategy, unregister_strategy
 from memfs.recall.recaller import Helpers, Recaller
 from memfs.recall.review import JUDGED, Relevance, relevance_of
 from memfs.recall.reviewers import Score
@@ -70,18 +70,37 @@ def test_phrases_are_pairs_of_telling_words() -> None:
     """What is said of anything, and what stands in another order, makes no phrase; case and signs do not matter."""
     assert phrases("What did we say about the Sprint planning of May?") == (" sprint planning ",)
     assert phrases("deploy") == phrases("what is it") == phrases("") == ()
-    found = hits("planning a sprint", "Sprint-planning is on Monday", "the sprint planning")
-    marked = with_phrases(found, phrases("sprint planning"))
-    assert [hit.item.id for hit in marked] == ["a1", "a0", "a2"]
-    assert marked[0].reasons["phrase"] == 1.2
-    assert marked[0].score == 1.2 * found[1].score
-    assert ["phrase" in hit.reasons for hit in marked] == [True, False, True]
 
 
-def test_phrases_leave_an_order_of_ones_own() -> None:
+def test_a_phrase_lifts_a_hit(opened: Opened) -> None:
+    """What holds the question's words side by side comes before what holds them apart, and the reason is told; what
+    only a better score than that would lift is not read.
+    """
+    workspace = opened()
+    workspace.store.put(MemoryItem("planning of a sprint on Monday", id="apart"))
+    workspace.store.put(MemoryItem("on Monday Sprint-planning is at nine", id="beside"))
+    for number in range(20):
+        workspace.store.put(MemoryItem(f"a sprint of {number} days is what somebody else did", id=f"other{number}"))
+    plain = workspace.recaller.search(Query(text="planning sprint", limit=2)).hits
+    assert [("phrase" in hit.reasons) for hit in plain] == [False, False]
+    assert ids(plain) == ["apart", "beside"]
+    first, second = workspace.recaller.search(Query(text="sprint planning", limit=2)).hits
+    assert (first.item.id, first.reasons["phrase"]) == ("beside", 1.2)
+    assert (second.item.id, "phrase" in second.reasons) == ("apart", False)
+
+
+def test_phrases_leave_an_order_of_ones_own(opened: Opened) -> None:
     """A strategy that orders otherwise than by score keeps its order."""
-    found = [*reversed(hits("something else", "the sprint planning"))]
-    assert [hit.item.id for hit in with_phrases(found, phrases("sprint planning"))] == ["a1", "a0"]
+    workspace = opened()
+    workspace.store.put(MemoryItem("the sprint planning", id="best"))
+    workspace.store.put(MemoryItem("a sprint, and planning in some other place of the text", id="other"))
+    register_strategy("upside_down", lambda query, ranked: list(reversed(ranked)))
+    try:
+        found = workspace.recaller.search(Query(text="sprint planning", strategy="upside_down")).hits
+    finally:
+        unregister_strategy("upside_down")
+    assert ids(found) == ["other", "best"]
+    assert found[1].reasons["phrase"] == 1.2
 
 
 def test_rules_move_a_little() -> None:
