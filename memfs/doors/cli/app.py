@@ -21,7 +21,7 @@ from memfs.errors import MemfsError, QueryInvalid, SettingInvalid
 class Verb(NamedTuple):
     """One verb: its name, a summary of at most 30 characters where it is an everyday verb, and its home.
 
-    The home is ``module:attribute`` below this package, where that is not the module of its name.
+    The home is the module below this package, where that is neither the one of its name nor of its group.
     """
 
     name: str
@@ -60,7 +60,7 @@ EVERYDAY: tuple[Verb, ...] = (
 """What the short help lists."""
 
 MORE: tuple[Verb, ...] = (
-    Verb("import", "Store what an export, or another memory, holds.", "import_:import_"),
+    Verb("import", "Store what an export, or another memory, holds.", "import_"),
     Verb("export", "Write memories out, as lines that import reads back."),
     Verb("serve", "Answer commands sooner, from a workspace that is held open."),
     Verb("semantic", "Switch search by meaning on or off."),
@@ -70,8 +70,8 @@ MORE: tuple[Verb, ...] = (
 """What the short help names in one line."""
 
 HIDDEN: tuple[Verb, ...] = (
-    Verb("hook", "Answer an event of an agent's session.", "agent.hook:hook"),
-    Verb("mcp", "Serve this memory over MCP.", "agent.mcp:mcp"),
+    Verb("hook", "Answer an event of an agent's session."),
+    Verb("mcp", "Serve this memory over MCP."),
     Verb("merge-driver", "Merge three versions of a file; git calls it."),
 )
 """What users' files call by this name, for good."""
@@ -82,8 +82,8 @@ GROUPS: Mapping[str, Family] = {
         (
             Verb("install", "Let an agent's program use this memory."),
             Verb("uninstall", "Take out what install put in, to the byte."),
-            Verb("hook", "Answer an event of an agent's session."),
-            Verb("mcp", "Serve this memory over MCP."),
+            Verb("hook", "Answer an event of an agent's session.", "hook"),
+            Verb("mcp", "Serve this memory over MCP.", "mcp"),
             Verb("inject", "Print what belongs into an agent's system prompt."),
             Verb("warn", "Print what a situation brings to mind before a step."),
             Verb("episode", "Record what agents did, and learn rules from it."),
@@ -98,7 +98,7 @@ GROUPS: Mapping[str, Family] = {
         (
             Verb("branch", "Give an agent a branch of its own, and merge or drop it."),
             Verb("convention", "Propose, accept, retire and share what a team agrees on."),
-            Verb("conflicts", "Show what contradicts or a merge left, and decide about it."),
+            Verb("conflicts", "Show what contradicts or a merge left, and decide about it.", "conflicts"),
             Verb("blame", "Show who taught each field of an item."),
             Verb("bisect", "Find the commit that broke an answer."),
             Verb("verify", "Check who signed the commits of the memory."),
@@ -125,7 +125,7 @@ GROUPS: Mapping[str, Family] = {
     "admin": Family(
         "Backups, cleanup, index and format.",
         (
-            Verb("backup", "Write, list, verify and restore backups."),
+            Verb("backup", "Write, list, verify and restore backups.", "backup"),
             Verb("gc", "Make room without losing anything."),
             Verb("cut", "Cut off old history."),
             Verb("reindex", "Rebuild the search index."),

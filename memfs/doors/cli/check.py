@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs.dataclass import dataclass, field
-from memfs.doors.cli.agent.hook import hook_problems
 from memfs.doors.cli.command import Unclear, complete_ids, opened, verb
+from memfs.doors.cli.hook import hook_problems
 from memfs.doors.cli.options import reference
 from memfs.doors.cli.output import OMIT, TEXT_ONLY, Text, count, styled
 from memfs.errors import MemfsError

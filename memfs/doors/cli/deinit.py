@@ -15,7 +15,7 @@ from memfs.doors.claude_code.settings_file import FileResult, InstallScope, Sett
 from memfs.doors.cli.command import invocation, verb
 from memfs.doors.cli.output import Note, Text, count, listed, merge, styled
 from memfs.doors.cli.private import counts
-from memfs.doors.cli.team.agents_md import block_of
+from memfs.doors.cli.team import block_of
 from memfs.doors.clients import CLIENTS, uninstall
 from memfs.doors.resident.place import stop as end_resident
 from memfs.errors import MemfsError, WorkspaceNotFound

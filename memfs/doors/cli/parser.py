@@ -120,17 +120,15 @@ class Verbs(click.Group):
         return [*self.verbs, *self.groups]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """The group, or the verb, of that name; a verb comes from the module of its name, or from where it still is."""
+        """The group, or the verb, of that name; a verb comes from the module of its name, or of its group's."""
         if cmd_name in self.groups:
             return group(cmd_name, self.groups[cmd_name])
         if cmd_name not in self.verbs:
             return None
         name = cmd_name.replace("-", "_")
-        module, _, attribute = (self.verbs[cmd_name].home or name).partition(":")
-        folder = "" if self.verbs is VERBS else f"{self.name}."
-        home = importlib.import_module(f"memfs.doors.cli.{folder}{module}")
-        attribute = attribute or name
-        found: VerbDeclaration | click.Command = getattr(home, f"{attribute}_", None) or getattr(home, attribute)
+        module = self.verbs[cmd_name].home or (name if self.verbs is VERBS else self.name)
+        home = importlib.import_module(f"memfs.doors.cli.{module}")
+        found: VerbDeclaration | click.Command = getattr(home, f"{name}_", None) or getattr(home, name)
         return found.command if isinstance(found, VerbDeclaration) else found
 
     def resolve_command(
@@ -206,7 +204,7 @@ def _bounds(error: click.UsageError) -> click.UsageError:
 
 
 def group(name: str, family: Family) -> click.Command:
-    """The command ``memfs NAME``, whose verbs lie in the folder NAME."""
+    """The command ``memfs NAME``, whose verbs lie in the module NAME."""
 
     made = Verbs(name, callback=_page, help=family.summary, invoke_without_command=True)
     made.verbs, made.groups = {verb.name: verb for verb in family.verbs}, {}

@@ -16,10 +16,10 @@ from memfs.admin.quota import sentence, tally
 from memfs.admin.store_builder import has_states
 from memfs.admin.store_builder import problems as branch_problems
 from memfs.dataclass import dataclass, field
-from memfs.doors.cli.agent.hook import hook_problems, waiting_sessions
 from memfs.doors.cli.command import Unclear, invocation, opened, remark, verb, wants_json
 from memfs.doors.cli.declare import click
 from memfs.doors.cli.filters import as_of, past_at
+from memfs.doors.cli.hook import hook_problems, waiting_sessions
 from memfs.doors.cli.output import (
     MERGE,
     OMIT,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, remark, verb
+from memfs.doors.cli.declare import click
 from memfs.doors.cli.output import Note, Table, Text, count, merge, problems_note, size, styled
 from memfs.doors.cli.parser import Actions
 from memfs.git.log import OWN_PATHS
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
     from memfs.admin.backup_file import BackupManifest
     from memfs.workspace import Workspace
 
+
+# -- backup -------------------------------------------------------------------------------------------------------
 _FILE = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 
 
@@ -74,7 +75,7 @@ def _create_text(report: tuple[NewBackup, ...]) -> Text:
 
 @verb("create", text=_create_text, key="backups", exit_code=lambda report: not all(one.made.whole for one in report))
 @_TO
-def create(workspace: Workspace, to: Path | None) -> tuple[NewBackup, ...]:
+def _create(workspace: Workspace, to: Path | None) -> tuple[NewBackup, ...]:
     """Write one verified file with all files, the whole history and what waits for its commit.
 
     It goes to the folders of backup.targets, or to a folder of your own, and backup.copies of them are kept in each.
@@ -111,7 +112,7 @@ def _list_text(listed: tuple[BackupEntry, ...]) -> Text:
 
 @verb("list", text=_list_text, key="backups")
 @_TO
-def list_(workspace: Workspace, to: Path | None) -> tuple[BackupEntry, ...]:
+def _list(workspace: Workspace, to: Path | None) -> tuple[BackupEntry, ...]:
     """List the backups of this workspace.
 
     Examples:
@@ -142,7 +143,7 @@ def _verify_text(proof: BackupProof) -> Text:
 
 @verb("verify", text=_verify_text)
 @_FILE
-def verify(file: Path) -> BackupProof:
+def _verify(file: Path) -> BackupProof:
     """Read a whole backup, take its history on trial, and say whether it is sound.
 
     Exit code 1: it is not.
@@ -188,7 +189,7 @@ def _restore_text(done: RestoreReport) -> Text:
 @_FILE
 @click.argument("folder", type=click.Path(file_okay=False))
 @click.option("--without-history", "bare", is_flag=True, help="Take the files alone, where git refuses the history.")
-def restore(file: Path, folder: str, bare: bool) -> RestoreReport:
+def _restore(file: Path, folder: str, bare: bool) -> RestoreReport:
     """Recreate the workspace in FILE, in a FOLDER that does not exist or is empty; then check it.
 
     The backup is verified whole before, and the folder appears only when everything is in it. Git configuration,
@@ -217,4 +218,4 @@ def restore(file: Path, folder: str, bare: bool) -> RestoreReport:
     return RestoreReport(made.root, made.files, items, made.manifest.created, problems)
 
 
-backup = Actions("backup", __doc__, create, list_, verify, restore)
+backup = Actions("backup", __doc__, _create, _list, _verify, _restore)

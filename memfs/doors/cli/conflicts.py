@@ -24,7 +24,7 @@ from memfs.doors.cli.output import (
     width,
 )
 from memfs.doors.cli.parser import Actions
-from memfs.doors.cli.team.blame import written_by
+from memfs.doors.cli.team import written_by
 from memfs.errors import MemfsError
 
 if TYPE_CHECKING:

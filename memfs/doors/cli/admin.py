@@ -1,0 +1,890 @@
+"""The verbs of ``memfs admin``: care of a whole workspace."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memfs import trust as workspace_trust
+from memfs.admin import format as formats
+from memfs.admin.format import EDITOR_FOLDER
+from memfs.dataclass import dataclass, field
+from memfs.doors.cli.command import Unclear, complete_ids, invocation, opened, remark, verb, wants_json
+from memfs.doors.cli.config import note_ignored
+from memfs.doors.cli.declare import between, click
+from memfs.doors.cli.filters import as_of, state_at
+from memfs.doors.cli.options import AT_ONCE, confirm_rewrite, is_path, land, reference
+from memfs.doors.cli.output import (
+    MERGE,
+    OMIT,
+    TEXT_ONLY,
+    Note,
+    Table,
+    Text,
+    clean,
+    count,
+    listed,
+    merge,
+    note,
+    one_line,
+    print_json_line,
+    print_raw,
+    print_text,
+    problems_note,
+    progress,
+    render,
+    size,
+    styled,
+    time_text,
+)
+from memfs.doors.cli.parser import Actions, cli
+from memfs.doors.cli.streams import somebody_types
+from memfs.errors import EraseRefused, MemfsError, WorkspaceNotFound
+from memfs.fs.workspace_location import find_workspace
+from memfs.git.layout import discover
+from memfs.model.time import parse_when, utc_now
+from memfs.state.archives import iterations_text
+
+if TYPE_CHECKING:
+    from memfs.admin.cleanup import CleanupStep
+    from memfs.admin.cut import CutPlan
+    from memfs.admin.erase import ErasePlan, EraseResult
+    from memfs.admin.prune import PruneResult
+    from memfs.context.plugins import SourceCheck, SourceRow
+    from memfs.state.archives import ArchiveResult, ArchiveVerdict, Period, UnpackResult
+    from memfs.state.retention import RetentionResult
+    from memfs.team.own_branch import MoveResult
+    from memfs.trust import PluginTrust
+    from memfs.watch import NoticedChange
+    from memfs.workspace import Workspace
+
+
+# -- gc -----------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class CareReport:
+    """What was done beside making room.
+
+    Attributes:
+        learned_from: how many new memories were looked through.
+        folded: whether fresh items were folded into the index; not where another process is at it.
+        embedded: how many memories were embedded.
+        backed_up: whether a backup was due, and made.
+    """
+
+    learned_from: int = 0
+    folded: bool = False
+    embedded: int = 0
+    backed_up: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GcReport:
+    """What was done, or could be.
+
+    Attributes:
+        steps: what made room: a sentence, the bytes, and why it failed.
+        bytes: how much room that is; with ``--dry-run`` at most.
+        care: what was done beside that, not with ``--dry-run``; its fields stand beside the others.
+    """
+
+    steps: tuple[CleanupStep, ...]
+    bytes: int
+    care: CareReport | None = field(default=None, metadata=MERGE)
+
+
+def _gc_text(report: GcReport, dry_run: bool) -> Text:
+    for step in report.steps:
+        freed = f"up to {size(step.bytes)}" if dry_run else size(step.bytes)
+        yield f"{freed:>16}  {step.what}" + (f": {step.error}" if step.error else "")
+    if not report.steps:
+        yield "Nothing to clean up"
+    if (care := report.care) is None:
+        return
+    if care.learned_from:
+        yield f"Learned from {count(care.learned_from, 'new memory', 'new memories')}"
+    if care.embedded:
+        yield f"Embedded {count(care.embedded, 'memory', 'memories')}"
+    if care.backed_up:
+        yield "Made the backup that was due"
+
+
+@verb("gc", text=_gc_text, exit_code=lambda report: any(step.error for step in report.steps))
+@click.option("-n", "--dry-run", is_flag=True, help="Say what could be done and what it could free, and do nothing.")
+def gc(workspace: Workspace, dry_run: bool) -> GcReport:
+    """Make room without losing anything: leftovers, contents kept twice, loose history, surplus backups.
+
+    Also packs the history of a repository that memfs joined, writes the commit-graph that makes log quick, folds fresh
+    items into the index, learns from what is new, embeds what waits where memories are searched by meaning, and makes
+    the backup that is due. The room is made by itself when a quota fills up, the rest by resident processes.
+
+    Exit code 1: a step failed; the others were done.
+
+    Examples:
+        memfs admin gc --dry-run
+        memfs admin gc
+    """
+    if dry_run:
+        planned = tuple(workspace.cleaner.plan())
+        return GcReport(planned, sum(step.bytes for step in planned))
+    steps = list(workspace.cleaner.clean())
+    care = _care(workspace, steps)
+    return GcReport(tuple(steps), sum(step.bytes for step in steps), care)
+
+
+def _care(workspace: Workspace, steps: list[CleanupStep]) -> CareReport:
+    """Look after what is not room; what fails is a step more."""
+    from memfs.admin.cleanup import CleanupStep
+    from memfs.doors.cli.semantic import embed
+
+    try:
+        learned = workspace.learner.run()
+        land(workspace)
+        if freed := workspace.history.maintain():
+            steps.append(CleanupStep(what="packed the history", bytes=freed))
+        folded = workspace.store.fold()
+        embedded = embed(workspace, workspace.meaning.current())
+        return CareReport(learned.read, folded, embedded, workspace.backups.keep_up())
+    except MemfsError as error:
+        what = "look after history, index and backups"
+        steps.append(CleanupStep(what=what, bytes=0, error=str(error)))
+        return CareReport()
+
+
+# -- cut ----------------------------------------------------------------------------------------------------------
+def _cut_text(plan: CutPlan) -> Text:
+    done = plan.export is not None
+    if not plan.commit or plan.time is None:
+        yield f"Nothing to cut: no history before {time_text(plan.before)} can go"
+    else:
+        said, at = "Cut" if done else "Would cut", f"{plan.commit[:10]} of {time_text(plan.time)}"
+        yield f"{said} {count(plan.cut, 'commit')}, up to {at}; what stood there is the first commit"
+        lost = f", {count(plan.unsigned, 'signature')} lost" if plan.unsigned else ""
+        yield f"  {count(plan.rewritten, 'later commit')} with a new id{lost}"
+    yield from listed("a tag that goes with its commit:", plan.tags)
+    yield from listed("no later, because of what began before it:", plan.held_by)
+    yield from listed("the old history stays on the remote", plan.elsewhere)
+    if plan.refused:
+        yield f"  it would be refused now: {plan.refused}"
+    if done:
+        yield f"  exported to {plan.export}, sha256 {plan.sha256}"
+        yield Note(f"'git clone {plan.export} old' brings it back, beside this")
+
+
+@verb("cut", text=_cut_text, exit_code=lambda plan: bool(plan.refused))
+@click.argument("before", metavar="DATE")
+@click.option("--export", type=click.Path(path_type=Path), metavar="FILE", help="Where what is cut goes: a git bundle.")
+@click.option("-n", "--dry-run", is_flag=True, help="Only say what would be cut.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+def cut(before: str, export: Path | None, dry_run: bool, yes: bool) -> CutPlan:
+    """Cut off the history before DATE, after writing it to a file: what stands at the cut becomes the first commit.
+
+    No memory is lost by it; older versions, and what had been forgotten by then, are afterwards in the file alone,
+    which 'git clone FILE old' makes a repository of. Commits since then get new ids and lose their signatures. Only
+    for a repository that memfs made; remotes, clones and backups keep the old history.
+
+    Exit code 1: it is refused, or a dry run says that it would be.
+
+    Examples:
+        memfs admin cut 2025-01-01 --dry-run
+        memfs admin cut '2 years ago' --export ~/memory-until-2024.bundle
+    """
+    try:
+        moment = parse_when(before, utc_now())
+    except (ValueError, OverflowError):
+        raise Unclear(f"{before!r} is no date", "write 2025-01-01, or an age such as '2 years ago'") from None
+    with opened() as workspace:
+        if dry_run or not yes:
+            plan = workspace.cutter.plan(moment)
+            if dry_run or not plan.commit:
+                return plan
+            if not plan.refused:
+                confirm_rewrite("Cut it?", _cut_text(plan))
+        if export is None:
+            raise EraseRefused(
+                "what is cut has to be kept somewhere", hint="add --export FILE, outside of the workspace"
+            )
+        return workspace.cutter.cut(moment, export.absolute())
+
+
+# -- reindex ------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class IndexReport:
+    """What was indexed.
+
+    Attributes:
+        items: how many items.
+        engine: the search engine that keeps the index.
+        seconds: how long it took.
+        state_documents: how many documents of a multi-agent system; left out where there are none.
+    """
+
+    items: int
+    engine: str
+    seconds: float
+    state_documents: int | None = field(default=None, metadata=OMIT)
+
+
+def _reindex_text(done: IndexReport) -> Text:
+    states = done.state_documents
+    also = f" and {count(states, 'state document')}" if states is not None else ""
+    yield f"Indexed {count(done.items, 'item')} with {done.engine}{also} in {done.seconds:.1f} s"
+
+
+@verb("reindex", text=_reindex_text)
+def reindex(workspace: Workspace) -> IndexReport:
+    """Rebuild the search index from the files. Nothing is lost by it: the index is only a cache.
+
+    Examples:
+        memfs admin reindex
+    """
+    from memfs.admin.store_builder import has_states
+
+    began = time.monotonic()
+    with progress("Indexing") as step:
+        items = workspace.store.reindex(progress=step)
+    states = workspace.states.reading.reindex() if has_states(workspace.parts.seen) else None
+    remark(problems_note(len(workspace.store.problems())))
+    return IndexReport(items, workspace.settings.index.engine, round(time.monotonic() - began, 3), states)
+
+
+# -- erase --------------------------------------------------------------------------------------------------------
+_SHOWN = 10
+_PLAN = "paths copies versions loose commits refs waiting quotes shared unreachable backups backups_elsewhere refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """What was erased, or would be.
+
+    Attributes:
+        id: what was named.
+        plan: what goes and what stays; its fields stand beside the others.
+        done: what was done, with the proof; its fields stand beside the others, not with ``--dry-run``.
+    """
+
+    id: str
+    plan: ErasePlan = field(metadata=merge(_PLAN))
+    done: EraseResult | None = field(metadata=merge("unsigned purged head backups_left proof"))
+
+
+def _erase_code(erasure: Erasure) -> bool:
+    """1 where a trace is left, or where it would be refused now."""
+    done = erasure.done
+    return bool(erasure.plan.refused if done is None else done.proof.hits or done.backups_left)
+
+
+def _erase_text(erasure: Erasure) -> Text:
+    plan, done = erasure.plan, erasure.done
+    word = "Would erase" if done is None else "Erased"
+    yield f"{word} {styled(erasure.id, fg='yellow', bold=True)}: {count(plan.versions, 'version')}"
+    yield from listed("at", plan.paths)
+    yield from listed("and the same bytes at", plan.copies)
+    if done is not None:
+        yield from _erase_done_text(done)
+    else:
+        yield from _erase_plan_text(plan)
+    yield from listed("these files quote it and stay", plan.quotes if done is None else done.proof.quotes)
+    yield from listed("it may still be in", plan.unreachable)
+
+
+def _erase_plan_text(plan: ErasePlan) -> Text:
+    yield f"  {count(plan.commits, 'commit')} would be rewritten, {count(plan.refs, 'ref')} moved"
+    if plan.waiting:
+        yield f"  {count(plan.waiting, 'waiting write')} would be committed first"
+    if plan.shared:
+        yield "  memfs did not make this repository: --rewrite-shared-history is needed"
+    if plan.refused:
+        yield f"  it would be refused now: {plan.refused}"
+    yield from listed("a new backup would replace", map(str, plan.backups))
+    yield from listed("a backup elsewhere may hold it, delete it yourself:", map(str, plan.backups_elsewhere))
+
+
+def _erase_done_text(done: EraseResult) -> Text:
+    proof = done.proof
+    lost = f", {count(done.unsigned, 'signature')} lost" if done.unsigned else ""
+    yield f"  {count(done.plan.commits, 'commit')} rewritten{lost}; HEAD is {(done.head or 'empty')[:12]}"
+    purged = [f"{name} {number}" for name, number in done.purged.items() if number]
+    if purged:
+        yield f"  also removed from: {', '.join(purged)}"
+    scanned = ", ".join(f"{name} {number:,}" for name, number in proof.places.items())
+    yield f"Proof: {count(len(proof.hits), 'trace')} in {count(proof.objects, 'object')}, unpacked"
+    yield f"  and {count(proof.files, 'file')} ({scanned})"
+    if done.backups_left:
+        yield f"  {count(len(done.backups_left), 'trace')} outside the repository"
+    for hit in proof.hits[:_SHOWN]:
+        yield Note(f"still there: {hit}")
+    for path in done.backups_left[:_SHOWN]:
+        yield Note(f"a backup made before may hold it: delete {path}")
+
+
+@verb("erase", text=_erase_text, exit_code=_erase_code)
+@click.argument("id", metavar="ID|PATH", shell_complete=complete_ids)
+@click.option("-n", "--dry-run", is_flag=True, help="Only say what would be erased and rewritten.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--rewrite-shared-history", is_flag=True, help="Also in a repository that memfs did not make: others rely on it."
+)
+def erase(workspace: Workspace, id: str, dry_run: bool, yes: bool, rewrite_shared_history: bool) -> Erasure:
+    """Erase an item for good: from the files, from every commit that ever held it, and from memfs's own stores.
+
+    This rewrites history: commits since the item's first one get new ids and lose their signatures, and git's notes
+    stay under the old ids. There is no undo.
+    Exit code 1 when a trace is left that memfs could not remove, or a dry run says that it would be refused now.
+
+    Examples:
+        memfs admin erase old-password-4k8m2p --dry-run
+        memfs admin erase old-password-4k8m2p --yes
+        memfs admin erase ContextMemory/memories/knowledge/2026-03/note.yaml --rewrite-shared-history
+    """
+    done = _ended_before(workspace, id)
+    if done is None:
+        named = reference(workspace, id)
+        if dry_run or not yes:
+            plan = workspace.eraser.plan(named, is_path(named))
+            planned = Erasure(plan.reference, plan, None)
+            if dry_run:
+                return planned
+            confirm_rewrite("Erase it?", _erase_text(planned))
+        done = workspace.eraser.erase(named, is_path(named), rewrite_shared=rewrite_shared_history)
+    return Erasure(done.plan.reference, done.plan, done)
+
+
+def _ended_before(workspace: Workspace, id: str) -> EraseResult | None:
+    """What opening the workspace has just ended, if it is what is asked for."""
+    ended = workspace.eraser.ended
+    return ended if ended is not None and ended.plan.reference in (id, id.rpartition("/")[2]) else None
+
+
+# -- prune --------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class PruneReport:
+    """What was pruned.
+
+    Attributes:
+        away: what went, weakest first, and where to; its fields stand beside the others.
+        revision: the commit; null where nothing changed or it waits.
+    """
+
+    away: PruneResult = field(metadata=merge("pruned=items action"))
+    revision: str | None = None
+
+
+def _prune_text(report: PruneReport, dry_run: bool) -> Text:
+    away, rows = report.away, [(one.item, f"{one.importance:.3g}") for one in report.away.items]
+    yield Table(
+        [(item.id, worth, item.type, item.title or one_line(item.content, 60)) for item, worth in rows], dim=(1, 2)
+    )
+    if not rows:
+        return
+    way = "into the archive" if away.action == "archive" else "for good"
+    yield Note(f"{'would go' if dry_run else 'went'} {way}: {count(len(rows), 'item')}; {away.reason}")
+    if not dry_run and away.action == "archive":
+        yield Note("'memfs list --archived' shows them; 'memfs restore ID' brings one back")
+
+
+@verb("prune", text=_prune_text)
+@click.option("-n", "--dry-run", is_flag=True, help="Only say what would go.")
+@click.option("--reason", default="", help="Why, for the history.")
+def prune(workspace: Workspace, dry_run: bool, reason: str) -> PruneReport:
+    """Move weak items into the archive: those above the number kept, and those that count for next to nothing.
+
+    They lie in ContextMemory/archive/pruned then, where recall does not look. One commit says what went and why:
+    'memfs undo --commit REV' takes it back, 'memfs restore ID' brings one item back. Pinned items and
+    conventions of people stay.
+
+    Examples:
+        memfs admin prune --dry-run
+        memfs admin prune
+    """
+    head = workspace.repository.head().commit
+    result = workspace.pruner.prune(dry_run, reason)
+    if result.items and not dry_run:
+        land(workspace)
+    if not result.items:
+        spared = workspace.pruner.weakest()
+        worth = f": the weakest, {spared.item.id}, is worth {spared.importance:.3g}; {spared.reason}" if spared else ""
+        remark(f"nothing is due{worth}")
+    revision = workspace.repository.head().commit
+    return PruneReport(result, revision if revision != head else None)
+
+
+# -- archive run --------------------------------------------------------------------------------------------------
+def _run_text(report: RetentionResult, dry_run: bool) -> Text:
+    done = report.archived
+    if not done.iterations and not report.deleted:
+        yield "Nothing is due"
+    elif done.iterations:
+        what = f"{iterations_text(done.iterations)}: {count(done.documents, 'document')}, {size(done.bytes)}"
+        if dry_run:
+            yield f"would archive {what}"
+        else:
+            packed = f"now {size(done.packed)} ({_smaller(done)}), verified"
+            yield f"{styled('Archived', fg='green')} {what} {packed}; {count(done.removed, 'file')} left the tree"
+    for name in report.deleted:
+        yield f"{'would delete' if dry_run else 'Deleted'} the archive {name}"
+    for path, reason in done.left.items():
+        yield Note(f"{path} stays in the tree: {reason}")
+    if done.reason:
+        yield Note(f"archived, but the originals stay until git is free: {done.reason}")
+
+
+def _smaller(one: ArchiveResult | Period) -> str:
+    return f"{100 - one.packed * 100 / one.bytes if one.bytes else 0:.0f}% smaller"
+
+
+@verb("run", text=_run_text, exit_code=lambda report: bool(report.archived.reason or report.archived.left))
+@click.option("-n", "--dry-run", is_flag=True, help="Say what would be archived and deleted, and do nothing.")
+@click.option("--older-than", "days", type=between(0), metavar="DAYS", help="Instead of active_days.")
+@click.option(
+    "--iteration",
+    "chosen",
+    multiple=True,
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Exactly this one, also if not due.",
+)
+def _archive_run(workspace: Workspace, dry_run: bool, days: float | None, chosen: tuple[int, ...]) -> RetentionResult:
+    """Pack iterations that were closed long ago, as configuration/retention_policy.json says.
+
+    Iterations closed for active_days go into a verified archive and leave the tree; archives older than
+    delete.archives_after_days are deleted, if that is set.
+
+    Exit code 1: something stays in the tree that was to go.
+
+    Examples:
+        memfs admin archive run --dry-run
+        memfs admin archive run --older-than 7
+        memfs admin archive run --iteration 3
+    """
+    return workspace.states.retention.run(dry_run, active_days=days, iterations=chosen)
+
+
+# -- archive list -------------------------------------------------------------------------------------------------
+def _archive_list_text(listed: tuple[Period, ...], as_of: str | None) -> Text:
+    for one in listed:
+        where = "" if one.present else "  (payload not here: read from history)"
+        back = f"  back in the tree: {iterations_text(one.unpacked)}" if one.unpacked else ""
+        packed = f"{size(one.bytes)} in {size(one.packed)} ({_smaller(one)})"
+        what = f"{iterations_text(one.iterations)}: {count(one.documents, 'document')}, {packed}"
+        yield f"{one.name:<10} {what}{where}{back}"
+    if not listed:
+        yield "No archives at that time" if as_of else "No archives yet"
+
+
+@verb("list", text=_archive_list_text, key="archives")
+@as_of
+def _archive_list(workspace: Workspace, as_of: str | None) -> tuple[Period, ...]:
+    """List the archives with their iterations and sizes.
+
+    Examples:
+        memfs admin archive list
+        memfs admin archive list --as-of HEAD~3
+    """
+    return tuple(state_at(workspace, as_of).archives.periods())
+
+
+# -- archive verify -----------------------------------------------------------------------------------------------
+def _archive_verify_text(proof: tuple[ArchiveVerdict, ...]) -> Text:
+    yield from map(_verdict_text, proof)
+    if not proof:
+        yield "No archives yet"
+
+
+def _verdict_text(one: ArchiveVerdict) -> str:
+    if one.sound and one.present:
+        return f"{styled('Sound', fg='green')}  {one.name}: {count(one.documents, 'document')}"
+    if one.sound:
+        kept = count(one.documents, "document")
+        return f"{styled('Sound', fg='green')}  {one.name}: its payload is not here, history has {kept}"
+    wrong = "; ".join(f"{path} {reason}".strip() for path, reason in list(one.problems.items())[:3])
+    lost = f"lost: {', '.join(one.lost[:3])}" if one.lost else "history has every document"
+    return f"{styled('Damaged', fg='red')}  {one.name}: {wrong or 'its payload is not here'}; {lost}"
+
+
+@verb("verify", text=_archive_verify_text, key="archives", exit_code=lambda proof: not all(one.sound for one in proof))
+def _archive_verify(workspace: Workspace) -> tuple[ArchiveVerdict, ...]:
+    """Read every byte of the archives; a document that only history still has is no loss.
+
+    Exit code 1: one is damaged.
+
+    Examples:
+        memfs admin archive verify
+    """
+    return tuple(workspace.states.archives.verify())
+
+
+# -- archive unpack -----------------------------------------------------------------------------------------------
+def _unpack_text(done: tuple[UnpackResult, ...]) -> Text:
+    for one in done:
+        what = f"{count(one.documents, 'file')}, {size(one.bytes)}"
+        yield f"{styled('Unpacked', fg='green')} iteration {one.iteration}: {what}"
+        if one.kept:
+            yield Note(f"{count(len(one.kept), 'file')} in the tree already, and newer: left as they are")
+
+
+@verb("unpack", text=_unpack_text, key="unpacked")
+@click.argument("numbers", nargs=-1, required=True, type=click.IntRange(min=0), metavar="N...")
+def _archive_unpack(workspace: Workspace, numbers: tuple[int, ...]) -> tuple[UnpackResult, ...]:
+    """Bring iterations back into the tree, as a commit; what is in the tree already is newer and stays.
+
+    Examples:
+        memfs admin archive unpack 3
+    """
+    return tuple(workspace.states.archiver.unpack(number) for number in numbers)
+
+
+archive = Actions(
+    "archive",
+    "Pack iterations that were closed long ago; they stay readable.",
+    _archive_run,
+    _archive_list,
+    _archive_verify,
+    _archive_unpack,
+)
+
+
+# -- trust --------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class TrustReport:
+    """Whether this user trusts a workspace, and what its files would enable.
+
+    Attributes:
+        workspace: its folder.
+        trusted: whether what it would enable counts.
+        reason: why not; null where it does.
+        changed: whether this command recorded something.
+        enables: the settings that ask for trust: file, line, dotted key and value.
+        other_owners: numbers of the users who own a part of the repository.
+        said: what it would enable, and what was done, or how things stand.
+    """
+
+    workspace: Path
+    trusted: bool
+    reason: str | None
+    changed: bool
+    enables: tuple[PluginTrust, ...]
+    other_owners: tuple[int, ...]
+    said: tuple[str, ...] = field(metadata=TEXT_ONLY)
+
+
+def _trust_text(report: TrustReport) -> Text:
+    return report.said
+
+
+def _wants(enables: tuple[PluginTrust, ...], owners: tuple[int, ...], elsewhere: Path | None) -> Iterator[str]:
+    for want in enables:
+        place = f"{want.file}:{want.line}" if want.line else want.file
+        yield f"{styled(place, bold=True)}: {want.key} = {want.value!r}"
+    for owner in owners:
+        yield f"the repository belongs to {_user(owner)}"
+    if elsewhere is not None:
+        yield f"its git folder is another working tree's: {elsewhere}"
+    if not enables and not owners and elsewhere is None:
+        yield "Nothing in this workspace asks for trust; a setting that does will need it again"
+
+
+@verb("trust", text=_trust_text)
+@click.argument("path", required=False, metavar="[PATH]", type=click.Path(file_okay=False))
+@click.option("--show", is_flag=True, help="Show what would be trusted, and change nothing.")
+@click.option("--revoke", is_flag=True, help="Take the trust back.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+def trust(path: str | None, show: bool, revoke: bool, yes: bool) -> TrustReport:
+    """Let the workspace at PATH enable what its files ask for, and use a repository of another user.
+
+    Shows what that is, and asks, before anything is recorded. The trust holds for this folder and the values you saw:
+    it ends when one of these settings changes. Reading, writing and committing need no trust.
+
+    Examples:
+        memfs admin trust --show
+        memfs admin trust ~/project
+        memfs admin trust ~/project --revoke
+    """
+    if show and revoke:
+        raise Unclear("--show and --revoke exclude each other")
+    root = _root(path or invocation().workspace)
+    standing, layout = workspace_trust.standing(root), discover(root)
+    owners = tuple(sorted(layout.foreign_owners)) if layout is not None else ()
+    elsewhere = layout.elsewhere if layout is not None else None
+    said: tuple[str, ...]
+    changed, wants = False, list(_wants(standing.wants, owners, elsewhere))
+    if revoke:
+        changed = workspace_trust.revoke(root)
+        standing = workspace_trust.standing(root)
+        said = (f"{root} {'is no longer trusted' if changed else 'was not trusted'}",)
+    elif show or not (yes or standing.wants or owners or elsewhere):
+        said = (*wants, "trusted" if standing.trusted else f"not trusted: {standing.reason}")
+    else:
+        if not (yes or wants_json()):
+            render(None, wants, json=False)
+        if not yes:
+            _ask(root)
+        standing, changed = workspace_trust.grant(root, standing.wants), True
+        said = (*(wants if yes else ()), f"{styled('Trusted', fg='green')} {root}")
+    return TrustReport(standing.root, standing.trusted, standing.reason or None, changed, standing.wants, owners, said)
+
+
+def _root(path: str | None) -> Path:
+    """The workspace at or above a path; a folder in a repository where a workspace is yet to be made."""
+    try:
+        return find_workspace(path)
+    except WorkspaceNotFound:
+        if path is None or not Path(path).is_dir():
+            raise
+        return Path(path).resolve()
+
+
+def _ask(root: Path) -> None:
+    """Ask once.
+
+    Raises:
+        MemfsError: the answer is no, or there is nobody to ask.
+    """
+    if not somebody_types():
+        raise MemfsError("nothing was trusted: there is nobody to ask", path=str(root), hint="say so with --yes")
+    if not click.confirm(f"Trust {clean(str(root))}?", err=True):
+        raise MemfsError("nothing was trusted")
+
+
+def _user(uid: int) -> str:
+    import pwd  # wanted only where a repository is somebody else's
+
+    try:
+        return f"{pwd.getpwuid(uid).pw_name} (user {uid})"
+    except KeyError:
+        return f"user {uid}"
+
+
+# -- plugins ------------------------------------------------------------------------------------------------------
+def _plugins_list_text(rows: tuple[SourceRow, ...]) -> Text:
+    yield Table([(row.name, row.layer or "?", _state(row), row.where) for row in rows], dim=(3,))
+
+
+def _state(row: SourceRow) -> str:
+    if not row.setting:
+        return "not enabled"
+    wrong = "" if row.enabled else "in the wrong list: " if row.trusted else "not trusted: "
+    return f"{wrong}{row.setting}, {row.origin}"
+
+
+@verb("list", text=_plugins_list_text, key="sources")
+def _plugins_list(workspace: Workspace) -> tuple[SourceRow, ...]:
+    """List the sources: built in, installed, and named in the settings. None of others is imported for that.
+
+    Examples:
+        memfs admin plugins list
+        memfs admin plugins list --json
+    """
+    from memfs.context import plugins as sources
+
+    found = sources.listed(workspace.root, workspace.settings)
+    note_ignored(workspace.root)
+    return tuple(found)
+
+
+def _check_text(report: tuple[SourceCheck, ...]) -> Text:
+    for one in report:
+        mark = styled("broken", fg="red") if one.failure else styled("works", fg="green")
+        said = f"said {count(one.letters, 'letter')}" if one.letters else "had nothing to say"
+        told = one.failure if one.failure else f"{said} in {one.seconds * 1000:.0f} ms"
+        yield f"{mark}  {styled(one.name, bold=True)} ({one.layer}, {one.where}): {told}"
+        if one.hint:
+            yield f"    {one.hint}"
+    if broken := sum(not one.works for one in report):
+        verb = "does" if broken == 1 else "do"
+        yield Note(f"{count(broken, 'source')} of {len(report)} {verb} not work")
+
+
+@verb("check", text=_check_text, key="sources", exit_code=lambda report: not all(one.works for one in report))
+def _plugins_check(workspace: Workspace) -> tuple[SourceCheck, ...]:
+    """Load each source that is enabled, ask it once, and say what is wrong with it.
+
+    Exit code 1: one of them does not work.
+
+    Examples:
+        memfs admin plugins check
+    """
+    from memfs.context.plugins import examined
+
+    with redirect_stdout(sys.stderr):  # what a source prints is no part of the report
+        found = examined(workspace.sources.plugins)
+    note_ignored(workspace.root)
+    return tuple(found)
+
+
+plugins = Actions(
+    "plugins", "Show the sources that give agents their context, and test them.", _plugins_list, _plugins_check
+)
+
+
+# -- schema -------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class SchemaExport:
+    """The schemas that were written.
+
+    Attributes:
+        folder: where they are.
+        files: their names.
+    """
+
+    folder: Path
+    files: tuple[str, ...]
+
+
+def _schema_text(done: SchemaExport) -> Text:
+    yield f"Wrote {count(len(done.files), 'file')} into {done.folder}"
+
+
+@verb("schema", text=_schema_text)
+@click.argument("folder", required=False, metavar="[FOLDER]", type=click.Path(file_okay=False, path_type=Path))
+def schema(workspace: Workspace, folder: Path | None) -> SchemaExport:
+    """Write the JSON Schemas of all files of the workspace, those of its own kinds included, into FOLDER.
+
+    Without FOLDER they go to ContextMemory/.schemas/, where the editor settings in the documentation look for them; git
+    leaves that folder out. memfs itself validates by what it brings along, never by these copies.
+
+    Examples:
+        memfs admin schema
+        memfs admin schema ~/schemas
+    """
+    from memfs.admin.layout import export_schemas
+
+    place = (folder or workspace.root / EDITOR_FOLDER).resolve()
+    names = export_schemas(workspace.parts.codec.schemas, place, ignored=folder is None)
+    return SchemaExport(place, tuple(names))
+
+
+# -- migrate ------------------------------------------------------------------------------------------------------
+def _migrate_text(done: formats.MigrationResult, dry_run: bool) -> Text:
+    if not done.changed:
+        yield f"Nothing to do: the workspace is of format {done.after}"
+        return
+    before = "which names none" if done.before is None else f"which was of format {done.before}"
+    yield f"{'Would bring' if dry_run else 'Brought'} the workspace, {before}, to format {done.after}"
+    for path in done.paths:
+        yield f"  {path}"
+
+
+@verb("migrate", text=_migrate_text)
+@click.option("-n", "--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+def migrate(workspace: Workspace, dry_run: bool) -> formats.MigrationResult:
+    """Bring the files to the version of the format that this memfs writes, as one commit.
+
+    Where history.commit is manual the changed files are left for you to commit. A workspace of an older version is
+    read and written all the same, and 'memfs check' names it; one of a newer version is not opened at all.
+
+    Examples:
+        memfs admin migrate --dry-run
+    """
+    done = formats.migrate(workspace.store, workspace.parts, dry_run)
+    if done.changed and not dry_run:
+        land(workspace)
+        if workspace.settings.history.commit not in AT_ONCE:
+            remark("commit these files with git, or 'memfs commit'")
+    return done
+
+
+# -- watch --------------------------------------------------------------------------------------------------------
+@verb("watch")
+def watch(as_json: bool) -> None:
+    """Follow changes of the files, by hand or by git, and keep the index fresh, until interrupted.
+
+    Examples:
+        memfs admin watch
+        memfs admin watch --json | tee changes.jsonl
+    """
+    from memfs.watch import Watcher, notes_folder  # watchdog is slow to start, and no other verb needs it
+
+    ended = threading.Event()
+
+    def tell(noticed: NoticedChange) -> None:
+        try:
+            _print_noticed(noticed, as_json)
+        except BrokenPipeError:  # we are on the watcher's thread: let the command's own end
+            ended.set()
+
+    with opened() as workspace:
+        settings = workspace.settings
+        quiet = settings.history.adopt_after_seconds if settings.history.adopt == "auto" else None
+
+        def watcher() -> Watcher:
+            notes = notes_folder(workspace.repository.state)
+            return Watcher(
+                workspace.store, workspace.root, settings.watch, quiet_seconds=quiet, listener=tell, notes=notes
+            )
+
+        workspace.store.watch_with(watcher, at_once=True)
+        note(f"watching {workspace.root}; Ctrl-C ends it")
+        ended.wait()
+    raise BrokenPipeError
+
+
+def _print_noticed(noticed: NoticedChange, as_json: bool) -> None:
+    found = {name: list(getattr(noticed.refreshed, name)) for name in ("added", "changed", "removed")}
+    if as_json:
+        print_json_line({"reason": noticed.reason, **found, "error": noticed.error})
+        return
+    for name, paths in found.items():
+        for path in paths:
+            print_raw(f"{styled(f'{name:<8}', dim=True)} {path}")
+    if noticed.error:
+        note(noticed.error)
+
+
+# -- move ---------------------------------------------------------------------------------------------------------
+def _move_text(done: MoveResult, dry_run: bool) -> Text:
+    if not (done.files or done.commits):
+        yield Note("the memory is on its own branch already")
+        return
+    yield f"{'Would move' if dry_run else 'Moved'} {count(done.files, 'file')} to {done.workspace}"
+    yield f"  with {count(done.commits, 'commit')} of history, as the branch {done.branch}"
+    yield Note("commit the removal from this branch of the code; other branches get it when they merge that")
+
+
+@verb("move", text=_move_text)
+@click.option("-n", "--dry-run", is_flag=True, help="Only say what would be done.")
+def move(workspace: Workspace, dry_run: bool) -> MoveResult:
+    """Move the memory of a repository from the branches of its code to a branch of its own.
+
+    Its history goes along: each commit that changed memory, with author, date and message. The removal of the files
+    from the code's branch is yours to commit.
+
+    It is refused while files are not committed or an agent has a branch. An interrupted move can be called again.
+
+    Examples:
+        memfs admin move --dry-run
+        memfs admin move
+    """
+    from memfs.team.own_branch import MoveResult, is_separate, to_own_branch
+
+    if is_separate(workspace.repository):
+        return MoveResult(workspace=workspace.root, files=0, commits=0)
+    return to_own_branch(workspace.store, workspace.repository, dry_run=dry_run)
+
+
+# -- completion ---------------------------------------------------------------------------------------------------
+_SHELLS = ("bash", "zsh", "fish")
+
+
+@verb("completion", json=False)
+@click.argument("shell", required=False, type=click.Choice(_SHELLS))
+def completion(shell: str | None) -> None:
+    """Print the script that lets your shell complete verbs, options, types and ids. SHELL is yours by default.
+
+    Examples:
+        eval "$(memfs admin completion bash)"                          # in ~/.bashrc
+        eval "$(memfs admin completion zsh)"                           # in ~/.zshrc
+        memfs admin completion fish > ~/.config/fish/completions/memfs.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    name = shell or os.path.basename(os.environ.get("SHELL", ""))
+    made = get_completion_class(name)
+    if made is None:
+        raise click.UsageError(f"name the shell: {', '.join(_SHELLS)}")
+    print_text(made(cli, {}, "memfs", "_MEMFS_COMPLETE").source())

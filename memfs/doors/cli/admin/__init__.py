@@ -1,1 +1,0 @@
-"""The group ``memfs admin``: care of a whole workspace."""

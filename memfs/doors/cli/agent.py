@@ -1,0 +1,926 @@
+"""The verbs of ``memfs agent``: connect agents, and give them their memory."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout, suppress
+from functools import wraps
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memfs import private
+from memfs.dataclass import dataclass, field, replace
+from memfs.doors import clients
+from memfs.doors.claude_code.installer import program, project_folder
+from memfs.doors.claude_code.settings_file import InstallScope, SettingsChange, user_folder
+from memfs.doors.cli.command import Unclear, complete_ids, invocation, opened, options, remark, verb, wants_json
+from memfs.doors.cli.draft import spoken
+from memfs.doors.cli.filters import as_of, pair, past_at
+from memfs.doors.cli.options import SOURCE, allow_secret_option, land, note_waiting, reference
+from memfs.doors.cli.output import OMIT, Block, Note, Table, Text, count, merge, one_line, readable, styled
+from memfs.doors.cli.parser import Actions
+from memfs.doors.cli.private import ask_to_join
+from memfs.doors.cli.streams import read_named
+from memfs.doors.clients import CLIENTS, Client, InstallResult
+from memfs.doors.resident.place import stop as end_resident
+from memfs.errors import ContentError, ItemNotFound, MemfsError, StorageIO, WorkspaceNotFound
+from memfs.fs.workspace_location import find_workspace
+from memfs.model.episode import Action, Episode, StateSnapshot, TriggerRow
+from memfs.model.ids import of_mount
+from memfs.model.kinds import nearest
+from memfs.model.suggestion import Keep
+from memfs.recall.conflict_notes import CONTRADICTS
+from memfs.store.context import DEFAULT, Contexts
+from memfs.store.values import FlushResult
+
+if TYPE_CHECKING:
+    from memfs.context.deliver import DeliveryResult
+    from memfs.learning.consolidation import ConsolidationResult
+    from memfs.learning.rule_analysis import FailureAnalysis
+    from memfs.model import MemoryItem
+    from memfs.team.asof import Past
+    from memfs.workspace import Workspace
+
+
+# -- install ------------------------------------------------------------------------------------------------------
+_PROGRAMS = tuple(CLIENTS)
+_MEANT = {"claude": "claude-code", "code": "vscode", "gemini": "gemini-cli"}
+_BY_HAND = {
+    "codex": "Codex takes the server by its own command: codex mcp add memfs -- memfs mcp",
+    "letta": "its hooks are written by hand into .letta/settings.json; docs/doors/claude-code.md has them",
+}
+_TOLD = {"created": "Created", "changed": "Changed", "deleted": "Deleted", "same": "Nothing to do in"}
+_WOULD = _TOLD | {"created": "Would create", "changed": "Would change", "deleted": "Would delete"}
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledFile:
+    """A settings file.
+
+    Attributes:
+        change: where it is, and what became of it, or would; its fields stand beside the others.
+        diff: the lines that would come and go, with `--dry-run`.
+    """
+
+    change: SettingsChange = field(metadata=merge("file=path done"))
+    diff: str = field(default="", metadata=OMIT)
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """What was put into a program's settings, or taken out of them.
+
+    Attributes:
+        program: its name.
+        files: the settings files.
+    """
+
+    program: str
+    files: tuple[InstalledFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InstallTarget:
+    """Which settings of which program are meant.
+
+    Attributes:
+        program: its name.
+        scope: for whom; None where that was not said.
+        dry: whether nothing is to be changed.
+        folder: that of `-C`.
+    """
+
+    program: str
+    scope: InstallScope | None
+    dry: bool
+    folder: str | None
+
+    @property
+    def client(self) -> Client:
+        """The program."""
+        return CLIENTS[self.program]
+
+    @property
+    def project(self) -> Path:
+        """The folder of the project."""
+        return project_folder(self.folder)
+
+    def done(self, files: Sequence[SettingsChange], remarks: Iterable[str] = ()) -> Installation:
+        """What became of these files, with what is to be known about it."""
+        for text in remarks:
+            remark(text)
+        return Installation(self.program, tuple(InstalledFile(one, _diff(one) if self.dry else "") for one in files))
+
+
+class _Program(click.Choice[str]):
+    """The name of a program, with a word for those who name another."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name as it is, or a refusal that says what to do instead."""
+        name = str(value).lower()
+        if name in _PROGRAMS:
+            return name
+        known = f"the programs are {', '.join(_PROGRAMS)}"
+        said = _BY_HAND.get(name) or f"{nearest(_MEANT.get(name, name), _PROGRAMS)} {known}; others: 'memfs mcp --help'"
+        return self.fail(f"there is no {value!r} here: {said.strip()}", param, ctx)
+
+
+def at_program(function: Callable[..., Installation]) -> Callable[..., Installation]:
+    """Give a verb the options that name a program's settings, as an ``InstallTarget``."""
+
+    @wraps(function)
+    def called(program: str, scope: str | None, dry_run: bool, **more: Any) -> Any:
+        chosen = None if scope is None else InstallScope(scope)
+        target = InstallTarget(program, chosen, dry_run, invocation().workspace)
+        hooks_only = more.get("server") or more.get("into", "private") != "private"
+        if not target.client.hooks and (scope == "local" or hooks_only):
+            raise click.UsageError(f"{program} takes --project, --user and --dry-run alone")
+        return function(target, **more)
+
+    return options(
+        click.argument("program", type=_Program(_PROGRAMS), metavar="PROGRAM"),
+        click.option("--project", "scope", flag_value="project", help="The project's settings (the default)."),
+        click.option("--local", "scope", flag_value="local", help="Your own settings in this project."),
+        click.option("--user", "scope", flag_value="user", help="Your own settings, for all your projects."),
+        click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing."),
+    )(called)
+
+
+def changes(done: Installation, dry_run: bool) -> Text:
+    """The files, with their diffs."""
+    there = [one for one in done.files if (one.change.before, one.change.after) != (None, None)]
+    for one in there:
+        yield from (styled(line.rstrip("\r"), fg=_COLOURS.get(line[:1])) for line in one.diff.split("\n")[:-1])
+        word = (_WOULD if dry_run else _TOLD)[one.change.done.value]
+        yield f"{styled(word, fg='green')} {shown(one.change.path)}"
+    if not there:
+        yield f"Nothing to do: memfs is not in {shown(done.files[0].change.path)}"
+
+
+@verb("install", text=changes)
+@click.option(
+    "--into",
+    type=click.Choice(["private", "repository"]),
+    default="private",
+    help="Where sessions are kept: in each person's private memory (the default), or in the repository's.",
+)
+@click.option("--mcp", "server", is_flag=True, help="Also memfs's MCP server, into .mcp.json of the project.")
+@at_program
+def install(target: InstallTarget, into: str, server: bool) -> Installation:
+    """Put memfs's hooks into the settings of Claude Code, so that it remembers and is reminded by itself.
+
+    PROGRAM is claude-code, or one that gets memfs's MCP server: claude-desktop, cursor, gemini-cli, vscode.
+
+    What a person types and what the agent answers and does is recorded then, in that person's private memory of the
+    project: a folder outside the repository that nobody else can read. 'memfs share' copies from there what others
+    should see. With '--into repository' what sessions teach goes into the repository's memory instead, where all who
+    can read the repository can read it; what quotes a person is suggested in that person's inbox instead.
+
+    The rest of these settings stays as it is, to the byte; installing again brings memfs's part up to date. No
+    workspace is needed, and memfs commits none of these files. 'memfs status --private' shows what is kept,
+    'memfs agent uninstall PROGRAM' turns it off.
+
+    Examples:
+        memfs agent install claude-code --dry-run
+        memfs agent install claude-code
+        memfs agent install claude-code --user
+        memfs agent install claude-code --mcp
+        memfs agent install cursor
+    """
+    client, project = target.client, target.project
+    scope = target.scope or client.scope
+    by_project = scope is InstallScope.PROJECT
+    outcome = clients.install(
+        target.scope,
+        project,
+        target.program,
+        server=server and by_project,
+        into_repository=into == "repository",
+        workspace=project if target.folder is not None else None,
+        dry=target.dry,
+    )
+    if not client.hooks:
+        return target.done(outcome.files, (*_on_extra(), *(() if target.dry else _on_server(target, outcome))))
+    said = (*_on_recording(project, scope, into), *(() if target.dry else _on_hooks(outcome, scope)))
+    if server and not by_project:
+        words = shlex.join((*program(scope).words, "mcp"))
+        said += (f"for the server, run: claude mcp add --scope {scope.value} memfs -- {words}",)
+    if not target.dry and not wants_json() and into != "repository" and scope is not InstallScope.USER:
+        ask_to_join(private.project_at(project))
+    return target.done(outcome.files, (*said, *(_on_extra() if server else ())))
+
+
+# -- remarks ------------------------------------------------------------------------------------------------------
+def _on_recording(project: Path, scope: InstallScope, into: str) -> Iterator[str]:
+    """What will be recorded, where, and who can read it."""
+    yield "from the next session on, what you type and what the agent answers and does is recorded"
+    if into == "repository":
+        place = f"ContextMemory/ of {shown(project)}"
+        yield f"what that teaches goes into {place}: all who read it there can read it"
+        yield "what quotes you stays on this machine: it is suggested in the inbox, and you decide with 'memfs inbox'"
+        return
+    folder = private.find(private.project_at(project)) if scope is not InstallScope.USER else None
+    yield f"it goes into your private memory: {folder or private.projects_folder()!s}"
+    yield "nobody else can read that, and no repository gets any of it but what you copy with 'memfs share'"
+    if scope is InstallScope.PROJECT:
+        yield "with these settings each person who works here has a private memory of their own"
+
+
+def _on_hooks(outcome: InstallResult, scope: InstallScope) -> Iterator[str]:
+    """What keeps hooks from working as they should, and where they are seen and taken out."""
+    settings = shown(outcome.files[0].path)
+    if scope is not InstallScope.USER and option_of(outcome.files[0].path) == "--user":
+        yield f"{settings} holds for all your projects"
+    for path in outcome.elsewhere:
+        yield f"{path} has hooks of memfs, too: each event is told twice; uninstall {option_of(path)} takes them out"
+    if outcome.switched_off:
+        yield f"{settings} switches all hooks off: disableAllHooks"
+    if scope is InstallScope.PROJECT and shutil.which("memfs") is None:
+        yield "'memfs' is not on the PATH; whoever starts Claude Code here needs it there"
+    if scope is InstallScope.LOCAL and outcome.files[0].done.value == "created":
+        yield f"{settings} is yours alone: see to it that git ignores it"
+    if outcome.files[0].done.value != "same":
+        yield "it works from the next session on; there /hooks lists them"
+        option = "" if scope is InstallScope.PROJECT else f" --{scope.value}"
+        way_back = f"'memfs agent uninstall claude-code{option}' turns it off"
+        yield f"'memfs status --private' shows where and what it keeps; {way_back}"
+
+
+def _on_server(target: InstallTarget, outcome: InstallResult) -> Iterator[str]:
+    """Where memories go if the project has no place for them, and how the server comes and goes."""
+    if target.scope is not InstallScope.USER and target.client.project:
+        try:
+            find_workspace(target.project)
+        except WorkspaceNotFound:
+            yield "there is no workspace here: your own is used until 'memfs init' makes one"
+    if outcome.files[0].done.value != "same":
+        way_back = f"'memfs agent uninstall {target.program}' takes it out"
+        yield f"it works when {target.program} is started anew; {way_back}"
+
+
+def _on_extra() -> Iterator[str]:
+    """The package that the server needs, where it is not there."""
+    if find_spec("mcp") is None:
+        yield "the server needs a package: pip install 'gitmemfs[mcp]'"
+
+
+# -- files --------------------------------------------------------------------------------------------------------
+def option_of(path: Path) -> str:
+    """The option that means a settings file."""
+    if path.name == "settings.local.json":
+        return "--local"
+    return "--user" if path.parent == user_folder() else "--project"
+
+
+def shown(path: Path) -> str:
+    """A path as short as it can be written from here."""
+    beside = os.path.relpath(path)
+    return str(path) if beside.startswith("..") else beside
+
+
+def _diff(one: SettingsChange) -> str:
+    name = shown(one.path)
+    old, new = (name if data is not None else os.devnull for data in (one.before, one.after))
+    found = difflib.unified_diff(_lines(one.before), _lines(one.after), old, new)
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in found)
+
+
+def _lines(data: bytes | None) -> list[str]:
+    """The lines of a file, ended by newlines alone: JSON may hold other line ends in a text."""
+    text = (data or b"").decode("utf-8", "replace")
+    return [f"{line}\n" for line in text.split("\n")[:-1]] + [line for line in text.split("\n")[-1:] if line]
+
+
+# -- uninstall ----------------------------------------------------------------------------------------------------
+@verb("uninstall", text=changes)
+@at_program
+def uninstall(target: InstallTarget) -> Installation:
+    """Take memfs's hooks, and its server, out of a program's settings again.
+
+    Every other byte is as it was before they came; a file that was made for them goes. What was remembered stays.
+
+    Examples:
+        memfs agent uninstall claude-code --dry-run
+        memfs agent uninstall claude-code --user
+    """
+    outcome = clients.uninstall(target.scope, target.project, target.program, dry=target.dry)
+    said = (
+        f"{path} has hooks of memfs, too; 'memfs agent uninstall {target.program} {option_of(path)}' takes them out"
+        for path in outcome.elsewhere
+    )
+    if not target.dry and outcome.files:
+        with suppress(MemfsError):
+            end_resident(find_workspace(target.project))  # a hook may have begun it
+    return target.done(outcome.files, said)
+
+
+# -- inject -------------------------------------------------------------------------------------------------------
+_LARGEST_PROMPT = 8 << 20
+situation = options(
+    click.option("--file", "files", multiple=True, metavar="PATH", help="A file that the work is about; repeatable."),
+    click.option("--agent", default="", metavar="NAME", help="The agent that works."),
+    click.option("--session", default="", metavar="NAME", help="The session it works in."),
+    click.option("--task", default="", metavar="NAME", help="The task it works at."),
+)
+"""Give a verb the options that tell the situation an agent is in."""
+prompt = options(
+    click.option("--prompt-file", metavar="PATH", help="What the agent is told already: what it says is left out."),
+    click.option("--max-tokens", type=click.IntRange(0, 10**7), metavar="N", help="The most tokens; 0: no bound."),
+)
+"""Give a verb the options that tell what a prompt says, and what room it has."""
+
+
+def delivered(workspace: Workspace, given: DeliveryResult, nothing: str) -> DeliveryResult:
+    """What was put together, with what sources lack: trust, something to run, success; all that it lacks is remarked.
+
+    Args:
+        nothing: what to say where nothing is told.
+    """
+    problems = tuple(dict.fromkeys((*workspace.sources.plugins.problems(), *given.problems)))
+    if given.left_out:
+        remark(f"{count(given.left_out, 'entry', 'entries')} had no room; --max-tokens gives more")
+    for problem in problems:
+        remark(f"{problem.message}; {problem.hint}")
+    if not given.texts and not given.left_out:
+        told = f"what is remembered is told already: {', '.join(given.repeated)}"
+        remark(told if given.repeated else nothing)
+    return replace(given, problems=problems)
+
+
+def delivered_text(given: DeliveryResult) -> Text:
+    """The text."""
+    if given.texts:
+        yield Block(given.text)
+
+
+def state_of(text: str, files: tuple[str, ...], **named: Any) -> StateSnapshot:
+    """The situation that the options tell."""
+
+    return StateSnapshot.create(files, text, **named)
+
+
+def read_prompt(path: str | None) -> str:
+    """The prompt in a file; '-' is standard input.
+
+    Raises:
+        Unclear: it cannot be read, or no model reads as much.
+    """
+    try:
+        data = b"" if path is None else read_named(path, _LARGEST_PROMPT + 1)
+    except StorageIO as error:
+        raise Unclear(f"--prompt-file {path}: {error.message}") from error
+    if len(data) > _LARGEST_PROMPT:
+        raise Unclear(f"--prompt-file {path}: more than {_LARGEST_PROMPT >> 20} MiB, which no model reads")
+    return data.decode("utf-8", "replace").replace("\r\n", "\n")
+
+
+@verb("inject", text=delivered_text)
+@click.argument("text", nargs=-1, metavar="[TEXT]...")
+@situation
+@prompt
+def inject(
+    text: tuple[str, ...], files: tuple[str, ...], prompt_file: str | None, max_tokens: int | None, **named: str
+) -> DeliveryResult:
+    """Print what belongs into the system prompt of an agent: the automatic memory, as quoted data.
+
+    TEXT says what the work is about, where that is known: preferences that fit it come first; '-' reads standard input.
+    What CLAUDE.md, AGENTS.md or --prompt-file says already is left out. Nothing is printed where there is nothing to
+    say.
+
+    Examples:
+        memfs agent inject
+        memfs agent inject --agent coder --prompt-file system.txt --max-tokens 600
+        memfs agent inject --file src/auth.py "change the login" --json
+    """
+    state = state_of(spoken(text), files, **named)
+    with opened() as workspace, redirect_stdout(sys.stderr):  # what a source of others prints is no context
+        told = read_prompt(prompt_file)
+        given = workspace.sources.delivery.automatic(state, prompt=told, max_tokens=max_tokens)
+        if named["agent"]:
+            land(workspace)  # that it was given feedback is recorded
+        return delivered(workspace, given, "nothing is remembered that belongs into every prompt")
+
+
+# -- warn ---------------------------------------------------------------------------------------------------------
+@verb("warn", text=delivered_text)
+@click.argument("text", nargs=-1, metavar="[TEXT]...")
+@situation
+@click.option("--tool", default="", metavar="NAME", help="The tool that is about to be used.")
+@prompt
+def warn(
+    text: tuple[str, ...], files: tuple[str, ...], prompt_file: str | None, max_tokens: int | None, **named: str
+) -> DeliveryResult:
+    """Print what a situation brings to mind before a step: past failures like it, and rules learned from them.
+
+    TEXT says what is about to be done; '-' reads standard input. Nothing is printed where nothing matches. What was
+    told is remembered: 'memfs agent episode record' with the same --file, --agent and --session writes it into the
+    episode.
+
+    Examples:
+        memfs agent warn --file src/auth.py "change the login"
+        memfs agent warn --tool bash "drop the staging database" --json
+    """
+    state = state_of(spoken(text), files, **named)
+    if not (state.context.strip() or state.files or state.tool):
+        raise click.UsageError("nothing to go by: say what is about to be done, or name a --file")
+    with opened() as workspace, redirect_stdout(sys.stderr):  # what a source of others prints is no context
+        told = read_prompt(prompt_file)
+        given = workspace.sources.delivery.triggered(state, prompt=told, max_tokens=max_tokens)
+        return delivered(workspace, given, "nothing is remembered of situations like this")
+
+
+# -- episode ------------------------------------------------------------------------------------------------------
+_REDACTED = "[redacted: "
+_OUTCOMES = click.Choice(["success", "failure", "partial"])
+
+
+# -- episode record -----------------------------------------------------------------------------------------------
+def _recorded_text(done: Episode) -> Text:
+    yield f"Recorded {styled(done.id, fg='green', bold=True)}  {done.outcome.value}"
+
+
+@verb("record", text=_recorded_text, lands=True)
+@click.argument("text", nargs=-1, metavar="[TEXT]...")
+@click.option("--outcome", type=_OUTCOMES, required=True, help="How it ended.")
+@situation
+@click.option("--tool", default="", metavar="NAME", help="The tool that was used.")
+@click.option("--about", default="", metavar="TEXT", help="What was about to be done; what was done by default.")
+@click.option("--error", default="", metavar="TEXT", help="What went wrong; '-' reads standard input.")
+@click.option(
+    "--warned",
+    multiple=True,
+    metavar="ID",
+    help="An item the agent was warned with, besides those that 'memfs agent warn' told.",
+)
+def _episode_record(
+    text: tuple[str, ...], outcome: str, files: tuple[str, ...], about: str, error: str, **named: Any
+) -> Episode:
+    """Record TEXT, what was done, with how it ended; '-' reads standard input.
+
+    Without --agent it is a person's report.
+
+    Examples:
+        memfs agent episode record "edited the login" --file auth.py --tool edit --outcome failure --error "test failed"
+    """
+
+    did, warned = spoken(text), named.pop("warned")
+    if not did.strip() and not named["tool"].strip():
+        raise click.UsageError("nothing to record: say what was done, or with which --tool")
+    error = spoken(("-",)) if error == "-" else error
+    state = state_of(about or did, files, **named)
+    with opened() as workspace:
+        told = (*warned, *workspace.sources.warned.of(state))
+        made = Episode.create(state, Action(named["tool"], did), outcome, error, warned=told)
+        trust = "agent" if named["agent"] else "human"
+        stored = workspace.sources.episodes.record(made, trust=trust, source=SOURCE)
+        land(workspace, workspace.store.get(stored.id))
+        for one in warned:
+            if not of_mount(one) and workspace.store.get(one) is None:
+                remark(f"--warned {one}: no memory is called so; kept as it was given")
+    if _REDACTED in stored.error_message and _REDACTED not in error:
+        remark("what looks like a secret in the error was blacked out")
+    return stored
+
+
+# -- episode list -------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class EpisodeList:
+    """Episodes, the newest first.
+
+    Attributes:
+        episodes: as many as were asked for.
+        count: how many there are.
+    """
+
+    episodes: tuple[TriggerRow, ...]
+    count: int
+
+
+def _episode_list_text(found: EpisodeList) -> Text:
+    yield Table([_row(one) for one in found.episodes], dim=(0, 1))
+    more = found.count - len(found.episodes)
+    yield Note(count(found.count, "episode") + (f"; {more:,} more with --limit" if more else ""))
+
+
+def _row(one: TriggerRow) -> tuple[str, ...]:
+    what = ": ".join(filter(None, (one.did or one.context, one.error)))
+    return one.timestamp.date().isoformat(), one.id, one.outcome, ", ".join(one.files[:2]), one_line(what, 0)
+
+
+@verb("list", text=_episode_list_text)
+@click.option("--outcome", type=_OUTCOMES, help="Only those that ended so.")
+@situation
+@click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=20, help="List at most so many; 20.")
+@as_of
+def _episode_list(
+    workspace: Workspace, files: tuple[str, ...], limit: int, as_of: str | None, **wanted: str | None
+) -> EpisodeList:
+    """List what was recorded, the newest first.
+
+    Examples:
+        memfs agent episode list --outcome failure
+    """
+    past = past_at(workspace, as_of)
+    every = workspace.sources.triggers.rows("episode")[::-1] if past is None else past.episodes()
+    rows = [
+        row
+        for row in every
+        if all(not value or getattr(row, name) == value for name, value in wanted.items())
+        and (not files or set(files) & set(row.files))
+    ]
+    return EpisodeList(tuple(rows[:limit]), len(rows))
+
+
+# -- episode analyze ----------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class EpisodeAnalysis:
+    """What analysing the failures came to.
+
+    Attributes:
+        done: what became of rules; of which these fields stand beside the others.
+        kept: `write` where they are stored, `suggest` where they wait in the inbox.
+    """
+
+    done: FailureAnalysis = field(metadata=merge("read found changed retired doubted"))
+    kept: Keep
+
+
+def _analysis_text(analysis: EpisodeAnalysis) -> Text:
+    done, found, writes = analysis.done, analysis.done.found, analysis.kept is Keep.WRITE
+    for rule in found:
+        word = "Learned" if writes else "Suggest"
+        yield f"{word} {styled(rule.id, fg='green', bold=True)}  {styled(f'{rule.confidence:.0%}', dim=True)}"
+        yield f"  {one_line(rule.action, 0)}"
+    words = {"brought up to date": done.changed, "retired": done.retired, "doubtful": done.doubted}
+    yield from (f"{rule_id}  {styled(word, dim=True)}" for word, ids in words.items() for rule_id in ids)
+    waits = "; 'memfs inbox' accepts or refuses them" if found and not writes else ""
+    yield Note(f"read {count(done.read, 'episode')}: {count(len(found), 'rule')} found{waits}")
+
+
+@verb("analyze", text=_analysis_text, lands=True)
+def _episode_analyze(workspace: Workspace) -> EpisodeAnalysis:
+    """Analyse the failures into rules now, as is done after every 100 episodes.
+
+    Rules wait in 'memfs inbox' unless learning.rules is 'write'.
+
+    Examples:
+        memfs agent episode analyze
+    """
+    keep = Keep.WRITE if workspace.learner.keep("rules") is Keep.WRITE else Keep.SUGGEST
+    done = workspace.sources.rules.analyze(keep=keep)
+    land(workspace)
+    return EpisodeAnalysis(done, keep)
+
+
+episode = Actions(
+    "episode",
+    "Record what an agent did, list what was recorded, or learn rules from how it ended.",
+    _episode_list,
+    _episode_record,
+    _episode_analyze,
+)
+
+
+# -- correct ------------------------------------------------------------------------------------------------------
+_PASSED_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPreference:
+    """A preference that was kept, or made stronger.
+
+    Attributes:
+        item: of which these fields stand beside the others.
+        contradicts: ids of the items that say otherwise.
+    """
+
+    item: MemoryItem = field(metadata=merge("id content path"))
+    contradicts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectionReport:
+    """What was kept of what a person said.
+
+    Attributes:
+        preferences: what is told from now on.
+        passed_over: sentences that were not kept, as they neither correct nor prefer.
+    """
+
+    preferences: tuple[KeptPreference, ...]
+    passed_over: tuple[str, ...]
+
+
+def _correct_text(done: CorrectionReport) -> Text:
+    for one in done.preferences:
+        yield f"{styled(one.item.id, fg='green', bold=True)}  {one_line(one.item.content, 100)}"
+        for other in one.contradicts:
+            yield f"  contradicts {other}: this one is told; 'memfs team conflicts' settles it"
+    if not done.preferences:
+        yield Note("no sentence corrects or prefers: nothing was kept")
+    for sentence in done.passed_over[:_PASSED_SHOWN]:
+        yield Note(f"not kept, as it neither corrects nor prefers: {one_line(sentence, 80)}")
+    if (more := len(done.passed_over) - _PASSED_SHOWN) > 0:
+        yield Note(f"nor were {count(more, 'further sentence')}")
+
+
+@verb("correct", text=_correct_text, lands=True)
+@click.argument("text", nargs=-1, required=True, metavar="TEXT...")
+@click.option("--speaker", default="", metavar="NAME", help="Who says so.")
+@click.option("--agent", default="", metavar="NAME", help="The agent it is said to.")
+@click.option("--session", default="", metavar="NAME", help="The session it is said in.")
+@click.option("--task", default="", metavar="NAME", help="The task it is said at.")
+@click.option("--context", multiple=True, metavar="KEY=VALUE", help="A circumstance in which it holds; repeatable.")
+@click.option("--only-corrections", is_flag=True, help="Keep nothing where no sentence corrects or prefers.")
+@allow_secret_option
+def correct(text: tuple[str, ...], context: tuple[str, ...], only_corrections: bool, **known: str) -> CorrectionReport:
+    """Keep what a person corrects or prefers; agents are told from then on.
+
+    Each sentence of TEXT that corrects or prefers becomes a preference of trust 'human', or else TEXT as a whole. What
+    was said before is united with it, and what it contradicts is linked. '-' reads standard input.
+
+    Examples:
+        memfs agent correct "Don't use print for logging"
+        memfs agent correct "No, always run the tests with -x" --speaker Ada --session s42
+    """
+    from memfs.learning.corrections import corrections, passed_over  # --help does without it
+
+    message, circumstances = spoken(text), dict(pair(written) for written in context)
+    with opened() as workspace:
+        preferences = workspace.sources.preferences
+        items = preferences.record(message, context=circumstances, whole=not only_corrections, source=SOURCE, **known)
+        land(workspace, items[-1] if items else None)
+    against = [tuple(link.to for link in item.links if link.relation == CONTRADICTS) for item in items]
+    kept = tuple(map(KeptPreference, items, against))
+    # where nothing was kept, or the message as a whole, no sentence was passed over
+    return CorrectionReport(kept, tuple(passed_over(message)) if items and corrections(message) else ())
+
+
+# -- feedback -----------------------------------------------------------------------------------------------------
+_SIGNALS = {"+": True, "good": True, "yes": True, "-": False, "bad": False, "no": False}
+
+
+@dataclass(frozen=True, slots=True)
+class FeedbackReport:
+    """What a signal changed.
+
+    Attributes:
+        id: of the item.
+        importance: what it counts for now.
+        before: what it counted for.
+        due: whether a bad signal made it weak enough to be pruned.
+    """
+
+    id: str
+    importance: float
+    before: float
+    due: bool
+
+
+def _feedback_text(done: FeedbackReport) -> Text:
+    yield f"{styled(done.id, fg='green', bold=True)}  importance {done.before:g} -> {done.importance:g}"
+    if done.due:
+        yield Note("it is weak enough to be pruned; 'memfs admin prune --dry-run' lists what is due")
+
+
+@verb("feedback", text=_feedback_text, lands=True)
+@click.argument("id", metavar="ID", shell_complete=complete_ids)
+@click.argument("signal", metavar="good|bad", type=click.Choice(list(_SIGNALS)))
+@click.option("--reason", default="", help="Why, for the history.")
+def feedback(workspace: Workspace, id: str, signal: str, reason: str) -> FeedbackReport:
+    """Say whether an item helped (good, yes, +) or did not (bad, no, -).
+
+    Its importance changes, in its file, and with it its place in answers.
+
+    Examples:
+        memfs agent feedback use-postgresql-for-transactions-7h2k9q good
+        memfs agent feedback old-decision-4k8m2p bad --reason "it misled the migration"
+    """
+    helped = _SIGNALS[signal]
+    before = workspace.store.find(reference(workspace, id))
+    item = workspace.feedback.give(before.id, helped, reason, source=SOURCE)
+    land(workspace, item)
+    due = not helped and any(weak.item.id == item.id for weak in workspace.pruner.due())
+    return FeedbackReport(item.id, item.importance, before.importance, due)
+
+
+# -- context ------------------------------------------------------------------------------------------------------
+_named = click.option("--name", default=DEFAULT, metavar="NAME", help=f"Which context; '{DEFAULT}' by default.")
+
+
+def _of(workspace: Workspace, past: Past | None) -> Contexts:
+    return workspace.contexts if past is None else Contexts(workspace.store, workspace.parts, past.files)
+
+
+# -- context get --------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class ContextValues:
+    """What a context holds.
+
+    Attributes:
+        name: of the context.
+        values: all its keys, or the one that was asked for.
+    """
+
+    name: str
+    values: Mapping[str, Any]
+
+
+def _values_text(found: ContextValues, key: str | None) -> Text:
+    if key is not None:
+        yield Block(readable(found.values[key]))
+    else:
+        yield Table([(name, readable(value)) for name, value in found.values.items()])
+
+
+@verb("get", text=_values_text)
+@click.argument("key", required=False)
+@_named
+@as_of
+def _context_get(workspace: Workspace, key: str | None, name: str, as_of: str | None) -> ContextValues:
+    """Show all keys, or the value of one.
+
+    Examples:
+        memfs agent context get branch
+    """
+    past = past_at(workspace, as_of)
+    contexts = _of(workspace, past)
+    values, others = contexts.read(name), contexts.names()
+    if key is not None and key not in values:
+        hint = nearest(key, values) or f"memfs agent context set {key}=VALUE"
+        raise ItemNotFound(f"the context {name!r} has no key {key!r}", hint=hint)
+    if name not in others:
+        begin = f"there is {', '.join(others)}" if others else "'memfs agent context set KEY=VALUE' begins one"
+        remark(f"there is no context {name} yet; {begin}")
+    return ContextValues(name, values if key is None else {key: values[key]})
+
+
+# -- context set, unset -------------------------------------------------------------------------------------------
+def _change_text(done: ContextValues) -> Text:
+    yield f"The context {done.name} has {count(len(done.values), 'key')}"
+
+
+@verb("set", text=_change_text)
+@click.argument("pairs", nargs=-1, required=True, metavar="KEY=VALUE...")
+@_named
+def _context_set(workspace: Workspace, pairs: tuple[str, ...], name: str) -> ContextValues:
+    """Give keys new values, and leave the others alone.
+
+    KEY=VALUE is text, KEY:=VALUE is JSON, for numbers, lists and the like.
+
+    Examples:
+        memfs agent context set branch=main ticket=SHOP-12
+        memfs agent context set 'open:=["SHOP-12", "SHOP-13"]'
+    """
+    values = dict(map(_pair, pairs))
+    left = workspace.contexts.set(values, name, source=SOURCE)
+    land(workspace)
+    return ContextValues(name, left)
+
+
+@verb("unset", text=_change_text)
+@click.argument("keys", nargs=-1, required=True, metavar="KEY...")
+@_named
+def _context_unset(workspace: Workspace, keys: tuple[str, ...], name: str) -> ContextValues:
+    """Take keys away.
+
+    Examples:
+        memfs agent context unset ticket
+    """
+    left = workspace.contexts.unset(keys, name, source=SOURCE)
+    land(workspace)
+    return ContextValues(name, left)
+
+
+def _pair(word: str) -> tuple[str, Any]:
+    """A key and its value.
+
+    Raises:
+        Unclear: there is no "=", no key, or what should be JSON is none.
+    """
+    key, equals, value = word.partition("=")
+    if not equals or not key.rstrip(":"):
+        raise Unclear(f"{word[:60]!r} gives no value to a key", "write KEY=VALUE, such as branch=main")
+    if not key.endswith(":"):
+        return key, value
+    try:
+        return key[:-1], json.loads(value)
+    except ValueError as error:
+        raise Unclear(f"{value[:60]!r} is not JSON", f"write {key[:-1]}=VALUE for plain text") from error
+
+
+# -- context list -------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class ContextSize:
+    """A context.
+
+    Attributes:
+        name: its name.
+        keys: how many keys it has; null where its file is invalid.
+    """
+
+    name: str
+    keys: int | None
+
+
+def _context_list_text(found: tuple[ContextSize, ...]) -> Text:
+    rows = [(one.name, "invalid" if one.keys is None else count(one.keys, "key")) for one in found]
+    yield Table(rows, dim=(1,))
+
+
+@verb("list", text=_context_list_text, key="contexts")
+@as_of
+def _context_list(workspace: Workspace, as_of: str | None) -> tuple[ContextSize, ...]:
+    """Name the contexts there are.
+
+    Examples:
+        memfs agent context list
+    """
+    rows: list[ContextSize] = []
+    past = past_at(workspace, as_of)
+    contexts = _of(workspace, past)
+    for name in contexts.names():
+        try:
+            rows.append(ContextSize(name, len(contexts.read(name))))
+        except ContentError as error:
+            remark(f"{error}; 'memfs check' says more")
+            rows.append(ContextSize(name, None))
+    return tuple(rows)
+
+
+context = Actions(
+    "context",
+    """Keep the circumstances of a session or workflow, which no memory disturbs.
+
+    They lie in ContextMemory/context/NAME.yaml, each change in history.
+    """,
+    _context_get,
+    _context_set,
+    _context_unset,
+    _context_list,
+)
+
+
+# -- consolidate --------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class ConsolidatedSession:
+    """What became of a session's working memory.
+
+    Attributes:
+        done: of which these fields stand beside the others.
+        revision: the commit of all that; null where there is none.
+    """
+
+    done: ConsolidationResult = field(metadata=merge("session read cleared pinned left promoted"))
+    revision: str | None
+
+
+def _consolidate_text(ended: ConsolidatedSession) -> Text:
+    done = ended.done
+    for one in done.promoted:
+        word = "Would keep" if done.dry_run else "Kept"
+        yield f"{word} {styled(one.item.id, fg='green', bold=True)}  {styled(one.why, dim=True)}"
+        yield f"  {one_line(one.item.content, 100)}"
+    if done.read:
+        told = f"{count(len(done.cleared), 'working memory', 'working memories')} of session {done.session}"
+        yield f"{'Would clear' if done.dry_run else 'Cleared'} {told}"
+    else:
+        yield Note(f"there is no working memory of session {done.session}")
+    if done.pinned:
+        yield f"  {count(len(done.pinned), 'pinned one', 'pinned ones')} not touched"
+    if ended.revision:
+        yield f"  to take it back: git revert {ended.revision[:12]}"
+    for name, why in done.left.items():
+        yield Note(f"{name} stays: {why}")
+
+
+@verb("consolidate", text=_consolidate_text)
+@click.option("--session", required=True, metavar="NAME", help="Which session ended.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be kept and cleared.")
+def consolidate(workspace: Workspace, session: str, dry_run: bool) -> ConsolidatedSession:
+    """End a session: keep what matters of its working memory as knowledge, and clear the rest, in one commit.
+
+    Kept are decisions, lessons and outcomes, what is important or was recalled often, what was said repeatedly, and
+    what several have in common. Pinned items are not touched. What waits is committed before; the command that takes
+    all back is printed. With history.commit = "manual" nothing is committed.
+
+    Examples:
+        memfs agent consolidate --session 2026-03-01-morning --dry-run
+    """
+    commits = not dry_run and not workspace.store.by_hand
+    if commits:
+        workspace.store.flush(adopt=False)  # else the commit would hold more than can be taken back together
+    done = workspace.consolidation.run(session, dry_run=dry_run)
+    flushed = workspace.store.flush(adopt=False) if done.cleared and commits else FlushResult()
+    note_waiting(flushed.reason)
+    return ConsolidatedSession(done, flushed.commits[-1] if flushed.commits else None)

@@ -1,0 +1,773 @@
+"""The verbs of ``memfs state``: iterations, documents and checkpoints of multi-agent systems."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from memfs.dataclass import dataclass, field, replace
+from memfs.doors.cli.command import Unclear, opened, remark, verb
+from memfs.doors.cli.declare import between, click
+from memfs.doors.cli.draft import decoded
+from memfs.doors.cli.export import ExportReport, export_options, export_text, exported, incomplete
+from memfs.doors.cli.filters import as_of, past_at, span, state_at, when
+from memfs.doors.cli.options import land
+from memfs.doors.cli.output import (
+    MERGE,
+    Block,
+    Document,
+    Note,
+    Table,
+    Text,
+    as_json,
+    count,
+    listed,
+    note,
+    readable,
+    styled,
+    time_text,
+)
+from memfs.doors.cli.parser import Actions
+from memfs.doors.cli.streams import read_named, somebody_types
+from memfs.errors import ContentError, ItemSyntaxError, IterationInvalid, MemfsError
+from memfs.format import json_text
+from memfs.model.state_paths import AGGREGATE_NAMES, aggregate_path
+
+if TYPE_CHECKING:
+    from memfs.model.insights import AgentFeedback, Analysis, Course, PatternTrend, TrendReport
+    from memfs.model.state_documents import Acknowledgement, RecoveryState, RetrievedState
+    from memfs.model.state_query import Iteration
+    from memfs.state.checkpoint_store import Checkpoint, CheckpointVerdict
+    from memfs.state.search import StateHit
+    from memfs.workspace import Workspace
+
+
+# -- iteration ----------------------------------------------------------------------------------------------------
+_STATISTICS_SHOWN = (("outputs", "outputs"), ("mean_confidence", "confidence"), ("resource_consumed", "consumed"))
+
+
+def _iteration_text(one: Iteration) -> Text:
+    yield f"Iteration {one.number} is {_status(one)}"
+    rows = [("opened", time_text(one.opened) or ""), ("closed", time_text(one.closed) or "")]
+    rows += [(kind.replace("_", " "), f"{number:,}") for kind, number in sorted(one.counts.items())]
+    yield Table([(f"  {name}", value) for name, value in rows if value], dim=(0,))
+    yield from _statistics_text(one.statistics)
+
+
+def _statistics_text(statistics: Mapping[str, Any]) -> Text:
+    """What closing summed up; the values come from a file, and may be anything."""
+    for name in ("duration_seconds", "mean_confidence", "resource_consumed"):
+        if isinstance(value := statistics.get(name), int | float):
+            yield f"  {name.replace('_', ' ')}: {value:,.2f}"
+    agents = statistics.get("agents")
+    yield Table([
+        (f"  {name}", *(f"{figures[key]:,.6g} {word}" if key in figures else "" for key, word in _STATISTICS_SHOWN))
+        for name, figures in (agents.items() if isinstance(agents, Mapping) else ())
+        if isinstance(figures, Mapping)
+        and all(isinstance(figures.get(key, 0), int | float) for key, _ in _STATISTICS_SHOWN)
+    ])  # fmt: skip
+
+
+def _iteration_list_text(found: tuple[Iteration, ...]) -> Text:
+    yield Table(
+        [
+            (f"{one.number:>5}", _status(one), time_text(one.opened) or "", count(sum(one.counts.values()), "document"))
+            for one in found
+        ],
+        dim=(2,),
+    )
+    yield Note(count(len(found), "iteration") + ("" if found else "; 'memfs state iteration start' opens one"))
+
+
+def _status(one: Iteration) -> str:
+    return "archived" if one.archive else one.status
+
+
+_number = click.argument("number", required=False, type=click.IntRange(1), metavar="[N]")
+
+
+@verb("start", text=_iteration_text, key="iteration")
+@_number
+def _iteration_start(workspace: Workspace, number: int | None) -> Iteration:
+    """Open iteration N, by default the one after the newest.
+
+    Examples:
+        memfs state iteration start
+    """
+    found = workspace.states.iterations.start(number)
+    land(workspace)
+    return found
+
+
+@verb("close", text=_iteration_text, key="iteration")
+@_number
+def _iteration_close(workspace: Workspace, number: int | None) -> Iteration:
+    """Close iteration N, by default the newest open one, and sum it up.
+
+    Examples:
+        memfs state iteration close
+    """
+    found = workspace.states.iterations.close(number)
+    land(workspace)
+    return found
+
+
+@verb("show", text=_iteration_text, key="iteration")
+@_number
+def _iteration_show(workspace: Workspace, number: int | None) -> Iteration:
+    """Show iteration N, by default the newest.
+
+    Examples:
+        memfs state iteration show
+        memfs state iteration show 3
+    """
+    number = number or workspace.states.reading.latest_iteration()
+    if number is None:
+        raise IterationInvalid("there is no iteration yet", hint="'memfs state iteration start' opens one")
+    return workspace.states.iterations.show(number)
+
+
+@verb("list", text=_iteration_list_text, key="iterations")
+@as_of
+def _iteration_list(workspace: Workspace, as_of: str | None) -> tuple[Iteration, ...]:
+    """List all iterations, archived ones too.
+
+    Examples:
+        memfs state iteration list --json
+    """
+    return tuple(state_at(workspace, as_of).iterations.list())
+
+
+iteration = Actions(
+    "iteration",
+    "Start, close and show the rounds of work in which a multi-agent system stores its state.",
+    _iteration_list,
+    _iteration_start,
+    _iteration_close,
+    _iteration_show,
+)
+
+
+# -- store --------------------------------------------------------------------------------------------------------
+_TYPES = ("state_update", "agent_output", "meta_review", "hypothesis", "tournament_result")
+_STDIN = "standard input"
+
+
+def _store_text(stored: tuple[Acknowledgement, ...]) -> Text:
+    for ack in stored:
+        yield f"Stored {ack.path}"
+        for name in ("checkpoint_id", "continuation_token"):
+            if value := getattr(ack, name):
+                yield f"  {name.replace('_', ' ')}  {value}"
+        if ack.checkpoint_problem:
+            yield Note(f"the update is stored, but no checkpoint was made: {ack.checkpoint_problem}")
+        for name in ack.conflicts:
+            yield Note(f"somebody else had changed {name}, too: their value is in history and in conflicts/")
+    if not stored:
+        yield Note("there was nothing to store")
+
+
+@verb("store", text=_store_text, key="stored")
+@click.argument("kind", type=click.Choice(_TYPES), metavar="TYPE")
+@click.argument("file", default="", type=click.Path(dir_okay=False, allow_dash=True), metavar="[FILE]")
+@click.option(
+    "--base",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    metavar="FILE",
+    help="The hypothesis as it was read: what others stored since then holds, too.",
+)
+def store(kind: str, file: str, base: str | None) -> tuple[Acknowledgement, ...]:
+    """Store documents of the TYPE state_update, agent_output, meta_review, hypothesis or tournament_result.
+
+    They are read from FILE, or from standard input: one JSON object, or one a line. With --base, wins, losses, matches
+    and reviews of all who changed a hypothesis at once add up; without it each field takes the place of the stored one.
+
+    Exit code 1: refused; what came before the refused document is stored.
+
+    Examples:
+        memfs state store agent_output output.json
+        echo '{"winner": "h2", "loser": "h1"}' | memfs state store tournament_result
+        memfs state store hypothesis changed.json --base read.json
+    """
+    name = _name(file)
+    if base is not None and kind != "hypothesis":
+        raise Unclear("--base is for a hypothesis", "leave it out: other documents are not counted in by several")
+    if base is not None and _name(base) == name == _STDIN:
+        raise Unclear("FILE and --base cannot both be standard input", "name a file for one of them")
+    if not file and somebody_types():
+        note("reading a JSON object from standard input; end it with Ctrl-D")
+    documents = _documents(_contents(file), name)
+    if base is not None and len(documents) != 1:
+        raise Unclear(f"--base is for one hypothesis, and {name} holds {len(documents)}", "store them one by one")
+    read = _base(base) if base is not None else None
+    stored: list[Acknowledgement] = []
+    with opened() as workspace:
+        recorder = workspace.states.recorder
+        put = partial(recorder.hypothesis, base=read) if kind == "hypothesis" else getattr(recorder, kind)
+        for line, values in documents:
+            try:
+                stored.append(put(values))
+            except MemfsError as error:
+                error.path, error.line, error.column = name, line, None
+                if stored:
+                    error.hint = f"{error.hint or 'correct it'}; the {len(stored)} before it are stored"
+                raise
+        land(workspace)
+        return tuple(stored)
+
+
+def _base(file: str) -> dict[str, Any]:
+    try:
+        return _mapping(_contents(file), 1)
+    except ContentError as error:
+        raise error.located(_name(file)) from None
+
+
+def _name(file: str) -> str:
+    return _STDIN if file in ("", "-") else file
+
+
+def _contents(file: str) -> str:
+    return decoded(read_named(file or "-"), _name(file))
+
+
+def _documents(text: str, name: str) -> list[tuple[int, dict[str, Any]]]:
+    """The documents in a text, with the line at which each begins: one as a whole, or one a line."""
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    try:
+        if len(lines) < 2 or not _whole(lines[0][1]):
+            return [(1, _mapping(text, 1))] if lines else []
+    except ContentError as error:
+        raise error.located(name) from None
+    found = []
+    for number, line in lines:
+        try:
+            found.append((number, _mapping(line, number)))
+        except ContentError as error:
+            raise error.located(name) from None
+    return found
+
+
+def _mapping(text: str, number: int) -> dict[str, Any]:
+    value = json_text.load(text, parts=None, first=number)
+    if not isinstance(value, dict):
+        raise ItemSyntaxError("not a JSON object", line=number, hint="write one object per line")
+    return value
+
+
+def _whole(line: str) -> bool:
+    try:
+        _mapping(line, 1)
+    except ContentError:
+        return False
+    return True
+
+
+# -- show ---------------------------------------------------------------------------------------------------------
+def _show_text(shown: RetrievedState) -> Text:
+    yield Document(as_json(shown))
+
+
+@verb("show", text=_show_text)
+@click.option("--request", type=click.Choice(["full", "partial", "summary"]), help="How much of it.")
+@click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent; repeatable.")
+@click.option("--component", "components", multiple=True, metavar="NAME", help="Only this part; repeatable.")
+@click.option("--hypothesis", "hypotheses", multiple=True, metavar="ID", help="Only this one; repeatable.")
+@click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Only this figure; repeatable.")
+@click.option("--iteration", "iterations", multiple=True, type=int, metavar="N", help="Only of this one; repeatable.")
+@span
+@click.option("--deadline", type=between(0), metavar="SECONDS", help="Only what is found by then.")
+@click.option("--whole", is_flag=True, help="All of it, however long that takes.")
+@as_of
+def show(
+    workspace: Workspace,
+    request: str | None,
+    since: str | None,
+    until: str | None,
+    deadline: float | None,
+    whole: bool,
+    as_of: str | None,
+    **named: Any,
+) -> RetrievedState:
+    """Print the present state of a multi-agent system, or what the options name, as JSON.
+
+    Examples:
+        memfs state show --request summary
+        memfs state show --agent "Evolution Agent" --metric pending_reviews --since 7d
+    """
+    if whole and deadline is not None:
+        raise click.UsageError("'--whole' has no deadline")
+    wanted = {name: values or None for name, values in named.items()}
+    chosen = request or ("partial" if any(wanted.values()) else "full")
+    start, end = when(since, "since"), when(until, "until", end=True)
+    limit = math.inf if whole else deadline
+    workspace.repository.require_readable()
+    states = state_at(workspace, as_of)
+    return states.retrieval.retrieve(chosen, start=start, end=end, deadline=limit, **wanted)
+
+
+# -- search -------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class FoundDocuments:
+    """State documents that hold words, the best first.
+
+    Attributes:
+        query: the words.
+        hits: the documents.
+    """
+
+    query: str
+    hits: tuple[StateHit, ...]
+
+
+def _search_text(found: FoundDocuments) -> Text:
+    for hit in found.hits:
+        where = f"  (in the archive {hit.archive})" if hit.archive else ""
+        yield f"{styled(hit.path, fg='yellow')}{where}"
+        yield f"  {hit.excerpt}"
+    if not found.hits:
+        yield Note("no document holds any of these words")
+
+
+@verb("search", text=_search_text)
+@click.argument("words", nargs=-1, required=True, metavar="WORDS...")
+@click.option("-n", "--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="At most so many.")
+@click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only of or about this agent; repeatable.")
+@click.option("--iteration", "iterations", multiple=True, type=int, metavar="N", help="Only of this one; repeatable.")
+@span
+@as_of
+def search(
+    workspace: Workspace, words: tuple[str, ...], since: str | None, until: str | None, as_of: str | None, **given: Any
+) -> FoundDocuments:
+    """Find documents by their words, archived ones too.
+
+    Examples:
+        memfs state search kinase inhibitors
+        memfs state search kinase --iteration 3 --agent Ranking
+    """
+    from memfs.state.search import search_states
+
+    text = " ".join(words)
+    start, end = when(since, "since"), when(until, "until", end=True)
+    workspace.repository.require_readable()
+    states = state_at(workspace, as_of)
+    found = search_states(states.reading, text, start=start, end=end, **given)
+    return FoundDocuments(text, tuple(found))
+
+
+# -- resume -------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class KeptState:
+    """What was kept under a token.
+
+    Attributes:
+        token: the token.
+        state: whatever the agent kept.
+    """
+
+    token: str
+    state: Any
+
+
+def _resume_text(kept: KeptState) -> Text:
+    yield Document(kept.state)
+
+
+@verb("resume", text=_resume_text)
+@click.argument("token", metavar="TOKEN")
+def resume(workspace: Workspace, token: str) -> KeptState:
+    """Print the state that an agent kept under a continuation token, as JSON.
+
+    Examples:
+        memfs state resume ct-3-5d41402abc4b2a76b9719d911017c592
+    """
+    workspace.repository.require_readable()
+    return KeptState(token, workspace.states.continuations.resume(token))
+
+
+# -- export -------------------------------------------------------------------------------------------------------
+@verb("export", text=export_text, exit_code=incomplete)
+@export_options
+@click.option("--type", "types", multiple=True, metavar="TYPE", help="Only this type of document; repeat it.")
+@click.option("--iteration", "spans", multiple=True, metavar="N[-M]", help="Only these iterations; repeat it.")
+def export(types: tuple[str, ...], spans: tuple[str, ...], **given: Any) -> ExportReport:
+    """Write state documents into FILE, or to standard output, as JSON Lines that 'memfs import' reads back.
+
+    A line is {"path", "type", "iteration", "sha256", "document"}. CSV and Parquet have a column for each field and are
+    for other programs. Without --type everything below iterations/ is exported, archived iterations included; the type
+    aggregate are the files that sum them up.
+
+    Exit code 1: refused, or a document could not be read and is missing.
+
+    Examples:
+        memfs state export state.jsonl
+        memfs state export outputs.csv --type agent_output --agent "Evolution Agent" --iteration 3-7
+        memfs state export --type hypothesis --since 7d | jq .document.rating
+    """
+    numbers = tuple(number for written in spans for number in _export_span(written))
+    return exported(types=types, iterations=numbers, **given)
+
+
+def _export_span(written: str) -> range:
+    first, dash, last = written.partition("-")
+    if not first.isdecimal() or (dash and not last.isdecimal()) or len(written) > 30:
+        raise Unclear(f"--iteration: {written!r} is no iteration", "write 3, or 3-7")
+    begin, end = int(first), int(last or first)
+    if end < begin or end - begin > 1_000_000:
+        raise Unclear(f"--iteration: {written!r} is no span", "write the smaller number first")
+    return range(begin, end + 1)
+
+
+# -- checkpoint ---------------------------------------------------------------------------------------------------
+_MOST_SHOWN = 20
+_NONE_YET = "No checkpoints yet: 'memfs state checkpoint create' makes one"
+
+
+# -- checkpoint create --------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class MadeCheckpoint:
+    """A new checkpoint.
+
+    Attributes:
+        checkpoint: all of it; its fields stand beside the others.
+        verified: that it was read back whole.
+    """
+
+    checkpoint: Checkpoint = field(metadata=MERGE)
+    verified: bool = True
+
+
+def _made_text(made: MadeCheckpoint) -> Text:
+    one = made.checkpoint
+    weight = f"{count(one.files, 'document')}, {one.bytes:,} bytes in {one.payload_bytes:,}"
+    yield f"{styled('Created', fg='green')} {one.id}: {weight}, verified"
+
+
+@verb("create", text=_made_text)
+@click.option("--reason", default="", metavar="TEXT", help="Why, for the manifest.")
+def _checkpoint_create(workspace: Workspace, reason: str) -> MadeCheckpoint:
+    """Make a checkpoint and verify it, while others may go on writing.
+
+    It holds iterations, aggregates, configuration and context; memories and archives are not part of it. Killed before
+    it is durable and read back, there is no new checkpoint. Its manifest is in git, its payload beside it is not.
+
+    Examples:
+        memfs state checkpoint create --reason 'before the tournament'
+    """
+    return MadeCheckpoint(workspace.states.checkpoints.create(reason=reason))
+
+
+# -- checkpoint list ----------------------------------------------------------------------------------------------
+def _checkpoint_list_text(listed: tuple[Checkpoint, ...], as_of: str | None) -> Text:
+    if not listed:
+        yield "There was no checkpoint" if as_of else _NONE_YET
+    yield Table([
+        (
+            one.id,
+            "" if one.iteration is None else f"iteration {one.iteration}",
+            "" if one.problem and not one.files else count(one.files, "document"),
+            count(one.payload_bytes, "byte"),
+            one.problem or one.reason,
+        )
+        for one in listed
+    ])  # fmt: skip
+
+
+@verb("list", text=_checkpoint_list_text, key="checkpoints")
+@as_of
+def _checkpoint_list(workspace: Workspace, as_of: str | None) -> tuple[Checkpoint, ...]:
+    """List the checkpoints there are, newest first.
+
+    Examples:
+        memfs state checkpoint list --as-of 2026-03-01
+    """
+    past = past_at(workspace, as_of)
+    found = workspace.states.checkpoints.list(past.files if past else None)
+    return tuple(found)
+
+
+# -- checkpoint verify --------------------------------------------------------------------------------------------
+def _verdicts_text(checked: tuple[CheckpointVerdict, ...]) -> Text:
+    if not checked:
+        yield _NONE_YET
+    for one in checked:
+        word = styled("good", fg="green") if one.good else styled("bad", fg="red")
+        yield f"{word}  {one.id}  " + (
+            f"{count(one.files, 'document')}, {one.bytes:,} bytes" if one.good else one.reason
+        )
+
+
+@verb("verify", text=_verdicts_text, key="checkpoints", exit_code=lambda found: not all(one.good for one in found))
+@click.argument("checkpoint_id", metavar="[ID]", required=False)
+def _checkpoint_verify(workspace: Workspace, checkpoint_id: str | None) -> tuple[CheckpointVerdict, ...]:
+    """Read all checkpoints whole, or the one with this ID.
+
+    Exit code 1: one of them cannot be used.
+
+    Examples:
+        memfs state checkpoint verify
+    """
+    return tuple(workspace.states.checkpoints.verify(checkpoint_id))
+
+
+# -- checkpoint prune ---------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class PrunedCheckpoints:
+    """Checkpoints that the retention policy does not keep.
+
+    Attributes:
+        removed: ids of those that were removed.
+        would_remove: ids of those that would be.
+    """
+
+    removed: tuple[str, ...]
+    would_remove: tuple[str, ...]
+
+
+def _pruned_text(pruned: PrunedCheckpoints) -> Text:
+    did = "Removed" if pruned.removed else "Would remove"
+    names = ", ".join(pruned.removed or pruned.would_remove)
+    yield f"{did} {names}" if names else "Nothing to remove: the retention policy keeps them all"
+
+
+@verb("prune", text=_pruned_text)
+@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+def _checkpoint_prune(workspace: Workspace, dry_run: bool) -> PrunedCheckpoints:
+    """Remove what the retention policy does not keep, as every 'create' does.
+
+    Examples:
+        memfs state checkpoint prune --dry-run
+    """
+    removed = tuple(workspace.states.checkpoints.prune(dry_run))
+    return PrunedCheckpoints(() if dry_run else removed, removed if dry_run else ())
+
+
+# -- checkpoint recover -------------------------------------------------------------------------------------------
+def _recovery_text(state: RecoveryState) -> Text:
+    from memfs.state.archives import iterations_text
+
+    integrity, work = state.data_integrity, state.completed_work
+    yield f"{styled('Go on from', fg='green')} {state.checkpoint_id}, of {time_text(state.checkpoint_timestamp)}"
+    iterations = iterations_text(work.get("iterations", ())) or "no iteration"
+    done = f"{iterations}; {count(work.get('agent_outputs', 0), 'output')}"
+    yield f"{'done':<9}{done}, {count(work.get('hypotheses', 0), 'hypothesis', 'hypotheses')}"
+    for word, tasks in (("since", work.get("completed_since", ())), ("retry", state.active_tasks)):
+        for task in tasks:
+            yield f"{word:<9}{readable(task)}"
+    for name, resumed in state.resume_points.items():
+        yield f"{'resume':<9}{name}: {readable(resumed)[:200]}"
+    for word in ("restored", "would_restore"):
+        yield from _restored_text(word.replace("_", " "), integrity.get(word))
+    for one, why in integrity["rejected"].items():
+        yield Note(f"{one} was rejected: {why}")
+    for sentence in integrity["warnings"]:
+        yield Note(sentence)
+
+
+def _restored_text(word: str, paths: Sequence[str] | None) -> Text:
+    if paths is not None:
+        yield f"{word} {count(len(paths), 'document')}"
+        yield from listed("", paths, _MOST_SHOWN)
+
+
+@verb("recover", text=_recovery_text)
+@click.argument("checkpoint_id", metavar="[ID]", required=False)
+@click.option("--component", "components", multiple=True, metavar="NAME", help="Only this; repeatable.")
+@click.option("--restore", is_flag=True, help="Bring back documents that are missing or differ.")
+@click.option("--dry-run", is_flag=True, help="With --restore: only say what would come back.")
+def _checkpoint_recover(
+    checkpoint_id: str | None, components: tuple[str, ...], restore: bool, dry_run: bool
+) -> RecoveryState:
+    """Say what to go on from after a crash; nothing is changed.
+
+    By the newest checkpoint that verifies, or by ID, it tells what is done, which tasks in flight were completed since,
+    which are to be done again, and where each component goes on. A component is an agent, system, hypotheses,
+    tournament, feedback, configuration, context, aggregates, or a name in recovery_metadata. With --restore, what is
+    newer and not in the checkpoint stays, what is archived stays archived, and what is replaced is in history.
+
+    Exit code 1: no checkpoint can be used.
+
+    Examples:
+        memfs state checkpoint recover --json
+        memfs state checkpoint recover ckpt_20260301_1000 --component Ranking --restore --dry-run
+    """
+    if dry_run and not restore:
+        raise click.UsageError("--dry-run goes with --restore")
+    with opened() as workspace:
+        checkpoints = workspace.states.checkpoints
+        return checkpoints.recover(checkpoint_id, list(components) or None, restore, dry_run)
+
+
+checkpoint = Actions(
+    "checkpoint",
+    "Keep the whole state of a multi-agent system as it is at one moment, and go on from it after a crash.",
+    _checkpoint_list,
+    _checkpoint_create,
+    _checkpoint_verify,
+    _checkpoint_recover,
+    _checkpoint_prune,
+)
+
+
+# -- feedback -----------------------------------------------------------------------------------------------------
+def _feedback_text(feedback: AgentFeedback) -> Text:
+    if feedback.text:
+        yield Block(feedback.text.rstrip("\n"))
+    yield from map(Note, feedback.remarks)
+    if not feedback.text and not feedback.version:
+        yield Note("there is no meta-review yet")
+
+
+@verb("feedback", text=_feedback_text)
+@click.argument("agent", metavar="AGENT")
+@click.option("--no-record", is_flag=True, help="Only look: do not record that the agent was given it.")
+def feedback(workspace: Workspace, agent: str, no_record: bool) -> AgentFeedback:
+    """Print what the newest meta-review has to say to an agent, ready for its prompt.
+
+    It is the agent's own feedback, what is meant for everybody, priorities and patterns; what reviewers wrote stands in
+    it as quoted data. That the agent was given this version is recorded once in an iteration, so that 'memfs state
+    analyze' can tell what it brought.
+
+    Examples:
+        memfs state feedback "Evolution Agent"
+        memfs state feedback Scout --no-record
+    """
+    workspace.repository.require_readable()
+    given = workspace.states.feedback.for_agent(agent, record=not no_record)
+    if given.recorded:
+        land(workspace)
+    return given
+
+
+# -- analyze ------------------------------------------------------------------------------------------------------
+def _analyze_text(analysis: Analysis) -> Text:
+    outputs = count(analysis.outputs, "output")
+    yield f"{styled(analysis.agent, bold=True)}  {outputs}, {_analyze_span(analysis.iterations)}"
+    rows = (
+        ("improvement", analysis.improvement_rate, analysis.improvement, analysis.improvement_basis),
+        ("diversity", analysis.diversity, analysis.diversity_course, analysis.diversity_basis),
+        ("confidence", analysis.confidence.mean, analysis.confidence, "mean of its outputs"),
+        ("cost", analysis.cost.mean, analysis.cost, "consumed in an iteration"),
+    )
+    yield Table([(f"  {name}", _figure(value), _course(course), basis) for name, value, course, basis in rows], (3,))
+    for one in analysis.strategies[:8]:
+        works = "works" if one.successful else "does not stand out"
+        yield f"  strategy {one.name}: {_figure(one.score)} in {count(one.uses, 'use')}, {works}"
+    told = [effect for effect in analysis.feedback if any(one.effect is not None for one in effect.metrics)]
+    for effect in told:
+        yield f"  feedback of iteration {effect.from_iteration}: {effect.verdict}; {effect.reason}"
+    if silent := len(analysis.feedback) - len(told):
+        yield f"  {'further ' if told else ''}feedback of {count(silent, 'iteration')}: too little data to compare"
+    weights = f"{analysis.current_weight:g} -> {analysis.suggested_weight:g}"
+    yield f"  suggested weight  {styled(weights, bold=True)}  ({analysis.weight_source})"
+    for reason in analysis.reasons:
+        yield f"    {reason}"
+
+
+def _analyze_span(numbers: Sequence[int]) -> str:
+    if len(numbers) > 1:
+        return f"iterations {numbers[0]} to {numbers[-1]}"
+    return f"iteration {numbers[0]}" if numbers else "no iterations"
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+def _course(course: Course) -> str:
+    return course.direction if course.n > 1 else ""
+
+
+@verb("analyze", text=_analyze_text)
+@click.argument("agent", metavar="AGENT")
+@click.option(
+    "--iterations", type=click.IntRange(1, 10_000), default=10, show_default=True, help="How many to look at."
+)
+def analyze(workspace: Workspace, agent: str, iterations: int) -> Analysis:
+    """Show how an agent did over the last iterations: improvement, diversity, confidence, cost, what strategies and
+    feedback brought, and the weight that this suggests, with its reasons.
+
+    Nothing is changed: who steers the agents decides about weights.
+
+    Examples:
+        memfs state analyze "Evolution Agent"
+        memfs state analyze Scout --iterations 20
+    """
+    return workspace.states.analysis.analyze(agent, iterations)
+
+
+# -- trends -------------------------------------------------------------------------------------------------------
+def _trends_text(report: TrendReport) -> Text:
+    yield from map(Note, report.missing)
+    yield Table([_row(one) for one in report.patterns], dim=(1,))
+
+
+def _row(one: PatternTrend) -> tuple[str, ...]:
+    seen = f"{one.first_seen}" if one.first_seen == one.last_seen else f"{one.first_seen}-{one.last_seen}"
+    return f"{one.total:>5}", f"iterations {seen}", one.direction, one.name
+
+
+@verb("trends", text=_trends_text)
+@click.option("-n", "--limit", type=click.IntRange(1), default=20, show_default=True, help="At most so many patterns.")
+@as_of
+def trends(workspace: Workspace, limit: int, as_of: str | None) -> TrendReport:
+    """Show the patterns that meta-reviews name, the weightiest first: when they were seen, and where they go.
+
+    Examples:
+        memfs state trends
+        memfs state trends --limit 5 --json
+    """
+    from memfs.state.aggregates import pattern_trends
+
+    report = pattern_trends(state_at(workspace, as_of).reading)
+    left = len(report.patterns) - limit
+    more = f"; {left} more, see --limit" if left > 0 else ""
+    found = count(len(report.patterns), "pattern")
+    remark(f"{found} in the reviews of {count(len(report.iterations), 'iteration')}{more}")
+    return replace(report, patterns=report.patterns[:limit])
+
+
+# -- aggregates ---------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class MadeAggregates:
+    """The aggregates.
+
+    Attributes:
+        changed: the files that changed.
+        paths: all of them.
+        behind: the iterations whose documents say something else by now.
+    """
+
+    changed: tuple[str, ...]
+    paths: tuple[str, ...]
+    behind: tuple[int, ...]
+
+
+def _aggregates_text(made: MadeAggregates) -> Text:
+    rows = [(f"  {path}", "changed" if path in made.changed else "as it was") for path in made.paths]
+    yield Table(rows, dim=(1,))
+    if not rows:
+        yield Note("there is nothing to sum up yet")
+
+
+@verb("aggregates", text=_aggregates_text)
+@click.option("--rebuild", is_flag=True, help="Rebuild them from the documents alone.")
+def aggregates(workspace: Workspace, rebuild: bool) -> MadeAggregates:
+    """Bring the three files in ContextMemory/aggregates up to date, and say which of them changed.
+
+    They follow from the documents of the iterations, archived ones included: --rebuild gives the same bytes as bringing
+    them up to date, unless somebody edited them.
+
+    Examples:
+        memfs state aggregates
+        memfs state aggregates --rebuild
+    """
+
+    states = workspace.states
+    changed = states.aggregates.rebuild() if rebuild else states.aggregates.update()
+    if changed:
+        land(workspace)
+    paths = tuple(path for path in map(aggregate_path, AGGREGATE_NAMES) if states.files.exists(path))
+    return MadeAggregates(tuple(changed), paths, tuple(states.aggregates.behind()))

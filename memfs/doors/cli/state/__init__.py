@@ -1,1 +1,0 @@
-"""Verbs of ``memfs state``: iterations, documents and checkpoints of multi-agent systems."""

@@ -1,0 +1,964 @@
+"""The verbs of ``memfs team``, but for ``conflicts``: branches, conventions, signatures and access."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memfs.dataclass import dataclass, field
+from memfs.doors.cli.answer_diff import head_line, remarks, whose
+from memfs.doors.cli.command import Unclear, complete_ids, invocation, opened, remark, verb
+from memfs.doors.cli.filters import as_of, past_at, since, when
+from memfs.doors.cli.options import SOURCE, land, named
+from memfs.doors.cli.output import (
+    OMIT,
+    TEXT_ONLY,
+    Block,
+    Note,
+    Table,
+    Text,
+    clean,
+    count,
+    listed,
+    merge,
+    note,
+    one_line,
+    readable,
+    styled,
+    width,
+)
+from memfs.doors.cli.parser import Actions
+from memfs.doors.cli.streams import read_named, write
+from memfs.fs.own_branch import code_of
+from memfs.model import Query
+from memfs.model.item import VOUCHED
+from memfs.model.query import MOST
+
+if TYPE_CHECKING:
+    from memfs.context.agents_md import AgentsBlock, BlockResult, BlockStatus
+    from memfs.intake.import_service import ImportResult
+    from memfs.learning.conventions import Convention
+    from memfs.store.access_log import AccessRecord
+    from memfs.team.bisect import BisectResult
+    from memfs.team.blame import LearnedFrom
+    from memfs.team.branches import Branch, BranchMerge, DroppedBranch
+    from memfs.team.verify import CommitCheck
+    from memfs.workspace import Workspace
+_SHORT = 10
+_SHOWN = 20
+
+
+# -- branch -------------------------------------------------------------------------------------------------------
+
+
+_name = click.argument("name", metavar="NAME")
+_dry_run = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+
+
+# -- branch list --------------------------------------------------------------------------------------------------
+def _branch_list_text(found: tuple[Branch, ...]) -> Text:
+    rows = [(one.name, one.agent, _standing(one), str(one.folder or "")) for one in found]
+    yield Table(rows, dim=(1, 3))
+    if not rows:
+        yield Note("no branches; memfs team branch start NAME makes one")
+
+
+def _standing(one: Branch) -> str:
+    words = [f"{count(one.ahead, 'commit')} to merge"] if one.ahead else []
+    if not one.commit:
+        words = ["gone"]
+    elif not words and not one.waiting:
+        words = ["nothing to merge"]
+    if one.waiting:
+        words.append(f"{count(one.waiting, 'write')} not committed")
+    if not one.ready:
+        words.append("not complete: start it again")
+    if one.quarantined:
+        words.insert(0, f"quarantined{': ' + one.reason if one.reason else ''}")
+    return ", ".join(words)
+
+
+@verb("list", text=_branch_list_text, key="branches")
+def _branch_list(workspace: Workspace) -> tuple[Branch, ...]:
+    """Show how each branch stands.
+
+    Examples:
+        memfs team branch list
+    """
+    return tuple(workspace.teams.branches.list())
+
+
+# -- branch start -------------------------------------------------------------------------------------------------
+def _start_text(one: Branch) -> Text:
+    yield f"Started {styled(one.branch, fg='green', bold=True)} at {one.commit[:12]}"
+    yield f"export MEMFS_WORKSPACE={shlex.quote(str(one.folder))}"
+    yield Note(f"whatever is written there goes to that branch; 'memfs team branch merge {one.name}' brings it here")
+
+
+@verb("start", text=_start_text)
+@_name
+@click.option("--agent", metavar="NAME", default="", help="Whose branch it is; what names nobody there is its.")
+@click.option("--at", metavar="FOLDER", type=click.Path(), help="Where it works; beside this one if not.")
+def _branch_start(workspace: Workspace, name: str, agent: str, at: str | None) -> Branch:
+    """Make a branch, and a folder to work on it.
+
+    Nothing but the memory lies there; what MEMFS_WORKSPACE is to be set to is printed.
+
+    Examples:
+        memfs team branch start refactoring --agent coder
+    """
+    return workspace.teams.branches.start(name, agent=agent, folder=at)
+
+
+# -- branch merge -------------------------------------------------------------------------------------------------
+def _merge_text(done: BranchMerge, name: str, dry_run: bool) -> Text:
+    joined = done.joined
+    if done.uncommitted:
+        them = "it" if done.uncommitted == 1 else "them"
+        yield f"Would first commit {count(done.uncommitted, 'write')} made there, and merge {them}, too"
+    if joined.nothing and not done.uncommitted:
+        yield f"Nothing to merge from {name}"
+    elif not joined.nothing:
+        yield f"{'Would merge' if dry_run else 'Merged'} {styled(name, fg='green', bold=True)}"
+    yield from listed("", joined.changed, _SHOWN)
+    for one in joined.conflicts:
+        kept, lost = readable(one.kept), readable(one.lost)
+        yield Note(f"{one.path}: {f'{one.field}: ' if one.field else ''}both changed it; kept {kept}, lost {lost}")
+    if joined.conflicts:
+        yield Note("'memfs team conflicts' shows what both changed, and decides")
+    if joined.waiting:
+        yield Note(f"merged; the commit waits: {joined.waiting}")
+    for path in done.edited:
+        yield Note(f"{path} was edited there by hand and is not committed: it was left out")
+    for number, program in done.alive:
+        yield Note(f"{program} (process {number}) still works there; what it writes from now on is not merged yet")
+
+
+@verb("merge", text=_merge_text)
+@_name
+@click.option("-m", "--message", metavar="TEXT", default="", help="The commit's message.")
+@_dry_run
+def _branch_merge(workspace: Workspace, name: str, message: str, dry_run: bool) -> BranchMerge:
+    """Join what was written there with what is here.
+
+    The branch that is checked out here gets it, field by field. What waits there is committed first.
+
+    Examples:
+        memfs team branch merge refactoring --dry-run
+        memfs team branch merge refactoring
+    """
+    return workspace.teams.branches.merge(name, message=message, dry_run=dry_run)
+
+
+# -- branch drop --------------------------------------------------------------------------------------------------
+def _drop_text(dropped: DroppedBranch, dry_run: bool) -> Text:
+    stays = "would stay" if dry_run else "stays"
+    name = styled(dropped.branch.removeprefix("refs/heads/"), fg="yellow", bold=True)
+    yield f"{'Would drop' if dry_run else 'Dropped'} {name}"
+    if dropped.rescue:
+        yield f"  what was not merged {stays} as {dropped.rescue}"
+    for path in dropped.left[:_SHOWN]:
+        yield Note(f"{path} stays in {dropped.folder}: it is not committed, or no memory")
+
+
+@verb("drop", text=_drop_text)
+@_name
+@click.option("--force", is_flag=True, help="Even if it was not merged; a rescue ref keeps it.")
+@_dry_run
+def _branch_drop(workspace: Workspace, name: str, force: bool, dry_run: bool) -> DroppedBranch:
+    """Take branch and folder away, if nothing is lost by that.
+
+    Examples:
+        memfs team branch drop refactoring
+    """
+    return workspace.teams.branches.drop(name, force=force, dry_run=dry_run)
+
+
+# -- branch quarantine, release -----------------------------------------------------------------------------------
+def _quarantine_text(one: Branch) -> Text:
+    yield f"{'Quarantined' if one.quarantined else 'Released'} {styled(one.branch, fg='yellow', bold=True)}"
+    if one.quarantined and one.commit and not one.ahead:
+        hint = f"memfs undo --agent {one.agent}" if one.agent else "memfs undo"
+        yield Note(f"what it wrote is merged already, and is still read here; '{hint}' takes it back")
+
+
+@verb("quarantine", text=_quarantine_text)
+@_name
+@click.option("--reason", metavar="TEXT", default="", help="Why, for those who ask.")
+def _branch_quarantine(workspace: Workspace, name: str, reason: str) -> Branch:
+    """Let nobody be given memory from it.
+
+    It reaches no recall, no prompt and no merge, until it is released. 'show', 'log', 'diff' and
+    'review' still look at it.
+
+    Examples:
+        memfs team branch quarantine refactoring --reason "it believed a web page"
+    """
+    return workspace.teams.branches.quarantine(name, reason)
+
+
+@verb("release", text=_quarantine_text)
+@_name
+def _branch_release(workspace: Workspace, name: str) -> Branch:
+    """Let a quarantined branch be read again.
+
+    Examples:
+        memfs team branch release refactoring
+    """
+    return workspace.teams.branches.release(name)
+
+
+branch = Actions(
+    "branch",
+    """Give an agent a branch with a folder of its own, merge or drop it, or let nobody read from it.
+
+    NAME is the branch memfs/NAME, or with a slash the name as it stands. Exit code 1: it was refused, and the message
+    names all that stands in the way.
+    """,
+    _branch_list,
+    _branch_start,
+    _branch_merge,
+    _branch_drop,
+    _branch_quarantine,
+    _branch_release,
+)
+
+
+# -- convention ---------------------------------------------------------------------------------------------------
+_STATUSES = ("accepted", "proposed", "retired")
+
+_status = click.option(
+    "--status", "statuses", multiple=True, type=click.Choice(_STATUSES), help="Only these; may be repeated."
+)
+_reason = click.option("--reason", metavar="TEXT", default="", help="Why, for the commit.")
+
+
+# -- convention list ----------------------------------------------------------------------------------------------
+def _row(one: Convention) -> tuple[str, ...]:
+    held = one.status == "accepted" and one.trust not in VOUCHED
+    coming = bool(one.supersedes) and one.status == "proposed"
+    remarks = (
+        f"trust {one.trust}, not told to agents" if held else "",
+        f"to replace {', '.join(one.supersedes)}" if coming else "",
+    )
+    where, told = ", ".join(one.scope) or "everywhere", "; ".join(filter(None, remarks))
+    return one.status or "no status", where, one.owner, one.id, told, one_line(str(one))
+
+
+def _convention_list_text(found: tuple[Convention, ...]) -> Text:
+    yield Table([_row(one) for one in found], dim=(1,))
+    number = len(found)
+    yield Note(count(number, "convention") + ("" if number else "; memfs team convention propose 'TEXT' makes one"))
+    if any(one.status in ("", "proposed") for one in found):
+        yield Note("only those that are accepted hold; 'memfs team convention accept ID' decides")
+
+
+@verb("list", text=_convention_list_text, key="conventions")
+@_status
+@click.option("--file", "files", multiple=True, metavar="PATH", help="Those that hold for this file.")
+@as_of
+def _convention_list(
+    workspace: Workspace, statuses: tuple[str, ...], files: tuple[str, ...], as_of: str | None
+) -> tuple[Convention, ...]:
+    """Show all of them, whatever their status.
+
+    Examples:
+        memfs team convention
+        memfs team convention list --file src/api/login.py
+    """
+    workspace.repository.require_readable()
+    past = past_at(workspace, as_of)
+    every = (workspace.sources.conventions if past is None else past.conventions).every()
+    found = [one for one in every if (not statuses or one.status in statuses) and one.holds_for(files)]
+    return tuple(found)
+
+
+# -- convention propose, accept, retire ---------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class ConventionDecision:
+    """What was decided about conventions.
+
+    Attributes:
+        status: the status that was asked for.
+        changed: ids of those that have another status now.
+        path: the file of a new one.
+        lines: each of them, with the status it has.
+    """
+
+    status: str
+    changed: tuple[str, ...]
+    path: str = field(default="", metadata=OMIT)
+    lines: tuple[tuple[str, str], ...] = field(default=(), metadata=TEXT_ONLY)
+
+
+def _decision_text(done: ConventionDecision) -> Text:
+    return (f"{styled(status, fg='green')} {name}" for status, name in done.lines)
+
+
+def _decide(ids: tuple[str, ...], status: str, reason: str) -> ConventionDecision:
+    with opened() as workspace:
+        changed = workspace.sources.agreements.decide(ids, status, reason, SOURCE)
+        if changed:
+            land(workspace)
+        remark("" if changed else f"all of them are {status} already")
+        if changed and status == "accepted" and "conventions" not in workspace.settings.memory.automatic:
+            remark("agents are told by 'memfs team agents-md write', or with \"conventions\" in memory.automatic")
+    lines = tuple((one.status, one.id) for one in changed)
+    return ConventionDecision(status, tuple(one.id for one in changed), lines=lines)
+
+
+@verb("propose", text=_decision_text)
+@click.argument("names", nargs=-1, required=True, metavar="TEXT|ID...", shell_complete=complete_ids)
+@click.option("--title", metavar="TEXT", default="", help="A short name.")
+@click.option("--id", metavar="ID", default="", help="The id it is to have.")
+@click.option("--owner", metavar="NAME", default="", help="The person or team to ask.")
+@click.option("--scope", multiple=True, metavar="GLOB", help="Files it holds for; may be repeated.")
+@click.option("--supersedes", multiple=True, metavar="ID", help="What it replaces; may be repeated.")
+@click.option("--rationale", metavar="TEXT", default="", help="Why it is so.")
+@_reason
+def _convention_propose(names: tuple[str, ...], reason: str, **said: Any) -> ConventionDecision:
+    """Write a convention down that reaches no agent yet.
+
+    TEXT is in quotes; the ID of one that was accepted takes the acceptance back.
+
+    Examples:
+        memfs team convention propose 'Columns hold UTC with an explicit Z.' --title 'Times are UTC' --scope 'src/**'
+    """
+    if len(names) > 1 or not any(letter.isspace() for letter in names[0].strip()):  # an id has no blanks
+        if given := [name for name, value in said.items() if value]:
+            raise Unclear(f"--{given[0]} describes a new convention", "give its text, in quotes")
+        return _decide(names, "proposed", reason)
+    with opened() as workspace:
+        made = workspace.sources.agreements.propose(names[0], **said, reason=reason, source=SOURCE)
+        land(workspace)
+    remark(f"no agent is told of it until 'memfs team convention accept {made.id}'")
+    return ConventionDecision("proposed", (made.id,), made.item.path, (("proposed", made.id),))
+
+
+@verb("accept", text=_decision_text)
+@click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=complete_ids)
+@_reason
+def _convention_accept(ids: tuple[str, ...], reason: str) -> ConventionDecision:
+    """Let it reach agents, and retire what it supersedes.
+
+    Examples:
+        memfs team convention accept times-are-utc --reason 'team meeting of 3 March'
+    """
+    return _decide(ids, "accepted", reason)
+
+
+@verb("retire", text=_decision_text)
+@click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=complete_ids)
+@_reason
+def _convention_retire(ids: tuple[str, ...], reason: str) -> ConventionDecision:
+    """End it.
+
+    Examples:
+        memfs team convention retire tabs-not-spaces
+    """
+    return _decide(ids, "retired", reason)
+
+
+# -- convention export --------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class ConventionExport:
+    """What was written for other workspaces.
+
+    Attributes:
+        file: the file.
+        workspace: what they call this one.
+        conventions: their ids.
+        bytes: how long the file is.
+    """
+
+    file: str
+    workspace: str
+    conventions: tuple[str, ...]
+    bytes: int
+
+
+def _export_text(done: ConventionExport) -> Text:
+    number = count(len(done.conventions), "convention")
+    yield f"{styled('Exported', fg='green')} {number} of {done.workspace} to {done.file}"
+
+
+@verb("export", text=_export_text)
+@click.argument("file", metavar="FILE")
+@_status
+@click.option("--id", "ids", multiple=True, metavar="ID", help="This one instead; may be repeated.")
+@click.option(
+    "--name", metavar="NAME", default="", help="What other workspaces call this one; its folder's name by default."
+)
+@click.option("--replace", is_flag=True, help="Write over a file that is there.")
+def _convention_export(
+    file: str, statuses: tuple[str, ...], ids: tuple[str, ...], name: str, replace: bool
+) -> ConventionExport | None:
+    """Write what is accepted into one readable file; '-' prints it.
+
+    Examples:
+        memfs team convention export team-conventions.yaml
+    """
+    if ids and statuses:
+        raise Unclear("--id and --status exclude each other", "give one of them")
+    from memfs.state.export import out_file
+
+    with opened() as workspace:
+        workspace.repository.require_readable()
+        sharing = workspace.sources.sharing
+        shared = sharing.export(statuses or ("accepted",), ids, name)
+        data = sharing.encode(shared, file)
+        if file == "-":
+            write(data)
+            return None
+        with out_file(workspace.root, Path(file), replace) as target:
+            target.write(data)
+    found = tuple(one.id for one in shared.conventions)
+    return ConventionExport(file, shared.workspace, found, len(data))
+
+
+# -- convention import --------------------------------------------------------------------------------------------
+def _import_text(done: tuple[ImportResult, ...], dry_run: bool) -> Text:
+    yield Table([(f"  {one.became}", one.id or one.arrival.key, one.reason) for one in done if one.became != "same"])
+    counts = Counter(one.became for one in done)
+    told = ", ".join(f"{number} {word}" for word, number in counts.items()) or "nothing"
+    yield f"{'Would import' if dry_run else 'Imported'}: {told}"
+
+
+@verb(
+    "import", text=_import_text, key="conventions", exit_code=lambda done: any(one.became == "refused" for one in done)
+)
+@click.argument("file", metavar="FILE")
+@click.option("--accepted", is_flag=True, help="What they accepted is accepted here, too.")
+@click.option("--replace", is_flag=True, help="Where both sides changed one, theirs replaces ours.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+def _convention_import(
+    workspace: Workspace, file: str, accepted: bool, replace: bool, dry_run: bool
+) -> tuple[ImportResult, ...]:
+    """Take in a file that another workspace exported, as one commit.
+
+    What is new comes in as 'proposed', what nobody changed here is updated, and where both sides changed one, ours
+    stays without --replace. Importing again changes nothing.
+
+    Exit code 1: something was refused.
+
+    Examples:
+        memfs team convention import ../platform/team-conventions.yaml --dry-run
+    """
+    from memfs.learning.convention_exchange import LARGEST  # --help does without it
+
+    name = "standard input" if file == "-" else file
+    data = read_named(file, LARGEST + 1)
+    done = workspace.sources.sharing.take_in(data, name, accepted=accepted, replace=replace, dry_run=dry_run)
+    if not dry_run:
+        land(workspace)
+    if not accepted and any(one.became in ("stored", "updated") for one in done):
+        remark("what comes in is proposed; 'memfs team convention accept ID' makes it one of yours")
+    return tuple(done)
+
+
+convention = Actions(
+    "convention",
+    "Show what the team agreed on, decide about it, and share it with other workspaces.",
+    _convention_list,
+    _convention_propose,
+    _convention_accept,
+    _convention_retire,
+    _convention_export,
+    _convention_import,
+)
+
+
+# -- blame --------------------------------------------------------------------------------------------------------
+_WAITING = {"memfs": "uncommitted", "hand": "by hand"}
+_LEAST = 20
+
+
+def _blame_text(found: tuple[LearnedFrom, ...]) -> Text:
+    rows = [(one.commit[:_SHORT] or _WAITING[one.waiting], _day(one), written_by(one), one) for one in found]
+    commits = max((len(commit) for commit, *_ in rows), default=0)
+    names = max((len(who) for _, _, who, _ in rows), default=0)
+    for commit, day, who, one in rows:
+        head = f"{commit.ljust(commits)} {day} {who.ljust(names)}  {clean(one.field)}: "
+        room = max(width() - len(head), _LEAST) if width() else 0
+        place = f"{styled(commit.ljust(commits), fg='yellow')} {styled(day, dim=True)} {who.ljust(names)}"
+        yield f"{place}  {styled(clean(one.field), bold=True)}: {one_line(readable(one.value), room)}"
+
+
+def _day(one: LearnedFrom) -> str:
+    return f"{one.time:%Y-%m-%d}" if one.time is not None else " " * 10
+
+
+def written_by(one: LearnedFrom) -> str:
+    """Who wrote it, in the fewest words: the agent with its session, else the author; then door and tool."""
+    who = one.agent or one.author
+    session = f"session {one.session}" if one.session else ""
+    through = f"via {one.source}" if one.source else ""
+    tool = f"with {one.tool}" if one.tool and one.tool != one.source else ""
+    return one_line(", ".join(filter(None, (who, session, through, tool))))
+
+
+@verb("blame", text=_blame_text, key="fields")
+@click.argument("id", metavar="ID|PATH", shell_complete=complete_ids)
+@click.argument("field", required=False, default="", metavar="[FIELD]")
+@click.option("--as-of", "as_of", metavar="REV", help="The version at this revision or date.")
+def blame(workspace: Workspace, id: str, field: str, as_of: str | None) -> tuple[LearnedFrom, ...]:
+    """Show for each field of an item which commit brought it, when, and who: agent, session, door and tool.
+
+    Each element of a list stands for itself. With FIELD only that one and what is below it, such as content, tags or
+    origin. Without --as-of, what waits for its commit and edits by hand are told as such.
+
+    Examples:
+        memfs team blame use-postgresql-for-transactions-7h2k9q
+        memfs team blame use-postgresql title --as-of 2026-03-01
+    """
+    target = named(workspace, id) or id
+    return tuple(workspace.teams.blame.fields(target, field, as_of))
+
+
+# -- bisect -------------------------------------------------------------------------------------------------------
+_COLOURS = {"added": "green", "changed": "yellow", "removed": "red"}
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedPath:
+    """A file that the commit changed, against its first parent.
+
+    Attributes:
+        what: `added`, `changed` or `removed`.
+        path: the file.
+    """
+
+    what: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenAnswer:
+    """The commit that broke an answer.
+
+    Attributes:
+        found: of which these fields stand beside the others.
+        agent: whose it is.
+        session: of which session.
+        source: through which door it was written.
+        changes: the files that it changed.
+    """
+
+    found: BisectResult = field(
+        metadata=merge(
+            "good bad steps=culprit.steps commit=culprit.revision or_earlier=culprit.or_earlier "
+            "brought=culprit.brought expectations=answers"
+        )
+    )
+    agent: str
+    session: str
+    source: str
+    changes: tuple[ChangedPath, ...]
+
+    @classmethod
+    def of(cls, found: BisectResult) -> BrokenAnswer:
+        """What was found."""
+        culprit = found.culprit
+        agent, session, source = map(", ".join, (culprit.agents, culprit.sessions, culprit.sources))
+        return cls(found, agent, session, source, tuple(ChangedPath(*pair) for pair in found.changes))
+
+
+def _bisect_text(broken: BrokenAnswer) -> Text:
+    culprit = broken.found.culprit
+    yield f"{styled('broken by', fg='red')} {head_line(culprit.revision)}"
+    for line in filter(None, (whose(culprit), *remarks(culprit))):
+        yield f"  {line}"
+    for one in broken.found.answers:
+        if one.broken:
+            yield f"  {one.expect}"
+            yield f"    before  {_listed(one.before)}"
+            yield f"    after   {_listed(one.after)}"
+    for change in broken.changes[:_SHOWN]:
+        yield f"  {styled(f'{change.what:<7}', fg=_COLOURS[change.what])} {change.path}"
+    if (more := len(broken.changes) - _SHOWN) > 0:
+        yield f"  and {count(more, 'more file')}"
+    name = culprit.revision.short
+    yield Note(f"'memfs diff {name}^ {name}' shows the change, 'memfs undo --commit {name}' takes it back")
+    yield from map(Note, broken.found.notes)
+
+
+def _listed(ids: tuple[str, ...]) -> str:
+    return ", ".join(ids[:5]) + (" ..." if len(ids) > 5 else "") if ids else "nothing"
+
+
+@verb("bisect", text=_bisect_text)
+@click.option("--good", required=True, metavar="REV", help="A commit, tag or date at which every expectation was met.")
+@click.option("--bad", default="HEAD", show_default=True, metavar="REV", help="One at which an expectation is not met.")
+@click.option(
+    "--expect",
+    "expected",
+    multiple=True,
+    required=True,
+    metavar="'QUERY => ID'",
+    help="The item that a question brings; '=> !ID': must not bring. May be repeated.",
+)
+@click.option("-n", "--limit", type=click.IntRange(1, MOST), help="Among so many hits; 'recall.limit' by default.")
+def bisect(workspace: Workspace, good: str, bad: str, expected: tuple[str, ...], limit: int | None) -> BrokenAnswer:
+    """Find the commit that broke an answer, and say whose it is.
+
+    Both ends are asked first; then the commits between them that changed the memory are halved, each asked with the
+    full ranking as it was. Commits that cannot be read are passed over. Nothing is checked out or changed. Exit code
+    2: an end is not what it is said to be.
+
+    Examples:
+        memfs team bisect --good v1.0 --expect "which database => use-postgresql"
+        memfs team bisect --good "3 weeks ago" --bad HEAD --expect "deploy => deploy-by-tag" --limit 3
+        memfs team bisect --good HEAD~40 --expect "tabs or spaces => !use-tabs" --json
+    """
+    from memfs.team.bisect import Expectation
+
+    def tell(left: int, steps: int) -> None:
+        note(f"{count(left, 'commit')} left, about {count(steps, 'step')}")
+
+    asked = Query(limit=limit or workspace.settings.recall.limit)
+    expectations = [Expectation.read(text, asked) for text in expected]
+    return BrokenAnswer.of(workspace.teams.bisect.find(expectations, good, bad, tell))
+
+
+# -- verify -------------------------------------------------------------------------------------------------------
+_GOOD = "good"
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedRange:
+    """Who signed the commits of a range.
+
+    Attributes:
+        range: the range as it was asked for.
+        good: whether all of them are good.
+        commits: the commits, newest first, or those that are not good.
+    """
+
+    range: str
+    good: bool
+    commits: tuple[CommitCheck, ...]
+
+
+def _verify_text(checked: VerifiedRange) -> Text:
+    for one in checked.commits:
+        good = one.verdict == _GOOD
+        verdict = styled(f"{one.verdict.value:<15}", fg="green" if good else "red", bold=not good)
+        yield f"{styled(one.commit[:_SHORT], fg='yellow')}  {verdict}  {one.author}"
+        yield f"    {one_line(one.subject, 100)}"
+        if not good:
+            yield f"    {one.reason}"
+
+
+@verb("verify", text=_verify_text, exit_code=lambda found: not found.good)
+@click.argument("range", required=False, default="HEAD", metavar="[RANGE]")
+@click.option(
+    "--allowed-signers",
+    metavar="FILE",
+    type=click.Path(),
+    help="Who may sign, with which key; else the file that your git setting gpg.ssh.allowedSignersFile names.",
+)
+@click.option("--bad", is_flag=True, help="Print only those that are not good.")
+def verify(workspace: Workspace, range: str, allowed_signers: str | None, bad: bool) -> VerifiedRange:
+    """Check who signed the commits that changed the memory.
+
+    RANGE is A..B, what B has and A has not, or one revision with all that came before it; HEAD by default. A commit is
+    good when its author's key signed it, or the committer's for an agent that has none. Exit code 1: not all are good,
+    or it cannot be told.
+
+    Examples:
+        memfs team verify origin/main..HEAD
+        memfs team verify --allowed-signers ~/team/allowed_signers
+    """
+    checked = workspace.teams.signatures.verify(range, allowed_signers)
+    wrong = [one for one in checked if one.verdict != _GOOD]
+    told = f"{count(len(checked), 'commit')}, {f'{len(wrong)} not good' if wrong else 'all good'}"
+    remark(told if checked else "no commit there changes the memory")
+    return VerifiedRange(range, not wrong, tuple(wrong if bad else checked))
+
+
+# -- agents-md ----------------------------------------------------------------------------------------------------
+_TOLD = {
+    "created": "Created",
+    "written": "Wrote the block into",
+    "updated": "Updated the block in",
+    "same": "The block is current in",
+    "removed": "Took the block out of",
+    "deleted": "Deleted, as it held the block alone:",
+    "nothing": "Nothing to do in",
+}
+_NOTHING = "nothing is agreed on yet; 'memfs team convention' shows what could be"
+_STANDS = {
+    "current": "is current",
+    "stale": "is not what is agreed on",
+    "missing": "has no block",
+    "edited": "has a block that somebody edited",
+}
+
+
+_file = click.option(
+    "--file", metavar="FILE", type=click.Path(dir_okay=False), help="By default AGENTS.md here, beside the code."
+)
+_preferences = click.option(
+    "--preferences/--no-preferences",
+    default=None,
+    help="Whether preferences belong into it, too; by default as it was.",
+)
+_force = click.option("--force", is_flag=True, help="Even if somebody edited the block.")
+
+
+def block_of(workspace: Workspace) -> AgentsBlock:
+    """The block beside the code: with a memory on its own branch, in the working tree in which memfs was called."""
+    block = workspace.sources.agents_block
+    code = code_of(workspace.root, Path(invocation().workspace or "."))
+    return block if code == workspace.root else block.beside(code)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockReport:
+    """The block of a file.
+
+    Attributes:
+        file: the file.
+        standing: how it compares with what is agreed on.
+        line: the line on which the block begins; null where it has none.
+        done: what became of the file, where it was to be changed.
+        text: all that the block is to say; "" where nothing is agreed on.
+        tokens: about how many tokens that has.
+        left_out: ids of what is not in it, as no person stands behind it.
+        name: the file, from the folder of the code.
+    """
+
+    file: Path
+    standing: BlockStatus
+    line: int | None
+    done: BlockResult | None = field(default=None, metadata=OMIT)
+    text: str
+    tokens: int
+    left_out: tuple[str, ...]
+    name: str = field(metadata=TEXT_ONLY)
+
+
+def _report(
+    block: AgentsBlock, file: str | None, preferences: bool | None = None, done: BlockResult | None = None
+) -> BlockReport:
+    from memfs.recall.tokens import count_tokens
+
+    found = block.check(file, preferences)
+    return BlockReport(
+        file=found.path,
+        standing=found.standing,
+        line=found.line or None,
+        done=done,
+        text=found.wanted,
+        tokens=count_tokens(found.wanted),
+        left_out=tuple(one.id for one in block.left_out()),
+        name=os.path.relpath(found.path, block.folder),
+    )
+
+
+def _left_out_note(ids: tuple[str, ...]) -> Text:
+    if ids:
+        names = ", ".join(ids[:5]) + (" and others" if len(ids) > 5 else "")
+        yield Note(f"left out, as no person stands behind it: {names}; 'memfs team convention accept ID' does")
+
+
+# -- agents-md check ----------------------------------------------------------------------------------------------
+def _check_text(found: BlockReport) -> Text:
+    good = found.standing.value == "current"
+    if good and not found.line:
+        yield f"{styled(found.name, bold=True)} {styled('needs no block: nothing is agreed on yet', fg='green')}"
+        return
+    place = f"{found.name}:{found.line}" if found.line else found.name
+    yield f"{styled(place, bold=True)} {styled(_STANDS[found.standing.value], fg='green' if good else 'yellow')}"
+    if not good:
+        how = " --force' overwrites the edit" if found.standing.value == "edited" else "' brings it up to date"
+        yield Note(f"'memfs team agents-md write{how}")
+
+
+@verb("check", text=_check_text, exit_code=lambda found: found.standing.value != "current")
+@_file
+@_preferences
+def _agents_md_check(workspace: Workspace, file: str | None, preferences: bool | None) -> BlockReport:
+    """Say whether the block is what is agreed on. Exit code 1: it is not current.
+
+    Examples:
+        memfs team agents-md check
+    """
+    return _report(block_of(workspace), file, preferences)
+
+
+# -- agents-md show -----------------------------------------------------------------------------------------------
+def _show_text(shown: BlockReport) -> Text:
+    if shown.text:
+        yield Block(shown.text.rstrip("\n"))
+    yield from _left_out_note(shown.left_out)
+    yield Note(f"about {count(shown.tokens, 'token')}" if shown.text else _NOTHING)
+
+
+@verb("show", text=_show_text)
+@_file
+@_preferences
+def _agents_md_show(workspace: Workspace, file: str | None, preferences: bool | None) -> BlockReport:
+    """Print what the block is to say.
+
+    Examples:
+        memfs team agents-md show --preferences
+    """
+    workspace.repository.require_readable()
+    return _report(block_of(workspace), file, preferences)
+
+
+# -- agents-md write, remove --------------------------------------------------------------------------------------
+def _written_text(written: BlockReport) -> Text:
+    done = written.done.value if written.done is not None else "nothing"
+    yield f"{styled(_TOLD[done], fg='green')} {written.name}"
+    if done in ("created", "written", "updated"):
+        yield Note(f"about {count(written.tokens, 'token')}; commit the file yourself")
+        yield from _left_out_note(written.left_out)
+
+
+def _write_text(written: BlockReport) -> Text:
+    yield from _written_text(written)
+    if not written.text:
+        yield from _left_out_note(written.left_out)
+        yield Note(_NOTHING)
+
+
+@verb("write", text=_write_text)
+@_file
+@_preferences
+@_force
+def _agents_md_write(workspace: Workspace, file: str | None, preferences: bool | None, force: bool) -> BlockReport:
+    """Put the block into the file, or bring it up to date. Nothing outside the block is touched.
+
+    Examples:
+        memfs team agents-md write
+        memfs team agents-md write --file CLAUDE.md --preferences
+    """
+    workspace.repository.require_readable()
+    block = block_of(workspace)
+    return _report(block, file, done=block.write(file, preferences=preferences, force=force))
+
+
+@verb("remove", text=_written_text)
+@_file
+@_force
+def _agents_md_remove(workspace: Workspace, file: str | None, force: bool) -> BlockReport:
+    """Take the block out again, byte for byte; a file that held nothing else goes.
+
+    Examples:
+        memfs team agents-md remove
+    """
+    block = block_of(workspace)
+    return _report(block, file, done=block.remove(file, force=force))
+
+
+agents_md = Actions(
+    "agents-md",
+    """Keep a block with the conventions that are agreed on in AGENTS.md, or another file agents read on their own.
+
+    Only what a person wrote or reviewed goes in. memfs does not commit the file.
+    """,
+    _agents_md_check,
+    _agents_md_show,
+    _agents_md_write,
+    _agents_md_remove,
+)
+
+
+# -- access -------------------------------------------------------------------------------------------------------
+_IDS_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ServedItem:
+    """An item that was handed out.
+
+    Attributes:
+        id: its id.
+        blob: git's id of the version; "" where that is not known.
+    """
+
+    id: str
+    blob: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServedAnswer:
+    """Items that were handed out together.
+
+    Attributes:
+        record: when, to whom, and what was asked, where `served.questions` is true.
+        items: what was handed out.
+    """
+
+    record: AccessRecord = field(metadata=merge("time way door agent session commit question?"))
+    items: tuple[ServedItem, ...]
+
+    def row(self) -> tuple[str, ...]:
+        """Its row in a table."""
+        one = self.record
+        who = ", ".join(filter(None, (one.agent, f"session {one.session}" if one.session else "")))
+        more = f" and {len(one.ids) - _IDS_SHOWN} more" if len(one.ids) > _IDS_SHOWN else ""
+        ids = ", ".join(one.ids[:_IDS_SHOWN]) + more
+        asked = f' for "{one_line(one.question, 60)}"' if one.question else ""
+        return f"{one.time:%Y-%m-%d %H:%M:%S}", one.way, one.door, who, one.commit[:_SHORT], f"{ids}{asked}"
+
+
+@dataclass(frozen=True, slots=True)
+class AccessReport:
+    """What was handed out, and to whom.
+
+    Attributes:
+        served: the answers, newest first.
+        total: how many there are without --limit.
+        kept: whether it is written down at all (`served.log`).
+    """
+
+    served: tuple[ServedAnswer, ...]
+    total: int
+    kept: bool
+
+
+def _access_text(found: AccessReport) -> Text:
+    yield Table([row.row() for row in found.served], dim=(0,))
+    if not found.total:
+        yield Note(
+            "nothing on record was handed out" if found.kept else "'served.log' is false: nothing is written down"
+        )
+    elif (older := found.total - len(found.served)) > 0:
+        yield Note(f"{count(older, 'older line')} more (--limit)")
+
+
+@verb("access", text=_access_text)
+@click.argument("id", required=False, metavar="[ID]", shell_complete=complete_ids)
+@click.option("--agent", default="", metavar="NAME", help="Only what this agent was given.")
+@click.option("--session", default="", metavar="NAME", help="Only what this session was given.")
+@since
+@click.option(
+    "-n", "--limit", type=click.IntRange(1), default=50, show_default=True, help="At most this many, newest first."
+)
+def access(
+    workspace: Workspace, id: str | None, agent: str, session: str, since: str | None, limit: int
+) -> AccessReport:
+    """Show which items were handed out, when, through which door and to whom; with ID, only when that one was.
+
+    The record is this machine's own, private and bounded: 'served.days' and 'served.megabytes' say how much is kept.
+
+    Examples:
+        memfs team access
+        memfs team access use-postgresql-for-transactions-7h2k9q --since 7d
+        memfs team access --agent coder --json
+    """
+    wanted = [named(workspace, id) or id] if id else []
+    log = workspace.usage.served
+    rows = log.find(wanted, agent=agent, session=session, since=when(since, "since"))
+    kept = workspace.settings.served.log
+    served = tuple(ServedAnswer(row, tuple(ServedItem(*pair) for pair in row.items)) for row in rows[:limit])
+    remark(log.problem)
+    return AccessReport(served, len(rows), kept)
