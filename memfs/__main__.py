@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import sys
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 _HELP = frozenset({"-h", "--help"})
 _INTERRUPTED = 130
+_GARBAGE = 50_000
+"""How many objects are made between two looks for garbage: most of what a command makes stays until it ends."""
 
 
 def run() -> int:
@@ -45,6 +48,7 @@ def main() -> None:
         if (code := client.answered(sys.argv[1:])) is not None:
             sys.stderr.flush()
             os._exit(code)  # the resident's child printed everything
+    gc.set_threshold(_GARBAGE)
     words = sys.argv[2 if sys.argv[1:3] == ["agent", "hook"] else 1 :]
     if words[:1] == ["hook"] and not any(word.startswith("-") and not word.startswith("--into=") for word in words):
         from memfs.doors.claude_code.hook import main as hook
@@ -63,8 +67,6 @@ def _end(code: int) -> NoReturn:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
-    import gc
-
     gc.freeze()  # an ending process needs no last look for garbage
     sys.exit(code)
 

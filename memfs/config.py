@@ -16,10 +16,10 @@ from itertools import chain
 from pathlib import Path
 from time import monotonic
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import memfs.config_names as names
-from memfs.dataclass import dataclass, field
+from memfs.dataclass import NamedTuple, dataclass, field
 from memfs.errors import (
     MemfsError,
     NotRegularFile,

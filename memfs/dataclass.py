@@ -1,22 +1,26 @@
-"""Data classes as ``dataclasses`` has them, whose definition costs a twentieth.
+"""Data classes as ``dataclasses`` has them, and named tuples as ``typing`` has them, whose definition costs little.
 
-The standard library writes and compiles six methods for each class at each start of a process. Here ``__init__`` is
-compiled when the first object is made, and the others are shared. What looks a class over (``fields``, ``asdict``,
+The standard library writes and compiles six methods for each data class at each start of a process. Here ``__init__``
+is compiled when the first object is made, and the others are shared. What looks a class over (``fields``, ``asdict``,
 ``is_dataclass``, a subclass of its own) finds the standard library's fields, which are made when they are asked for.
+
+Of a named tuple it compiles ``__new__`` and each annotation. Here ``__new__`` is compiled with the first tuple.
 """
 
 from __future__ import annotations
 
+from collections import _tuplegetter  # type: ignore[attr-defined]
 from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from dataclasses import KW_ONLY as KW_ONLY
     from dataclasses import dataclass as dataclass
     from dataclasses import field as field
     from dataclasses import replace as replace
+    from typing import NamedTuple as NamedTuple
 else:
 
     class KW_ONLY:  # noqa: N801  the standard library's name
@@ -240,3 +244,64 @@ def _refuse_deletion(_: object, name: str) -> None:
     from dataclasses import FrozenInstanceError
 
     raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+
+# -- named tuples -----------------------------------------------------------------------------------------------------
+class _New:
+    """``__new__`` of a named tuple, compiled when it is first asked for."""
+
+    def __init__(self, names: tuple[str, ...], defaults: dict[str, Any]) -> None:
+        self.names, self.defaults = names, defaults
+        self.home: Any = None  # the class, known when it is made
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        taken = ", ".join(self.names)
+        function = eval(f"lambda _cls, {taken}: _new(_cls, ({taken},))", {"_new": tuple.__new__})  # noqa: S307  fields
+        function.__defaults__ = tuple(self.defaults.values())
+        function.__name__, function.__qualname__ = "__new__", f"{self.home.__qualname__}.__new__"
+        self.home.__new__ = staticmethod(function)
+        return function
+
+
+class _TupleMaker(type):
+    """Makes a tuple of what is declared below ``NamedTuple``."""
+
+    def __new__(cls, name: str, _: tuple[type, ...], space: dict[str, Any]) -> Any:
+        names = tuple(space.get("__annotations__", ()))
+        defaults = {one: space[one] for one in names if one in space}
+        new = _New(names, defaults)
+        fields = {one: _tuplegetter(place, None) for place, one in enumerate(names)}
+        shared: dict[str, Any] = {"__slots__": (), "__new__": new, "_fields": names, "_field_defaults": defaults}
+        new.home = made = type(name, (tuple,), _SHARED | space | shared | {"__match_args__": names} | fields)
+        return made
+
+
+def _make(cls: Any, values: Iterable[Any]) -> Any:
+    made = tuple.__new__(cls, values)
+    if len(made) != len(cls._fields):
+        raise TypeError(f"Expected {len(cls._fields)} arguments, got {len(made)}")
+    return made
+
+
+def _replace(self: Any, /, **changes: Any) -> Any:
+    made = self._make(map(changes.pop, self._fields, self))
+    if changes:
+        raise ValueError(f"Got unexpected field names: {list(changes)!r}")
+    return made
+
+
+def _shown(self: Any) -> str:
+    rows = zip(self._fields, self, strict=True)
+    return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in rows)})"
+
+
+_SHARED: dict[str, Any] = {
+    "_make": classmethod(_make),
+    "_replace": _replace,
+    "__replace__": _replace,
+    "_asdict": lambda self: dict(zip(self._fields, self, strict=True)),
+    "__getnewargs__": lambda self: tuple(self),
+    "__repr__": _shown,
+}
+if not TYPE_CHECKING:
+    NamedTuple = type.__new__(_TupleMaker, "NamedTuple", (), {})

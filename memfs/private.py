@@ -13,9 +13,9 @@ import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from memfs.config_names import SETTINGS_FILE
+from memfs.dataclass import NamedTuple
 from memfs.errors import FormatUnsupported, MemfsError, StorageReadOnly
 from memfs.fs import io
 from memfs.fs.lock import folder_held

@@ -10,10 +10,10 @@ import math
 from collections.abc import Iterable, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from memfs.config_names import SETTINGS_FILE, VARIABLES
-from memfs.dataclass import dataclass, field
+from memfs.dataclass import NamedTuple, dataclass, field
 from memfs.errors import SettingInvalid
 from memfs.model.kinds import nearest
 from memfs.pattern import regex

@@ -8,10 +8,11 @@ import inspect
 import pickle
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
+from typing import NamedTuple as TypingTuple
 
 import pytest
 
-from memfs.dataclass import KW_ONLY, dataclass, field, replace
+from memfs.dataclass import KW_ONLY, NamedTuple, dataclass, field, replace
 
 Decorator = Callable[..., Any]
 FROZEN = {"frozen": True, "slots": True}
@@ -150,3 +151,82 @@ def test_own_methods_stay() -> None:
     assert repr(Own("a")) == "own"
     assert Own("a") == Own("b")
     assert hash(Own("a")) == hash(("a",))
+
+
+class Row(NamedTuple):
+    """A row that pickle finds by its name."""
+
+    name: str
+    size: int = 3
+    tags: tuple[str, ...] = ()
+
+    def doubled(self) -> Row:
+        """One twice as large."""
+        return self._replace(size=self.size * 2)
+
+    def __hash__(self) -> int:
+        return super().__hash__() + 1
+
+
+class Same(TypingTuple):
+    """The row as the standard library makes it."""
+
+    name: str
+    size: int = 3
+    tags: tuple[str, ...] = ()
+
+
+class Shown(NamedTuple):
+    """A row that says itself how it is shown and made."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return "shown"
+
+
+def test_a_named_tuple_is_made_as_the_standard_library_makes_it() -> None:
+    """By place and by name, with defaults, and refused for the same mistakes."""
+    for made in (Row, Same):
+        assert tuple(made("a")) == ("a", 3, ())
+        assert tuple(made("a", tags=("x",), size=4)) == ("a", 4, ("x",))
+        assert made._make(["a", 1, ()])[1:] == (1, ())
+        for wrong in ((), ("a", 1, (), 2)):
+            with pytest.raises(TypeError):
+                made(*wrong)  # type: ignore[arg-type,misc]
+        with pytest.raises(TypeError):
+            made("a", weight=1)  # type: ignore[call-arg]
+        with pytest.raises(TypeError):
+            made._make(["a"])
+        with pytest.raises(ValueError, match="weight"):
+            made("a")._replace(weight=1)  # type: ignore[call-arg]
+        with pytest.raises(AttributeError):
+            made("a").name = "b"  # type: ignore[misc]
+        with pytest.raises(AttributeError):
+            made("a").other = "b"  # type: ignore[union-attr]
+
+
+def test_a_named_tuple_describes_itself_as_the_standard_library_does() -> None:
+    """Fields, defaults, representation and what pattern matching asks for."""
+    for name in ("_fields", "_field_defaults", "__match_args__", "__slots__"):
+        assert getattr(Row, name) == getattr(Same, name)
+    assert repr(Row("a")).removeprefix("Row") == repr(Same("a")).removeprefix("Same")
+    assert Row("a")._asdict() == Same("a")._asdict()
+    assert inspect.signature(Row.__new__).parameters.keys() == inspect.signature(Same.__new__).parameters.keys()
+    assert repr(Shown("a")) == "shown"
+
+
+def test_a_named_tuple_is_a_tuple_and_keeps_its_methods() -> None:
+    """It is unpacked, compared, hashed, copied, pickled and extended as one."""
+    row = Row("a", 2)
+    name, size, tags = row
+    assert (name, size, tags) == row == ("a", 2, ())
+    assert (row.doubled(), hash(row)) == (("a", 4, ()), hash(("a", 2, ())) + 1)
+    assert copy.replace(row, size=5).size == 5 if hasattr(copy, "replace") else row._replace(size=5).size == 5
+    for again in (pickle.loads(pickle.dumps(row)), copy.copy(row), copy.deepcopy(row)):
+        assert (type(again), again) == (Row, row)
+
+    class Wider(Row):
+        """A row below a row."""
+
+    assert (type(Wider("b")), Wider("b").name) == (Wider, "b")

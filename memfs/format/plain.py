@@ -10,9 +10,9 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from datetime import date
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-from memfs.dataclass import dataclass, field
+from memfs.dataclass import NamedTuple, dataclass, field
 from memfs.errors import ContentError, InvisibleCharacter, ItemSyntaxError, ItemTooDeep, SchemaInvalid
 from memfs.format.text import HiddenCharacter, findings
 

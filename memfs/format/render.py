@@ -7,8 +7,9 @@ they were read back as the same mapping.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from memfs.dataclass import NamedTuple
 from memfs.errors import ContentError, ItemSyntaxError
 from memfs.format import json_text
 from memfs.format.plain import MAX_PARTS, FieldPath, Node, NodePlace, dotted, hidden, hidden_error, place, same

@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from itertools import accumulate, chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from memfs.dataclass import NamedTuple
 from memfs.errors import ContentError, MemfsError, SecretDetected
 from memfs.format.plain import DOCUMENT_PARTS
 from memfs.format.render import parse

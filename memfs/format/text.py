@@ -14,8 +14,8 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
+from memfs.dataclass import NamedTuple
 from memfs.errors import ItemSyntaxError
 from memfs.pattern import regex
 

@@ -17,9 +17,9 @@ from datetime import datetime
 from functools import cache
 from io import FileIO
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
-from memfs.dataclass import dataclass
+from memfs.dataclass import NamedTuple, dataclass
 from memfs.errors import CorruptRecord, ItemTooLarge, MemfsError
 from memfs.fs import io
 from memfs.fs.tree import ScanEntry, Tree, View

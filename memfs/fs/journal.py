@@ -19,9 +19,9 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
-from memfs.dataclass import dataclass
+from memfs.dataclass import NamedTuple, dataclass
 from memfs.errors import FormatUnsupported, JournalDamaged, StorageIO, WritePending
 from memfs.fs import io
 from memfs.fs.lock import renewed_in_child

@@ -17,8 +17,9 @@ from hashlib import blake2b
 from operator import attrgetter
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
+from memfs.dataclass import NamedTuple
 from memfs.errors import (
     CorruptItem,
     MemfsError,

@@ -10,8 +10,8 @@ import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
+from memfs.dataclass import NamedTuple
 from memfs.git.layout import Layout, is_bare, read_small
 from memfs.git.refs import HEADS, Head
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple
 
+from memfs.dataclass import NamedTuple
 from memfs.errors import HistoryUnavailable
 from memfs.model import ids
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
+from memfs.dataclass import NamedTuple
 from memfs.errors import GitBusy, HistoryError, HistoryUnavailable
 from memfs.fs import io
 from memfs.git import objects

@@ -13,8 +13,8 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
+from memfs.dataclass import NamedTuple
 from memfs.errors import HistoryUnavailable, MemfsError, NotRegularFile, StorageIO
 from memfs.fs import io
 from memfs.model.item import object_id

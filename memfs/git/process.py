@@ -15,8 +15,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any
 
+from memfs.dataclass import NamedTuple
 from memfs.errors import GitBusy, GitFailed, HistoryUnavailable, WorkspaceClosed
 from memfs.fs import io
 from memfs.fs.lock import locked_within, renewed_in_child

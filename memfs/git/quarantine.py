@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from memfs.dataclass import NamedTuple
 from memfs.errors import BranchQuarantined, MemfsError
 from memfs.git.refs import HEADS, HEX, NULL, Refs, is_branch, read_rows, save_rows
 

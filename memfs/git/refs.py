@@ -10,8 +10,9 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from memfs.dataclass import NamedTuple
 from memfs.errors import (
     BranchRefused,
     CorruptRecord,

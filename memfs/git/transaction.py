@@ -16,9 +16,8 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
-from memfs.dataclass import replace
+from memfs.dataclass import NamedTuple, replace
 from memfs.errors import GitBusy, GitFailed, HistoryError, NotRegularFile
 from memfs.fs import io
 from memfs.git.ancestry import is_ancestor

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import product
-from typing import NamedTuple
 
+from memfs.dataclass import NamedTuple
 from memfs.search.analyzer import terms
 
 _LOOKED_AT = 5_000

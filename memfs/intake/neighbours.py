@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
+from memfs.dataclass import NamedTuple
 from memfs.intake.contradictions import contradiction, is_personal
 from memfs.intake.episode_item import episode_of
 from memfs.model import Candidate, KindTable, Layer, MemoryItem, Query

@@ -6,9 +6,9 @@ Each shape converts to the content of its file and back.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from memfs.dataclass import dataclass
+from memfs.dataclass import NamedTuple, dataclass
 from memfs.errors import SchemaInvalid
 
 Kept = Mapping[str, Any]

@@ -12,9 +12,9 @@ from datetime import datetime
 from functools import cache
 from math import log1p
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
-from memfs.dataclass import dataclass, field, replace
+from memfs.dataclass import NamedTuple, dataclass, field, replace
 from memfs.errors import QueryInvalid, SettingInvalid
 from memfs.model import Candidate, Hit, KindTable, MemoryItem, Query, Recall
 from memfs.model.kinds import nearest

@@ -14,9 +14,9 @@ from contextvars import copy_context
 from datetime import datetime
 from functools import partial
 from itertools import chain, islice, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from memfs.dataclass import replace
+from memfs.dataclass import NamedTuple, replace
 from memfs.errors import IndexUnavailable, QueryInvalid
 from memfs.fs.executor import Deadline, Pools
 from memfs.model import Candidate, Hit, HitPassage, KindTable, Layer, MemoryItem, Phase, Query, Recall

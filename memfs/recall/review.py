@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from memfs.dataclass import dataclass, field, replace
+from memfs.dataclass import NamedTuple, dataclass, field, replace
 from memfs.errors import SettingInvalid
 from memfs.model import Hit, MemoryItem
 from memfs.recall.foreign import REASON_LETTERS, ForeignCode, ForeignFailure

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from memfs.dataclass import dataclass
+from memfs.dataclass import NamedTuple, dataclass
 from memfs.errors import SettingInvalid
 from memfs.model import MemoryItem
 from memfs.model.kinds import nearest

@@ -13,8 +13,9 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
+from memfs.dataclass import NamedTuple
 from memfs.model import MemoryItem
 from memfs.pattern import regex
 from memfs.search import language, stems

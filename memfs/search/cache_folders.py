@@ -13,8 +13,8 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
+from memfs.dataclass import NamedTuple
 from memfs.errors import LockTimeout, MemfsError, StorageIO
 from memfs.fs import io
 from memfs.fs.workspace_location import base_folder

@@ -9,8 +9,9 @@ import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from sys import intern
-from typing import Any, NamedTuple
+from typing import Any
 
+from memfs.dataclass import NamedTuple
 from memfs.model import Candidate, MemoryItem, Problem, Query
 from memfs.model.ids import stem_of
 from memfs.search import analyzer

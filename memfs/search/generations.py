@@ -16,8 +16,9 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import file_digest, sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from memfs.dataclass import NamedTuple
 from memfs.errors import IndexUnavailable, MemfsError, StorageIO
 from memfs.fs import io
 from memfs.fs.lock import locked_within, release

@@ -15,8 +15,9 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
+from memfs.dataclass import NamedTuple
 from memfs.errors import MemfsError, WorkspaceClosed
 from memfs.fs import append_log, io
 from memfs.model.ids import of_mount

@@ -14,9 +14,8 @@ import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from memfs.dataclass import replace
+from memfs.dataclass import NamedTuple, replace
 from memfs.errors import (
     CorruptRecord,
     FormatUnsupported,

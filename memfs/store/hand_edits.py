@@ -10,9 +10,9 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from memfs.config_names import SETTINGS_FILE
+from memfs.dataclass import NamedTuple
 from memfs.errors import MemfsError, NotRegularFile, PathEscape, SecretDetected, StorageIO
 from memfs.format.codec import schema_of
 from memfs.format.secrets import refuse_file

@@ -10,10 +10,9 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain
-from typing import NamedTuple
 
 from memfs.catalog.facts import ItemCatalog
-from memfs.dataclass import dataclass
+from memfs.dataclass import NamedTuple, dataclass
 from memfs.errors import ContentError, CorruptItem, DuplicateId, IdInvalid, MemfsError, NotRegularFile, StorageIO
 from memfs.fs.lock import renewed_in_child
 from memfs.fs.tree import Content, FolderScan, ScanEntry, View, blob_id, refuse_rot

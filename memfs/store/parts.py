@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from memfs.catalog.facts import ItemCatalog
-from memfs.dataclass import dataclass, field
+from memfs.dataclass import NamedTuple, dataclass, field
 from memfs.errors import MemfsError
 from memfs.format.codec import Codec
 from memfs.fs.journal import Journal

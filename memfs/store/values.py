@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from memfs.config_names import CONFIGURATION, SETTINGS_FILE
-from memfs.dataclass import dataclass
+from memfs.dataclass import NamedTuple, dataclass
 from memfs.errors import Conflict
 from memfs.format.codec import PRUNED, SCHEMAS
 from memfs.model import MemoryItem, Problem

@@ -10,9 +10,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import NamedTuple
 
-from memfs.dataclass import replace
+from memfs.dataclass import NamedTuple, replace
 from memfs.errors import (
     Conflict,
     CorruptRecord,

@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from memfs.admin.history import History
-from memfs.dataclass import dataclass
+from memfs.dataclass import NamedTuple, dataclass
 from memfs.errors import ContentError, HistoryUnavailable, ItemTooLarge
 from memfs.format.codec import schema_of
 from memfs.format.merge_conflicts import tells_of, value_at

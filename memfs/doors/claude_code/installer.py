@@ -9,9 +9,9 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from memfs.dataclass import dataclass
+from memfs.dataclass import NamedTuple, dataclass
 from memfs.doors.claude_code import settings_file
 from memfs.doors.claude_code.settings_file import InstallScope
 from memfs.errors import Conflict, ContentError, WorkspaceNotFound

@@ -9,8 +9,8 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
+from memfs.dataclass import NamedTuple
 from memfs.doors.cli.command import Invocation, Unclear, VerbDeclaration, running
 from memfs.doors.cli.declare import click
 from memfs.doors.cli.output import print_json, write_error

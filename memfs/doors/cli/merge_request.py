@@ -10,8 +10,9 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from memfs.dataclass import NamedTuple
 from memfs.doors.cli.streams import secure
 from memfs.errors import MemfsError
 from memfs.team import merge_driver

@@ -13,8 +13,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from memfs.dataclass import NamedTuple
 from memfs.doors.cli.declare import click
 from memfs.doors.cli.streams import echo, write
 from memfs.errors import MemfsError

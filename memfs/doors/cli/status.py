@@ -8,14 +8,14 @@ from contextlib import suppress
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from memfs import private, trust
 from memfs.admin.layout import has_driver
 from memfs.admin.quota import sentence, tally
 from memfs.admin.store_builder import has_states
 from memfs.admin.store_builder import problems as branch_problems
-from memfs.dataclass import dataclass, field
+from memfs.dataclass import NamedTuple, dataclass, field
 from memfs.doors.cli.command import Unclear, invocation, opened, remark, verb, wants_json
 from memfs.doors.cli.declare import click
 from memfs.doors.cli.filters import as_of, past_at

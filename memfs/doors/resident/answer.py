@@ -18,10 +18,11 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from memfs.admin.store_builder import foundation
 from memfs.config_names import RESIDENT_SWITCH, VARIABLES, WORKSPACE_VARIABLE
+from memfs.dataclass import NamedTuple
 from memfs.doors.claude_code import hook
 from memfs.doors.cli import command
 from memfs.doors.resident.client import (

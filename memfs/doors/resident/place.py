@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from memfs.config_names import RESIDENT_SWITCH
+from memfs.dataclass import NamedTuple
 from memfs.doors.resident.client import OFF, is_private, socket_folder, socket_name
 from memfs.errors import MemfsError, StorageIO
 from memfs.fs import io
