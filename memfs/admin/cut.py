@@ -38,10 +38,8 @@ from memfs.git.commit_object import (
     parse_commit,
     trailer_value,
 )
-from memfs.git.quarantine import renew
-from memfs.git.refs import HEADS, HEX, NULL
-from memfs.git.rewrite import PATIENCE, Rewritten, Survey, cut_point, reached, rewrite
-from memfs.git.rewrite_swap import Before, Successor, staged
+from memfs.git.refs import HEADS, HEX, NULL, renew_quarantine
+from memfs.git.rewrite import PATIENCE, Before, Rewritten, Successor, Survey, cut_point, reached, rewrite, staged
 from memfs.git.rewrite_text import NO_TRACES, edit_logs, read_names
 from memfs.model import Problem
 from memfs.model.item import object_id
@@ -187,7 +185,7 @@ class HistoryCut:
             return nothing
         mapped, gone = known["mapped"], set(known["gone"])
         if gone.intersection(read_names(repository.layout).refs.values()):
-            renew(repository, {new: old for old, new in mapped.items() if new != NULL})
+            renew_quarantine(repository, {new: old for old, new in mapped.items() if new != NULL})
             return nothing
         edit_logs(repository.layout, mapped, NO_TRACES)
         old = self._rewrite.before()

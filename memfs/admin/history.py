@@ -14,7 +14,7 @@ from memfs.errors import Conflict, HistoryUnavailable, ItemNotFound
 from memfs.fs.lock import FileLock
 from memfs.git import log, maintenance
 from memfs.git.log import Revision
-from memfs.git.quarantine import of_checkout, require_clean
+from memfs.git.refs import quarantine_at, require_clean
 from memfs.git.repository import Repository
 from memfs.model.ids import stem_of
 from memfs.store import Store
@@ -135,7 +135,7 @@ class History:
             BranchQuarantined: the revision has what a quarantined branch wrote, and is brought elsewhere.
         """
         commit = self._repository.resolve(revision)
-        if of_checkout(self._repository.layout) is None:
+        if quarantine_at(self._repository.layout) is None:
             require_clean(self._repository, commit)
         plans = self._plans(commit, target)
         self.refuse_edited([plan.path for plan in plans])

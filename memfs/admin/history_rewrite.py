@@ -31,8 +31,19 @@ from memfs.git.process import entries_of
 from memfs.git.refs import NULL
 from memfs.git.remote import LOCK, RemoteHistory
 from memfs.git.repository import Repository
-from memfs.git.rewrite import PATIENCE, Rewritten, Survey
-from memfs.git.rewrite_swap import SWAP_LOCK, Before, MovedRef, Successor, finish, fsck, release, swap
+from memfs.git.rewrite import (
+    PATIENCE,
+    SWAP_LOCK,
+    Before,
+    MovedRef,
+    Rewritten,
+    Successor,
+    Survey,
+    finish,
+    fsck,
+    release,
+    swap,
+)
 from memfs.model import Problem
 from memfs.store import Store
 from memfs.store.parts import Parts

@@ -36,7 +36,7 @@ from memfs.fs.lock import renewed_in_child
 from memfs.fs.tree import Tree
 from memfs.fs.workspace_location import MEMORY_FOLDER
 from memfs.git.layout import discover, own_users
-from memfs.git.quarantine import of_checkout, require_readable
+from memfs.git.refs import quarantine_at, require_readable
 from memfs.model import Candidate, Freshness, Link, MemoryItem, Problem, Query, Trust
 from memfs.model.ids import in_mount, of_mount, without_mount
 from memfs.model.kinds import nearest
@@ -94,7 +94,7 @@ class Mount:
 
     def readable(self) -> bool:
         """Whether it may be read: the branch that is checked out there may have been quarantined meanwhile."""
-        return self.layout is None or of_checkout(self.layout) is None
+        return self.layout is None or quarantine_at(self.layout) is None
 
     # -- reading ----------------------------------------------------------------------------------------------------
     def get(self, item_id: str) -> MemoryItem | None:

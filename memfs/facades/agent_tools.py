@@ -23,7 +23,7 @@ from memfs.errors import (
     SettingInvalid,
 )
 from memfs.facades.open_workspaces import Facade
-from memfs.git.quarantine import require_clean
+from memfs.git.refs import require_clean
 from memfs.model import Candidate, MemoryItem, Origin, Query, Recall
 from memfs.model.ids import check_id, of_mount, stem_of, without_mount
 from memfs.model.item import BY_TRUST, Trust, lower_trust

@@ -14,16 +14,14 @@ from memfs.dataclass import NamedTuple
 from memfs.errors import GitBusy, HistoryError, HistoryUnavailable
 from memfs.fs import io
 from memfs.git import objects
-from memfs.git import tree as trees
 from memfs.git.ancestry import beyond, holds_commit, is_ancestor
 from memfs.git.busy import holder_of
 from memfs.git.commit_object import CommitResult, Group, Identity, author, compose, encode_commit, parse_commit
-from memfs.git.objects import Objects, TreeEntry
+from memfs.git.objects import Objects, Parts, TreeEditor, TreeEntry
 from memfs.git.process import wait_for_children
 from memfs.git.refs import HEADS, HEX, Head, require_branch
 from memfs.git.repository import Repository
 from memfs.git.transaction import RefIndexStep, StepRecord, settle, take, unfinished
-from memfs.git.tree import Parts, TreeEditor
 from memfs.model.problem import WARNING, Problem
 
 AT_LEAST = 4
@@ -278,7 +276,7 @@ def store(repository: Repository, made: Objects) -> None:
 def _named(repository: Repository, group: Group) -> Named:
     """The ids of a group's contents by path, None for what is removed."""
     return {
-        trees.split(repository.full(change.path)): None if change.data is None else repository.blob_id(change.data)
+        objects.split(repository.full(change.path)): None if change.data is None else repository.blob_id(change.data)
         for change in group.changes
     }
 
@@ -304,7 +302,7 @@ def _add_blobs(repository: Repository, group: Group, changes: Named, made: Objec
     """Make objects of a group's contents, but for what the other line has at the same path."""
     there = repository.root(other) if other else None
     for (parts, blob), change in zip(changes.items(), group.changes, strict=True):
-        known = trees.find(repository.read_tree, there, parts)
+        known = objects.find(repository.read_tree, there, parts)
         if change.data is not None and (known is None or known.id != blob):
             objects.add(made, "blob", change.data)
 
@@ -313,7 +311,7 @@ def _step(head: Head, ref: str, tip: str | None, chain: Chain) -> RefIndexStep:
     entries: dict[bytes, TreeEntry | None] = {}
     if ref in (head.ref, "HEAD"):
         look = chain.editor.tree
-        entries = {path: trees.find(look, chain.root, tuple(path.split(b"/"))) for path in chain.contents}
+        entries = {path: objects.find(look, chain.root, tuple(path.split(b"/"))) for path in chain.contents}
     return RefIndexStep(head=head, ref=ref, old=tip, new=chain.commits[-1], entries=entries, contents=chain.contents)
 
 

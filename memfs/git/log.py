@@ -16,12 +16,11 @@ from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass
 from memfs.errors import HistoryUnavailable, ItemTooLarge, NotRegularFile, PathEscape
 from memfs.fs.tree import Tree
-from memfs.git import tree
+from memfs.git import objects
 from memfs.git.commit_object import parse_commit
-from memfs.git.objects import EMPTY_TREE, FILE, FOLDER, REGULAR, TreeEntry, tree_of
+from memfs.git.objects import DEEPEST, EMPTY_TREE, FILE, FOLDER, REGULAR, TreeEntry, tree_of
 from memfs.git.refs import HEX
 from memfs.git.repository import Repository, parse_moment
-from memfs.git.tree import DEEPEST
 from memfs.model.time import format_time, parse_time, utc_now
 
 _CONTEXT = 3
@@ -390,7 +389,7 @@ def differing(repository: Repository, one: str, other: str) -> Iterator[bytes]:
             if entries[0] == entries[1]:
                 continue
             seen += 1
-            if seen > _MOST or above.count(b"/") > tree.DEEPEST:
+            if seen > _MOST or above.count(b"/") > objects.DEEPEST:
                 raise HistoryUnavailable("two trees differ in too many files", hint="run git fsck")
             if any(entry is not None and entry.mode != FOLDER for entry in entries):
                 yield above + name
@@ -398,5 +397,5 @@ def differing(repository: Repository, one: str, other: str) -> Iterator[bytes]:
 
 
 def _entries(repository: Repository, root: str, paths: set[bytes]) -> dict[bytes, TreeEntry]:
-    found = {path: tree.find(repository.read_tree, root, tuple(path.split(b"/"))) for path in paths}
+    found = {path: objects.find(repository.read_tree, root, tuple(path.split(b"/"))) for path in paths}
     return {path: entry for path, entry in found.items() if entry is not None and entry.mode != FOLDER}

@@ -14,10 +14,9 @@ from memfs.dataclass import dataclass
 from memfs.errors import HistoryError, MemfsError
 from memfs.fs import io
 from memfs.git import objects
-from memfs.git.objects import Object, Objects, TreeEntry
+from memfs.git.objects import Object, Objects, TreeEntry, build
 from memfs.git.process import entries_of, finish
 from memfs.git.repository import Repository
-from memfs.git.tree import build
 from memfs.model.item import object_id
 
 PATIENCE = 900.0

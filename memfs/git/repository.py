@@ -18,8 +18,7 @@ from memfs.git.busy import Obstacle, obstacle, persons_command
 from memfs.git.layout import Facts, Layout, Trusted, discover, facts_of, require_own_folder, require_owner, state_folder
 from memfs.git.objects import Object, Tree, TreeEntry
 from memfs.git.process import GitCommands, StagedEntry, left_out, staged_changes
-from memfs.git.quarantine import QuarantinedBranch, listed, require_readable, require_unmixed
-from memfs.git.refs import HEX, Head, Refs
+from memfs.git.refs import HEX, Head, QuarantinedBranch, Refs, quarantined, require_readable, require_unmixed
 from memfs.model.item import object_id
 from memfs.model.time import parse_until, parse_when, utc_now
 
@@ -202,13 +201,13 @@ class Repository:
         return found or (persons_command(self.layout) if processes else None)
 
     def require_readable(self) -> None:
-        """Refuse to give memory from a quarantined branch (``memfs.git.quarantine``).
+        """Refuse to give memory from a quarantined branch (``memfs.git.refs``).
 
         Raises:
             BranchQuarantined: it is checked out here, or was merged into what is.
         """
         self.git.require_open()
-        entries = listed(self.common_dir)
+        entries = quarantined(self.common_dir)
         require_readable(self.layout, entries)
         head = self._refs.head().commit if entries else None
         if head and (head, entries) != self._unmixed:
@@ -252,9 +251,7 @@ class Repository:
             name = os.fsencode(f"{self.prefix}/{path}" if self.prefix else path)
         except UnicodeEncodeError:
             raise PathEscape("no file can have such a name", path=ascii(path)[1:-1], hint="use a valid path") from None
-        from memfs.git import tree as trees  # what asks nothing of history does without
-
-        trees.split(name)
+        objects.split(name)
         return name
 
     def below(self, name: bytes) -> str | None:
@@ -346,20 +343,16 @@ class Repository:
 
     def entry(self, commit: str | None, path: str) -> TreeEntry | None:
         """What a workspace path names at a commit."""
-        from memfs.git import tree as trees
-
-        parts = trees.split(self.full(path))
-        return trees.find(self.read_tree, self.root(commit) if commit else None, parts)
+        parts = objects.split(self.full(path))
+        return objects.find(self.read_tree, self.root(commit) if commit else None, parts)
 
     def tree(self, revision: str, folder: str = "ContextMemory") -> dict[str, str]:
         """Every file below a workspace folder at a revision: path to blob id. Links are left out."""
-        from memfs.git import tree as trees
-
         commit = self.resolve(revision)
         entry = self.entry(commit, folder)
         if entry is None or entry.mode != objects.FOLDER:
             return {}
-        return {f"{folder}/{os.fsdecode(name)}": found.id for name, found in trees.walk(self.read_tree, entry.id)}
+        return {f"{folder}/{os.fsdecode(name)}": found.id for name, found in objects.walk(self.read_tree, entry.id)}
 
     def read(self, revision: str, path: str) -> bytes | None:
         """A file's content at a revision; None when it was not there."""

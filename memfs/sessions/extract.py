@@ -1,24 +1,664 @@
-"""Extract everything that a run of a session's events says, before any of it is stored.
+"""Extract what a session's events say as items: prompts, notes, decisions, knowledge, tasks, intentions, episodes.
 
-An event that two hooks report counts once. The session's notes are updated with what later events depend on.
+A message is taken apart into sentences, without code, quoted lines, tables, headings and marks of Markdown. What is
+worth keeping is judged by the cues of known languages, or by the model that the settings name. Ids follow from what was
+said, so that an event that is read twice makes nothing twice; an event that two hooks report, and a task that two
+events report, count once. The session's notes are updated with what later events depend on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import inf
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from memfs.dataclass import dataclass, field, replace
-from memfs.intake.episode_item import clean_text
-from memfs.model import MemoryItem
+from memfs.errors import MemfsError
+from memfs.format.secrets import find
+from memfs.format.text import shown
+from memfs.intake.episode_item import clean_text, shortened
+from memfs.intake.filter import TrivialFilter
+from memfs.learning.corrections import corrections, is_correction, is_refusal, passed_over
+from memfs.model import MemoryItem, Origin
 from memfs.model.episode import Episode, Outcome, StateSnapshot
 from memfs.model.ids import slug
+from memfs.model.item import Trust
 from memfs.model.time import time_in
+from memfs.recall.cues import Cues, ends, spoken
 from memfs.recall.similarity import normalised
-from memfs.sessions import session_items, tasks, tool_steps
-from memfs.sessions.event import PROMPT, SESSION_END, STOP, SUBAGENT_STOP, TOOL_DONE, TOOL_FAILED, SessionEvent
-from memfs.sessions.session_items import Judgement, MessageJudge, by_person, note, own_words, reports
+from memfs.search.analyzer import terms
+from memfs.sessions.event import (
+    PROMPT,
+    SESSION_END,
+    STOP,
+    SUBAGENT_STOP,
+    TASK_DONE,
+    TOOL_DONE,
+    TOOL_FAILED,
+    SessionEvent,
+)
 from memfs.sessions.spool import PendingEvent, SessionNotes, digest
+from memfs.sessions.tool_steps import action_of, failure, same_thing, situation_of, teaches
+from memfs.settings import ReviewSettings
+
+if TYPE_CHECKING:
+    from memfs.recall.llm_reviewer import LlmReviewer
+
+_COMPLETED, _WORKED_ON = "completed", "in_progress"
+_LONGEST_TASK = 500
+_MOST_TODOS = 200
+_TASKS = "tasks"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task that became completed.
+
+    Attributes:
+        text: what was to be done.
+        sort: the sort of work, such as ``bugfix``.
+        minutes: how long it was worked on; None where it is unknown when that began.
+        steps: what was done meanwhile, in words.
+        more: what else was reported of it.
+    """
+
+    text: str
+    sort: str
+    minutes: float | None = None
+    steps: tuple[str, ...] = ()
+    more: str = ""
+
+
+def completed(event: SessionEvent, notes: SessionNotes) -> list[Task]:
+    """The tasks that became completed by an event; the notes learn of the stage of each."""
+    if event.name == TASK_DONE:
+        return list(_task_done(event, notes))
+    if event.name != TOOL_DONE:
+        return []
+    if event.tool == "TodoWrite":
+        return list(_todos(event, notes))
+    if event.tool == "TaskCreate":
+        _created(event, notes)
+    return list(_updated(event, notes)) if event.tool == "TaskUpdate" else []
+
+
+def sort_of(text: str) -> str:
+    """The sort of work that a task's words tell; ``task`` where they tell none."""
+    found = (
+        (match.start(), name)
+        for language in spoken(_TASKS)
+        for name in language.names(_TASKS)
+        if (match := language.pattern(f"{_TASKS}.{name}", r"\b{}\b").search(text))
+    )
+    return min(found, default=(0, "task"))[1]
+
+
+def _todos(event: SessionEvent, notes: SessionNotes) -> Iterator[Task]:
+    """TodoWrite tells the whole list each time: what is completed there and was not before became so."""
+    earlier = dict(_stages(event.mapping("tool_response").get("oldTodos")))
+    for text, stage in _stages(event.mapping("tool_input").get("todos")):
+        key = digest(event.text("agent_id"), normalised(text))
+        before, since = [*notes.todos.get(key, [earlier.get(text, "")]), "", ""][:2]
+        if stage == _WORKED_ON and before != _WORKED_ON:
+            since = event.moment
+        notes.todos.pop(key, None)
+        notes.todos[key] = [stage, since]
+        if stage == _COMPLETED and before != _COMPLETED:
+            yield from _done(text, since, event, notes)
+
+
+def _stages(listed: Any) -> Iterator[tuple[str, str]]:
+    """The todos of a list, each with its stage."""
+    for todo in listed[:_MOST_TODOS] if isinstance(listed, list) else ():
+        if not isinstance(todo, Mapping):
+            continue
+        text, stage = _text(todo.get("content") or todo.get("subject")), todo.get("status")
+        if text and isinstance(stage, str):
+            yield text, stage
+
+
+def _created(event: SessionEvent, notes: SessionNotes) -> None:
+    given, answer = event.mapping("tool_input"), event.mapping("tool_response")
+    task = answer.get("task")
+    known = task if isinstance(task, Mapping) else answer
+    key = _id(known.get("id") or known.get("taskId"))
+    if key and (text := _text(given.get("subject") or given.get("description"))):
+        notes.tasks[key] = [_kept(text), ""]
+
+
+def _updated(event: SessionEvent, notes: SessionNotes) -> Iterator[Task]:
+    given = event.mapping("tool_input")
+    key = _id(given.get("taskId") or given.get("task_id"))
+    if not key or event.mapping("tool_response").get("success") is False:  # refused, as by somebody's own hook
+        return
+    text, since = [*notes.tasks.get(key, []), "", ""][:2]
+    text = _text(given.get("subject")) or text
+    if given.get("status") == _WORKED_ON:
+        since = event.moment
+    notes.tasks[key] = [_kept(text), since]
+    if given.get("status") == _COMPLETED and text:
+        yield from _done(text, since, event, notes, key)
+
+
+def _kept(text: str) -> str:
+    """What is noted of a task until it is done: no secret."""
+    return _text(clean_text(text, _LONGEST_TASK))
+
+
+def _task_done(event: SessionEvent, notes: SessionNotes) -> Iterator[Task]:
+    key = _id(event.fields.get("task_id"))
+    known, since = [*notes.tasks.get(key, []), "", ""][:2]
+    text = _text(event.text("task_subject")) or known or _text(event.text("task_description"))
+    if text:
+        for task in _done(text, since, event, notes, key, more=event.text("task_description")):
+            yield _as_told(task, event)
+
+
+def _done(
+    text: str, since: str, event: SessionEvent, notes: SessionNotes, key: str = "", more: str = ""
+) -> Iterator[Task]:
+    """The task, unless another event reported it as done already."""
+    names = [digest("text", normalised(text)), *([digest("id", key)] if key else [])]
+    known = any(name in notes.done for name in names)
+    for name in names:
+        notes.done[name] = event.moment
+    if known:
+        return
+    steps, notes.steps = tuple(notes.steps), []
+    minutes = _minutes(since, event.moment)
+    extra = _text(more) if normalised(more) != normalised(text) else ""
+    yield Task(text, sort_of(text), minutes, steps, extra)
+
+
+def _as_told(task: Task, event: SessionEvent) -> Task:
+    """The task with what an event says of it that is otherwise worked out: its sort, how long it took, its steps."""
+    minutes, listed = event.fields.get("duration_minutes"), event.fields.get("steps")
+    counted = isinstance(minutes, int | float) and not isinstance(minutes, bool) and minutes >= 0
+    steps = tuple(step for one in listed[:_MOST_TODOS] if (step := _text(one))) if isinstance(listed, list) else ()
+    return replace(
+        task,
+        sort=_text(event.fields.get("task_type"))[:50] or task.sort,
+        minutes=float(minutes) if counted and minutes is not None else task.minutes,
+        steps=steps or task.steps,
+    )
+
+
+def _minutes(since: str, until: str) -> float | None:
+    begin, end = time_in(since), time_in(until)
+    if begin is None or end is None or end < begin:
+        return None
+    return round((end - begin).total_seconds() / 60, 1)
+
+
+def _text(value: Any) -> str:
+    return " ".join(value.split())[:_LONGEST_TASK] if isinstance(value, str) else ""
+
+
+def _id(value: Any) -> str:
+    return str(value)[:100] if isinstance(value, str | int) and not isinstance(value, bool) else ""
+
+
+_LOOKED_AT = 20_000
+_CODE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.M | re.S)
+_LEFT_OUT = re.compile(r"^[ \t]*(?:>|\||#{1,6} |<!--|[-=*_]{3,}[ \t]*$).*$", re.M)
+_WRAPPED = re.compile(r"(?<![.!?:;\n])\n[ \t]*(?=[a-z])")
+_MARK = re.compile(r"(?:[-*+\u2022\u2713\u2705]|\d{1,3}[.)]|\[[ xX]\])\s+")
+_EMPHASIS = re.compile(r"(?<!\w)[*_]{1,3}(?=\S)|(?<=\S)[*_]{1,3}(?!\w)")
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a message in order, each once; of a long one, those of its first 20,000 characters."""
+    plain = _WRAPPED.sub(" ", _LEFT_OUT.sub("", _CODE.sub("\n", text[:_LOOKED_AT])))
+    found: dict[str, None] = {}
+    for part in ends().split(plain):
+        sentence = part.strip()
+        while mark := _MARK.match(sentence):
+            sentence = sentence[mark.end() :].strip()
+        sentence = _EMPHASIS.sub("", sentence).strip()
+        if sentence:
+            found[" ".join(sentence.split())] = None
+    return list(found)
+
+
+QUOTED = 20
+"""So many characters in a row are a quotation."""
+HIGH, MEDIUM, LOW = "high", "medium", "low"
+PRIORITIES = (HIGH, MEDIUM, LOW)
+_SHORT = 400
+_LONGEST_INTENTION = 1_000
+
+_INTENTIONS = "intentions"
+_HASH = re.compile(r"[#\uff03][ \t\u3000]+(?=[\w\"'`(@/\u00ab\u201c\u201e\u300c])(\S[^\r\n]*)")
+_COMMAND = re.compile(r"\s*/[A-Za-z][\w:-]*(?:\s|$)")
+_MARKUP = re.compile(r"<(?:command-(?:name|message|args)|local-command-\w+|system-reminder|task-notification)>")
+
+
+def own_words(event: SessionEvent) -> str:
+    """What a person said in a prompt; "" where a program said it, or it is a command to the program."""
+    text = event.text("prompt").strip()
+    if event.fields.get("is_command") is True or _COMMAND.match(text) or _MARKUP.match(text):
+        return ""
+    return text if event.text("source") in ("", "user", "sdk") else ""
+
+
+def by_person(event: SessionEvent) -> bool:
+    """Whether a person typed it, and not a program that drives the agent."""
+    return event.text("source") in ("", "user")
+
+
+def pieces(value: object) -> Iterator[str]:
+    """All that a quotation of a text, or of the texts in a value, would have in common with it: ``QUOTED`` characters
+    in a row, whatever the letter case and the blanks.
+    """
+    if isinstance(value, str):
+        plain = " ".join(value.casefold().split())
+        yield from (plain[at : at + QUOTED] for at in range(len(plain) - QUOTED + 1))
+    elif isinstance(value, Mapping):
+        yield from pieces([*value.keys(), *value.values()])
+    elif isinstance(value, Iterable):
+        for one in value:
+            yield from pieces(one)
+
+
+def note(text: str) -> str:
+    """What a message asks to be kept as it is, in whatever language; "" where it asks for nothing of the sort.
+
+    It does by ``remember:`` at its beginning, before as many lines as there are, or by ``#`` and a blank before the one
+    line that it has. ``#123``, ``#hashtag``, ``#!/bin/sh``, ``## a heading`` and a document that begins with a heading
+    are no notes.
+    """
+    said = text.strip()
+    found = _HASH.fullmatch(said)
+    if found is not None:
+        return "" if TrivialFilter().is_trivial(found[1]) else found[1].strip()
+    for language in spoken("notes"):
+        begun = language.pattern("notes.remember", r"{}[ \t]*[:\uff1a]\s*").match(said)
+        if begun is not None:
+            return said[begun.end() :].strip()
+    return ""
+
+
+def intention(text: str) -> str:
+    """What a message says of work to be done later, in its own words; "" where it says nothing of that.
+
+    A short message is given as a whole, of a longer one the sentences that say so.
+    """
+    found = [one for one in sentences(text) if _intends(one)]
+    if not found:
+        return ""
+    return text.strip() if len(text) <= _SHORT else "\n".join(found)[:_LONGEST_INTENTION]
+
+
+def _intends(sentence: str) -> bool:
+    """Whether a sentence tells of later work, by words that do not mean something else here."""
+    return any(
+        language.pattern(f"{_INTENTIONS}.later", r"\b{}\b").search(
+            language.pattern(f"{_INTENTIONS}.otherwise").sub(" ", sentence)
+        )
+        for language in spoken(_INTENTIONS)
+    )
+
+
+def priority(text: str) -> str:
+    """How urgent a message says that is: ``high``, ``medium`` or ``low``."""
+    if _any("not_urgent", text):
+        return LOW
+    return HIGH if _any("urgent", text) else MEDIUM
+
+
+def _any(name: str, text: str) -> bool:
+    return any(language.pattern(f"{_INTENTIONS}.{name}", r"\b{}\b").search(text) for language in spoken(_INTENTIONS))
+
+
+MOST = 5
+"""Of one message, so many decisions and so many pieces of knowledge at most."""
+_FEWEST_WORDS, _MOST_WORDS, _LONGEST = 5, 60, 400
+_TOLD_BY_PERSONS = frozenset({"location", "fact"})
+_FEWEST_NAMING = 4  # a path says more than a word
+
+_TABLE = "statements"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A sentence that lasts.
+
+    Attributes:
+        text: the sentence.
+        decides: whether it tells a decision; else a piece of knowledge.
+        sort: of a decision ``choice``, ``change``, ``rejection``, ``deferral``; of knowledge ``cause``, ``lesson``,
+            ``constraint``, ``location``, ``fact``.
+    """
+
+    text: str
+    decides: bool
+    sort: str
+
+
+def statements(text: str) -> list[Statement]:
+    """What a message decides or states, in order; of each at most ``MOST``."""
+    found = [one for sentence in sentences(text) if (one := statement(sentence)) is not None]
+    decided = [one for one in found if one.decides][:MOST]
+    known = [one for one in found if not one.decides][:MOST]
+    return [one for one in found if one in decided or one in known]
+
+
+def facts_in(text: str) -> list[Statement]:
+    """What a person's message tells of the work that lasts: where something is, and what the project is made of.
+
+    What must be or cannot be is as a rule what the message is to change, and how things are done, preferences keep.
+    """
+    found = (one for one in map(statement, sentences(text)) if one is not None and one.sort in _TOLD_BY_PERSONS)
+    return [one for one in found if not is_correction(one.text)][:MOST]
+
+
+def reports(text: str) -> list[str]:
+    """The sentences of a message that report something as done."""
+    return [one for one in sentences(text) if _reports(one.replace("\u2019", "'"))]
+
+
+def _reports(sentence: str) -> bool:
+    return len(sentence) <= _LONGEST and any(
+        language.pattern(f"{_TABLE}.reported").match(sentence)
+        and not language.pattern(f"{_TABLE}.not_done", r"\b{}\b").search(sentence)
+        for language in spoken(_TABLE)
+    )
+
+
+def statement(sentence: str) -> Statement | None:
+    """What one sentence decides or states, None where that is nothing that lasts."""
+    words = len(sentence.split())
+    if not _FEWEST_NAMING <= words <= _MOST_WORDS or len(sentence) > _LONGEST or sentence.endswith(("?", ":")):
+        return None
+    plain = sentence.replace("\u2019", "'")
+    return next((found for one in spoken(_TABLE) if (found := _stated(one, sentence, plain, words)) is not None), None)
+
+
+def _stated(language: Cues, sentence: str, plain: str, words: int) -> Statement | None:
+    if language.pattern(f"{_TABLE}.passing").search(plain):
+        return None
+    for decides, table in ((True, f"{_TABLE}.decisions"), (False, f"{_TABLE}.knowledge")):
+        for sort in language.names(table):
+            fewest = _FEWEST_NAMING if sort == "location" else _FEWEST_WORDS
+            if words >= fewest and language.pattern(f"{table}.{sort}").search(plain):
+                return Statement(sentence, decides, sort)
+    return None
+
+
+_LEAST_SECONDS = 1.0
+_MOST_SENTENCES = 60
+_MOST_LETTERS = 12_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What of one message is kept.
+
+    Attributes:
+        corrections: the sentences that correct the agent, or say how things are to be done.
+        facts: what it tells of the work that lasts, decisions included.
+        later: what it says of work to be done later, "" where it says nothing of that.
+        rest: whether it says anything beside corrections.
+    """
+
+    corrections: tuple[str, ...] = ()
+    facts: tuple[Statement, ...] = ()
+    later: str = ""
+    rest: bool = True
+
+
+class MessageJudge:
+    """Says what of messages is kept: a model, asked about the sentences of all in one call; else, and where it gives no
+    answer in time, the cues of the languages that memfs knows.
+    """
+
+    def __init__(self, reviewer: LlmReviewer | None = None, seconds: float = 0.0, until: float = inf) -> None:
+        """
+        Args:
+            reviewer: asks the model; None for cues alone.
+            seconds: how long one call may take.
+            until: when all of it must be over, by ``time.monotonic``.
+        """
+        self.absent: list[str] = []
+        self._reviewer, self._seconds, self._until = reviewer, seconds, until
+
+    def judge(self, messages: Sequence[str]) -> list[Judgement]:
+        """A judgement for each message, in order. One with a secret in it, or that is too long, is not sent."""
+        asked = dict(_fitting(messages)) if self._reviewer is not None else {}
+        labels = self._labels([one for said in asked.values() for one in said])
+        given = iter(labels or ())
+        by_model = {text: _by_labels([(one, next(given)) for one in said]) for text, said in asked.items() if labels}
+        return [by_model[text] if text in by_model else _by_cues(text) for text in messages]
+
+    def _labels(self, said: list[str]) -> list[str] | None:
+        """A label for each sentence; None where there is no answer, or no time to ask."""
+        seconds = min(self._seconds, self._until - time.monotonic())
+        if self._reviewer is None or not said or self.absent or seconds < _LEAST_SECONDS:
+            return None
+        try:
+            return self._reviewer.labels(said, seconds)
+        except MemfsError as error:
+            self.absent.append(f"{self._reviewer.name} did not judge what was said, cues did: {error.message}")
+            return None
+
+
+def _by_cues(text: str) -> Judgement:
+    wishes = corrections(text)
+    return Judgement(
+        corrections=wishes,
+        facts=tuple(one for one in facts_in(text) if one.text not in wishes),
+        later=intention(text),
+        rest=bool(passed_over(text)),
+    )
+
+
+def _fitting(messages: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """The messages that go to the model, each with its sentences."""
+    count = letters = 0
+    for text in dict.fromkeys(messages):
+        said = sentences(text)
+        if not said or find(text):
+            continue
+        count, letters = count + len(said), letters + sum(map(len, said))
+        if count > _MOST_SENTENCES or letters > _MOST_LETTERS:
+            return
+        yield text, said
+
+
+def _by_labels(labelled: Sequence[tuple[str, str]]) -> Judgement:
+    from memfs.recall.llm_reviewer import DECISION, FACT, NOTHING, TODO, WISHES
+
+    sorts = {DECISION: "choice", FACT: "fact"}
+    facts = [Statement(one, label == DECISION, sorts[label]) for one, label in labelled if label in sorts]
+    return Judgement(
+        corrections=tuple(one for one, label in labelled if label in WISHES),
+        facts=tuple(facts[:MOST]),
+        later="\n".join(one for one, label in labelled if label == TODO),
+        rest=any(label not in WISHES and not (label == NOTHING and is_refusal(one)) for one, label in labelled),
+    )
+
+
+def judge_of(settings: ReviewSettings, until: float) -> MessageJudge:
+    """The judge of a workspace, as its settings say: the model that reviews, else cues.
+
+    Args:
+        until: when all judging must be over, by ``time.monotonic``.
+    """
+    if not settings.endpoint:
+        return MessageJudge()
+    from memfs.recall.reviewers import model_of
+
+    return MessageJudge(model_of(settings)[0], settings.seconds, until)
+
+
+WORKING, PROSPECTIVE, PROCEDURAL, EPISODIC, SEMANTIC = "working", "prospective", "procedural", "episodic", "semantic"
+PREFERENCE = "preference"
+PENDING, DONE = "pending", "done"
+_LONGEST_MEMORY = 8_000
+_LONGEST_NAME = 64
+_MOST_LISTED = 50
+_COLOURS = re.compile(r"\x1b\[[0-9;?]{0,16}[ -/]{0,4}[@-~]")
+_INTENT_WORDS = frozenset(terms("todo to do later need needs plan planning please remember should must want i we let"))
+_MATCHED, _TOLD, _FEWEST = 0.75, 0.6, 2
+_REPORTED, _FEWEST_REPORTED = 0.8, 3
+REPORT = "report"
+
+
+def of_prompt(event: SessionEvent, key: str, judged: Judgement) -> list[MemoryItem]:
+    """What a person's prompt leaves: what the session is about, and what is to be done later with its priority.
+
+    Args:
+        key: a digest of the event.
+        judged: what of it is kept.
+    """
+    said = _plain(own_words(event))
+    if not said or TrivialFilter().is_trivial(said):
+        return []
+    if judged.corrections and not judged.rest:  # then it is kept as preferences, and nothing else is said
+        return []
+    asked = _asked(said, event, key)
+    facts = [_stated_item(one, event, Trust.HUMAN) for one in judged.facts] if by_person(event) else []
+    return [asked, *([_intended(asked, _plain(judged.later))] if judged.later else []), *facts]
+
+
+def of_note(text: str, event: SessionEvent) -> MemoryItem:
+    """What a person asked to be kept, as it is: a preference where it says how things are to be done, something to
+    do where it says so, else knowledge.
+    """
+    said = shown(_COLOURS.sub("", text)).strip()
+    trust = Trust.HUMAN if by_person(event) else Trust.AGENT
+    kept = _stated_item(Statement(said, False, "note"), event, trust)
+    kept = kept.replace(origin=replace(kept.origin, role="user"))
+    if corrections(said):
+        return kept.replace(memory_type=PREFERENCE)
+    return _intended(kept, said) if intention(said) else kept
+
+
+def of_message(event: SessionEvent) -> list[MemoryItem]:
+    """What an agent's last message of a turn leaves: decisions as events, and what it states as knowledge."""
+    said = statements(_plain(event.text("last_assistant_message")))
+    listed = [*_listed(event, "events", "type"), *_listed(event, "concepts", "category")]
+    return [_stated_item(one, event) for one in (*said, *listed)]
+
+
+def of_task(task: Task, event: SessionEvent, key: str) -> MemoryItem:
+    """How a task was done: its words and the steps that were seen meanwhile."""
+    lines = [task.text, *([task.more] if task.more else [])]
+    if task.steps:
+        lines += ["Steps:", *(f"{number}. {step}" for number, step in enumerate(task.steps, 1))]
+    facts: dict[str, Any] = {"task_type": task.sort, "success": True}
+    if task.minutes is not None:
+        facts["duration_minutes"] = task.minutes
+    if event.session:
+        facts["session_id"] = event.session
+    return MemoryItem(
+        _plain("\n".join(lines)),
+        PROCEDURAL,
+        id=_stable("", task.text),
+        timestamp=time_in(event.moment),
+        origin=replace(_origin(event), role="assistant", task=task.text[:200]),
+        trust=Trust.AGENT.value,
+        metadata={**facts, "told_by": key},
+    )
+
+
+def again(known: MemoryItem, told: MemoryItem) -> MemoryItem:
+    """A task's item after the task was done once more: its words stay as they are."""
+    if known.metadata.get("told_by") == told.metadata["told_by"]:
+        return known
+    times = known.metadata.get("times")
+    count = times + 1 if isinstance(times, int) and not isinstance(times, bool) else 2
+    return known.replace(metadata={**known.metadata, **told.metadata, "times": count})
+
+
+def finished(task: MemoryItem, intended: Iterable[MemoryItem]) -> list[MemoryItem]:
+    """The pending intentions that a task clearly carries out: most words of each stand in the other."""
+    did = _telling(task.content.partition("\n")[0])
+    found = []
+    for item in intended:
+        meant = _telling(item.content)
+        both = len(did & meant)
+        if both >= _FEWEST and both >= _MATCHED * len(meant) and both >= _TOLD * len(did):
+            found.append(item)
+    return found
+
+
+def reported(sentence: str, intended: Iterable[MemoryItem]) -> list[MemoryItem]:
+    """The intentions that a sentence reports as done: it names nearly all that was meant, and may tell more."""
+    did = _telling(sentence)
+    meant = ((item, _telling(item.content)) for item in intended)
+    return [item for item, words in meant if len(words & did) >= max(_FEWEST_REPORTED, _REPORTED * len(words))]
+
+
+def closed(item: MemoryItem, by: str) -> MemoryItem:
+    """An intention that was carried out. ``by``: the id of the task's item, or ``report``."""
+    return item.replace(status=DONE, metadata={**item.metadata, "done_by": by})
+
+
+def _asked(said: str, event: SessionEvent, key: str) -> MemoryItem:
+    return MemoryItem(
+        said,
+        WORKING,
+        id=f"{slug(said) or 'prompt'}-{key[:10]}",
+        timestamp=time_in(event.moment),
+        origin=replace(_origin(event), role="user"),
+        trust=(Trust.HUMAN if by_person(event) else Trust.AGENT).value,
+        metadata={"session_id": event.session} if event.session else {},
+    )
+
+
+def _intended(asked: MemoryItem, later: str) -> MemoryItem:
+    return asked.replace(
+        content=later,
+        memory_type=PROSPECTIVE,
+        id=_stable("todo", later),
+        status=PENDING,
+        metadata={**asked.metadata, "priority": priority(later)},
+    )
+
+
+def _listed(event: SessionEvent, name: str, sort: str) -> Iterator[Statement]:
+    """What somebody has found in a session already: ``{"description", "type"}``."""
+    listed = event.fields.get(name)
+    for one in listed[:_MOST_LISTED] if isinstance(listed, list) else ():
+        if isinstance(one, Mapping) and isinstance(told := one.get("description"), str) and (text := _plain(told)):
+            yield Statement(text, name == "events", str(one.get(sort) or "other")[:50])
+
+
+def _stated_item(one: Statement, event: SessionEvent, trust: Trust = Trust.AGENT) -> MemoryItem:
+    fact = {"decision_type" if one.decides else "category": one.sort}
+    return MemoryItem(
+        one.text,
+        EPISODIC if one.decides else SEMANTIC,
+        id=_stable("", one.text),
+        timestamp=time_in(event.moment),
+        origin=replace(_origin(event), role="user" if trust is Trust.HUMAN else "assistant"),
+        trust=trust.value,
+        metadata={**fact, **({"session_id": event.session} if event.session else {})},
+    )
+
+
+def _origin(event: SessionEvent) -> Origin:
+    mate = " ".join(event.text("teammate_name").split())[:_LONGEST_NAME]
+    return Origin(agent=event.agent or mate or event.client, session=event.session)
+
+
+def _stable(prefix: str, text: str) -> str:
+    named = "-".join(filter(None, (prefix, slug(text) or "memory")))
+    return f"{named}-{digest(normalised(text), '')[:8]}"
+
+
+def _plain(text: str) -> str:
+    """A text as an item can hold it: no terminal colours, hidden characters shown, not too long."""
+    return shortened(shown(_COLOURS.sub("", text)).strip(), _LONGEST_MEMORY)
+
+
+def _telling(text: str) -> set[str]:
+    return set(terms(text)) - _INTENT_WORDS
+
 
 Warned = Callable[[StateSnapshot], tuple[str, ...]]
 _TWICE_SECONDS = 10.0
@@ -67,7 +707,7 @@ def hear(events: Sequence[PendingEvent], notes: SessionNotes, root: Path, warned
         if event.name == PROMPT:
             _prompt(event, one.key, heard, judged)
         elif event.name in (STOP, SUBAGENT_STOP):
-            heard.items |= {item.id: item for item in session_items.of_message(event)}
+            heard.items |= {item.id: item for item in of_message(event)}
             heard.reports += [(one, event) for one in reports(event.text("last_assistant_message"))]
         else:
             _work(event, one.key, notes, root, heard, warned)
@@ -90,19 +730,19 @@ def _prompt(event: SessionEvent, key: str, heard: Heard, judged: Mapping[str, Ju
     if not said:
         return
     if kept := note(said):
-        item = session_items.of_note(kept, event)
+        item = of_note(kept, event)
         heard.items[item.id] = item
         return
-    heard.items |= {item.id: item for item in session_items.of_prompt(event, key, judged[said])}
+    heard.items |= {item.id: item for item in of_prompt(event, key, judged[said])}
     if by_person(event):
         heard.corrections += [(one, event) for one in judged[said].corrections]
 
 
 def _work(event: SessionEvent, key: str, notes: SessionNotes, root: Path, heard: Heard, warned: Warned) -> None:
-    for task in tasks.completed(event, notes):
-        item = session_items.of_task(task, event, key)
+    for task in completed(event, notes):
+        item = of_task(task, event, key)
         heard.done[item.id] = item
-    if event.name in (TOOL_DONE, TOOL_FAILED) and tool_steps.teaches(event):
+    if event.name in (TOOL_DONE, TOOL_FAILED) and teaches(event):
         episode = _episode(event, notes, root, warned)
         if episode is not None and notes.episodes < _MOST_EPISODES:
             notes.episodes += 1
@@ -112,9 +752,9 @@ def _work(event: SessionEvent, key: str, notes: SessionNotes, root: Path, heard:
 
 def _episode(event: SessionEvent, notes: SessionNotes, root: Path, warned: Warned) -> Episode | None:
     """What a tool's use teaches: that something fails, and that it works after a failure or a warning."""
-    thing = digest(tool_steps.same_thing(event, root))
-    error = tool_steps.failure(event)
-    state, action = tool_steps.situation_of(event, root), tool_steps.action_of(event, root)
+    thing = digest(same_thing(event, root))
+    error = failure(event)
+    state, action = situation_of(event, root), action_of(event, root)
     moment = time_in(event.moment)
     if error:
         how = digest(" ".join(error.split())[:400])

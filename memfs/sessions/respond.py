@@ -33,7 +33,7 @@ from memfs.search.analyzer import terms
 from memfs.search.search_index import TermCounts
 from memfs.search.terms import idf, weights
 from memfs.sessions.event import SessionEvent
-from memfs.sessions.session_items import MEDIUM, PRIORITIES, own_words
+from memfs.sessions.extract import MEDIUM, PRIORITIES, own_words
 from memfs.sessions.session_location import SessionLocation
 from memfs.sessions.store import open_intentions
 from memfs.sessions.tool_steps import situation_of, teaches

@@ -16,7 +16,7 @@ from memfs.model.episode import Action, StateSnapshot
 from memfs.sessions.event import TOOL_FAILED, SessionEvent
 
 TASK_TOOLS = frozenset({"TodoWrite", "TaskCreate", "TaskUpdate"})
-"""The tools by which an agent plans; what they tell, ``memfs.sessions.tasks`` says."""
+"""The tools by which an agent plans; what they tell, ``memfs.sessions.extract`` says."""
 _LOOKING = TASK_TOOLS | {
     "Agent",
     "AskUserQuestion",

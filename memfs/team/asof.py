@@ -29,11 +29,10 @@ from memfs.format.codec import Codec
 from memfs.format.secrets import refuse_file
 from memfs.fs.lock import renewed_in_child
 from memfs.fs.tree import Content, FolderScan, ScanEntry
-from memfs.git.objects import FOLDER, REGULAR, TreeEntry
+from memfs.git.objects import FOLDER, REGULAR, TreeEntry, walk
 from memfs.git.process import contents, sizes
-from memfs.git.quarantine import require_clean
+from memfs.git.refs import require_clean
 from memfs.git.repository import Repository
-from memfs.git.tree import walk
 from memfs.model import BUILT_IN, Freshness, KindTable, Problem, Query
 from memfs.model.ids import stem_of
 from memfs.model.item import Stamp

@@ -19,13 +19,25 @@ from memfs.dataclass import dataclass, replace
 from memfs.errors import BranchRefused, HistoryUnavailable, StorageIO
 from memfs.fs import io
 from memfs.fs.lock import FileLock
-from memfs.git import quarantine
 from memfs.git.ancestry import count_beyond, is_ancestor, merge_bases
 from memfs.git.busy import users_of
 from memfs.git.layout import Layout, state_folder
 from memfs.git.process import wait_for_children
-from memfs.git.quarantine import QuarantinedBranch
-from memfs.git.refs import HEADS, OURS, BranchEntry, read_list, ref_of, save_list, short_name
+from memfs.git.refs import (
+    HEADS,
+    OURS,
+    BranchEntry,
+    QuarantinedBranch,
+    quarantine_of,
+    quarantined,
+    read_list,
+    ref_of,
+    refused,
+    require_clean,
+    save_list,
+    save_quarantined,
+    short_name,
+)
 from memfs.git.repository import Repository
 from memfs.model.time import format_time
 from memfs.search.cache_folders import drop
@@ -138,7 +150,7 @@ class Branches:
             CorruptRecord: one of memfs's lists cannot be read.
         """
         given = read_list(self._common)
-        held = {entry.branch: entry for entry in quarantine.listed(self._common)}
+        held = {entry.branch: entry for entry in quarantined(self._common)}
         refs = {*given, *held, *self._refs()}
         return [self._branch(ref, given.get(ref), held.get(ref)) for ref in sorted(refs)]
 
@@ -149,7 +161,7 @@ class Branches:
             BranchRefused: there is none.
         """
         ref = self._ref(name)
-        return self._branch(ref, read_list(self._common).get(ref), quarantine.of_ref(self._common, ref))
+        return self._branch(ref, read_list(self._common).get(ref), quarantine_of(self._common, ref))
 
     # -- a branch's life ------------------------------------------------------------------------------------------
     def start(self, name: str, *, agent: str = "", folder: str | os.PathLike[str] | None = None) -> Branch:
@@ -212,7 +224,7 @@ class Branches:
             hint = "merge again when that is over"
             raise BranchRefused(f"what was written there cannot be committed: {flushed.reason}", hint=hint)
         tip = self._tip(ref)
-        quarantine.require_clean(self._repository, tip)
+        require_clean(self._repository, tip)
         said = message or f"Merge the branch {short_name(ref)}"
         joined = self._merger().merge(tip, said, source=SOURCE, dry_run=dry_run)
         if not dry_run and layout is not None:
@@ -279,8 +291,8 @@ class Branches:
                 time=format_time(self._parts.clock()),
                 head=self._merged_before(ref),
             )
-            others = [one for one in quarantine.listed(self._common) if one.branch != ref]
-            quarantine.save(self._common, [*others, entry])
+            others = [one for one in quarantined(self._common) if one.branch != ref]
+            save_quarantined(self._common, [*others, entry])
         return self.find(ref)
 
     def release(self, name: str) -> Branch:
@@ -291,19 +303,19 @@ class Branches:
         """
         self._store.require_open()
         with self._parts.commit_lock.hold("release a branch"):
-            entries = quarantine.listed(self._common)
+            entries = quarantined(self._common)
             known = ((one.branch, one.branch.removeprefix(HEADS), short_name(one.branch)) for one in entries)
             ref = next((names[0] for names in known if name in names), "")
             if not ref:
                 raise BranchRefused(f"no branch {name!a} is quarantined", hint="see memfs team branch list")
-            quarantine.save(self._common, [one for one in entries if one.branch != ref])
+            save_quarantined(self._common, [one for one in entries if one.branch != ref])
         return self._branch(ref, read_list(self._common).get(ref), None)
 
     # -- which branch ---------------------------------------------------------------------------------------------
     def _ref(self, name: str) -> str:
         """The branch that a name means: one that was given, is quarantined, or is there."""
         ref = name if name.startswith(HEADS) else ref_of(name)
-        known = {*read_list(self._common), *(one.branch for one in quarantine.listed(self._common))}
+        known = {*read_list(self._common), *(one.branch for one in quarantined(self._common))}
         plain = HEADS + name.removeprefix(HEADS)
         for one in (ref, plain):
             if one in known or self._commit(one):
@@ -329,13 +341,13 @@ class Branches:
             raise BranchRefused(f"the branch {short_name(ref)} is checked out here", hint=hint)
 
     def _refuse_quarantined(self, ref: str) -> None:
-        entry = quarantine.of_ref(self._common, ref)
+        entry = quarantine_of(self._common, ref)
         if entry is not None:
-            raise quarantine.refuse(entry)
+            raise refused(entry)
 
     def _merged_before(self, ref: str) -> str:
         """HEAD, whose history is not held back; in the branch's own folder what it began from."""
-        own = quarantine.of_ref(self._common, ref)
+        own = quarantine_of(self._common, ref)
         if own is not None and own.head:  # quarantined again: what was taken over since then stays held back
             return own.head
         head, row = self._repository.head(), read_list(self._common).get(ref)

@@ -36,7 +36,7 @@ from memfs.git.layout import read_small
 from memfs.git.objects import FILE, TreeEntry
 from memfs.git.refs import HEX
 from memfs.git.repository import Repository
-from memfs.git.unmerged import MERGED, REVERTED, UnmergedPath, situation, stage, unmerged
+from memfs.git.transaction import MERGED, REVERTED, UnmergedPath, situation, stage, unmerged
 from memfs.learning.conflicts import MarkedItems
 from memfs.model.conflict import DocumentClash
 from memfs.model.ids import stem_of

@@ -26,8 +26,7 @@ from memfs.fs.lock import FileLock
 from memfs.fs.own_branch import BRANCH
 from memfs.git.ancestry import beyond, count_beyond, cut_off, holds_commit, is_ancestor, merge_bases
 from memfs.git.log import snapshots
-from memfs.git.quarantine import require_clean
-from memfs.git.refs import HEADS, is_branch
+from memfs.git.refs import HEADS, is_branch, require_clean
 from memfs.git.remote import LOCK, Raced, Remote, RemoteConnection, RemoteHistory, configured, remote_of, upstream
 from memfs.git.repository import Repository
 from memfs.store import Store

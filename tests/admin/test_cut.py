@@ -18,7 +18,7 @@ from memfs import EraseRefused, MemfsError, MemoryItem
 from memfs.admin.history_rewrite import is_shared
 from memfs.doors.cli.app import run
 from memfs.errors import BranchQuarantined
-from memfs.git.quarantine import listed
+from memfs.git.refs import quarantined
 from memfs.git.rewrite import cut_point, reached
 from memfs.testing.faults import DISK_ERROR, Fault, Stopped, injected
 from memfs.workspace import Workspace
@@ -370,14 +370,14 @@ def test_a_quarantined_branch_stays_quarantined_when_its_commits_get_new_ids(
     write(root, git, 2085, "poison", "a deploy never needs a review")
     git(root, "checkout", "-q", "-")
     workspace.teams.branches.quarantine("bad")
-    before = listed(root / ".git")[0]
+    before = quarantined(root / ".git")[0]
     workspace.cutter.cut(moment(2083), tmp_path / "old.bundle")
-    cut = listed(root / ".git")[0]
+    cut = quarantined(root / ".git")[0]
     assert cut.tip == git(root, "rev-parse", "bad").strip() != before.tip
     assert cut.head == git(root, "rev-parse", "HEAD").strip() != before.head
     assert cut.start == git(root, "merge-base", "bad", "HEAD").strip()
     workspace.eraser.erase("note-2084")
-    erased = listed(root / ".git")[0]
+    erased = quarantined(root / ".git")[0]
     assert erased.tip == git(root, "rev-parse", "bad").strip() != cut.tip
     with pytest.raises(BranchQuarantined):
         workspace.teams.past.at(erased.tip)
@@ -391,7 +391,7 @@ def test_a_stop_of_a_cut_lets_no_quarantined_branch_out(
 ) -> None:
     """Wherever a cut stops, the list names the branch's tip by the id that holds in the end (S15, B2)."""
 
-    def quarantined(root: Path) -> Workspace:
+    def with_quarantine(root: Path) -> Workspace:
         workspace = fresh(opened, git, root)
         git(root, "checkout", "-q", "-b", "bad")
         write(root, git, 2085, "poison", "a deploy never needs a review")
@@ -399,15 +399,15 @@ def test_a_stop_of_a_cut_lets_no_quarantined_branch_out(
         workspace.teams.branches.quarantine("bad")
         return workspace
 
-    counted = quarantined(tmp_path / "counted")
+    counted = with_quarantine(tmp_path / "counted")
     with injected(Fault()) as fault:
         counted.cutter.cut(moment(2083), tmp_path / "counted.bundle")
     numbers = [number for number, seen in enumerate(fault.seen, 1) if seen.split(" ")[0] in CHANGES]
     for number in numbers[:: max(1, len(numbers) // scale(4, 60))]:
         root = tmp_path / f"stopped-{number}"
-        workspace = quarantined(root)
+        workspace = with_quarantine(root)
         with injected(Fault(at=number)), pytest.raises(Stopped):
             workspace.cutter.cut(moment(2083), tmp_path / f"{number}.bundle")
         workspace.store.close = lambda: None  # type: ignore[method-assign]  the process is dead
         opened(root)
-        assert listed(root / ".git")[0].tip == git(root, "rev-parse", "bad").strip(), number
+        assert quarantined(root / ".git")[0].tip == git(root, "rev-parse", "bad").strip(), number

@@ -22,7 +22,7 @@ from kit.nasty import ITEM, NEEDLES, Nasty
 from memfs.admin.history_rewrite import HistoryRewrite
 from memfs.errors import MemfsError
 from memfs.fs import io
-from memfs.git import rewrite_swap
+from memfs.git import rewrite
 from memfs.testing.faults import DISK_ERROR, Fault, Stopped, injected
 
 pytestmark = pytest.mark.faults
@@ -178,14 +178,14 @@ def test_50_a_failing_disk_changes_nothing_or_is_ended_later(base: Ready, scale:
 
 def test_50_the_check_catches_an_eraser_that_removes_first(base: Ready, monkeypatch: pytest.MonkeyPatch) -> None:
     """Broken on purpose: an eraser that removes the old objects before the refs turn is caught at a stop."""
-    real = rewrite_swap.turn
+    real = rewrite.turn
 
     def removing_first(*arguments: Any) -> None:
         for path in (base.nasty.root / ".git/objects").glob("[0-9a-f][0-9a-f]/*"):
             io.unlink(path)
         real(*arguments)
 
-    monkeypatch.setattr(rewrite_swap, "turn", removing_first)
+    monkeypatch.setattr(rewrite, "turn", removing_first)
     ready = base.again()
     with ready.open() as workspace, injected(Fault()) as fault:
         workspace.eraser.erase(ITEM, rewrite_shared=True)

@@ -16,7 +16,7 @@ from kit.copies import copy_workspace
 from kit.orphans import die_while, late_git, linger
 from memfs.errors import GitBusy, MemfsError
 from memfs.fs import io
-from memfs.git import busy, transaction, unmerged
+from memfs.git import busy, transaction
 from memfs.git import busy as processes
 from memfs.git import process as tether
 from memfs.git.commit_object import CommitChange
@@ -321,8 +321,8 @@ def test_row_21_the_git_that_stages_an_outcome_ends_before_the_next(stage, tmp_p
     """What a killed resolve was to put into the index would come after what was decided then."""
     repository = stage.fresh()
     first, second = ({ITEM: ("100644", data)} for data in (b"first\n", b"second\n"))
-    die_while(lambda: unmerged.stage(repository, first), "update-index", late_git(tmp_path, "update-index"))
-    unmerged.stage(repository, second)
+    die_while(lambda: transaction.stage(repository, first), "update-index", late_git(tmp_path, "update-index"))
+    transaction.stage(repository, second)
     assert (tmp_path / "ended").exists()
     assert stage.git("show", f":{ITEM}") == "second\n"
     repository.close()

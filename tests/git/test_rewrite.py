@@ -9,8 +9,7 @@ import pytest
 
 from memfs.errors import EraseRefused
 from memfs.git import rewrite as rewriting
-from memfs.git.rewrite import Rewritten, Survey, rewrite
-from memfs.git.rewrite_swap import Successor
+from memfs.git.rewrite import Rewritten, Successor, Survey, rewrite
 from memfs.git.rewrite_text import (
     Traces,
     edit_commit,

@@ -12,7 +12,7 @@ import pytest
 
 from memfs.errors import StorageIO
 from memfs.fs import io
-from memfs.git import tree
+from memfs.git import objects
 from memfs.git.commit_object import (
     MEMFS,
     CommitWriter,
@@ -25,9 +25,18 @@ from memfs.git.commit_object import (
     sanitised,
 )
 from memfs.git.layout import parse_config, truth
-from memfs.git.objects import EMPTY_TREE, Object, add, encode_tree, pack, parse_tree, read_loose, write_loose
+from memfs.git.objects import (
+    EMPTY_TREE,
+    Object,
+    TreeEditor,
+    add,
+    encode_tree,
+    pack,
+    parse_tree,
+    read_loose,
+    write_loose,
+)
 from memfs.git.repository import parse_moment
-from memfs.git.tree import TreeEditor
 from memfs.model.item import object_id
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -86,7 +95,7 @@ def test_random_edits_agree_with_a_plain_mapping():
             changes[parts] = rng.choice([None, add(made, "blob", bytes([rng.randint(0, 9)]))])
         root = editor.apply(root, changes)
         plain = {path: blob for path, blob in (plain | changes).items() if blob}
-        found = dict(tree.walk(editor.tree, root)) if root else {}
+        found = dict(objects.walk(editor.tree, root)) if root else {}
         assert {tuple(path.split(b"/")): entry.id for path, entry in found.items()} == plain
         fresh = TreeEditor(lambda name: {}, made).apply(None, plain) if plain else None
         assert fresh == root

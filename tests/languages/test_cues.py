@@ -12,7 +12,7 @@ import pytest
 
 from memfs.recall.cues import cues, spoken
 from memfs.resources import language_names, language_text
-from memfs.sessions.session_items import MessageJudge, statements
+from memfs.sessions.extract import MessageJudge, statements
 
 HERE = Path(__file__).parent
 PRECISION, RECALL = 0.97, 0.9

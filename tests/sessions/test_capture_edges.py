@@ -11,10 +11,8 @@ import pytest
 
 from memfs.model.time import format_time
 from memfs.sessions.event import SessionEvent, parse
-from memfs.sessions.extract import Heard, hear
-from memfs.sessions.session_items import MessageJudge
+from memfs.sessions.extract import Heard, MessageJudge, Task, completed, hear
 from memfs.sessions.spool import PendingEvent, SessionNotes
-from memfs.sessions.tasks import Task, completed
 from memfs.sessions.tool_steps import failure, same_thing
 
 _BEGAN = datetime(2026, 3, 1, 9, tzinfo=UTC)

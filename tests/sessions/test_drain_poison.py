@@ -14,9 +14,9 @@ from memfs.errors import SchemaInvalid
 from memfs.fs import append_log
 from memfs.model import Query
 from memfs.sessions import extract
-from memfs.sessions.drain import Drain
 from memfs.sessions.event import SessionEvent, bounded
 from memfs.sessions.spool import Spool
+from memfs.sessions.store import Drain
 from memfs.workspace import Workspace
 
 Opener = Callable[..., Workspace]
@@ -94,14 +94,14 @@ def test_one_unfit_event_is_taken_out_and_the_others_are_stored(
     tell(workspace, "TaskCompleted", task_subject=f"Unfit {secret}")
     tell(workspace, "Stop", last_assistant_message="We decided to use Redis for the queue because it is fast.")
     tell(workspace, "Stop", "s2", last_assistant_message="We decided to use Kafka for the log because it keeps order.")
-    whole = extract.tasks.completed
+    whole = extract.completed
 
     def refusing(event: SessionEvent, notes: Any) -> Any:
         if event.text("task_subject").startswith("Unfit"):
             raise SchemaInvalid("no item can say this")
         return whole(event, notes)
 
-    monkeypatch.setattr(extract.tasks, "completed", refusing)
+    monkeypatch.setattr(extract, "completed", refusing)
     done = Drain(workspace).run()
     assert (done.events, done.left) == (4, 0)
     assert len(contents(workspace, "episodic")) == 3

@@ -13,12 +13,12 @@ from memfs.errors import LockTimeout
 from memfs.fs import append_log
 from memfs.model import MemoryItem, Query
 from memfs.model.time import format_time
-from memfs.sessions import drain, session_items
-from memfs.sessions.drain import Drain
+from memfs.sessions import extract
+from memfs.sessions import store as drain
 from memfs.sessions.event import SessionEvent
 from memfs.sessions.respond import pending
 from memfs.sessions.spool import SUFFIX, SessionNotes, Spool, file_name, read_notes, write_notes
-from memfs.sessions.store import Keeper
+from memfs.sessions.store import Drain, Keeper
 from memfs.workspace import Workspace
 
 Opener = Callable[..., Workspace]
@@ -159,7 +159,7 @@ def test_an_edit_at_the_same_moment_is_kept(opened: Opener, monkeypatch: pytest.
     _tell(workspace, "UserPromptSubmit", prompt="We need to write a guide for the plugin interface")
     Drain(workspace).run("s1")
     [item] = _kept(workspace, "prospective")
-    path, real, edits = workspace.root / item.path, session_items.closed, [1]
+    path, real, edits = workspace.root / item.path, extract.closed, [1]
 
     def edited(known: MemoryItem, by: str) -> MemoryItem:
         if edits:
@@ -167,7 +167,7 @@ def test_an_edit_at_the_same_moment_is_kept(opened: Opener, monkeypatch: pytest.
             path.write_text(path.read_text().replace("pending", "pending\nimportance: 7"))
         return real(known, by)
 
-    monkeypatch.setattr(session_items, "closed", edited)
+    monkeypatch.setattr(extract, "closed", edited)
     _tell(workspace, "TaskCompleted", task_id="1", task_subject="Write guide for plugin interface")
     Drain(workspace).run("s1")
     workspace.store.refresh()
@@ -223,21 +223,21 @@ def test_a_task_that_two_events_name_otherwise_is_one(opened: Opener) -> None:
 def test_a_task_carries_out_what_says_nearly_the_same(did: str, meant: str, closes: bool) -> None:
     """C6: most words of each stand in the other; a task that is much more, or much less, is another."""
     task = MemoryItem(did, "procedural", id="t")
-    assert bool(session_items.finished(task, [MemoryItem(meant, "prospective", id="p")])) is closes
+    assert bool(extract.finished(task, [MemoryItem(meant, "prospective", id="p")])) is closes
 
 
 def test_a_report_names_nearly_all_that_was_meant() -> None:
     """C6: two shared words are not enough to call something done."""
     meant = MemoryItem("TODO: update docs", "prospective", id="p")
-    assert session_items.reported("I updated the docs of the uploader.", [meant]) == []
+    assert extract.reported("I updated the docs of the uploader.", [meant]) == []
     longer = MemoryItem("TODO: update the upload docs page", "prospective", id="q")
-    assert session_items.reported("I updated the upload docs page.", [longer]) == [longer]
+    assert extract.reported("I updated the upload docs page.", [longer]) == [longer]
 
 
 def test_what_closed_an_intention_is_known() -> None:
     """C6: ``done_by`` names the task's item, or that the agent reported it."""
     item = MemoryItem("TODO: tag it", "prospective", id="p", metadata={"priority": "low"})
-    done = session_items.closed(item, "tag-it-1")
+    done = extract.closed(item, "tag-it-1")
     assert (done.status, done.metadata) == ("done", {"priority": "low", "done_by": "tag-it-1"})
 
 

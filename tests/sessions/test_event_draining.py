@@ -17,12 +17,11 @@ from memfs.fs import append_log
 from memfs.fs.lock import FileLock
 from memfs.model import MemoryItem, Query
 from memfs.model.time import format_time
-from memfs.sessions import drain as draining
-from memfs.sessions.drain import Drain, DrainResult
+from memfs.sessions import store as draining
 from memfs.sessions.event import SessionEvent, bounded
 from memfs.sessions.respond import pending
 from memfs.sessions.spool import SUFFIX, Spool
-from memfs.sessions.store import Keeper
+from memfs.sessions.store import Drain, DrainResult, Keeper
 from memfs.sessions.tool_steps import situation_of
 from memfs.testing.faults import DISK_FULL, Fault, Stopped, injected
 from memfs.workspace import Workspace

@@ -12,10 +12,10 @@ import pytest
 from kit.model_server import ModelReply, ModelServer, Request, says
 from memfs.model import MemoryItem, Query
 from memfs.recall.llm_reviewer import LlmReviewer
-from memfs.sessions.drain import Drain, DrainResult
 from memfs.sessions.event import SessionEvent
-from memfs.sessions.session_items import MessageJudge, note
+from memfs.sessions.extract import MessageJudge, note
 from memfs.sessions.spool import Spool
+from memfs.sessions.store import Drain, DrainResult
 from memfs.workspace import Workspace
 
 Opener = Callable[..., Workspace]

@@ -18,8 +18,8 @@ from memfs.fs import io
 from memfs.git.layout import discover
 from memfs.model import MemoryItem
 from memfs.private import claim, clones, find, normalised, project_at
-from memfs.sessions.drain import join
 from memfs.sessions.session_location import find_place, known_place, whereabouts
+from memfs.sessions.store import join
 from memfs.testing.faults import Fault, injected
 from memfs.workspace import open_workspace
 

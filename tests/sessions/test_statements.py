@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memfs.sessions.session_items import (
+from memfs.sessions.extract import (
     HIGH,
     LOW,
     MEDIUM,

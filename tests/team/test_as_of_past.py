@@ -21,7 +21,7 @@ from memfs.errors import (
     StorageFull,
 )
 from memfs.fs import io
-from memfs.git import quarantine
+from memfs.git.refs import QuarantinedBranch, save_quarantined
 from memfs.model import MemoryItem, Query
 from memfs.search.cache_folders import SHARED, WHOSE, folder_named
 from memfs.search.generations import LOCK
@@ -150,8 +150,8 @@ def test_a_quarantined_branch_is_not_recalled(opened: Opened, git: Callable[...,
     git(workspace.root, "switch", "-qc", "memfs/rogue")
     tip = put(workspace, "bad", "postgres is evil")
     git(workspace.root, "switch", "-q", "main")
-    entry = quarantine.QuarantinedBranch(branch="refs/heads/memfs/rogue", tip=tip, reason="poisoned")
-    quarantine.save(workspace.repository.common_dir, [entry])
+    entry = QuarantinedBranch(branch="refs/heads/memfs/rogue", tip=tip, reason="poisoned")
+    save_quarantined(workspace.repository.common_dir, [entry])
     for name in ("memfs/rogue", tip):
         with pytest.raises(BranchQuarantined, match="poisoned"):
             workspace.teams.past.at(name)

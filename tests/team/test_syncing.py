@@ -28,7 +28,7 @@ from memfs.errors import (
 )
 from memfs.git import remote as talking
 from memfs.git.process import check
-from memfs.git.quarantine import QuarantinedBranch, save
+from memfs.git.refs import QuarantinedBranch, save_quarantined
 from memfs.git.remote import RemoteConnection, RemoteHistory, protocol_of, remote_of
 
 Git = Callable[..., str]
@@ -724,7 +724,7 @@ def test_a_new_repository_takes_what_the_remote_has(site: Site) -> None:
 def test_a_quarantined_branch_is_not_synced(site: Site) -> None:
     """What was set apart does not reach anybody by a sync (B2)."""
     sync(site.ada)
-    save(site.ada.repository.common_dir, [QuarantinedBranch(branch="refs/heads/main", tip=site.tip())])
+    save_quarantined(site.ada.repository.common_dir, [QuarantinedBranch(branch="refs/heads/main", tip=site.tip())])
     with pytest.raises(BranchQuarantined):
         sync(site.ada)
 

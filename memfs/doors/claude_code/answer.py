@@ -127,7 +127,7 @@ def _drain(event: SessionEvent, place: SessionLocation, complain: Complain, sett
 
 def _drain_in(workspace: Workspace, event: SessionEvent, place: SessionLocation, complain: Complain) -> None:
     """Turn what waits into memories: of every session at a start, else of this one, and of others if there is time."""
-    from memfs.sessions.drain import Drain
+    from memfs.sessions.store import Drain
 
     session = None if event.name == SESSION_START else event.session
     try:

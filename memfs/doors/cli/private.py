@@ -110,7 +110,7 @@ def join_private(project: private_memories.Project, key: str, yes: bool) -> None
 
 def _joined(project: private_memories.Project, folder: Path) -> None:
     """Let a project use a private memory, and bring along what it had of its own."""
-    from memfs.sessions.drain import join
+    from memfs.sessions.store import join
 
     if brought := join(project, folder):
         note(f"{count(brought, 'memory', 'memories')} of this clone went along")

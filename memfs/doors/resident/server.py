@@ -42,7 +42,7 @@ _MORE = (
     "subprocess",
     "memfs.admin.backup",
     "memfs.doors.claude_code.answer",
-    "memfs.sessions.drain",
+    "memfs.sessions.store",
     "memfs.sessions.respond",
     "memfs.sessions.session_location",
     "memfs.admin.history",
