@@ -17,6 +17,9 @@ from memfs.git.refs import HEADS, Head
 
 _WITH_VALUE = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"})
 
+RESIDENT = "memfs-resident"
+"""What the system calls a resident."""
+
 
 class GitProcess(NamedTuple):
     """A running git: its process id, its verb ("" when it has none), its working folder."""
@@ -68,7 +71,10 @@ def _git_process(processes: int, name: str, owner: int) -> GitProcess | None:
 
 
 def users_of(*folders: str) -> list[BusyProcess]:
-    """The other processes of this user at work in one of some folders, or with a file open there."""
+    """The other processes of this user at work in one of some folders, or with a file open there.
+
+    A resident is none: it works for nobody while it waits, and leaves with the folder.
+    """
     found = []
     inside = tuple(f"{folder.rstrip('/')}/" for folder in folders)
     try:
@@ -80,7 +86,8 @@ def users_of(*folders: str) -> list[BusyProcess]:
             places = [os.readlink(f"/proc/{name}/cwd")]
             places += [os.readlink(f"/proc/{name}/fd/{fd}") for fd in os.listdir(f"/proc/{name}/fd")]
             if any(f"{place}/".startswith(inside) for place in places):
-                found.append(BusyProcess(int(name), os.fsdecode(_read(f"/proc/{name}/comm")).strip()))
+                program = os.fsdecode(_read(f"/proc/{name}/comm")).strip()
+                found += [BusyProcess(int(name), program)] if program != RESIDENT else []
         except OSError:  # it ended meanwhile, or is not ours to see
             continue
     return sorted(found)

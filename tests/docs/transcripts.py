@@ -89,6 +89,8 @@ class Replay:
         self._folder = folder
         self._python: subprocess.Popen[str] | None = None
         self._groups: list[int] = []
+        self.printed: list[tuple[str, str]] = []
+        """Each command of a console block, and what it printed with its exit code."""
 
     def __enter__(self) -> Replay:
         return self
@@ -122,6 +124,9 @@ class Replay:
             shell.wait(SECONDS)
         cut = _CALLED.split(output.read_text(encoding="utf-8", errors="replace"))
         printed, codes = cut[:-1:2], cut[1::2]
+        self.printed += [
+            (step.command, f"{text}[{code}]") for step, text, code in zip(told, printed, codes, strict=False)
+        ]
         if len(printed) < len(told):
             return [f"$ {told[len(printed)].command}\nended the shell, which printed:\n{cut[-1]}"]
         return [wrong for ran in zip(told, printed, codes, strict=True) for wrong in _judge(*ran)]
@@ -150,12 +155,17 @@ class Replay:
 
 def replay(text: str, folder: Path) -> list[str]:
     """What the transcripts of a page get wrong, up to the first block that is wrong."""
+    return replayed(text, folder)[0]
+
+
+def replayed(text: str, folder: Path) -> tuple[list[str], list[tuple[str, str]]]:
+    """What the transcripts of a page get wrong, up to the first block that is wrong, and what was typed and printed."""
     with Replay(folder) as running:
         for language, block in blocks(text):
             wrong = running.run(language, block)
             if wrong:
-                return wrong
-    return []
+                return wrong, running.printed
+    return [], running.printed
 
 
 def _judge(step: Step, printed: str, code: str) -> Iterator[str]:

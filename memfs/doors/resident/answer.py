@@ -37,6 +37,7 @@ from memfs.doors.resident.client import (
     is_event,
     verb_of,
 )
+from memfs.doors.resident.place import name_process
 from memfs.fs.journal import set_witness
 from memfs.git.busy import ERASE_FOLDER
 from memfs.git.process import git_program
@@ -200,6 +201,7 @@ def _take_over(request: Request, link: socket.socket) -> bool:
     """Be the client in all that a command can see; whether its surroundings are those of the parent, too."""
     for one in request.ignored:
         signal.signal(one, signal.SIG_IGN)
+    name_process("memfs")
     *streams, folder = request.descriptors
     os.fchdir(folder)
     os.close(folder)

@@ -68,6 +68,12 @@ def resident_of(root: Path) -> int:
         os.close(fd)
 
 
+def name_process(name: str) -> None:
+    """Let the system list this process by a name, where it can."""
+    with suppress(OSError), open("/proc/self/comm", "w", encoding="ascii") as own:
+        own.write(name)
+
+
 def holder(fd: int) -> int:
     """The process id in an open lock file, 0 where there is none."""
     try:

@@ -26,12 +26,13 @@ from memfs.config import load
 from memfs.config_names import CONFIGURATION, SETTINGS_FILE
 from memfs.doors.resident import answer
 from memfs.doors.resident.client import READING, WRITING, is_private
-from memfs.doors.resident.place import ResidentFiles, files_of, holder
+from memfs.doors.resident.place import ResidentFiles, files_of, holder, name_process
 from memfs.errors import MemfsError, StorageIO
 from memfs.fs import io
 from memfs.fs.inotify import FolderEvents
 from memfs.fs.lock import fork_alone, let_go_in_child, locked
 from memfs.fs.workspace_location import MEMORY_FOLDER, find_workspace
+from memfs.git.busy import RESIDENT
 from memfs.model import Query
 from memfs.watch import Presence, notes_folder
 from memfs.workspace import Workspace, open_workspace
@@ -438,6 +439,7 @@ def serve(path: str | None, settings: Mapping[str, Any] = MappingProxyType({})) 
         if not free:
             return False
         resident = Resident(root, chosen.idle_minutes * 60)
+        name_process(RESIDENT)
         with _listening(files) as listener:
             resident.serve(listener, files)
         resident.finish()

@@ -18,11 +18,13 @@ import socket
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+RESIDENT_LOG = "KIT_RESIDENT_LOG"
+"""The variable by which each command has a resident begun before; names the file of what residents answered."""
 _LENGTH = 8
 _DESCRIPTORS = 4  # standard input, output and errors, and the folder
 _CHECKOUT = Path(__file__).parents[3]
@@ -290,7 +292,31 @@ def _import_all(patience: float) -> None:
 def _memfs() -> None:
     from memfs.__main__ import main
 
+    if log := os.environ.get(RESIDENT_LOG):
+        _have_resident(log)
     main()
+
+
+def _have_resident(log: str) -> None:
+    """Have a resident up for the workspace that the command works in, and note each command that it answered."""
+    from memfs.doors.resident import client, place
+    from memfs.errors import MemfsError
+    from memfs.fs.workspace_location import find_workspace
+
+    answered = client.answered
+
+    def noted(words: Sequence[str]) -> int | None:
+        code = answered(words)
+        if code is not None:
+            with open(log, "a") as file:
+                file.write(f"{' '.join(words)}\n")
+        return code
+
+    client.answered = noted
+    with suppress(MemfsError):  # there is no workspace, or it cannot be opened
+        root = find_workspace(client.start_of(sys.argv[1:]))
+        if sys.argv[1:2] != ["serve"] and not place.resident_of(root):
+            place.start(root)
 
 
 def _python() -> None:
