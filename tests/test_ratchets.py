@@ -199,7 +199,9 @@ def test_a_class_name_stands_once() -> None:
 
 def test_a_verb_lives_in_the_module_of_its_name() -> None:
     """What ``memfs VERB`` does is found by opening ``doors/cli/VERB.py``, and a verb of a group in ``GROUP.py``."""
-    rows = [(called, called.replace("-", "_").split(), home.rpartition(".")[2]) for called, home in verb_homes().items()]
+    rows = [
+        (called, called.replace("-", "_").split(), home.rpartition(".")[2]) for called, home in verb_homes().items()
+    ]
     held("verbs_elsewhere", (called for called, names, home in rows if home not in names))
 
 

@@ -227,6 +227,9 @@ def options(*given: Callable[[Function], Function]) -> Callable[[Function], Func
     return decorate
 
 
+ANY_TIME = frozenset({"recall", "list", "show", "remember", "update"})
+"""Verbs of which nothing that they print depends on what is committed already."""
+COMMIT_SECONDS = 10.0
 _opener: Callable[..., Workspace] | None = None
 
 
@@ -234,6 +237,20 @@ def open_with(opener: Callable[..., Workspace]) -> None:
     """Let the verbs of this process get their workspace from something that takes what ``open_workspace`` takes."""
     global _opener
     _opener = opener
+
+
+def by_interval(workspace: Workspace) -> bool:
+    """Whether what is written may be committed a moment later, perhaps by another process."""
+    return workspace.settings.history.commit == "interval"
+
+
+def _commit_for_resident(workspace: Workspace) -> None:
+    """Commit what the commands before this one left to a resident, as they would have without one."""
+    if by_interval(workspace) and workspace.parts.journal.operations():
+        from memfs.doors.resident import place
+
+        if place.resident_of(workspace.root):
+            workspace.store.take_up(at_once=True, patience=COMMIT_SECONDS)
 
 
 @contextmanager
@@ -256,6 +273,8 @@ def opened() -> Iterator[Workspace]:
     except WorkspaceNotFound as error:
         _hint_private(error, asked.workspace or ".")
         raise
+    if _opener is None and asked.command.partition(" ")[2] not in ANY_TIME:
+        _commit_for_resident(workspace)
     workspace.behaviours.on("storage_threshold", _tell_threshold)
     with workspace, served_to(door="cli"):
         yield workspace

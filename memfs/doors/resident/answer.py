@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
 SIGN = f"{VARIABLES}HISTORY_SIGN"
 _PATIENCE = 2.0
-_COMMIT_SECONDS = 10.0
 _DESCRIPTORS = 4
 _LARGEST = 1 << 26
 _RESET = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGCHLD, signal.SIGALRM)
@@ -292,8 +291,6 @@ def _open_streams(streams: Sequence[list[str]], once: _OutputNotice) -> None:
 
 
 _LATER = frozenset({"remember", "update"})
-_ANY_TIME = frozenset({"recall", "list", "show", *_LATER})
-"""Verbs of which nothing that they print depends on what is committed already."""
 
 
 def _opener(workspace: Workspace, words: Sequence[str] = ()) -> Callable[..., Workspace]:
@@ -310,9 +307,9 @@ def _opener(workspace: Workspace, words: Sequence[str] = ()) -> Callable[..., Wo
             on.repository.close()
         if not same:
             return open_workspace(path, **given)
-        store, by_interval = workspace.store, workspace.settings.history.commit == "interval"
+        store, by_interval = workspace.store, command.by_interval(workspace)
         store.resume()
-        store.take_up(at_once=by_interval and verb_of(words) not in _ANY_TIME, patience=_COMMIT_SECONDS)
+        store.take_up(at_once=by_interval and verb_of(words) not in command.ANY_TIME, patience=command.COMMIT_SECONDS)
         # Its result is durable without: the parent commits it within the window. JSON says in which commit it is.
         later = by_interval and verb_of(words) in _LATER and "--json" not in words
         store.commits_later = later and not workspace.repository.busy()
