@@ -64,10 +64,9 @@ if TYPE_CHECKING:
     from memfs.intake.intake import Intake
     from memfs.learning.conflicts import Conflicts
     from memfs.learning.consolidation import Consolidation
-    from memfs.learning.feedback import Feedback
+    from memfs.learning.corrections import Feedback
     from memfs.learning.inbox import Inbox
-    from memfs.learning.learner import Learner
-    from memfs.learning.pattern_learner import PatternStore
+    from memfs.learning.learner import Learner, PatternStore
     from memfs.learning.reactions import Reactions
     from memfs.model.item import ItemChanges, ItemFields
     from memfs.model.memory_config import MemoryConfig
@@ -558,7 +557,7 @@ class Workspace:
     @shared_property
     def feedback(self) -> Feedback:
         """Changes what an item counts for."""
-        from memfs.learning.feedback import Feedback
+        from memfs.learning.corrections import Feedback
 
         return Feedback(self.store)
 
@@ -667,7 +666,7 @@ class Workspace:
     @shared_property
     def patterns(self) -> PatternStore:
         """What memories have in common: found, kept and suggested."""
-        from memfs.learning.pattern_learner import PatternStore
+        from memfs.learning.learner import PatternStore
 
         return PatternStore(
             self.store,

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from memfs.context.known import KnownFiles
     from memfs.context.mounts import Mounts
     from memfs.context.plugins import Plugins
-    from memfs.learning.convention_exchange import ConventionExchange
     from memfs.learning.conventions import Agreements, Conventions
+    from memfs.learning.exchange import ConventionExchange
     from memfs.learning.inbox import Inbox
     from memfs.learning.preferences import Preference, Preferences
     from memfs.learning.rules import Rules
@@ -107,7 +107,7 @@ class Sources:
     @shared_property
     def sharing(self) -> ConventionExchange:
         """Takes conventions to other workspaces, and in from them."""
-        from memfs.learning.convention_exchange import ConventionExchange
+        from memfs.learning.exchange import ConventionExchange
 
         return ConventionExchange(self.store, self.parts, self.conventions)
 

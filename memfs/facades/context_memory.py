@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from memfs.model.insights import AgentFeedback, Analysis, TrendReport
     from memfs.model.state_query import Iteration
     from memfs.state.aggregates import HypothesisHistory
+    from memfs.state.archives import RetentionResult
     from memfs.state.checkpoint_store import Checkpoint, CheckpointVerdict
     from memfs.state.export import ExportResult, Sink
     from memfs.state.import_documents import ImportCounts
     from memfs.state.parts import States
-    from memfs.state.retention import RetentionResult
-    from memfs.state.search import SimilarState, StateHit
+    from memfs.state.retrieval import SimilarState, StateHit
 
 Moment = datetime | str
 Mapped = Mapping[str, Any]
@@ -181,7 +181,7 @@ class ContextMemory(Facade):
 
     def find_similar_states(self, state: StateUpdate | Mapped, limit: int = 5) -> list[SimilarState]:
         """Past states of the system that resemble one, the most similar first."""
-        from memfs.state.search import find_similar_states
+        from memfs.state.retrieval import find_similar_states
 
         return find_similar_states(self._states.reading, state, limit)
 
@@ -196,8 +196,8 @@ class ContextMemory(Facade):
         start: datetime | str | None = None,
         end: datetime | str | None = None,
     ) -> list[StateHit]:
-        """Documents by their words, those of archived iterations too; see ``memfs.state.search``."""
-        from memfs.state.search import search_states
+        """Documents by their words, those of archived iterations too; see ``memfs.state.retrieval``."""
+        from memfs.state.retrieval import search_states
 
         return search_states(
             self._states.reading, text, limit, kinds=kinds, agents=agents, iterations=iterations, start=start, end=end

@@ -15,7 +15,7 @@ from memfs.dataclass import dataclass, field, replace
 from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, QueryInvalid
 from memfs.format.secrets import reason_in
 from memfs.learning.corrections import is_correction
-from memfs.learning.pattern_learner import PatternStore
+from memfs.learning.learner import PatternStore
 from memfs.learning.patterns import Pattern, find_common_context
 from memfs.model import Candidate, Layer, Link, MemoryItem, Origin, Query, Trust
 from memfs.model.ids import stable_id, stem_of

@@ -1,29 +1,453 @@
-"""Decides when memfs learns by itself, and whether the result is dropped, suggested or stored.
+"""Learns patterns from new memories, keeps each once, and decides what becomes of all that memfs learns by itself.
 
 A program whose seed learns has what it learns from its own calls written; for everybody else the settings
 ``learning.*`` decide. Nothing is learned while a memory is stored.
+
+Everything here ends: learning a memory asks the index three times at most, looks at no more than ``COUNTED`` memories,
+writes one item in at most ``_TRIES`` tries and raises one occasion; what reactions to that store is not learned from.
 """
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from memfs.dataclass import KW_ONLY, dataclass, field
-from memfs.errors import LockTimeout, MemfsError
+from memfs.dataclass import KW_ONLY, dataclass, field, replace
+from memfs.errors import IdExists, LockTimeout, MemfsError
+from memfs.format.secrets import reason_in
 from memfs.fs import io
-from memfs.model.suggestion import Keep, Source, Suggestion
+from memfs.fs.executor import Worker
+from memfs.fs.lock import FileLock, renewed_in_child
+from memfs.intake.episode_item import episode_of
+from memfs.learning.patterns import (
+    EXAMPLES,
+    FOLLOWERS,
+    Pattern,
+    PatternFinder,
+    fixed_words,
+    grown,
+    item_of,
+    overlap,
+    suggested,
+    with_patterns,
+    words_of,
+)
+from memfs.model import Candidate, Hit, MemoryItem, Query
+from memfs.model.memory_config import MemoryConfig
+from memfs.model.query import MOST
+from memfs.model.suggestion import Keep, Source, Suggestion, SuggestionDecision
+from memfs.model.time import parse_time
+from memfs.recall.tokens import gist
 from memfs.settings import Settings
 from memfs.store import Store
-from memfs.store.parts import Parts
+from memfs.store.parts import Fire, Parts
+from memfs.store.store import retry_on_conflict
 
 if TYPE_CHECKING:
     from memfs.learning.inbox import Inbox
-    from memfs.learning.pattern_learner import PatternStore
     from memfs.learning.rules import Rules
+    from memfs.recall.embeddings import VectorSearch
+
+COUNTED = 64
+"""So many memories are looked at for one; a pattern that more follow is counted on from there."""
+PATTERN = "pattern"
+SOURCE = "patterns"
+CLOSE_SECONDS = 5.0
+# What was made of other memories repeats their words: it is no occurrence of anything.
+_MADE = frozenset({"promoted_from", "learned_from", "made_from"})
+_KNOWN, _LOOKED_AT = 16, 24
+_MOST_KNOWN = 1000
+_SAME_WORDS = 0.75
+_TRIES = 5
+_LOCK_SECONDS = 10.0
+_SUGGESTED = 8
+_MOST_WAITING = 1000
+_QUIET_SECONDS = 0.25
+
+
+def patterns_in(select: Callable[[Query], Sequence[MemoryItem]]) -> list[MemoryItem]:
+    """The patterns of a store, by its ``select``: the most frequent first, of equal ones the newest."""
+    found = select(Query(types=frozenset({PATTERN}), limit=MOST))
+    return sorted(found, key=lambda item: -_occurrences(item))
+
+
+@dataclass(eq=False, repr=False)
+class PatternStore:
+    """The patterns of one workspace. May be used from several threads and processes.
+
+    Attributes:
+        store, parts: where memories and patterns are.
+        config: says what is similar, and how many make a pattern.
+        fire: raises ``pattern_detected`` when a pattern is written.
+        inbox: gives where patterns are suggested, and which ones somebody refused.
+        keep: what becomes of patterns unless a caller says so.
+        meaning: gives what finds by meaning, None where words decide alone.
+    """
+
+    store: Store
+    parts: Parts
+    config: Callable[[], MemoryConfig]
+    fire: Fire
+    inbox: Callable[[], Inbox]
+    keep: Callable[[], Keep] = lambda: Keep.WRITE
+    meaning: Callable[[], VectorSearch | None] = lambda: None
+
+    def __post_init__(self) -> None:
+        repository = self.parts.repository
+        self._lock = FileLock(repository.state / "patterns.lock", home=repository.common_dir)
+        self._inside = threading.local()
+        self._worker = Worker("memfs-patterns", self._learn_next, self.store.note_failure, again=0.0)
+        self._waiting: dict[str, MemoryItem] = {}
+        self._guard = threading.Lock()
+        renewed_in_child(self)
+
+    def begin_anew_in_child(self) -> None:
+        """What waits in the parent, the parent learns."""
+        self._waiting = {}
+
+    # -- learning ---------------------------------------------------------------------------------------------------
+    def later(self, item: MemoryItem) -> bool:
+        """Learn from a stored memory soon, in the background, and write what it shows.
+
+        A memory that is left out is found with the next one like it, or by ``catch_up``.
+
+        Returns:
+            False where it is none to learn from, or the queue full.
+        """
+        self.store.require_open()
+        if not self._learnable(item) or self._learning():
+            return False
+        with self._guard:
+            if item.id not in self._waiting and len(self._waiting) >= _MOST_WAITING:
+                return False
+            self._waiting[item.id] = item
+        return self._worker.wake(_QUIET_SECONDS, postpone=True)  # it takes no time from who stores one after another
+
+    def _learn_next(self) -> bool:
+        """Learn from what has waited longest; false where more waits."""
+        with self._guard:
+            item = self._waiting.pop(next(iter(self._waiting), ""), None)
+        if item is not None:
+            self.learn(item, Keep.WRITE)
+        return not self._waiting
+
+    def _drop(self, ids: Iterable[str]) -> None:
+        """Forget memories from which nothing more is to be learned."""
+        with self._guard:
+            for item_id in ids:
+                self._waiting.pop(item_id, None)
+
+    def settle(self, seconds: float | None = None) -> bool:
+        """Wait until all is learned that was to be learned later, at most so long; false where some still waits."""
+        self.store.require_open()
+        return self._worker.settle(seconds)
+
+    def close(self) -> None:
+        """Learn what waits, for at most ``CLOSE_SECONDS``; then learn no more."""
+        self._worker.settle(CLOSE_SECONDS)
+        self._worker.close()
+
+    def learn(self, item: MemoryItem, keep: Keep | None = None) -> MemoryItem | None:
+        """Learn from a stored memory now.
+
+        Args:
+            keep: what becomes of the pattern; None: what the settings say.
+
+        Returns:
+            The item of the pattern that it follows, found with it or before, which may be a suggestion only; None where
+            it follows none.
+
+        Raises:
+            Conflict: the pattern's file kept changing.
+            CorruptRecord, FormatUnsupported: suggestions cannot be read.
+            ContentError, StorageIO: as ``Store.put``.
+            LockTimeout: another process took too long noting a pattern.
+            SettingInvalid: the memory context's thresholds are out of range.
+        """
+        chosen = self.keep() if keep is None else keep
+        if chosen is Keep.OFF or not self._learnable(item) or self._learning():
+            return None
+        self._inside.learning = True
+        try:
+            return self._learn(item, chosen)
+        finally:
+            self._inside.learning = False
+
+    def _learning(self) -> bool:
+        """Whether this thread is learning: what is stored in reaction to a pattern is not learned from."""
+        return getattr(self._inside, "learning", False)
+
+    @staticmethod
+    def _learnable(item: MemoryItem) -> bool:
+        made = _MADE & item.metadata.keys() or reason_in(item.metadata)
+        return item.type != PATTERN and not made and episode_of(item) is None
+
+    def _learn(self, item: MemoryItem, keep: Keep) -> MemoryItem | None:
+        detector = self.detector()
+        if not words_of(gist(item)):
+            return None
+        known = _best(item, [*self._near(item), *self._suggested(keep)], detector)
+        if known is not None:
+            return self._follow(known, item, detector, keep)
+        most = min(max(_LOOKED_AT, 4 * detector.threshold), COUNTED)
+        found = {other.id: other for other in self._loaded(gist(item), item.type, most)}
+        meaning = self.meaning()
+        like = meaning.like(item, most) if meaning is not None else []
+        fresh = [other for key in like if key not in found and (other := self.store.get(key))]
+        near = [other for other in (*found.values(), *fresh) if other.id != item.id and self._learnable(other)]
+        pattern = detector.extract_pattern([item, *(other for other in near if detector.are_similar(item, other))])
+        return self._note(pattern, keep) if pattern is not None and item.id in pattern.members else None
+
+    def detector(self) -> PatternFinder:
+        """What finds patterns, as the memory context says at present.
+
+        Raises:
+            SettingInvalid: its thresholds are out of range.
+        """
+        config = self.config()
+        return PatternFinder(
+            config.pattern_threshold,
+            similarity=config.similarity_threshold,
+            min_common_words=config.min_common_words,
+        )
+
+    # -- a new one --------------------------------------------------------------------------------------------------
+    def _note(self, pattern: Pattern, keep: Keep) -> MemoryItem | None:
+        """Store or suggest a pattern, or bring up to date the one that says the same."""
+        with self._lock.hold("noting a pattern", _LOCK_SECONDS):
+            twin = self._twin(pattern, keep)
+            if twin is None and keep is Keep.SUGGEST:
+                self.inbox().add([_suggestion(pattern, self.parts.clock())])
+                return item_of(pattern)
+            if twin is None:
+                message = f"Note a pattern: {pattern.template[:80]}"
+                try:
+                    stored = self.store.put(item_of(pattern), expected="", message=message, source=SOURCE)
+                except IdExists:
+                    twin = self.store.get(pattern.id)
+                    if twin is None or twin.type != PATTERN:
+                        return None
+        if twin is None:
+            self._drop(pattern.members[1:])  # the one that is left counts what was there before
+            return self._announced(stored, found=True)
+        members = [item for item in map(self.store.get, pattern.members) if item is not None]
+        return self._grown(twin, lambda item: _with(item, members), members, keep)
+
+    def _twin(self, pattern: Pattern, keep: Keep) -> MemoryItem | None:
+        """The pattern that says the same in nearly the same words, also one that another process has just noted."""
+        fixed = fixed_words(pattern.template)
+        query = Query(text=pattern.template, types=frozenset({PATTERN}), limit=_KNOWN)
+        there = [*self.store.readable(self.store.candidates(query)), *self._suggested(keep)]
+        known = [item for item in there if item.data.get("pattern_type") == pattern.type]
+        shares = [(overlap(fixed, fixed_words(item.content)), item) for item in known]
+        near = [(share, item) for share, item in shares if share >= _SAME_WORDS]
+        return max(near, key=lambda row: (row[0], row[1].id))[1] if near else None
+
+    # -- a known one ------------------------------------------------------------------------------------------------
+    def _follow(self, known: MemoryItem, item: MemoryItem, detector: PatternFinder, keep: Keep) -> MemoryItem | None:
+        """Bring a pattern up to date with a memory that follows it.
+
+        What is counted are the memories there are now; those that were cleared meanwhile stay counted.
+        """
+        words = " ".join(sorted(fixed_words(known.content)))
+        found = {other.id: other for other in self._loaded(words, item.type, COUNTED) if self._learnable(other)}
+        members = [other for other in (found | {item.id: item}).values() if detector.follows(other, known)]
+        if len(members) < COUNTED or keep is Keep.SUGGEST:
+            self._drop(other.id for other in members)
+            newest = item if keep is Keep.WRITE else None  # a suggestion counts the memories there are
+            return self._grown(known, lambda now: _with(now, members, newest), members, keep)
+        one = item.updated is None
+        return self._grown(known, lambda now: grown(now, members, _occurrences(now) + one), members, keep)
+
+    def _grown(
+        self, known: MemoryItem, change: Callable[[MemoryItem], MemoryItem], members: list[MemoryItem], keep: Keep
+    ) -> MemoryItem | None:
+        """Bring a pattern up to date: an item where patterns are written, a suggestion that waits where they are not.
+
+        Returns:
+            It as it is now; None for a suggestion that was decided about: what was refused stays refused.
+        """
+        if known.path:
+            return self._announced(self._write(known, change), found=False) if keep is Keep.WRITE else known
+        waiting = self.inbox().get(known.id)
+        if keep is Keep.WRITE or waiting is None or waiting.decision:
+            return None
+        again = _again(waiting, change(waiting.item), members)
+        self.inbox().add([again])
+        return again.item
+
+    def _suggested(self, keep: Keep) -> list[MemoryItem]:
+        """The patterns that were suggested: where patterns are written, those that somebody refused."""
+        refused = SuggestionDecision.REFUSED
+        rows = [one for one in self.inbox().all() if one.source is Source.PATTERN]
+        return [one.item for one in rows if keep is Keep.SUGGEST or one.decision is refused]
+
+    def suggested_again(self, waiting: Suggestion, alive: Sequence[str]) -> Suggestion | None:
+        """A suggestion of which some memories are gone, from those that are there; None where they show it no more."""
+        members = [item for item in map(self.store.get, alive) if item is not None]
+        pattern = self.detector().extract_pattern(members)
+        return _suggestion(pattern, waiting.made) if pattern is not None and pattern.id == waiting.id else None
+
+    def _write(self, known: MemoryItem, change: Callable[[MemoryItem], MemoryItem]) -> MemoryItem:
+        """Store a pattern's item changed; made again from what is there when somebody else changed it."""
+
+        def written() -> MemoryItem:
+            now = self.store.get(known.id)
+            if now is None or (changed := change(now)) == now:  # forgotten meanwhile, and not to be brought back
+                return now or known
+            message = f"Bring the pattern {known.id} up to date"
+            return self.store.put(changed, expected=now.sha256, message=message, source=SOURCE)
+
+        return retry_on_conflict(written, tries=_TRIES)
+
+    def _announced(self, pattern: MemoryItem, found: bool) -> MemoryItem:
+        self.fire("pattern_detected", {"pattern": pattern, "found": found})
+        return pattern
+
+    # -- asking -----------------------------------------------------------------------------------------------------
+    def all(self) -> list[MemoryItem]:
+        """The patterns, the most frequent first, of equal ones the newest."""
+        return patterns_in(self.store.select)
+
+    def suggest(self, text: str = "", context: Mapping[str, Any] | None = None, limit: int = 5) -> list[Hit]:
+        """The patterns that may help with what is at hand, best first.
+
+        A pattern is worth its text score times its confidence, twice that where the text follows it, and one and a half
+        times where one of the circumstances is common to it; one whose circumstances all differ is left out.
+
+        Args:
+            text: what is at hand; without it patterns are found by their circumstances alone.
+            context: the circumstances of the moment.
+            limit: at most so many.
+        """
+        return suggested(self.store, self.detector(), text, context or {}, limit)
+
+    def among(self, hits: Sequence[Hit], query: Query) -> list[Hit]:
+        """The hits of an answer with the patterns that several of them follow, each before the third that does.
+
+        As many hits as there were are given; a pattern that was among them moves up. None comes in that the filters of
+        the query leave out.
+        """
+        if PATTERN not in (query.types or {PATTERN}) or len(hits) <= FOLLOWERS:
+            return list(hits)
+        known = suggested(self.store, self.detector(), query.text, query.context, _SUGGESTED)
+        passing = {one.id for one in self.store.among([hit.item.id for hit in known], query)}
+        return with_patterns(hits, [hit for hit in known if hit.item.id in passing], self.detector())
+
+    # -- all at once ------------------------------------------------------------------------------------------------
+    def catch_up(self) -> tuple[int, list[MemoryItem]]:
+        """Look for patterns among all memories, the newest 10,000 of each type, and keep them as the settings say.
+
+        Returns:
+            How many memories were read, and the patterns that were found or brought up to date.
+
+        Raises:
+            As ``learn``.
+        """
+        keep, read = self.keep(), 0
+        found: list[MemoryItem] = []
+        detector = self.detector()
+        known = [*self.all(), *self._suggested(keep)]
+        if keep is Keep.OFF:
+            return read, found
+        for kind in self.parts.kinds:
+            if kind.name == PATTERN:
+                continue
+            items = [item for item in self._loaded("", kind.name, MOST) if self._learnable(item)]
+            read += len(items)
+            rest, grown_ones = self._gathered(items, known, detector, keep)
+            noted = (self._note(pattern, keep) for pattern in detector.detect_all(rest))
+            found += [*grown_ones, *(item for item in noted if item is not None)]
+        return read, found
+
+    def _gathered(
+        self, items: list[MemoryItem], known: list[MemoryItem], detector: PatternFinder, keep: Keep
+    ) -> tuple[list[MemoryItem], list[MemoryItem]]:
+        """Bring known patterns up to date with these memories; return those that follow none, and what was changed."""
+        followers: dict[str, list[MemoryItem]] = {}
+        rest = []
+        for item in items:
+            best = _best(item, known, detector)
+            if best is None:
+                rest.append(item)
+            else:
+                followers.setdefault(best.id, []).append(item)
+        changed = []
+        for pattern in known:
+            members = followers.get(pattern.id)
+            if members and (keep is Keep.WRITE) == bool(pattern.path):
+                change = partial(_with, members=members)
+                written = self._write(pattern, change) if pattern.path else self._grown(pattern, change, members, keep)
+                changed += [written] if written not in (None, pattern) else []
+        return rest, changed
+
+    def _near(self, item: MemoryItem) -> list[MemoryItem]:
+        """The patterns that a memory may follow: all, where they are few, which asks the index for less."""
+        every = self._found("", PATTERN, _KNOWN + 1)
+        return self.store.readable(every) if len(every) <= _KNOWN else self._loaded(gist(item), PATTERN, _KNOWN)
+
+    # -- the index --------------------------------------------------------------------------------------------------
+    def _loaded(self, text: str, kind: str, limit: int) -> list[MemoryItem]:
+        return self.store.readable(self._found(text, kind, limit))
+
+    def _found(self, text: str, kind: str, limit: int) -> list[Candidate]:
+        return self.store.known(Query(text=text, types=frozenset({kind}), limit=limit))
+
+
+def _suggestion(pattern: Pattern, made: datetime) -> Suggestion:
+    """A pattern as a suggestion."""
+    return Suggestion(
+        item=item_of(pattern),
+        source=Source.PATTERN,
+        made=made,
+        count=pattern.occurrences,
+        evidence=_evidence(pattern.members),
+    )
+
+
+def _again(waiting: Suggestion, item: MemoryItem, members: Sequence[MemoryItem]) -> Suggestion:
+    """A suggestion that waits, with what these memories add to it."""
+    evidence = _evidence(tuple(dict.fromkeys((*waiting.evidence, *(one.id for one in members)))))
+    return replace(waiting, item=item, count=_occurrences(item), evidence=evidence)
+
+
+def _evidence(members: tuple[str, ...]) -> tuple[str, ...]:
+    """The memories that a suggestion names: those it quotes, which are the first, and the newest of many."""
+    return members if len(members) <= COUNTED else (*members[:EXAMPLES], *members[EXAMPLES - COUNTED :])
+
+
+def _best(item: MemoryItem, known: Iterable[MemoryItem], detector: PatternFinder) -> MemoryItem | None:
+    """The pattern that a memory fits best; of equal ones the more frequent."""
+    fitting = [(detector.follows(item, one), _occurrences(one), one.id, one) for one in known]
+    best = max(fitting, key=lambda row: row[:3], default=None)
+    return best[3] if best is not None and best[0] > 0 else None
+
+
+def _with(known: MemoryItem, members: list[MemoryItem], newest: MemoryItem | None = None) -> MemoryItem:
+    """A pattern's item with these memories counted: all there are, so that counting one twice changes nothing.
+
+    Where memories were cleared, fewer are left than were counted: then ``newest`` adds one if it happened afterwards.
+    """
+    before = _occurrences(known)
+    later = newest is not None and newest.updated is None and _last_seen(known) < newest.moment
+    return grown(known, members, max(len(members), before + (later and len(members) <= before)))
+
+
+def _occurrences(pattern: MemoryItem) -> int:
+    return int(pattern.data.get("occurrences", 0))
+
+
+def _last_seen(pattern: MemoryItem) -> datetime:
+    try:
+        return parse_time(str(pattern.data.get("last_seen", "")))
+    except (MemfsError, ValueError):  # somebody wrote something else there
+        return datetime.min.replace(tzinfo=UTC)
 
 
 MARK = "learned"

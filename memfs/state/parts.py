@@ -14,8 +14,7 @@ from memfs.errors import MemfsError
 from memfs.fs.lock import shared_property
 from memfs.search.state_index import StateIndex
 from memfs.state.archives import Archiver, Archives
-from memfs.state.reader import StateReader
-from memfs.state.scan import RevisionScan, StateScan
+from memfs.state.reader import RevisionScan, StateReader, StateScan
 from memfs.store.state_files import StateFiles
 
 if TYPE_CHECKING:
@@ -23,12 +22,12 @@ if TYPE_CHECKING:
     from memfs.settings import Settings
     from memfs.state.aggregates import Aggregates
     from memfs.state.analysis import AgentAnalyst
+    from memfs.state.archives import Retention
     from memfs.state.checkpoints import Checkpoints
     from memfs.state.export import Exporter
     from memfs.state.feedback import FeedbackStore
     from memfs.state.import_documents import Importer
     from memfs.state.record import Continuations, Iterations, StateRecorder
-    from memfs.state.retention import Retention
     from memfs.state.retrieval import Retrieval
     from memfs.state.threads import Threads
     from memfs.store import Store
@@ -154,7 +153,7 @@ class States:
     @shared_property
     def retention(self) -> Retention:
         """Does what the retention policy says."""
-        from memfs.state.retention import Retention
+        from memfs.state.archives import Retention
 
         return Retention(self.parts, self.reading, self.archives, self.archiver)
 

@@ -60,7 +60,7 @@ from memfs.store.parts import CONTENT, READ_LIMIT
 from memfs.store.reader import Reader
 from memfs.store.values import is_own_file
 from memfs.team.injection import Instruction, instructions
-from memfs.team.review_changes import (
+from memfs.team.review_report import (
     GONE,
     NOTE,
     AnsweredQuestion,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from transcripts import blocks, replay
 
-from memfs.team.review_changes import CODES
+from memfs.team.review_report import CODES
 
 TEAMS = Path(__file__).resolve().parents[2] / "docs/teams"
 PAGES = sorted(path.name for path in TEAMS.glob("*.md"))

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from memfs import MemoryItem, Workspace
-from memfs.learning import pattern_learner
-from memfs.learning.pattern_learner import PatternStore
+from memfs.learning import learner
+from memfs.learning.learner import PatternStore
 from memfs.learning.patterns import Pattern, grown
 from memfs.model import Candidate
 from memfs.model.episode import Action, Episode, StateSnapshot
@@ -174,7 +174,7 @@ def test_a_forgotten_pattern_is_not_written_back(workspace: Workspace, monkeypat
             workspace.store.delete(pattern.id)
         return grown(*arguments)
 
-    monkeypatch.setattr(pattern_learner, "grown", forgetting)
+    monkeypatch.setattr(learner, "grown", forgetting)
     workspace.patterns.learn(workspace.store.put(MemoryItem("create root login", "interaction")))
 
     assert workspace.patterns.all() == []
@@ -231,7 +231,7 @@ def test_an_id_that_is_taken_is_left_alone(workspace: Workspace) -> None:
 
 def test_more_than_are_looked_at_are_counted_on(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pattern that more memories follow than are read for one counts each new one (M2)."""
-    monkeypatch.setattr(pattern_learner, "COUNTED", 4)
+    monkeypatch.setattr(learner, "COUNTED", 4)
     stored = [workspace.store.put(MemoryItem(text, "interaction")) for text in logins(*"abcdefgh")]
     first = workspace.patterns.learn(stored[0])
     assert first is not None
@@ -263,7 +263,7 @@ def test_learning_reads_a_bounded_number_of_memories(workspace: Workspace, monke
 
     assert workspace.patterns.learn(fresh) is not None
 
-    assert len(loads) <= pattern_learner.COUNTED + pattern_learner._KNOWN
+    assert len(loads) <= learner.COUNTED + learner._KNOWN
 
 
 def test_suggestions_fit_text_and_circumstances(workspace: Workspace) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from memfs import Conflict, IdExists, MemoryItem, QueryInvalid, SchemaInvalid, StorageIO, Workspace
-from memfs.learning import rule_analysis
+from memfs.learning import rules
 from memfs.learning.rules import EVERY, MOST_EVIDENCE, rule_of, with_figures
 from memfs.model import Query
 from memfs.model.episode import Action, Episode, Outcome, StateSnapshot
@@ -186,7 +186,7 @@ def test_a_rule_whose_words_look_like_a_secret_together_says_less(
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A quotation that may not be stored is left out, and the rule is made all the same (faults row 19)."""
-    from memfs.learning import rule_analysis
+    from memfs.learning import rules
     from memfs.learning.failures import advise as real
 
     def advise(*values: Any) -> Any:
@@ -194,7 +194,7 @@ def test_a_rule_whose_words_look_like_a_secret_together_says_less(
         secret = "the key is AKIAIOSFODNN7EXAMPLQ"
         return type(made)(secret, made.title, made.error) if values[-1] else made
 
-    monkeypatch.setattr(rule_analysis, "advise", advise)
+    monkeypatch.setattr(rules, "advise", advise)
     workspace = opened()
     assert learned(workspace).action == "Check first: this went wrong here before, more than once."
 
@@ -362,7 +362,7 @@ def test_a_rule_names_the_newest_of_its_evidence(opened: Opened) -> None:
 
 def test_only_the_newest_episodes_are_looked_at(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many there are, an analysis ends (L7, P4)."""
-    monkeypatch.setattr(rule_analysis, "MOST_EPISODES", 5)
+    monkeypatch.setattr(rules, "MOST_EPISODES", 5)
     workspace = opened()
     record(workspace, *(episode(n, failed=n < 3) for n in range(8)))
     done = workspace.sources.rules.analyze()

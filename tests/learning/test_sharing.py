@@ -20,8 +20,8 @@ from memfs.errors import (
     SecretDetected,
 )
 from memfs.intake.import_service import ImportResult
-from memfs.learning import convention_exchange
-from memfs.learning.convention_exchange import SharedFile
+from memfs.learning import exchange
+from memfs.learning.exchange import SharedFile
 from memfs.model import MemoryItem
 from memfs.workspace import Workspace
 
@@ -302,7 +302,7 @@ def test_a_file_that_is_too_large_is_not_taken_apart(
 ) -> None:
     """Its size is looked at first (P7)."""
     data = exported(platform)
-    monkeypatch.setattr(convention_exchange, "LARGEST", len(data) - 1)
+    monkeypatch.setattr(exchange, "LARGEST", len(data) - 1)
     with pytest.raises(ContentError, match="limit"):
         taken(shop, data)
     with pytest.raises(ContentError, match="more than"):

@@ -25,7 +25,7 @@ from memfs.model import state_paths as paths
 from memfs.model.item import RACY_NS
 from memfs.model.state_query import StateQuery
 from memfs.search.cache_folders import index_folder
-from memfs.state import scan
+from memfs.state import reader
 from memfs.state.parts import States
 from memfs.store.state_files import DocumentChange
 from memfs.workspace import Workspace
@@ -170,7 +170,7 @@ def test_a_look_at_a_large_commit_goes_on_where_time_was_over(
     opened: Opened, git: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a commit changed is looked at in portions: questions without the time for all of it get through it (S14)."""
-    monkeypatch.setattr(scan, "_AT_ONCE", 4)
+    monkeypatch.setattr(reader, "_AT_ONCE", 4)
     workspace = opened()
     states = workspace.states
     write(states, 1)
@@ -373,8 +373,8 @@ def test_a_name_that_is_no_text_disturbs_nothing(opened: Opened) -> None:
 
 def test_of_very_many_documents_the_folders_tell_what_came(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a person adds to an iteration closed long ago is found after a while, without a commit (S13)."""
-    monkeypatch.setattr(scan, "_FEW", 0)
-    monkeypatch.setattr(scan, "_MINUTE_NS", 0)
+    monkeypatch.setattr(reader, "_FEW", 0)
+    monkeypatch.setattr(reader, "_MINUTE_NS", 0)
     workspace = opened()
     write(workspace.states, 1, 2, 3, 4, closed=True)
     workspace.states.reading.catch_up()

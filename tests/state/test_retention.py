@@ -12,7 +12,7 @@ from archived import contents, iteration, policy
 from memfs.admin.archive_file import index_path, payload_path
 from memfs.errors import ContentError
 from memfs.model.state_paths import system_state_path
-from memfs.state.retention import Retention
+from memfs.state.archives import Retention
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]
@@ -157,7 +157,7 @@ def test_archived_documents_are_found_and_loaded_like_others(opened: Opened) -> 
 
 def test_growth_counts_archived_iterations_as_they_were(opened: Opened) -> None:
     """What an iteration weighs does not change by its archiving; even growth is linear (S15)."""
-    from memfs.state.retention import growth_of
+    from memfs.state.archives import growth_of
 
     workspace = opened()
     for number in (1, 2, 3):

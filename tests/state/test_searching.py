@@ -12,7 +12,7 @@ import pytest
 
 from memfs import ContextMemory, QueryInvalid
 from memfs.doors.cli.app import run
-from memfs.state.search import search_states
+from memfs.state.retrieval import search_states
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]

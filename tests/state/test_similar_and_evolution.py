@@ -13,10 +13,10 @@ from memfs.errors import CorruptItem, QueryInvalid
 from memfs.model import state_paths as paths
 from memfs.model.state_facts import describe
 from memfs.model.state_query import StateRow
-from memfs.state import search
+from memfs.state import retrieval
 from memfs.state.aggregates import hypothesis_history
 from memfs.state.parts import States
-from memfs.state.search import find_similar_states, likeness
+from memfs.state.retrieval import find_similar_states, likeness
 from memfs.store.state_files import DocumentChange
 from memfs.workspace import Workspace
 from tests.state.rig import NOON, Rig
@@ -66,8 +66,8 @@ def test_of_very_many_states_the_like_are_found_without_comparing_all(
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where few are compared, the likest is found all the same (S13)."""
-    monkeypatch.setattr(search, "_COMPARED", 4)
-    monkeypatch.setattr(search, "_NEAREST", 3)
+    monkeypatch.setattr(retrieval, "_COMPARED", 4)
+    monkeypatch.setattr(retrieval, "_NEAREST", 3)
     states = opened().states
     updates(states, *range(1, 61))
     wanted = {**corpus.update(40), "timestamp": "2100-03-01T00:00:00Z"}

@@ -10,7 +10,7 @@ from memfs.git.repository import Repository
 from memfs.settings import Settings
 from memfs.team.asof import Travel
 from memfs.team.review import Reviews
-from memfs.team.review_changes import Report
+from memfs.team.review_report import Report
 
 BELOW = "ContextMemory/memories"
 ADA = ("Ada Person", "ada@example.org")

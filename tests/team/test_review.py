@@ -12,8 +12,7 @@ from memfs.errors import HistoryUnavailable
 from memfs.format.codec import Codec
 from memfs.model import MemoryItem
 from memfs.team import review
-from memfs.team.review_changes import FieldChange, ItemChange, Report
-from memfs.team.review_text import markdown
+from memfs.team.review_report import FieldChange, ItemChange, Report, markdown
 
 KEY = "AKIA" + "Q3EGRIWXV5TLPO2Z"
 PRUNED = "ContextMemory/archive/pruned/semantic"

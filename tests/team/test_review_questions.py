@@ -9,7 +9,7 @@ from changes import Team, codes
 
 from memfs.errors import HistoryUnavailable
 from memfs.team.review import Reviews, questions_of
-from memfs.team.review_changes import side_of
+from memfs.team.review_report import side_of
 
 FILE = "ContextMemory/configuration/questions.yaml"
 PINNED = """questions:

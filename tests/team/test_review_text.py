@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import settings as chosen
 from hypothesis import strategies as st
 
-from memfs.team.review_changes import (
+from memfs.team.review_report import (
+    LONGEST,
     AnsweredQuestion,
     ConventionChange,
     FieldChange,
@@ -17,8 +18,13 @@ from memfs.team.review_changes import (
     Report,
     ReviewedDocument,
     ReviewFinding,
+    block,
+    code,
+    commands,
+    markdown,
+    summary,
+    words,
 )
-from memfs.team.review_text import LONGEST, block, code, commands, markdown, summary, words
 
 HOSTILE = [
     "@everyone look at #1 and https://evil.example",

@@ -57,8 +57,7 @@ if TYPE_CHECKING:
     from memfs.admin.erase import ErasePlan, EraseResult
     from memfs.admin.prune import PruneResult
     from memfs.context.plugins import SourceCheck, SourceRow
-    from memfs.state.archives import ArchiveResult, ArchiveVerdict, Period, UnpackResult
-    from memfs.state.retention import RetentionResult
+    from memfs.state.archives import ArchiveResult, ArchiveVerdict, Period, RetentionResult, UnpackResult
     from memfs.team.own_branch import MoveResult
     from memfs.trust import PluginTrust
     from memfs.watch import NoticedChange

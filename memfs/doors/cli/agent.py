@@ -45,7 +45,7 @@ from memfs.store.values import FlushResult
 if TYPE_CHECKING:
     from memfs.context.deliver import DeliveryResult
     from memfs.learning.consolidation import ConsolidationResult
-    from memfs.learning.rule_analysis import FailureAnalysis
+    from memfs.learning.rules import FailureAnalysis
     from memfs.model import MemoryItem
     from memfs.team.asof import Past
     from memfs.workspace import Workspace

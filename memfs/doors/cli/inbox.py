@@ -160,7 +160,7 @@ def _told(workspace: Workspace, refused: bool) -> list[Suggestion]:
 
 def _beside(workspace: Workspace, refused: bool) -> tuple[list[Suggestion], list[MemoryItem]]:
     """What waits in private memory, and what could be shared; what keeps it from being read hides nothing else."""
-    from memfs.learning.share import waiting
+    from memfs.learning.exchange import waiting
     from memfs.workspace import open_workspace
 
     folder = private_folder(workspace)
@@ -348,7 +348,7 @@ def patterns(
         memfs inbox patterns
         memfs inbox patterns "create a login for the auditor" --context project=shop
     """
-    from memfs.learning.pattern_learner import patterns_in
+    from memfs.learning.learner import patterns_in
 
     if as_of is not None and (text or context):
         raise click.UsageError("--as-of lists what there was: it goes with no TEXT or --context")

@@ -17,7 +17,7 @@ from memfs.errors import RepoUnsupported, SettingInvalid, StorageIO, WorkspaceNo
 
 if TYPE_CHECKING:
     from memfs.git.repository import Repository
-    from memfs.team.review_changes import Report
+    from memfs.team.review_report import Report
 
 _TEMPLATES = {"github": "github-workflow.yml", "pre-commit": "pre-commit-hook", "questions": "questions.yaml"}
 _SUMMARY = "GITHUB_STEP_SUMMARY"
@@ -39,7 +39,7 @@ class ReviewedChange:
 
 
 def _text(reviewed: ReviewedChange) -> Text:
-    from memfs.team.review_text import markdown
+    from memfs.team.review_report import markdown
 
     yield Block(markdown(reviewed.report).rstrip("\n"))
 
@@ -79,7 +79,7 @@ def review(revisions: str | None, staged: bool, form: str, strict: bool, templat
         return None
     if staged and revisions:
         raise Unclear("what is staged has no range", "leave out either --staged or BASE..HEAD")
-    from memfs.team.review_text import commands, markdown, summary
+    from memfs.team.review_report import commands, markdown, summary
 
     report, waiting = _reviewed(revisions or "", staged)
     if staged and report.empty and form == "markdown" and not wants_json():

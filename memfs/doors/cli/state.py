@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from memfs.model.state_documents import Acknowledgement, RecoveryState, RetrievedState
     from memfs.model.state_query import Iteration
     from memfs.state.checkpoint_store import Checkpoint, CheckpointVerdict
-    from memfs.state.search import StateHit
+    from memfs.state.retrieval import StateHit
     from memfs.workspace import Workspace
 
 
@@ -347,7 +347,7 @@ def search(
         memfs state search kinase inhibitors
         memfs state search kinase --iteration 3 --agent Ranking
     """
-    from memfs.state.search import search_states
+    from memfs.state.retrieval import search_states
 
     text = " ".join(words)
     start, end = when(since, "since"), when(until, "until", end=True)

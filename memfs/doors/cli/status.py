@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from memfs.admin.quota import MemoryTally
     from memfs.context.mounts import MountState
     from memfs.model import MemoryItem
+    from memfs.state.archives import IterationUse
     from memfs.state.checkpoints import CheckpointStatus
-    from memfs.state.retention import IterationUse
     from memfs.store.values import PendingCommit, Storage
     from memfs.workspace import Workspace
 
@@ -616,7 +616,7 @@ def _counts(found: MemoryTally, *, past: bool = False) -> ItemCounts:
 
 
 def _weights(workspace: Workspace) -> StorageUse:
-    from memfs.state.retention import growth_of
+    from memfs.state.archives import growth_of
 
     remark(workspace.usage.problem)
     measured = workspace.quota.measure(history=True)

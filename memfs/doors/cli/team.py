@@ -449,7 +449,7 @@ def _convention_import(
     Examples:
         memfs team convention import ../platform/team-conventions.yaml --dry-run
     """
-    from memfs.learning.convention_exchange import LARGEST  # --help does without it
+    from memfs.learning.exchange import LARGEST  # --help does without it
 
     name = "standard input" if file == "-" else file
     data = read_named(file, LARGEST + 1)
