@@ -5,12 +5,21 @@ from __future__ import annotations
 import re
 from typing import Any, AnyStr, cast
 
+_known: list[_Pattern] = []
+
+
+def compile_all() -> None:
+    """Compile all that modules have named so far, for a process whose children are to find that done."""
+    for one in _known:
+        _ = one.match
+
 
 class _Pattern:
     """Has the methods of the compiled expression once one of them is asked for."""
 
     def __init__(self, text: str | bytes, flags: int) -> None:
         self._given: tuple[Any, int] = text, flags
+        _known.append(self)
 
     def __getattr__(self, name: str) -> Any:
         value = self.__dict__[name] = getattr(re.compile(*self._given), name)

@@ -86,7 +86,7 @@ class Usage:
         self._path, self._unnamed = path, unnamed
         self.served = served
         self._guard = threading.Lock()
-        self._base = Database(path, _SCHEMA, what="the counts of uses", home=path.parents[_ABOVE])
+        self._base = _base(path)
         self._writing = threading.RLock()
         self._pending: Counter[str] = Counter()
         self._last = _EPOCH
@@ -98,6 +98,18 @@ class Usage:
     def begin_anew_in_child(self) -> None:
         """Begin without what the parent counts."""
         self._pending = Counter()
+
+    @property
+    def notes(self) -> Path:
+        """The folder where it is noted what was recalled and to whom."""
+        return self._path.parent
+
+    def note_in(self, notes: Path) -> None:
+        """Count, and note who was given what, in another folder from here on, where no id is left out."""
+        self._base.close()
+        self._path, self._unnamed = notes / FILE, ""
+        self._base = _base(self._path)
+        self.served.note_in(notes)
 
     # -- counting -----------------------------------------------------------------------------------------------------
     def touch(self, ids: Iterable[str], now: datetime) -> None:
@@ -215,6 +227,10 @@ def snapshot(path: Path) -> bytes | None:
         raise CorruptRecord(
             f"the counts of uses cannot be read: {error}", path=str(path), hint="remove it; only counts are lost"
         ) from error
+
+
+def _base(path: Path) -> Database:
+    return Database(path, _SCHEMA, what="the counts of uses", home=path.parents[_ABOVE])
 
 
 def _use(row: tuple[Any, Any, Any]) -> tuple[str, Use]:

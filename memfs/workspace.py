@@ -206,9 +206,7 @@ class Workspace:
     Attributes:
         root: the folder that holds ``ContextMemory/``.
         store: the only door for durable change.
-        usage: how often each item was recalled.
-        notes: the folder where it is noted what was recalled and to whom: the workspace's state, unless another is
-            given.
+        usage: how often each item was recalled, and to whom it was given.
         memory_values: what wins over the memory context's file, by name.
         created: what was made, when ``open_workspace`` made the workspace.
         one_shot: the process does one thing with it and ends: nothing is learned and no memory embedded by itself.
@@ -223,7 +221,6 @@ class Workspace:
     behaviours: Behaviours
     quota: Quota
     usage: Usage
-    notes: Path
     memory_values: Mapping[str, Any] = field(default_factory=dict)
     created: CreateResult | None = None
     one_shot: bool = False
@@ -598,7 +595,6 @@ class Workspace:
             memory_config=lambda: self.memory_config,
             fire=self.behaviours.fire,
             inbox=lambda: self.inbox,
-            notes=self.notes,
         )
 
     @shared_property
@@ -822,7 +818,6 @@ def _opened(
             behaviours=behaviours,
             quota=quota,
             usage=usage_of(parts, store, chosen, notes or repository.state),
-            notes=notes or repository.state,
             memory_values=checked_values(memory) if memory else {},
             created=lay_out(store, repository, on.repository_made) if on.create else None,
             one_shot=one_shot,

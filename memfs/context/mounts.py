@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -50,7 +50,7 @@ from memfs.store import Store
 from memfs.store.index_sync import IndexSync, SyncResult
 from memfs.store.parts import Parts
 from memfs.store.reader import FolderReader, meant, reader_of
-from memfs.store.values import LoadedItem
+from memfs.store.values import FileWatcher, LoadedItem
 
 if TYPE_CHECKING:
     from memfs.git.layout import Layout
@@ -193,13 +193,21 @@ class Mount:
         self.failed_at = time.monotonic()
         self.store.note_failure(error)
 
-    def watch(self, settings: WatchSettings) -> None:
-        """Watch its files from the next question on, instead of comparing all of them before each."""
+    def watch(self, settings: WatchSettings, make: Callable[[Path], FileWatcher] | None = None) -> None:
+        """Watch its files from the next question on, instead of comparing all of them before each.
+
+        Args:
+            make: makes a watcher of a folder; None for the usual one.
+        """
         if not self._watched:
+            self._watched = True
+            root = self.store.tree.root
+            if make is not None:
+                self.store.watch_with(partial(make, root))
+                return
             from memfs.watch import Watcher  # a process that answers once does not need it
 
-            self._watched = True
-            self.store.watch_with(lambda: Watcher(self.store, self.store.tree.root, settings))
+            self.store.watch_with(lambda: Watcher(self.store, root, settings))
 
     def close(self) -> None:
         """Release everything."""
@@ -444,6 +452,7 @@ class Mounts:
         self._guard = threading.RLock()
         renewed_in_child(self)
         self.names: tuple[str, ...] = tuple(self._paths)
+        self._make_watcher: Callable[[Path], FileWatcher] | None = None
 
     def __bool__(self) -> bool:
         """Whether any is named, be it readable or not."""
@@ -504,7 +513,7 @@ class Mounts:
             watched = self._store.watching != "off"
             for mount in self._open.values():
                 if watched:
-                    mount.watch(self._settings.watch)
+                    mount.watch(self._settings.watch, self._make_watcher)
             return [self._open[name] for name in self._paths if name in self._open]
 
     def states(self) -> list[MountState]:
@@ -543,6 +552,15 @@ class Mounts:
         with self._guard:
             inside = [problem for mount in self._open.values() for problem in mount.problems()]
             return [*self._refused.values(), *inside]
+
+    def watch_with(self, make: Callable[[Path], FileWatcher]) -> None:
+        """Where the workspace is watched, watch each mount with what ``make`` makes of its folder."""
+        self._make_watcher = make
+
+    def release(self) -> None:
+        """See ``FolderReader.release``, for each."""
+        for mount in self._open.values():
+            mount.store.release()
 
     def close(self) -> None:
         """Close what was opened. May be repeated."""

@@ -46,7 +46,6 @@ class Sources:
         memory_config: gives the memory context that holds at present.
         fire: raises an occasion (``memfs.workspace.Behaviours.fire``).
         inbox: gives where what is learned is suggested.
-        notes: the folder where it is noted what agents were warned with.
     """
 
     root: Path
@@ -59,7 +58,6 @@ class Sources:
     memory_config: Callable[[], MemoryConfig]
     fire: Fire
     inbox: Callable[[], Inbox]
-    notes: Path
 
     # -- what is remembered ---------------------------------------------------------------------------------------
     @shared_property
@@ -151,7 +149,7 @@ class Sources:
         """What agents were warned with lately, whichever process warned them."""
         from memfs.learning.triggers import WarningHistory
 
-        return WarningHistory(self.notes, self.parts.clock)
+        return WarningHistory(self.usage.notes, self.parts.clock)
 
     @shared_property
     def plugins(self) -> Plugins:

@@ -194,14 +194,18 @@ class ServedLog:
             versions: the blob ids of items' files.
             unnamed: what ids begin with that are not written down here; "" for none.
         """
-        self._folder = folder
+        self._folder, self._path = folder, folder / _FILE
         self._on, self._questions = on, questions
-        self._age = timedelta(days=days)
-        self._path, self._room = folder / _FILE, min(megabytes * _MEGABYTE, _MOST)
+        self._age, self._room = timedelta(days=days), min(megabytes * _MEGABYTE, _MOST)
         self._head, self._versions, self._unnamed = head, versions, unnamed
         self._first: tuple[int, datetime] | None = None
         self.closed = False
         self.problem = ""
+
+    def note_in(self, notes: Path) -> None:
+        """Write into another folder of notes from here on, where no id is left out."""
+        self._folder, self._path = notes / FOLDER, notes / FOLDER / _FILE
+        self._first, self._unnamed = None, ""
 
     def _require_open(self) -> None:
         if self.closed:

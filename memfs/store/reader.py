@@ -638,6 +638,12 @@ class FolderReader(Reader):
         """``on``, ``off``, or ``degraded`` with the reason."""
         return self.change_detector.state
 
+    def release(self) -> None:
+        """Close what a forked child must not share, for a process that is about to fork; it is opened again by need."""
+        self.require_open()
+        self.index_sync.index.release()
+        self.items.close()
+
     def head(self) -> tuple[str | None, str | None]:
         """The branch and commit checked out at present; nothing where the history is not looked at."""
         return None, None

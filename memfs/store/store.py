@@ -368,10 +368,8 @@ class Store(FolderReader):
         self._left = bool(journal.waiting)
 
     def release(self) -> None:
-        """Close what a forked child must not share, for a process that is about to fork; it is opened again by need."""
-        self._parts.require_open()
-        self._parts.index.release()
-        self._parts.items.close()
+        """See ``FolderReader.release``."""
+        super().release()
         self._parts.repository.git.close()
 
     def reindex(self, progress: Progress | None = None) -> int:

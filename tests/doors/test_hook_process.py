@@ -203,7 +203,7 @@ def test_an_event_that_is_only_kept_imports_nothing_heavy(workspace: Workspace, 
         "import os, sys; sys.argv = ['memfs', 'hook', sys.argv[1]]\n"
         "import memfs.doors.claude_code.hook as hook\n"
         f"hook.LIMITS.update(dict.fromkeys(hook.LIMITS, {LONG}))\n"
-        "hook._end = lambda: (print('\\n'.join(sys.modules)), sys.stderr.flush(), os._exit(0))\n"
+        "hook._end = lambda hook: (print('\\n'.join(sys.modules)), sys.stderr.flush(), os._exit(0))\n"
         "import memfs.__main__; memfs.__main__.main()"
     )
     place = find_place(str(workspace.root))

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from kit.patience import LONG, until
+from memfs import trust
 from memfs.doors.cli.app import run
 from memfs.doors.resident import aftermath, client, place
 from memfs.fs import journal
@@ -608,6 +609,35 @@ def test_a_hook_is_answered_by_a_resident(forked: Path, ask: Asked, root: Path, 
         )
         assert (served.returncode, _plain(served.stdout, "")) == (0, _plain(alone.stdout, "")), words
         assert (b"Sundays" in served.stdout, served.stderr) == ("UserPromptSubmit" in words, alone.stderr), words
+
+
+def test_what_a_session_told_is_remembered_while_a_resident_is_up(ask: Asked, root: Path, resident: int) -> None:
+    """The event is kept at once, and its memory made by the resident, in private memory as by the hook itself."""
+    told = {"cwd": str(root), "session_id": "s1", "prompt": "No, always write breaking dates like 2026-03-01"}
+    for event in ("UserPromptSubmit", "Stop"):
+        done = ask("hook", event, stdin=None, input=json.dumps(told | {"hook_event_name": event}).encode())
+        assert (done.returncode, done.stderr) == (0, b"")
+    assert until(lambda: b"private:" in ask("recall", "breaking dates").stdout)
+    assert ask("recall", "breaking dates").stdout == ask("recall", "breaking dates", alone=True).stdout
+
+
+def test_what_is_mounted_is_followed(ask: Asked, root: Path, resident: int, opened: Callable[..., Any]) -> None:
+    """A new memory of another workspace, an edit there, and one that is mounted no more."""
+    other = opened(root.parent / "other")
+    other.remember("Zebras graze at night", id="zebra")
+    settings = (root / "memfs.toml").read_text(encoding="utf-8")
+    (root / "memfs.toml").write_text(f'{settings}\n[mounts]\nteam = "{other.root}"\n', encoding="utf-8")
+    trust.grant(root)
+    done = ask("recall", "zebras")
+    assert b"team:zebra" in done.stdout, done.stderr
+    other.remember("Quokkas smile at noon", id="quokka")
+    assert b"team:quokka" in ask("recall", "quokkas").stdout
+    _file(other.root, "zebra").write_text("content: Lynxes lurk\n")
+    assert b"team:zebra" in ask("recall", "lynxes").stdout
+    assert b"team:zebra" not in ask("recall", "zebras graze").stdout
+    (root / "memfs.toml").write_text(settings, encoding="utf-8")
+    assert b"team:" not in ask("recall", "lynxes").stdout
+    other.close()
 
 
 def test_a_hook_begins_a_resident_for_those_that_follow(

@@ -9,15 +9,17 @@ import json
 import shlex
 import shutil
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
-from memfs.doors.claude_code.hook import DRAINS, LEARNING_SECONDS, PLAIN_CLIENTS
+from memfs.doors.claude_code.hook import DRAINS, LEARNING_SECONDS, PLAIN_CLIENTS, HookHost
 from memfs.errors import MemfsError
 from memfs.fs import append_log
 from memfs.private import NAME
 from memfs.sessions.event import PRE_TOOL, PROMPT, SESSION_START, SUBAGENT_START, SessionEvent
 from memfs.sessions.respond import Responder, announce
 from memfs.sessions.session_location import SessionLocation
+from memfs.sessions.spool import file_name, noted_sessions
 from memfs.store.access_log import served_to
 from memfs.workspace import Workspace, open_workspace
 
@@ -37,6 +39,7 @@ def answer(
     say: Callable[[str], None],
     complain: Complain,
     settings: Mapping[str, Any],
+    host: HookHost | None = None,
 ) -> None:
     """Do what an event asks for.
 
@@ -46,6 +49,7 @@ def answer(
         say: is given what is to be printed, before the workspace is closed, which may take a moment.
         complain: called with what went wrong without ending the answer.
         settings: values that win over the workspace's.
+        host: what answers it, where that is a child of a resident process.
 
     Raises:
         MemfsError: the workspace cannot be opened or read.
@@ -55,12 +59,15 @@ def answer(
     if event.name in DRAINS and event.name != SESSION_START and place.private:
         _drain(event, place, complain, settings)
         return
-    if event.name == SESSION_START and place.private and place.memory is not None:
+    hosted = host is not None and place.memory == host.root
+    begin = host.open if host is not None else open_workspace
+    before = not hosted or any(path.stem != file_name(event.session) for path in _waiting(place))
+    if event.name == SESSION_START and place.private and place.memory is not None and before:
         try:
             _drain(event, place, complain, settings)  # what was said before the session is part of its beginning
         except MemfsError as error:
             complain(f"what was said waits: {error}")
-    with _opened(place, complain, settings) as workspace:
+    with _opened(place, complain, settings, begin) as workspace:
         if event.name in DRAINS and workspace.root == place.root:
             _drain_in(workspace, event, place, complain)
         tell = _TELLS.get(event.name)
@@ -69,6 +76,8 @@ def answer(
             with served_to("hook", event.agent, event.session):
                 say(output(event, tell(telling)))
                 telling.note()
+        if hosted:  # the resident does what is left
+            return
         if event.name == SESSION_START:
             _learn(workspace, complain)
         if event.name in DRAINS:
@@ -76,16 +85,18 @@ def answer(
             workspace.sources.mounts.each(lambda mount: mount.triggers.count())
 
 
-def _opened(place: SessionLocation, complain: Complain, settings: Mapping[str, Any]) -> Workspace:
+def _opened(
+    place: SessionLocation, complain: Complain, settings: Mapping[str, Any], begin: Callable[..., Workspace]
+) -> Workspace:
     """The workspace that answers. Where the repository's memory cannot be opened, the private one answers alone."""
     if not place.private or place.memory is None:
-        return open_workspace(place.root, watch=False, settings=dict(settings), one_shot=True)
+        return begin(place.root, watch=False, settings=dict(settings), one_shot=True)
     beside = {f"mounts.{NAME}": str(place.root), **settings}
     try:
-        return open_workspace(place.memory, watch=False, settings=beside, one_shot=True, notes=place.state)
+        return begin(place.memory, watch=False, settings=beside, one_shot=True, notes=place.state)
     except MemfsError as error:
         complain(f"the repository's memory is left out: {error}")
-        return open_workspace(place.root, watch=False, settings=dict(settings), one_shot=True)
+        return begin(place.root, watch=False, settings=dict(settings), one_shot=True)
 
 
 def output(event: SessionEvent, text: str) -> str:
@@ -111,12 +122,13 @@ def command() -> str:
     return shlex.join(program(InstallScope.LOCAL).words)
 
 
+def _waiting(place: SessionLocation) -> list[Path]:
+    return append_log.waiting(place.state / append_log.FOLDER)
+
+
 def _drain(event: SessionEvent, place: SessionLocation, complain: Complain, settings: Mapping[str, Any]) -> None:
     """Turn what waits into memories, in private memory, which is opened only where something waits."""
-    from memfs.sessions.spool import noted_sessions
-
-    folder = place.state / append_log.FOLDER
-    if not append_log.waiting(folder) and not noted_sessions(folder):
+    if not _waiting(place) and not noted_sessions(place.state / append_log.FOLDER):
         return
     with open_workspace(place.root, watch=False, settings=dict(settings), one_shot=True) as workspace:
         _drain_in(workspace, event, place, complain)

@@ -17,7 +17,7 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from memfs.dataclass import replace
+from memfs.dataclass import NamedTuple, replace
 from memfs.doors.cli.streams import secure
 from memfs.errors import MemfsError
 from memfs.sessions.event import (
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from memfs.sessions.session_location import SessionLocation
-
+    from memfs.workspace import Workspace
 
 LIMITS: Mapping[str, float] = {
     SESSION_START: 6.0,
@@ -72,10 +72,30 @@ LEARNING_SECONDS = 1.0
 """How long a session's start learns from what is new: a person waits."""
 ONLY_ANSWERED = frozenset({PRE_TOOL, SUBAGENT_START})
 """Events that are answered and not kept: what they tell, the event after them tells again."""
+ONLY_DRAINED = frozenset({PRE_COMPACT, STOP, SUBAGENT_STOP})
+"""Events at which nothing is answered."""
+LEFT = frozenset({SESSION_START, SESSION_END, *ONLY_DRAINED})
+"""Events after which a resident process, where one answers them, makes memories of what waits, and learns."""
 OPENS = frozenset({PROMPT, *ONLY_ANSWERED, *DRAINS})
 """The events for which the workspace is opened; the others end as soon as they are kept."""
 PLAIN_CLIENTS = frozenset({LETTA})
 """Programs that give their agent what a hook prints as it is."""
+
+
+class HookHost(NamedTuple):
+    """What an event is answered in, where that is a child of a resident process.
+
+    Attributes:
+        root: the workspace that the resident holds open.
+        open: opens a workspace, as ``open_workspace`` does.
+        begun: called once the event is durable, or before an answer is printed.
+        ended: called before the process ends, with whether the resident is to make memories of what waits.
+    """
+
+    root: Path
+    open: Callable[..., Workspace]
+    begun: Callable[[], object]
+    ended: Callable[[bool], object]
 
 
 _READ_SHARE = 0.5
@@ -83,11 +103,16 @@ _PATIENCE_SECONDS = 0.2
 _PIECE = 1 << 16
 _INTO = "--into="
 _NO_SETTINGS: Mapping[str, Any] = MappingProxyType({})
-_AT_END: list[Callable[[], object]] = []
 
 
 class Hook:
-    """Answers one event. ``say`` and ``complain`` are where answers and remarks go."""
+    """Answers one event. ``say`` and ``complain`` are where answers and remarks go.
+
+    Attributes:
+        memory: the repository's memory, where an event began that others follow.
+        host: what answers it, where that is not this process alone.
+        left: whether that one is to make memories of what waits.
+    """
 
     def __init__(
         self,
@@ -98,22 +123,23 @@ class Hook:
         settings: Mapping[str, Any] = _NO_SETTINGS,
         say: Callable[[str], None],
         complain: Callable[[str], None],
-        kept: Callable[[], object] = lambda: None,
+        host: HookHost | None = None,
     ) -> None:
         """
         Args:
-            kept: called once the event is durable.
             name: the event as the command line has it, "" where only the input names it.
             folder: the folder of the project, whatever the event says; "" for the one at hand.
             into: ``repository`` for the repository's memory, else private memory.
             settings: values that win over the workspace's.
+            host: what answers it, where that is not this process alone.
         """
         self.name = canonical_name(name) if name else ""
         self._folder, self._into, self._settings = folder, into, settings
-        self._say, self._complain, self._kept = say, complain, kept
+        self._say, self._complain, self.host = say, complain, host
         self._place: SessionLocation | None = None
         self.memory: Path | None = None
         self._least = 0.0
+        self.left = False
 
     @property
     def seconds(self) -> float:
@@ -159,11 +185,13 @@ class Hook:
             self.memory = place.memory
         if event.name not in ONLY_ANSWERED:
             self._keep(event, place)
-            self._kept()
-        if event.name in OPENS:
+            if self.host is not None:
+                self.host.begun()
+        self.left = self.host is not None and place.memory == self.host.root and event.name in LEFT
+        if event.name in OPENS and not (self.left and event.name in ONLY_DRAINED):
             from memfs.doors.claude_code.answer import answer
 
-            answer(event, place, self._say, self.report, self._settings)
+            answer(event, place, self._say, self.report, self._settings, self.host)
 
     def _place_for(self, event: SessionEvent) -> SessionLocation | None:
         """Where an event is kept, made where that is called for; None: nowhere, and it need not be."""
@@ -214,39 +242,33 @@ def main(
     arguments: Sequence[str],
     folder: str = "",
     settings: Mapping[str, Any] = _NO_SETTINGS,
-    begun: Callable[[], object] | None = None,
-    ended: Callable[[], object] | None = None,
+    host: HookHost | None = None,
 ) -> None:
     """Answer the event of this process, and end the process with 0.
 
     Where nobody does it for it, a resident process of the repository's memory is begun for the events that follow.
 
     Args:
-        begun: called once the event is durable, or before an answer is printed, in a child of a resident process.
-        ended: called before the process ends.
+        host: what answers the event, where that is a child of a resident process.
     """
     secure()
     sys.stdout = sys.stderr  # what others print is no answer, and only that may go to the program
     name = next((word for word in arguments if not word.startswith("-")), "")
     into = next((word.removeprefix(_INTO) for word in arguments if word.startswith(_INTO)), "")
-    if ended is not None:
-        _AT_END.append(ended)
 
     def say(text: str) -> None:
-        if begun is not None:
-            begun()
+        if host is not None:
+            host.begun()
         _print(text)
 
-    hook = Hook(
-        name, folder=folder, into=into, settings=settings, say=say, complain=_remark, kept=begun or (lambda: None)
-    )
+    hook = Hook(name, folder=folder, into=into, settings=settings, say=say, complain=_remark, host=host)
     began = time.monotonic()
     _thread.start_new_thread(_watch, (hook, began))
     _interrupt_late(hook, began)
     hook.run(_read(began + hook.seconds * _READ_SHARE))
-    if begun is None and hook.memory is not None:
+    if host is None and hook.memory is not None:
         _begin_resident(hook.memory)
-    _end()
+    _end(hook)
 
 
 def _begin_resident(root: Path) -> None:
@@ -263,13 +285,13 @@ def _watch(hook: Hook, began: float) -> None:
     """End the process when the time is over; the event's own limit counts as soon as its name is known."""
     while (left := began + hook.seconds - time.monotonic()) > 0:
         time.sleep(min(left, 0.1))
-    _thread.start_new_thread(_end_soon, ())  # the disk may be what hangs, and the report needs it
+    _thread.start_new_thread(_end_soon, (hook,))  # the disk may be what hangs, and the report needs it
     _give_up(hook)
 
 
-def _end_soon() -> None:
+def _end_soon(hook: Hook) -> None:
     time.sleep(_PATIENCE_SECONDS)
-    _end()
+    _end(hook)
 
 
 def _interrupt_late(hook: Hook, began: float) -> None:
@@ -289,12 +311,12 @@ def _interrupt_late(hook: Hook, began: float) -> None:
 
 def _give_up(hook: Hook) -> None:
     hook.report(f"took longer than {hook.seconds:g} s, and was ended")
-    _end()
+    _end(hook)
 
 
-def _end() -> None:
-    for act in _AT_END:
-        act()
+def _end(hook: Hook) -> None:
+    if hook.host is not None:
+        hook.host.ended(hook.left)
     os._exit(0)  # at once: no thread of anybody's is waited for
 
 

@@ -227,7 +227,7 @@ def options(*given: Callable[[Function], Function]) -> Callable[[Function], Func
     return decorate
 
 
-ANY_TIME = frozenset({"recall", "list", "show", "remember", "update"})
+ANY_TIME = frozenset({"recall", "list", "show", "remember", "update", "hook"})
 """Verbs of which nothing that they print depends on what is committed already."""
 COMMIT_SECONDS = 10.0
 _opener: Callable[..., Workspace] | None = None

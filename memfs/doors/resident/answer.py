@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from memfs.admin.store_builder import foundation
@@ -39,8 +40,10 @@ from memfs.doors.resident.client import (
 )
 from memfs.doors.resident.place import name_process
 from memfs.fs.journal import set_witness
+from memfs.fs.workspace_location import find_workspace
 from memfs.git.busy import ERASE_FOLDER
 from memfs.git.process import git_program
+from memfs.private import NAME
 from memfs.workspace import Workspace, open_workspace
 
 if TYPE_CHECKING:
@@ -54,6 +57,9 @@ _DESCRIPTORS = 4
 _LARGEST = 1 << 26
 _RESET = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGCHLD, signal.SIGALRM)
 _FAILED, _ENDED_BY_OUTPUT = 1, 120
+SESSION_CODE = 64
+"""A child's exit code where a session told something of which memories are to be made."""
+_PRIVATE = f"mounts.{NAME}"
 _SAYS_WHERE = ("GIT_", VARIABLES, "XDG_")
 
 
@@ -100,13 +106,22 @@ def answer(link: socket.socket, workspace: Workspace) -> int:
         return 0
     announcement = _Announcement(link, _opener(workspace, request.words) if same else open_workspace)
     set_witness(announcement.tell)
-    command.open_with(announcement.open)
     if is_event(request.words):
         notice = _OutputNotice(link)
-        hook.main(request.words[1:], begun=notice.tell, ended=lambda: say(link, CODE, bytes(4)))
+        host = hook.HookHost(workspace.root, announcement.open, notice.tell, partial(_end_hook, link))
+        hook.main(request.words[1:], host=host)
+    command.open_with(announcement.open)
     code = _run(request.words)
     say(link, CODE, code.to_bytes(4, "big"))
     return code
+
+
+def _end_hook(link: socket.socket, left: bool) -> None:
+    """Let the program of an agent go on; the parent hears by the exit code of what is left to do."""
+    if left:
+        fcntl.fcntl(link, fcntl.F_SETFL, fcntl.fcntl(link, fcntl.F_GETFL) & ~os.O_ASYNC)
+    say(link, CODE, bytes(4))
+    os._exit(SESSION_CODE if left else 0)
 
 
 class _Announcement:
@@ -290,23 +305,25 @@ def _open_streams(streams: Sequence[list[str]], once: _OutputNotice) -> None:
         setattr(sys, f"__{name}__", stream)
 
 
-_LATER = frozenset({"remember", "update"})
+_LATER = frozenset({"remember", "update", "hook"})
 
 
 def _opener(workspace: Workspace, words: Sequence[str] = ()) -> Callable[..., Workspace]:
     """Opens the parent's workspace where it is what the command would open, and any other as the command would."""
 
     def opened(path: Any = None, **given: Any) -> Workspace:
-        with foundation(path, False, given.get("settings"), False) as on:
-            same = (
-                on.root == workspace.root
-                and on.settings == workspace.settings
-                and on.repository.layout == workspace.repository.layout
-                and not os.path.lexists(workspace.repository.state / ERASE_FOLDER)
-            )
-            on.repository.close()
-        if not same:
+        asked = dict(given.get("settings") or {})
+        if asked.get(_PRIVATE) and asked[_PRIVATE] == workspace.settings.mounts.get(NAME):
+            del asked[_PRIVATE]
+        same = find_workspace(path) == workspace.root
+        if same and asked:
+            with foundation(path, False, asked, False) as on:
+                same = on.settings == workspace.settings
+                on.repository.close()
+        if not same or os.path.lexists(workspace.repository.state / ERASE_FOLDER):
             return open_workspace(path, **given)
+        if (notes := given.get("notes")) not in (None, workspace.usage.notes):
+            workspace.usage.note_in(notes)
         store, by_interval = workspace.store, command.by_interval(workspace)
         store.resume()
         store.take_up(at_once=by_interval and verb_of(words) not in command.ANY_TIME, patience=command.COMMIT_SECONDS)

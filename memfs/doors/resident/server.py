@@ -16,15 +16,18 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from stat import S_ISDIR
 from types import MappingProxyType
 from typing import Any
 
-from memfs.config import load
+from memfs import private, trust
+from memfs.config import load, own_file
 from memfs.config_names import CONFIGURATION, SETTINGS_FILE
-from memfs.doors.resident import answer
+from memfs.doors.resident import answer, upkeep
 from memfs.doors.resident.client import READING, WRITING, is_private
 from memfs.doors.resident.place import ResidentFiles, files_of, holder, name_process
 from memfs.errors import MemfsError, StorageIO
@@ -33,7 +36,9 @@ from memfs.fs.inotify import FolderEvents
 from memfs.fs.lock import fork_alone, let_go_in_child, locked
 from memfs.fs.workspace_location import MEMORY_FOLDER, find_workspace
 from memfs.git.busy import RESIDENT
+from memfs.git.layout import common_folder
 from memfs.model import Query
+from memfs.pattern import compile_all
 from memfs.watch import Presence, notes_folder
 from memfs.workspace import Workspace, open_workspace
 
@@ -44,6 +49,17 @@ _MORE = (
     "memfs.admin.backup",
     "memfs.doors.claude_code.answer",
     "memfs.sessions.store",
+    "memfs.doors.claude_code.installer",
+    "memfs.context.builtin_sources",
+    "memfs.context.plugins",
+    "memfs.format.yaml_emit",
+    "memfs.git.signing",
+    "memfs.learning.conventions",
+    "memfs.learning.preferences",
+    "memfs.learning.rules",
+    "memfs.learning.triggers",
+    "memfs.search.trigger_table",
+    "memfs.team.parts",
     "memfs.sessions.respond",
     "memfs.sessions.session_location",
     "memfs.admin.history",
@@ -75,6 +91,7 @@ _COMPARE_SECONDS = 1.0
 _START_SECONDS = 1.0
 _LONGEST_ADDRESS = 100
 _SHORTEST_REST, _LONGEST_REST = 2.0, 600.0
+_ANY = Query(text="memory", limit=1)
 _CREDENTIALS = struct.Struct("3i")
 
 
@@ -86,8 +103,8 @@ class _ForkWatcher:
 
     degraded = ""
 
-    def __init__(self, events: FolderEvents, root: Path) -> None:
-        self._events, self._prefix = events, f"{root}/"
+    def __init__(self, root: Path) -> None:
+        self._events, self._prefix = FolderEvents(root / MEMORY_FOLDER), f"{root}/"
         self._owner = os.getpid()
         self._read = mmap.mmap(-1, 8)
         self._known = self._read[:]
@@ -110,12 +127,18 @@ class _ForkWatcher:
         paths, self._again = self._again, set()
         return sorted(path.removeprefix(self._prefix) for path in paths if path.startswith(self._prefix))
 
+    def fileno(self) -> int:
+        """What to wait for; -1 where nothing will come."""
+        return self._events.fileno()
+
     def give_back(self, paths: list[str]) -> None:
         """Take back paths that could not be looked at."""
         self._again |= {f"{self._prefix}{path}" for path in paths}
 
     def close(self) -> None:
-        """Nothing: who holds the events closes them."""
+        """Hear no more, in the process that hears."""
+        if os.getpid() == self._owner:
+            self._events.close()
 
 
 class Resident:
@@ -127,20 +150,21 @@ class Resident:
         self._facts = os.stat(root)
         self._children: set[int] = set()
         self._ending = False
-        self._tending = 0
+        self._tending = self._learning = 0
+        self._session_told = True
         self._tend_at: float | None = None
         self._commit_at: float | None = None
         self._tend_again = _SHORTEST_REST
         self._workspace: Workspace | None = None
-        self._settled: object = None
+        self._watchers: list[_ForkWatcher] = []
+        self._settled: dict[Path, tuple[int, ...]] = {}
 
     # -- the loop ---------------------------------------------------------------------------------------------------
     def serve(self, listener: socket.socket, files: ResidentFiles) -> None:
         """Answer until nobody has asked for long, somebody ends it, or what it stands on has changed."""
         own = os.stat(files.socket)
         woken, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        with self._signals(wake), closing(FolderEvents(self.root / MEMORY_FOLDER)) as events, ExitStack() as opened:
-            self._eyes = _ForkWatcher(events, self.root)
+        with self._signals(wake), ExitStack() as opened:
             self._open(opened)
             program = _program()
             asked = said = compared = time.monotonic()
@@ -153,8 +177,8 @@ class Resident:
                     return
                 due = [moment - now for moment in (look_at, *([] if self._tending else chores)) if moment is not None]
                 wait = min(_SAY_SECONDS, max(self._idle - (now - asked), 0.1), *due)
-                heard: list[Any] = [events] if events.fileno() >= 0 and look_at is None else []
-                ready = select.select([listener, woken, *heard], [], [], max(wait, 0))[0]
+                heard: list[Any] = [one for one in self._watchers if one.fileno() >= 0] if look_at is None else []
+                ready: set[Any] = set(select.select([listener, woken, *heard], [], [], max(wait, 0))[0])
                 self._reap(woken)
                 if not self._stands(files, own):
                     return
@@ -169,7 +193,7 @@ class Resident:
                 elif look_at is not None and time.monotonic() >= look_at:
                     look_at = None
                     self._follow(opened)
-                elif events in ready:
+                elif not ready.isdisjoint(heard):
                     look_at = time.monotonic() + _QUIET_SECONDS  # an editor or git may be in the middle of it
                 self._tend()
                 if self._workspace is not None and time.monotonic() - said > _SAY_SECONDS:
@@ -178,9 +202,9 @@ class Resident:
 
     def finish(self) -> None:
         """Wait until nobody looks after the memory any more: who ended the resident may take the workspace away."""
-        if self._tending:
+        for process in filter(None, (self._tending, self._learning)):
             with suppress(ChildProcessError):
-                os.waitpid(self._tending, 0)
+                os.waitpid(process, 0)
 
     @contextmanager
     def _signals(self, wake: int) -> Iterator[None]:
@@ -199,6 +223,9 @@ class Resident:
         with suppress(ChildProcessError):
             while (ended := os.waitpid(-1, os.WNOHANG))[0] != 0:
                 self._children.discard(ended[0])
+                self._session_told |= os.waitstatus_to_exitcode(ended[1]) == answer.SESSION_CODE
+                if ended[0] == self._learning:
+                    self._learning = 0
                 if ended[0] == self._tending:
                     self._tending = 0
                     if ended[1]:  # something could not be done yet
@@ -217,14 +244,19 @@ class Resident:
     def _open(self, opened: ExitStack) -> None:
         """Open the workspace, as its configuration is now, and get to know its files."""
         opened.close()
-        self._workspace = None
+        self._workspace, self._watchers = None, []
         self._settled = _configuration(self.root)
         workspace = open_workspace(self.root, watch=False, one_shot=True)
         self._ending = self._ending or not workspace.settings.resident.use
         opened.callback(workspace.close)
-        workspace.store.watch_with(lambda: self._eyes, at_once=True)
-        workspace.store.candidates(Query(text="memory", limit=1))  # the engine, and what reads git, are imported now
+        workspace.store.watch_with(lambda: self._watch(self.root), at_once=True)
+        workspace.store.candidates(_ANY)  # the engine, and what reads git, are imported now
         _ = workspace.repository.git.reader
+        if workspace.settings.mounts:
+            workspace.sources.mounts.watch_with(self._watch)
+            workspace.sources.mounts.each(lambda mount: mount.store.candidates(_ANY))
+            workspace.sources.mounts.each(lambda mount: mount.triggers.count())
+        workspace.sources.triggers.count()
         state = workspace.repository.state
         self._presence = Presence(notes_folder(state), state.parent.parent)
         opened.callback(self._presence.close)
@@ -233,13 +265,26 @@ class Resident:
         gc.collect()
         gc.freeze()  # what a child does not touch stays the parent's
 
+    @staticmethod
+    def _release(workspace: Workspace) -> None:
+        workspace.store.release()
+        if workspace.settings.mounts:
+            workspace.sources.mounts.release()
+
+    def _watch(self, root: Path) -> _ForkWatcher:
+        self._watchers.append(_ForkWatcher(root))
+        return self._watchers[-1]
+
     def _follow(self, opened: ExitStack) -> Workspace | None:
         """The workspace as it is now; None while it cannot be opened: the command that asked says why itself."""
-        if _configuration(self.root) != self._settled or self._workspace is None:
+        if self._workspace is None or any(_facts(path) != before for path, before in self._settled.items()):
             with suppress(MemfsError):
                 self._open(opened)
             return self._workspace
-        if self._workspace.store.follow():
+        changed = bool(self._workspace.store.follow())
+        if self._workspace.settings.mounts:
+            self._workspace.sources.mounts.each(lambda mount: mount.store.follow())
+        if changed:
             self._tend_soon()
         by_interval = self._workspace.parts.policy.commit == "interval"
         if by_interval and self._commit_at is None and self._workspace.parts.journal.operations():
@@ -255,27 +300,37 @@ class Resident:
             self._tend_at = time.monotonic() + (policy.rest if policy.adopts else 0.0) + _SHORTEST_REST
 
     def _tend(self) -> None:
-        """Where it is due, let a child commit what waits and edits that rested, and fold the index."""
+        """Where it is due, let a child commit what waits and edits that rested, and fold the index; let another one
+        make memories of what sessions told, which may take longer.
+        """
         workspace, now = self._workspace, time.monotonic()
+        if workspace is None:
+            return
         resting = self._tend_at is not None and now >= self._tend_at
         waiting = self._commit_at is not None and now >= self._commit_at
-        if self._tending or workspace is None or not (resting or waiting):
-            return
-        self._commit_at = None
-        if resting:
-            self._tend_at = None
-        workspace.store.release()
+        if not self._tending and (resting or waiting):
+            self._commit_at = None
+            if resting:
+                self._tend_at = None
+            self._tending = self._forked(workspace, partial(upkeep.tend, workspace, resting))
+        if not self._learning and self._session_told:
+            self._session_told = False
+            self._learning = self._forked(workspace, partial(upkeep.learn, workspace))
+
+    def _forked(self, workspace: Workspace, act: Callable[[], bool]) -> int:
+        """The process id of a child that does something, and ends with 1 where something is left; 0 for none."""
+        self._release(workspace)
         with suppress(OSError):
-            self._tending = fork_alone()
-            if self._tending:
-                self._children.add(self._tending)
-                return
+            if child := fork_alone():
+                self._children.add(child)
+                return child
             left = 1
             try:
                 answer.reset_signals()
-                left = _tended(workspace, resting)
+                left = int(act())
             finally:
                 os._exit(left)
+        return 0
 
     # -- a command --------------------------------------------------------------------------------------------------
     def _accept(self, listener: socket.socket, opened: ExitStack) -> None:
@@ -290,7 +345,7 @@ class Resident:
             workspace = self._follow(opened)
             if workspace is None:
                 return
-            workspace.store.release()
+            self._release(workspace)
             try:
                 child = fork_alone()
             except OSError:
@@ -304,23 +359,6 @@ class Resident:
                 code = answer.answer(link, workspace)
             finally:
                 os._exit(code)
-
-
-def _tended(workspace: Workspace, resting: bool) -> int:
-    """Look after a memory, in a child; 1 where something is left to do. ``resting``: edits by hand may have rested."""
-    store = workspace.store
-    store.resume()
-    if resting:
-        store.change_detector.close()  # who does not watch commits what rested
-        store.adopt_rested()
-    store.take_up(at_once=True)
-    if resting:
-        store.tend()
-    policy, journal = workspace.parts.policy, workspace.parts.journal
-    left = policy.commit == "interval" and bool(journal.operations())
-    left = left or (resting and policy.adopts and bool(store.hand_edits()))
-    workspace.close()
-    return int(left)
 
 
 def _is_ours(link: socket.socket) -> bool:
@@ -339,13 +377,22 @@ def _has_gone(link: socket.socket) -> bool:
         return True
 
 
-def _configuration(root: Path) -> object:
-    """What tells that the workspace must be opened again: the facts about the files that say how."""
-    paths = [root / SETTINGS_FILE]
-    folder = root / CONFIGURATION
+def _configuration(root: Path) -> dict[Path, tuple[int, ...]]:
+    """The facts about the files that say how the workspace is opened: its own, the person's, the repository's.
+
+    Private memory, which may be made at any time, is among them.
+    """
+    paths = [root / SETTINGS_FILE, root / CONFIGURATION]
     with suppress(OSError):
-        paths += [folder / name for name in sorted(os.listdir(folder))]
-    return [_facts(path) for path in paths]
+        paths += [paths[1] / name for name in os.listdir(paths[1])]
+    with suppress(MemfsError):
+        paths += [own_file(), trust.list_path(), private.projects_folder()]
+    start = Path(os.path.realpath(root))
+    paths += [above / ".git" for above in (start, *start.parents)]
+    with suppress(MemfsError):
+        if found := common_folder(start):
+            paths += [found[1] / "config", found[1] / "config.worktree", found[1] / "memfs" / private.KEY_FILE]
+    return {path: _facts(path) for path in paths}
 
 
 def _program() -> object:
@@ -356,12 +403,13 @@ def _program() -> object:
     return {path: _facts(Path(path)) for path in loaded if path}
 
 
-def _facts(path: str | Path) -> tuple[int, ...]:
+def _facts(path: Path) -> tuple[int, ...]:
     try:
         found = os.stat(path)
     except OSError:
         return ()
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    changes = () if S_ISDIR(found.st_mode) and path.name == ".git" else (found.st_size, found.st_mtime_ns)
+    return found.st_dev, found.st_ino, found.st_uid, *changes
 
 
 # -- starting ---------------------------------------------------------------------------------------------------------
@@ -371,6 +419,9 @@ def _import_verbs() -> None:
         importlib.import_module(f"memfs.doors.cli.{name}")
     for name in _MORE:
         importlib.import_module(name)
+    with suppress(ImportError):
+        importlib.import_module("jsonschema_rs")
+    compile_all()
 
 
 @contextmanager

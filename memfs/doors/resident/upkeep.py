@@ -1,0 +1,72 @@
+"""What a child of the resident does for the memory, so that commands need not: commit, adopt, fold, drain, learn."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+
+from memfs.errors import MemfsError
+from memfs.fs import append_log
+from memfs.sessions.session_location import SessionLocation, known_place, whereabouts
+from memfs.sessions.spool import note_error, noted_sessions
+from memfs.sessions.store import Drain
+from memfs.workspace import Workspace, open_workspace
+
+_SECONDS = 10.0
+_WHO = "resident"
+
+
+def tend(workspace: Workspace, resting: bool) -> bool:
+    """Commit what waits; true where something is left to do.
+
+    Args:
+        resting: edits by hand may have rested: commit these, too, and fold the index.
+    """
+    store = workspace.store
+    store.resume()
+    if resting:
+        store.change_detector.close()  # who does not watch commits what rested
+        store.adopt_rested()
+    store.take_up(at_once=True)
+    if resting:
+        store.tend()
+        if workspace.settings.mounts:
+            workspace.sources.mounts.each(lambda mount: mount.store.tend())
+    policy, journal = workspace.parts.policy, workspace.parts.journal
+    left = policy.commit == "interval" and bool(journal.operations())
+    left = left or (resting and policy.adopts and bool(store.hand_edits()))
+    workspace.close()
+    return left
+
+
+def learn(workspace: Workspace) -> bool:
+    """Make memories of what sessions told, in the workspace and in private memory, and learn from what is new.
+
+    What is not done in time the next session brings.
+    """
+    root = workspace.root
+    workspace.store.resume()
+    _take(workspace, SessionLocation.within(root, workspace.repository.state))
+    with suppress(MemfsError):
+        place = known_place(whereabouts(folder=str(root)))
+        if place is not None and _waits(place):
+            with open_workspace(place.root, watch=False, one_shot=True) as own:
+                _take(own, place)
+    workspace.close()
+    return False
+
+
+def _waits(place: SessionLocation) -> bool:
+    folder = place.state / append_log.FOLDER
+    return bool(append_log.waiting(folder) or noted_sessions(folder))
+
+
+def _take(workspace: Workspace, place: SessionLocation) -> None:
+    complain = partial(note_error, place.state, _WHO)
+    try:
+        if _waits(place):
+            for sentence in Drain(workspace, place.folder).run(seconds=_SECONDS).refused:
+                complain(sentence)
+        workspace.learner.run(_SECONDS)
+    except MemfsError as error:
+        complain(f"what was said waits: {error}")
