@@ -253,7 +253,8 @@ def _path_key(project: Project) -> str:
 
     place = os.fsencode(project.place)
     key = _named(project, sha256(place).digest())
-    record, origin = read_record(projects_folder() / key), _origin(project)
+    record = read_record(projects_folder() / key)
+    origin = _origin(project) if record is not None else ""
     if record is None or not origin or record.origin in ("", origin) or _stands_still(project, record):
         return key
     return _named(project, sha256(place + b"\0" + os.fsencode(origin)).digest())

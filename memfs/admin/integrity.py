@@ -156,7 +156,12 @@ def index_damaged(parts: Parts) -> bool:
     if index.engine not in _STORED:
         return False
     generations = Generations(index.folder, engine(index.engine))
-    return generations.pointer() != NOBODY and generations.current() is None
+    if generations.pointer() == NOBODY:
+        return False
+    try:
+        return (found := generations.current()) is None or not found.stamps()
+    except (MemfsError, OSError):
+        return True
 
 
 def _index(checker: Checker) -> Iterator[Problem]:

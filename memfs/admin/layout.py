@@ -6,7 +6,6 @@ Only missing files are written. Also exports the schemas that editors complete a
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -129,10 +128,12 @@ def driver_command() -> str:
 
     Without the last, a driver that is not there would leave our version in the file, and theirs nowhere.
     """
+    from shlex import quote  # most commands install nothing
+
     words = "merge-driver %O %A %B --marker-size %L --path %P"
     script = os.path.join(os.path.dirname(sys.executable), _COMMAND)
     called = script if os.access(script, os.X_OK) and script.isprintable() else ""
-    first = shlex.quote(called).replace("%", "%%") if called else _COMMAND
+    first = quote(called).replace("%", "%%") if called else _COMMAND
     text = "git merge-file -L ours -L base -L theirs --marker-size=%L %A %O %B"
     return f'm={first}; test -x "$m" || m={_COMMAND}; "$m" {words}; s=$?; test $s -lt {_ANSWERED} && exit $s; {text}'
 

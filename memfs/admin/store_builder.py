@@ -7,7 +7,6 @@ that they trust. While a workspace may be created at a place, no other process c
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime
@@ -113,10 +112,12 @@ def repository_at(root: Path, create: bool, allow_detached: bool, own: bool) -> 
     if found is not None and not (create and own and found.work_tree != root):
         return found, create and own and _is_begun(found)
     if not create:
+        from shlex import quote  # only this error needs it
+
         raise RepoUnsupported(
             "this workspace is in no git repository",
             path=str(root),
-            hint=f"to make one: memfs init {shlex.quote(str(root))}",
+            hint=f"to make one: memfs init {quote(str(root))}",
         )
     return Repository.create(root), True
 

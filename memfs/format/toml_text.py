@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +22,7 @@ FORMAT = "format_version"
 """The key above all tables that says which version of the format on disk the workspace is in."""
 FORMAT_VERSION = 2
 _LIMIT = 1 << 20
+_DIGITS = 18
 _HEADER = regex(r"[ \t]*\[[ \t]*([^\[\]]+?)[ \t]*\][ \t]*(?:#.*)?$")
 _VALUE = regex(r"""([^=]*=[ \t]*)(?:"(?:[^"\\]|\\.)*"|'[^']*'|\[[^\[\]]*\]|[-+.\w]+)([ \t]*(?:#.*)?)$""")
 _AT_LINE = regex(r"\(at line (\d+), column (\d+)\)")
@@ -49,6 +49,11 @@ def parse(text: str) -> dict[str, Any]:
     Raises:
         SettingInvalid: it is not TOML, with line and column.
     """
+    plain = _plain(text)
+    if plain is not None:
+        return plain
+    import tomllib  # few files have more than plain lines
+
     try:
         return tomllib.loads(text)
     except RecursionError as error:
@@ -67,8 +72,38 @@ def parse(text: str) -> dict[str, Any]:
         raise SettingInvalid(reason, path=FILE, line=line, column=column, hint=hint) from error
 
 
+def _plain(text: str) -> dict[str, Any] | None:
+    """The tables of a file that gives names a text, a whole number, true or false; None where there is more in it."""
+    tables: dict[str, Any] = {}
+    table = tables
+    for line in text.split("\n"):
+        if not line.isprintable():
+            return None
+        line = line.strip()
+        name, _, value = line.partition(" = ")
+        if line[:1] in ("", "#"):
+            continue
+        if line[0] == "[" and line[-1] == "]":
+            name, table = line[1:-1], tables
+        if name in table or not (name.isascii() and name.isidentifier()):
+            return None
+        if line[0] == "[":
+            table = tables[name] = {}
+        elif value in ("true", "false"):
+            table[name] = value == "true"
+        elif value.isascii() and value.isdigit() and len(value) < _DIGITS and (value[0] != "0" or value == "0"):
+            table[name] = int(value)
+        elif value[:1] == value[-1:] == '"' and value.count('"') == 2 and "\\" not in value:
+            table[name] = value[1:-1]
+        else:
+            return None
+    return tables
+
+
 def is_toml(data: bytes) -> bool:
     """Whether the bytes of a file are TOML."""
+    import tomllib
+
     try:
         tomllib.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -117,10 +116,12 @@ def require_own_folder(layout: Layout, trusted: Path | None) -> None:
         RepoUntrusted: naming the folder and the command that trusts it.
     """
     if layout.elsewhere is not None and layout.elsewhere != trusted:
+        from shlex import quote  # only errors need it
+
         raise RepoUntrusted(
             f"its .git leads to {layout.elsewhere}, which does not know this working tree",
             path=str(layout.work_tree),
-            hint=f"run git worktree repair, or if it is meant: memfs admin trust {shlex.quote(str(layout.workspace))}",
+            hint=f"run git worktree repair, or if it is meant: memfs admin trust {quote(str(layout.workspace))}",
         )
 
 
@@ -136,10 +137,12 @@ def require_owner(layout: Layout, allowed: frozenset[str], owners: frozenset[int
     """
     if not layout.foreign_owners - owners or "*" in allowed or str(layout.work_tree) in allowed:
         return
+    from shlex import quote
+
     raise RepoUntrusted(
         "the repository belongs to another user",
         path=str(layout.foreign[0][0]),
-        hint=f"if you trust that user: memfs admin trust {shlex.quote(str(layout.workspace))}",
+        hint=f"if you trust that user: memfs admin trust {quote(str(layout.workspace))}",
     )
 
 

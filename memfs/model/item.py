@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from memfs.dataclass import KW_ONLY, NamedTuple, dataclass, field, replace
 from memfs.errors import SchemaInvalid
@@ -114,37 +114,39 @@ class RecordedConflict:
     time: datetime | None = None
 
 
-class ItemFields(TypedDict, total=False):
-    """The fields of an item by name, as they may be given: any iterable, and a time as text, too."""
+if TYPE_CHECKING:
+    from typing import TypedDict, Unpack
 
-    id: str
-    title: str
-    tags: Iterable[str]
-    timestamp: datetime | str | None
-    created: datetime | str | None
-    updated: datetime | str | None
-    origin: Origin
-    trust: str
-    importance: float
-    pinned: bool
-    status: str
-    expires: datetime | str | None
-    supersedes: Iterable[str]
-    links: Iterable[Link]
-    context: Mapping[str, Any]
-    metadata: Mapping[str, Any]
-    data: Mapping[str, Any]
-    conflicts: Iterable[RecordedConflict]
-    path: str
-    sha256: str
-    durability: str
+    class ItemFields(TypedDict, total=False):
+        """The fields of an item by name, as they may be given: any iterable, and a time as text, too."""
 
+        id: str
+        title: str
+        tags: Iterable[str]
+        timestamp: datetime | str | None
+        created: datetime | str | None
+        updated: datetime | str | None
+        origin: Origin
+        trust: str
+        importance: float
+        pinned: bool
+        status: str
+        expires: datetime | str | None
+        supersedes: Iterable[str]
+        links: Iterable[Link]
+        context: Mapping[str, Any]
+        metadata: Mapping[str, Any]
+        data: Mapping[str, Any]
+        conflicts: Iterable[RecordedConflict]
+        path: str
+        sha256: str
+        durability: str
 
-class ItemChanges(ItemFields, total=False):
-    """What may be changed of an item: its fields, its text and its type."""
+    class ItemChanges(ItemFields, total=False):
+        """What may be changed of an item: its fields, its text and its type."""
 
-    content: str
-    memory_type: str
+        content: str
+        memory_type: str
 
 
 @dataclass(frozen=True, slots=True)

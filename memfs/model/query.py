@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any
 
 from memfs.dataclass import NamedTuple, dataclass, field
 from memfs.errors import QueryInvalid
@@ -17,25 +17,28 @@ MOST = 10_000
 _NAMES = ("types", "layers", "tags", "agents", "sessions", "phases")
 
 
-class QueryFields(TypedDict, total=False):
-    """The fields of a query but its text, as they may be given: any iterable of names, and a time as text, too."""
+if TYPE_CHECKING:
+    from typing import TypedDict, Unpack
 
-    limit: int
-    types: Iterable[str]
-    layers: Iterable[str]
-    tags: Iterable[str]
-    agents: Iterable[str]
-    sessions: Iterable[str]
-    phases: Iterable[str]
-    since: datetime | str | None
-    until: datetime | str | None
-    path: str
-    context: Mapping[str, Any]
-    max_tokens: int | None
-    deduplicate: bool
-    similarity_threshold: float
-    strategy: str
-    seconds: float | None
+    class QueryFields(TypedDict, total=False):
+        """The fields of a query but its text, as they may be given: any iterable of names, and a time as text, too."""
+
+        limit: int
+        types: Iterable[str]
+        layers: Iterable[str]
+        tags: Iterable[str]
+        agents: Iterable[str]
+        sessions: Iterable[str]
+        phases: Iterable[str]
+        since: datetime | str | None
+        until: datetime | str | None
+        path: str
+        context: Mapping[str, Any]
+        max_tokens: int | None
+        deduplicate: bool
+        similarity_threshold: float
+        strategy: str
+        seconds: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,6 @@ times slower. One is loaded when a word of its language is first met.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
 from collections.abc import Callable
 from functools import cache
@@ -61,7 +60,9 @@ def name() -> str:
     compiled = _compiled()
     if compiled is not None:
         return f"compiled-{compiled.version()}"
-    package = importlib.util.find_spec("snowballstemmer")
+    from importlib.util import find_spec  # the compiled rules name themselves
+
+    package = find_spec("snowballstemmer")
     folders = package.submodule_search_locations if package is not None else None
     if not folders:
         return "unstemmed"

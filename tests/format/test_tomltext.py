@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memfs.errors import SettingInvalid
-from memfs.format.toml_text import with_value, without
+from memfs.format.toml_text import parse, with_value, without
 
 TEXTS = [
     "",
@@ -80,3 +80,25 @@ def test_what_is_not_there_is_not_taken_out() -> None:
 def test_any_text_is_written_so_that_it_is_read_again(value: str) -> None:
     """Whatever a model is called (D3)."""
     assert tomllib.loads(with_value("[served]\ndays = 3\n", "semantic", "model", value))["semantic"]["model"] == value
+
+
+_LINES = (
+    "[a]", "[b]", "[a.b]", "[[a]]", "[a ]", "[]", "[", " [c]", "[d] # x", "x = 1", "x = 0", "x = 01", "x=1",
+    "x  = 1", "\tx = 1", "x = 1\r", "x = -1", "x = 1.5", "x = 1_0", "x = \u00b2", "y = true", "y = True",
+    "true = false", 'z = "t"', 'z = ""', 'z = "', 'z = """', 'z = "\\n"', 'z = "t" # c', 'z = "#"',
+    'z = "\u200b"', 'z = "a\tb"', "z = 't'", "a = 1", 'z = "\u00e4"', '"a" = 1', "x-y = 1", "m = []",
+    "\u00e9 = 1", "= 1", "x =", "# c", "", "  # \u00e9", "# \x01",
+)  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(_LINES), max_size=5))
+def test_a_file_of_plain_lines_is_read_as_any_other(lines: list[str]) -> None:
+    """What is read without the whole parser is what that would have read, and nothing else is accepted."""
+    text = "\n".join(lines)
+    try:
+        expected = tomllib.loads(text)
+    except ValueError:
+        with pytest.raises(SettingInvalid):
+            parse(text)
+    else:
+        assert repr(parse(text)) == repr(expected)
