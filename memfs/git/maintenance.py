@@ -7,7 +7,7 @@ Nothing is ever pruned. An object is named by its content, so that what is put b
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 
 from memfs.dataclass import dataclass
@@ -15,7 +15,7 @@ from memfs.errors import HistoryError, MemfsError
 from memfs.fs import io
 from memfs.git import objects
 from memfs.git.objects import Object, Objects, TreeEntry, build
-from memfs.git.process import entries_of, finish
+from memfs.git.process import contents, entries_of, finish, sizes
 from memfs.git.repository import Repository
 from memfs.model.item import object_id
 
@@ -68,51 +68,15 @@ def write_graph(repository: Repository, seconds: float = PATIENCE) -> None:
         repository.git.run("commit-graph", *options, timeout=seconds)
 
 
-_AT_ONCE = 8 << 20
-
-
 def sound(repository: Repository, blobs: Iterable[str]) -> set[str]:
-    """Those of the contents that git gives whole, each proved by its id; of the others one by one can be asked.
-
-    A few processes read thousands of objects: together they are at most eight megabytes each, or one object alone.
-    """
+    """Those of the contents that git gives whole, each proved by its id; of the others one by one can be asked."""
     found: set[str] = set()
-    batch: list[str] = []
-    size = 0
-    try:
-        for name, length in _sizes(repository, list(dict.fromkeys(blobs))):
-            if batch and size + length > _AT_ONCE:
-                found |= _proved(repository, batch)
-                batch, size = [], 0
-            batch.append(name)
-            size += length
-        return found | _proved(repository, batch) if batch else found
-    except (HistoryError, LookupError, ValueError):
-        return found
-
-
-def _sizes(repository: Repository, names: Sequence[str]) -> Iterator[tuple[str, int]]:
-    """The size of each object that is there."""
-    rows = repository.git.run("cat-file", "--batch-check", data="".join(f"{name}\n" for name in names).encode())
-    for name, kind, size in (words for row in rows.decode().splitlines() if len(words := row.split(" ")) == 3):
-        if kind == "blob":
-            yield name, int(size)
-
-
-def _proved(repository: Repository, names: Sequence[str]) -> set[str]:
-    asked = "".join(f"{name}\n" for name in names).encode()
-    out = memoryview(repository.git.run("cat-file", "--batch", data=asked, timeout=PATIENCE))
-    found, at = set(), 0
-    for name in names:
-        end = at + bytes(out[at : at + _LONGEST_HEADER]).index(b"\n")
-        size = int(bytes(out[at:end]).split(b" ")[2])
-        data, at = bytes(out[end + 1 : end + 1 + size]), end + 2 + size
-        if object_id("blob", data) == name:
+    with suppress(HistoryError):
+        for name, _ in contents(repository.git, sizes(repository.git, blobs), PATIENCE):
             found.add(name)
     return found
 
 
-_LONGEST_HEADER = 100
 _ARGUMENTS = ("--full", "--strict", "--no-dangling", "--no-progress", "--name-objects")
 _NAMED = re.compile(r"(?<!pack-)\b([0-9a-f]{40})\b(?: \((\S+)\))?")
 _LOOSE = re.compile(r"objects/([0-9a-f]{2})/([0-9a-f]{38})\b")

@@ -22,7 +22,7 @@ from memfs.errors import GitBusy, GitFailed, HistoryUnavailable, WorkspaceClosed
 from memfs.fs import io
 from memfs.fs.lock import locked_within, renewed_in_child
 from memfs.git.layout import Facts, Layout, facts_of
-from memfs.git.objects import EMPTY_TREE, Object
+from memfs.git.objects import EMPTY_TREE, Object, TreeEntry
 from memfs.git.refs import NULL
 from memfs.model.item import object_id
 
@@ -543,6 +543,19 @@ def contents(git: GitCommands, sizes: Mapping[str, int], timeout: float = TIMEOU
             if object_id(facts[1], data) != name:
                 raise HistoryUnavailable(f"the object {name} is damaged", hint="run git fsck")
             yield name, data
+
+
+def files_of(
+    git: GitCommands, commit: str, variables: Mapping[str, str] | None = None, timeout: float = TIMEOUT
+) -> dict[bytes, TreeEntry]:
+    """Every file, link and submodule of a commit, by its path from the top, in git's order."""
+    found = {}
+    out = git.run("ls-tree", "-r", "-z", "--full-tree", commit, variables=variables, timeout=timeout)
+    for row in out.split(b"\0")[:-1]:
+        facts, _, path = row.partition(b"\t")
+        mode, _, name = facts.decode().split(" ")
+        found[path] = TreeEntry(mode, name)
+    return found
 
 
 CHILDREN = "children"

@@ -23,7 +23,7 @@ from memfs.git.ancestry import cut_off
 from memfs.git.busy import ERASE_FOLDER, lock_reason
 from memfs.git.layout import Facts, facts_of
 from memfs.git.objects import EMPTY_TREE, SUBMODULE, Object, Objects, add, encode_tree
-from memfs.git.process import GitCommands, contents, entries_of
+from memfs.git.process import GitCommands, contents, entries_of, files_of
 from memfs.git.refs import NULL, renew_quarantine
 from memfs.git.repository import Repository
 from memfs.git.rewrite_text import (
@@ -579,9 +579,8 @@ class Successor:
         """
         new_place = {"GIT_DIR": str(self.folder)}
         for old, new in pairs.items():
-            before = _listing(self._repository, old, {})
-            after = _listing(self._repository, new, new_place)
-            wanted = [row for row in before if row[1] not in gone and row[0] not in without]
+            before, after = files_of(self._git, old, {}, PATIENCE), files_of(self._git, new, new_place, PATIENCE)
+            wanted = {path: entry for path, entry in before.items() if entry.id not in gone and path not in without}
             if wanted != after:
                 raise EraseRefused(
                     f"the rewritten commit {new} differs from {old} in more than the item",
@@ -597,16 +596,6 @@ def fsck(repository: Repository, strict: bool, variables: Mapping[str, str] | No
     """
     options = ("--full", "--no-dangling", "--no-progress", *(("--strict",) if strict else ()))
     repository.git.run("fsck", *options, variables=variables, timeout=PATIENCE)
-
-
-def _listing(repository: Repository, commit: str, variables: Mapping[str, str]) -> list[tuple[bytes, str, bytes]]:
-    out = repository.git.run("ls-tree", "-r", "-z", "--full-tree", commit, variables=variables, timeout=PATIENCE)
-    rows = []
-    for line in out.split(b"\0")[:-1]:
-        facts, _, path = line.partition(b"\t")
-        mode, _, blob = facts.split(b" ")
-        rows.append((path, blob.decode(), mode))
-    return rows
 
 
 def _sync(path: Path) -> None:

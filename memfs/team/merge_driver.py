@@ -26,7 +26,7 @@ from memfs.fs import io
 from memfs.fs.tree import Tree
 from memfs.fs.workspace_location import MEMORY_FOLDER
 from memfs.git.layout import Layout, discover, read_small, require_own_folder, require_owner, state_folder
-from memfs.git.process import GitCommands
+from memfs.git.process import GitCommands, files_of
 from memfs.model.ids import stem_of
 from memfs.model.item import object_id
 from memfs.model.kinds import KindTable
@@ -252,8 +252,6 @@ def strangers(git: GitCommands, path: str, versions: Sequence[bytes], commits: S
 
 def _places_of(git: GitCommands, commit: str, data: bytes) -> list[str]:
     """Where a commit has an item of these bytes, in order."""
-    blob = object_id("blob", data).encode()
-    rows = git.run("ls-tree", "-r", "-z", "--full-tree", commit).split(b"\0")
-    found = (row.partition(b"\t") for row in rows if blob in row)
-    paths = (os.fsdecode(path) for facts, _, path in found if facts.endswith(blob))
+    blob = object_id("blob", data)
+    paths = (os.fsdecode(path) for path, entry in files_of(git, commit).items() if entry.id == blob)
     return sorted(path for path in paths if not schema_of(path))

@@ -24,13 +24,14 @@ from memfs.errors import (
     StorageIO,
 )
 from memfs.fs import io
+from memfs.fs.archive import file_chunks
 from memfs.fs.atomic_replace import is_temporary
 from memfs.fs.journal import Journal
 from memfs.fs.tree import Tree
 from memfs.fs.workspace_location import MEMORY_FOLDER, is_own
 from memfs.git.layout import Layout, discover, read_small, state_folder
 from memfs.git.objects import EXECUTABLE, REGULAR, TreeEntry
-from memfs.git.process import contents, sizes, tether
+from memfs.git.process import contents, files_of, sizes, tether
 from memfs.git.refs import HEADS, Refs
 from memfs.git.repository import Repository
 from memfs.model.state_paths import ITERATIONS, THREADS, document_of_sidecar
@@ -40,7 +41,6 @@ _BEGUN = "initializing"
 _KEPT = ("recovered", "spool")
 """Parts of a workspace's state that nobody else has: contents set aside, and events that are no memories yet."""
 _LARGEST = 1 << 30
-_PIECE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ def lay_out(repository: Repository, folder: Path, ref: str, commit: str) -> Layo
         layout = at(folder, repository)
     if layout is None:
         raise BranchRefused("git made no working tree", path=str(folder), hint="run git worktree list")
-    entries = dict(_entries(repository, commit))
+    entries = files_of(repository.git, commit)
     for path in entries:
         require_path(path)
     laid = _lay_files(repository, folder, entries)
@@ -100,7 +100,8 @@ def at(folder: Path, repository: Repository) -> Layout | None:
 
 def remains(folder: Path, repository: Repository, commit: str) -> Remains:
     """What lies in a working tree beside the memory as a commit has it."""
-    wanted = {path: entry for path, entry in _entries(repository, commit) if memory_path(repository, path, entry)}
+    every = files_of(repository.git, commit)
+    wanted = {path: entry for path, entry in every.items() if memory_path(repository, path, entry)}
     with closing(Tree(folder)) as tree, tree.holding_folders():
         edited = [os.fsdecode(path) for path, entry in wanted.items() if blob_now(tree, path) != entry.id]
     others: list[str] = []
@@ -123,7 +124,7 @@ def take_away(layout: Layout, repository: Repository, commit: str) -> tuple[str,
     """
     folder = layout.work_tree
     with closing(Tree(folder)) as tree:
-        entries = dict(_entries(repository, commit)) if commit else {}
+        entries = files_of(repository.git, commit) if commit else {}
         _sweep(tree, entries)
         with tree.holding_folders():
             for path, entry in entries.items():
@@ -158,15 +159,6 @@ def forget_missing(folder: str, git_dir: str, repository: Repository, layout: La
 
 
 # -- files --------------------------------------------------------------------------------------------------------
-def _entries(repository: Repository, commit: str) -> Iterator[tuple[bytes, TreeEntry]]:
-    """Every file, link and submodule of a commit."""
-    out = repository.git.run("ls-tree", "-r", "-z", "--full-tree", commit)
-    for row in out.split(b"\0")[:-1]:
-        facts, _, path = row.partition(b"\t")
-        mode, _, name = facts.decode().split(" ")
-        yield path, TreeEntry(mode, name)
-
-
 def memory_path(repository: Repository, path: bytes, *entries: TreeEntry | None) -> str:
     """Where in the workspace a file of memory lies; "" for another file, and where an entry of it is no file."""
     inside = repository.below(path)
@@ -288,14 +280,7 @@ def share_sidecars(source: Path, target: Path) -> None:
                 document = document_of_sidecar(entry.path) if entry.regular else ""
                 if document and there.entry(document) is not None and there.entry(entry.path) is None:
                     with suppress(FileNotFoundError, MemfsError):
-                        there.write_stream(entry.path, _pieces(here, entry.path))
-
-
-def _pieces(tree: Tree, path: str) -> Iterator[bytes]:
-    fd = tree.open_read(path)
-    with io.operation("read", path), open(fd, "rb") as file:
-        while piece := file.read(_PIECE):
-            yield piece
+                        there.write_stream(entry.path, file_chunks(here, entry.path))
 
 
 # -- git's record -------------------------------------------------------------------------------------------------
