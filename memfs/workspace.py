@@ -63,11 +63,10 @@ if TYPE_CHECKING:
     from memfs.context.parts import Sources
     from memfs.intake.intake import Intake
     from memfs.learning.conflicts import Conflicts
-    from memfs.learning.consolidation import Consolidation
+    from memfs.learning.consolidation import Consolidation, Reactions
     from memfs.learning.corrections import Feedback
     from memfs.learning.inbox import Inbox
     from memfs.learning.learner import Learner, PatternStore
-    from memfs.learning.reactions import Reactions
     from memfs.model.item import ItemChanges, ItemFields
     from memfs.model.memory_config import MemoryConfig
     from memfs.model.query import QueryFields
@@ -648,7 +647,7 @@ class Workspace:
     @shared_property
     def reactions(self) -> Reactions:
         """What happens when something happens."""
-        from memfs.learning.reactions import Reactions
+        from memfs.learning.consolidation import Reactions
 
         return Reactions(
             self.store,

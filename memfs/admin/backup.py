@@ -50,7 +50,7 @@ from memfs.fs.atomic_replace import is_temporary
 from memfs.fs.lock import FileLock
 from memfs.fs.tree import ScanEntry
 from memfs.fs.workspace_location import base_folder
-from memfs.git.bundle import RepositorySnapshot, snapshot, write_bundle
+from memfs.git.maintenance import RepositorySnapshot, snapshot, write_bundle
 from memfs.learning.inbox import FILE as INBOX
 from memfs.model.time import format_time
 from memfs.settings import BackupSettings

@@ -27,7 +27,7 @@ from memfs.errors import BackupInvalid, Conflict, CorruptRecord, FormatUnsupport
 from memfs.fs import io
 from memfs.fs.archive import Digest, TarMember, check_name, chunks_of, decoded, members, verified
 from memfs.fs.journal import Journal
-from memfs.git.bundle import RepositorySnapshot, fill_index, read_bundle
+from memfs.git.maintenance import RepositorySnapshot, fill_index, read_bundle
 from memfs.git.refs import HEX
 from memfs.git.repository import Repository
 from memfs.learning.inbox import FILE as INBOX

@@ -28,7 +28,6 @@ from memfs.errors import EraseRefused, MemfsError
 from memfs.fs import io
 from memfs.fs.archive import DigestStream, chunks_of
 from memfs.fs.own_branch import place_in
-from memfs.git.bundle import RepositorySnapshot, write_bundle
 from memfs.git.commit_object import (
     EXPORT,
     CommitWriter,
@@ -38,6 +37,7 @@ from memfs.git.commit_object import (
     parse_commit,
     trailer_value,
 )
+from memfs.git.maintenance import RepositorySnapshot, write_bundle
 from memfs.git.refs import HEADS, HEX, NULL, renew_quarantine
 from memfs.git.rewrite import PATIENCE, Before, Rewritten, Successor, Survey, cut_point, reached, rewrite, staged
 from memfs.git.rewrite_text import NO_TRACES, edit_logs, read_names

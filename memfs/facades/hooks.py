@@ -15,8 +15,7 @@ from memfs.facades.pipelines import MemoryCoordinator
 from memfs.learning.learner import as_program
 from memfs.sessions.event import PROMPT, SESSION_END, STOP, TASK_DONE, SessionEvent, bounded
 from memfs.sessions.respond import MOST, Reminder, pending
-from memfs.sessions.session_location import SessionLocation, find_place
-from memfs.sessions.spool import Spool
+from memfs.sessions.spool import SessionLocation, Spool, find_place
 from memfs.sessions.store import Drain, DrainResult
 from memfs.workspace import Workspace
 

@@ -34,7 +34,7 @@ from memfs.search.search_index import TermCounts
 from memfs.search.terms import idf, weights
 from memfs.sessions.event import SessionEvent
 from memfs.sessions.extract import MEDIUM, PRIORITIES, own_words
-from memfs.sessions.session_location import SessionLocation
+from memfs.sessions.spool import SessionLocation
 from memfs.sessions.store import open_intentions
 from memfs.sessions.tool_steps import situation_of, teaches
 from memfs.store.access_log import not_handed_out

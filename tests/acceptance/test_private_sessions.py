@@ -13,7 +13,7 @@ import pytest
 
 from memfs import private
 from memfs.doors.claude_code.hook import DRAINS, Hook
-from memfs.sessions.session_location import find_place
+from memfs.sessions.spool import find_place
 from memfs.workspace import open_workspace
 
 Git = Callable[..., str]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memfs.model import MemoryItem
-from memfs.sessions.session_location import find_place
+from memfs.sessions.spool import find_place
 from memfs.workspace import open_workspace
 from tests.cli.conftest import Memfs, git
 

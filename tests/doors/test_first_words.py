@@ -23,7 +23,7 @@ from memfs.recall.tokens import count_tokens
 from memfs.sessions import spool
 from memfs.sessions.event import parse
 from memfs.sessions.respond import Responder
-from memfs.sessions.session_location import SessionLocation
+from memfs.sessions.spool import SessionLocation
 from memfs.sessions.tool_steps import failure
 from memfs.workspace import Workspace, open_workspace
 

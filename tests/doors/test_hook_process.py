@@ -17,7 +17,7 @@ from kit.patience import IN_TIME, LONG, UNHURRIED
 from memfs.doors.claude_code.hook import LIMITS, MAKES_NONE, MAKING_LIMIT
 from memfs.doors.claude_code.installer import EVENTS as HANDLERS
 from memfs.model import MemoryItem
-from memfs.sessions.session_location import find_place
+from memfs.sessions.spool import find_place
 from memfs.workspace import Workspace
 
 HOOK = (*UNHURRIED, "hook", "--into=repository")

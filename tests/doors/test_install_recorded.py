@@ -15,7 +15,7 @@ import pytest
 from memfs.doors.claude_code.hook import Hook
 from memfs.doors.claude_code.installer import EVENTS
 from memfs.model import Query
-from memfs.sessions.session_location import find_place
+from memfs.sessions.spool import find_place
 from memfs.workspace import open_workspace
 
 pytestmark = pytest.mark.usefixtures("learning_written")

@@ -22,7 +22,7 @@ from kit.patience import until
 from memfs.doors.cli.app import run
 from memfs.doors.mcp import MemoryServer
 from memfs.model import Query
-from memfs.sessions.session_location import find_place
+from memfs.sessions.spool import find_place
 from memfs.workspace import open_workspace
 
 Git = Callable[..., str]

@@ -18,8 +18,7 @@ from memfs.errors import LockTimeout, QuotaExceeded, StorageFull, WorkspaceNotFo
 from memfs.fs import append_log
 from memfs.sessions import spool as backlog
 from memfs.sessions.event import SessionEvent
-from memfs.sessions.session_location import find_place
-from memfs.sessions.spool import Spool, file_name
+from memfs.sessions.spool import Spool, file_name, find_place
 from memfs.testing.faults import DISK_FULL, Fault, Stopped, injected
 from memfs.workspace import Workspace
 
@@ -282,7 +281,7 @@ def test_spooling_is_light(opened: Opener) -> None:
     """A hook that only spools imports no parser, git, search engine or command line (C6)."""
     workspace = opened()
     code = (
-        "import sys; from memfs.sessions.event import parse; from memfs.sessions.session_location import find_place\n"
+        "import sys; from memfs.sessions.event import parse; from memfs.sessions.spool import find_place\n"
         "from memfs.sessions.spool import Spool\n"
         "Spool(find_place('', into=sys.argv[1]).state).append(parse('{\"session_id\": \"s\"}', 'Stop'))\n"
         "print(sorted({'yaml', 'git', 'whoosh', 'jsonschema', 'click', 'sqlite3', 'asyncio', 'subprocess', "

@@ -18,7 +18,7 @@ from memfs.fs import io
 from memfs.git.layout import discover
 from memfs.model import MemoryItem
 from memfs.private import claim, clones, find, normalised, project_at
-from memfs.sessions.session_location import find_place, known_place, whereabouts
+from memfs.sessions.spool import find_place, known_place, whereabouts
 from memfs.sessions.store import join
 from memfs.testing.faults import Fault, injected
 from memfs.workspace import open_workspace
@@ -375,7 +375,7 @@ def test_other_origins_have_others() -> None:
 # -- made once, by whoever, killed anywhere -----------------------------------------------------------------------
 def test_two_processes_at_once_make_one(shop: Path, forked: Path) -> None:
     """The first events of a session come from several processes at once: they agree on one memory (C6)."""
-    code = "import sys; from memfs.sessions.session_location import find_place; print(find_place(sys.argv[1], {}).root)"
+    code = "import sys; from memfs.sessions.spool import find_place; print(find_place(sys.argv[1], {}).root)"
     running = [subprocess.Popen([str(forked), "-c", code, str(shop)], stdout=subprocess.PIPE) for _ in range(4)]
     found = {process.communicate()[0].decode().strip() for process in running}
     assert found == {str(private.projects_folder() / key_in(shop))}

@@ -14,11 +14,11 @@ from memfs.facades.agent_tools import AgentMemory, Caller
 from memfs.facades.memory_context import MemoryContext
 from memfs.facades.memory_layer import MemoryLayer
 from memfs.facades.pipelines import RetrievalPipeline, TimeWeightedRetrieval
-from memfs.learning.reactions import relevant
+from memfs.learning.consolidation import relevant
 from memfs.model import Query
 from memfs.sessions.event import parse
 from memfs.sessions.respond import Responder
-from memfs.sessions.session_location import SessionLocation
+from memfs.sessions.spool import SessionLocation
 
 Opened = Callable[..., Workspace]
 QUESTION = "how do we name the branches of the payment service"

@@ -15,7 +15,7 @@ from codebeside import Git, Said, begin_code
 from memfs import private
 from memfs.doors.cli.app import run
 from memfs.fs import io
-from memfs.sessions.session_location import find_place
+from memfs.sessions.spool import find_place
 from memfs.store.write import FileWriter
 from memfs.team import deinit
 

@@ -18,8 +18,7 @@ from memfs.fs import append_log
 from memfs.private import NAME
 from memfs.sessions.event import PRE_TOOL, PROMPT, SESSION_START, SUBAGENT_START, SessionEvent
 from memfs.sessions.respond import Responder, announce
-from memfs.sessions.session_location import SessionLocation
-from memfs.sessions.spool import file_name, noted_sessions
+from memfs.sessions.spool import SessionLocation, file_name, noted_sessions
 from memfs.store.access_log import served_to
 from memfs.workspace import Workspace, open_workspace
 

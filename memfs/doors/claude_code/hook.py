@@ -43,8 +43,9 @@ from memfs.sessions.spool import Spool, note_error
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from memfs.sessions.session_location import SessionLocation
+    from memfs.sessions.spool import SessionLocation
     from memfs.workspace import Workspace
+
 
 LIMITS: Mapping[str, float] = {
     SESSION_START: 6.0,
@@ -195,7 +196,7 @@ class Hook:
 
     def _place_for(self, event: SessionEvent) -> SessionLocation | None:
         """Where an event is kept, made where that is called for; None: nowhere, and it need not be."""
-        from memfs.sessions.session_location import known_place, make_place, whereabouts
+        from memfs.sessions.spool import known_place, make_place, whereabouts
 
         found = whereabouts(event.cwd, folder=self._folder)
         place = known_place(found, self._into)
@@ -209,7 +210,7 @@ class Hook:
 
     def _place_there(self) -> SessionLocation | None:
         """Where to write down that an input cannot be read; nothing is made for that."""
-        from memfs.sessions.session_location import known_place, whereabouts
+        from memfs.sessions.spool import known_place, whereabouts
 
         with suppress(MemfsError):
             return known_place(whereabouts(folder=self._folder), self._into)

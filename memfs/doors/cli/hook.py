@@ -62,7 +62,7 @@ def waiting_sessions(workspace: Workspace) -> int:
 def _states(workspace: Workspace) -> Iterator[Path]:
     """The state folders in which hooks keep events: the workspace's, and that of private memory."""
     from memfs.doors.cli.private import private_folder
-    from memfs.sessions.session_location import state_of
+    from memfs.sessions.spool import state_of
 
     yield workspace.repository.state
     folder = private_folder(workspace)
