@@ -7,8 +7,7 @@ from functools import partial
 
 from memfs.errors import MemfsError
 from memfs.fs import append_log
-from memfs.sessions.session_location import SessionLocation, known_place, whereabouts
-from memfs.sessions.spool import note_error, noted_sessions
+from memfs.sessions.spool import SessionLocation, known_place, note_error, noted_sessions, whereabouts
 from memfs.sessions.store import Drain
 from memfs.workspace import Workspace, open_workspace
 
