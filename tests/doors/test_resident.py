@@ -8,7 +8,6 @@ import pty
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -19,60 +18,13 @@ from typing import Any
 import pytest
 
 from kit.patience import LONG, until
+from kit.residents import ASKING, NOBODY
 from memfs import trust
 from memfs.doors.cli.app import run
 from memfs.doors.resident import aftermath, client, place
 from memfs.fs import journal
 
-_NOBODY = 77
-_ASKING = f"""
-import os, sys
-sys.path.pop(0)
-from memfs.doors.resident import client
-code = client.answered(sys.argv[1:])
-os._exit({_NOBODY} if code is None else code)
-"""
-"""The command as far as a resident answers it: it ends with 77 where none does."""
-
 Asked = Callable[..., "subprocess.CompletedProcess[bytes]"]
-
-
-@pytest.fixture
-def root(opened: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A workspace with three memories."""
-    monkeypatch.setenv("MEMFS_INDEX_ENGINE", "sqlite")
-    monkeypatch.setenv("MEMFS_RESIDENT", str(int(LONG * 1000) % 100_000))
-    workspace = opened()
-    workspace.remember("Staging is rebuilt on Sundays", tags=["staging"], id="staging")
-    workspace.remember("Café and naïve words stay whole: Grüße", type="preference", id="umlauts")
-    workspace.remember("The gateway retries three times", title="Retries", importance=2.0, id="retries")
-    workspace.close()
-    return Path(workspace.root)
-
-
-@pytest.fixture
-def ask(forked: Path, root: Path) -> Asked:
-    """Run a command in the workspace's folder; ``alone`` where no resident is to be asked."""
-
-    def call(*words: str, alone: bool = False, cwd: Path | None = None, **given: Any) -> Any:
-        env = {**os.environ, **given.pop("env", {}), **({"MEMFS_RESIDENT": "off"} if alone else {})}
-        command = [str(forked), *words] if alone else [str(forked), "-c", _ASKING, *words]
-        given.setdefault("stdin", subprocess.DEVNULL)
-        return subprocess.run(command, cwd=cwd or root, env=env, capture_output=True, check=False, **given)
-
-    return call
-
-
-@pytest.fixture
-def resident(forked: Path, root: Path) -> Iterator[int]:
-    """A resident of the workspace; its process id."""
-    subprocess.run([str(forked), "-C", str(root), "serve", "--detach"], check=True, stdout=subprocess.DEVNULL)
-    process = place.resident_of(root)
-    assert process
-    yield process
-    with suppress(ProcessLookupError):
-        os.kill(process, signal.SIGCONT)
-    place.stop(root)
 
 
 def _file(root: Path, name: str) -> Path:
@@ -111,7 +63,7 @@ def test_a_resident_prints_what_the_command_itself_prints_to_the_byte(ask: Asked
     for words, env in COMMANDS:
         alone, served = ask(*words, alone=True, env=env), ask(*words, env=env)
         if words in _UNASKED:
-            assert served.returncode == _NOBODY, words
+            assert served.returncode == NOBODY, words
             continue
         assert (served.returncode, served.stdout, served.stderr) == (alone.returncode, alone.stdout, alone.stderr), (
             words
@@ -120,7 +72,7 @@ def test_a_resident_prints_what_the_command_itself_prints_to_the_byte(ask: Asked
 
 def test_a_resident_prints_to_a_terminal_as_the_command_does(forked: Path, root: Path, resident: int) -> None:
     """Colours and width follow the terminal that the person sits at."""
-    assert _on_terminal([str(forked), "-c", _ASKING, "recall", "gateway"], root) == _on_terminal(
+    assert _on_terminal([str(forked), "-c", ASKING, "recall", "gateway"], root) == _on_terminal(
         [str(forked), "recall", "gateway"], root, MEMFS_RESIDENT="off"
     )
 
@@ -152,7 +104,7 @@ def test_a_workspace_is_found_from_below_by_name_and_by_variable(ask: Asked, roo
     assert ask("show", "staging", cwd=below).returncode == 0
     assert ask("-C", str(root), "show", "staging", cwd=Path("/")).returncode == 0
     assert ask("show", "staging", cwd=Path("/"), env={"MEMFS_WORKSPACE": str(root)}).returncode == 0
-    assert ask("show", "staging", cwd=Path("/")).returncode == _NOBODY
+    assert ask("show", "staging", cwd=Path("/")).returncode == NOBODY
 
 
 def test_every_change_before_a_question_is_seen(
@@ -185,7 +137,7 @@ def test_a_changed_configuration_counts_at_once(ask: Asked, root: Path, resident
     (root / "memfs.toml").write_text("[recall]\nlimit = 'x'\n")
     alone = ask("list", alone=True)
     served = ask("list")
-    assert served.returncode == _NOBODY or (served.stderr, served.returncode) == (alone.stderr, alone.returncode)
+    assert served.returncode == NOBODY or (served.stderr, served.returncode) == (alone.stderr, alone.returncode)
 
 
 def test_a_configuration_that_cannot_be_read_does_not_end_it(ask: Asked, root: Path, resident: int) -> None:
@@ -193,7 +145,7 @@ def test_a_configuration_that_cannot_be_read_does_not_end_it(ask: Asked, root: P
     settings = root / "memfs.toml"
     before = settings.read_text(encoding="utf-8")
     settings.write_text(before + "[history\n", encoding="utf-8")
-    assert ask("list").returncode == _NOBODY
+    assert ask("list").returncode == NOBODY
     settings.write_text(before, encoding="utf-8")
     assert ask("list").returncode == 0
     assert place.resident_of(root) == resident
@@ -203,7 +155,7 @@ def test_a_configuration_that_cannot_be_read_does_not_end_it(ask: Asked, root: P
 def test_a_closed_input_is_no_fault_of_the_client(ask: Asked, resident: int, words: tuple[str, ...]) -> None:
     """What reads its standard input says by itself that there is none."""
     done = ask(*words, stdin=None, preexec_fn=lambda: os.close(0))
-    assert done.returncode in (0, _NOBODY)
+    assert done.returncode in (0, NOBODY)
     assert b"Traceback" not in done.stderr
 
 
@@ -261,44 +213,25 @@ def test_a_child_that_is_killed_or_stopped_is_not_waited_for(
     assert done.stdout == b"None\n"
 
 
-@pytest.mark.parametrize("what", ["file", "link", "silent"])
-def test_what_was_planted_in_the_place_of_the_socket_is_passed_by(
-    what: str, ask: Asked, root: Path, tmp_path: Path
-) -> None:
-    """A file, a link that leads nowhere, or a listener that says nothing."""
-    folder = Path(client.socket_folder())
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    planted = folder / client.socket_name(os.stat(root))
-    with socket.socket(socket.AF_UNIX) as listener:
-        if what == "file":
-            planted.write_text("")
-        elif what == "link":
-            planted.symlink_to(tmp_path / "nothing")
-        else:
-            listener.bind(str(planted))
-            listener.listen()
-        assert ask("list", env={"MEMFS_RESIDENT": "50"}).returncode == _NOBODY
-
-
 def test_a_folder_that_others_can_enter_is_not_used(ask: Asked, root: Path, resident: int) -> None:
     """Whoever could put a socket there could answer for us."""
     folder = Path(client.socket_folder())
     folder.chmod(0o755)
-    assert ask("list").returncode == _NOBODY
+    assert ask("list").returncode == NOBODY
     folder.chmod(0o700)
     assert ask("list").returncode == 0
 
 
 def test_another_installation_is_not_asked(ask: Asked, root: Path, resident: int) -> None:
     """An interpreter that was started otherwise answers for itself."""
-    assert ask("list", env={"PYTHONWARNINGS": "error"}).returncode == _NOBODY
+    assert ask("list", env={"PYTHONWARNINGS": "error"}).returncode == NOBODY
 
 
 def test_it_can_be_switched_off(forked: Path, ask: Asked, root: Path, resident: int) -> None:
     """By a variable, by a setting for one command, and for good."""
     for env in ({"MEMFS_RESIDENT": "off"}, {"MEMFS_RESIDENT_USE": "false"}):
-        assert ask("list", env=env).returncode == _NOBODY
-    assert ask("--set", "resident.use=false", "list").returncode == _NOBODY
+        assert ask("list", env=env).returncode == NOBODY
+    assert ask("--set", "resident.use=false", "list").returncode == NOBODY
     place.stop(root)
     (root / "memfs.toml").write_text("[resident]\nuse = false\n")
     done = subprocess.run([str(forked), "serve", "--detach"], cwd=root, capture_output=True, check=False)
@@ -329,20 +262,12 @@ def _ends(process: int) -> bool:
 
 def test_it_leaves_when_nobody_asks(forked: Path, root: Path) -> None:
     """And takes its socket along."""
-    subprocess.run(
-        [str(forked), "--set", "resident.idle_minutes=0.01", "serve", "--detach"], cwd=root, check=True, timeout=LONG
-    )
+    soon = {"MEMFS_RESIDENT_IDLE_MINUTES": "0.01", "MEMFS_HISTORY_ADOPT_AFTER_SECONDS": "0.1"}
+    command = [str(forked), "serve", "--detach"]
+    subprocess.run(command, cwd=root, env={**os.environ, **soon}, check=True, timeout=LONG)
     process = place.resident_of(root)
     assert not process or _ends(process)
     assert not place.files_of(root).socket.exists()
-
-
-def test_it_leaves_when_its_workspace_does(ask: Asked, root: Path, resident: int) -> None:
-    """A folder of the same name is another workspace."""
-    root.rename(root.with_name("moved"))
-    root.mkdir()
-    assert ask("list", cwd=root.with_name("moved")).returncode == _NOBODY
-    assert _ends(resident)
 
 
 def test_who_takes_memfs_out_of_a_repository_is_not_stopped_by_it(root: Path, resident: int) -> None:
@@ -403,54 +328,6 @@ def test_what_a_resident_writes_is_what_the_command_itself_writes(ask: Asked, ro
         assert (served.returncode, _plain(served.stdout, "zweite"), _plain(served.stderr, "zweite")) == expected
     ids = [one["id"] for one in json.loads(ask("list", "--json").stdout)["items"]]
     assert sorted(ids) == ["retries", "staging", "umlauts"]
-
-
-_ENDED = """
-import os, signal, sys
-sys.path.pop(0)
-from memfs.doors.resident import client
-from memfs.__main__ import main
-number, delay = int(sys.argv.pop(1)), float(sys.argv.pop(1))
-send, close = client.ChildConnection.send, client.ChildConnection.close
-
-def ending(link, data, descriptors):
-    signal.signal(signal.SIGALRM, lambda *_: link.signal(number))
-    sent = send(link, data, descriptors)
-    signal.setitimer(signal.ITIMER_REAL, delay)
-    return sent
-
-def closing(link):
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    close(link)
-
-client.ChildConnection.send, client.ChildConnection.close = ending, closing
-main()
-"""
-"""The command, whose child gets a signal so many seconds after its request."""
-
-
-def test_a_write_whose_child_is_killed_or_stopped_happens_once(
-    forked: Path, root: Path, resident: int, scale: Callable[[int, int], int], ask: Asked
-) -> None:
-    """Whenever that is: the command says what it stored, and it is there once."""
-    points = scale(12, 300)
-    for point in range(points):
-        number = signal.SIGSTOP if point % 6 == 5 else signal.SIGKILL
-        delay = 0.0005 + 0.06 * point / points
-        words = [str(int(number)), str(delay), "remember", "-", "--json"]
-        done = subprocess.run(
-            [str(forked), "-c", _ENDED, *words],
-            cwd=root,
-            input=f"the killed write number zq{point}zq".encode(),
-            capture_output=True,
-            check=False,
-        )
-        assert done.returncode == 0 or b"may be incomplete" in done.stderr or b"after this was" in done.stderr
-        found = json.loads(ask("recall", f"zq{point}zq", "--json", alone=True).stdout)["hits"]
-        assert [one["content"] for one in found if f"zq{point}zq" in one["content"]] == [
-            f"the killed write number zq{point}zq"
-        ]
-    assert ask("log", "-n", "1").returncode == 0
 
 
 _FATAL = """
@@ -661,42 +538,6 @@ def test_a_hook_begins_a_resident_for_those_that_follow(
     assert b"Sundays" in done.stdout
     assert until(lambda: place.resident_of(root))
     assert place.stop(root)
-
-
-def test_eight_that_write_lose_nothing_while_residents_are_killed(
-    forked: Path, root: Path, scale: Callable[[int, int], int]
-) -> None:
-    """Each write is there once, whoever carried it out."""
-    rounds = scale(4, 40)
-    writing = f"""
-for number in $(seq {rounds}); do
-    "{forked}" remember "crowd $1 says $number" --id "crowd-$1-$number" >/dev/null || echo failed
-done
-"""
-    env = {**os.environ, "MEMFS_RESIDENT": "500"}
-    crowd = [
-        subprocess.Popen(["sh", "-c", writing, "sh", str(one)], cwd=root, env=env, stdout=subprocess.PIPE)
-        for one in range(8)
-    ]
-    killed = 0
-    while any(one.poll() is None for one in crowd):
-        subprocess.run([str(forked), "serve", "--detach"], cwd=root, check=False, capture_output=True)
-        time.sleep(0.3)
-        if process := place.resident_of(root):
-            with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
-                killed += 1
-    assert [one.communicate()[0] for one in crowd] == [b""] * 8
-    place.stop(root)
-    env["MEMFS_RESIDENT"] = "off"
-    done = subprocess.run(
-        [str(forked), "list", "--json", "--limit", "1000"], cwd=root, env=env, capture_output=True, check=True
-    )
-    ids = [one["id"] for one in json.loads(done.stdout)["items"]]
-    assert sorted(one for one in ids if one.startswith("crowd")) == sorted(
-        f"crowd-{one}-{number}" for one in range(8) for number in range(1, rounds + 1)
-    )
-    assert killed
 
 
 def test_a_text_is_durable_at_once_and_committed_within_the_window(

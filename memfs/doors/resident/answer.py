@@ -34,7 +34,6 @@ from memfs.doors.resident.client import (
     WRITES,
     WRITING,
     WROTE,
-    identity,
     is_event,
     verb_of,
 )
@@ -76,19 +75,19 @@ class Request(NamedTuple):
     descriptors: tuple[int, ...]
 
 
-def answer(link: socket.socket, workspace: Workspace) -> int:
+def answer(link: socket.socket, workspace: Workspace, said: bytes) -> int:
     """Greet a client, and be the command that it asks for; returns when that is done.
 
     Args:
         link: the connection to the client, who is this user.
         workspace: what the parent holds open; it is this process's own from here on.
+        said: which memfs this is (``client.identity``).
 
     Returns:
         The exit code, which the client was given already.
     """
     os.setsid()  # what is typed at the parent's terminal is not for this command
     reset_signals()
-    said = identity()
     link.settimeout(_PATIENCE)
     try:
         link.sendall(GREETING + os.getpid().to_bytes(4, "big") + len(said).to_bytes(4, "big") + said)

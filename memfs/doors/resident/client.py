@@ -94,7 +94,10 @@ def identity() -> bytes:
     """Which memfs this is, in which interpreter: only its like may answer for it."""
     named = {name: os.environ[name] for name in sorted(os.environ) if name.startswith("PYTHON")}
     package = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
-    facts = (package, sys.executable, sys.prefix, sys.version, tuple(sys.flags), sys.path[1:], named, os.getgid())
+    own = os.stat(__file__)
+    installed = (package, own.st_ino, own.st_mtime_ns)  # another version writes each file again
+    interpreter = (sys.executable, sys.prefix, sys.version, tuple(sys.flags), sys.path[1:], named)
+    facts = (installed, interpreter, os.getgid())
     return repr(facts).encode("utf-8", "surrogateescape")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import time
 from collections.abc import Mapping
@@ -19,6 +20,7 @@ from memfs.fs import io
 from memfs.fs.lock import locked
 
 _STOP_SECONDS, _LONGEST_START = 10.0, 30.0
+_LONGEST_REASON = 1 << 12
 _LOCK = ".lock"
 
 
@@ -105,7 +107,7 @@ def stop(root: Path) -> int:
 def answering(root: Path) -> int:
     """The process id of a resident whose socket is there."""
     process = resident_of(root)
-    return process if process and os.path.lexists(files_of(root).socket) else 0
+    return process if process and files_of(root).socket.is_socket() else 0
 
 
 def start(root: Path, settings: Mapping[str, Any] = MappingProxyType({})) -> int:
@@ -114,13 +116,20 @@ def start(root: Path, settings: Mapping[str, Any] = MappingProxyType({})) -> int
     Raises:
         StorageIO: none comes up.
     """
-    begin(root, settings)
-    until = time.monotonic() + _LONGEST_START
-    while not (process := answering(root)):
-        if time.monotonic() >= until:
-            raise StorageIO("no resident process comes up", hint="see what 'memfs serve' says")
-        time.sleep(0.01)
-    return process
+    said, end = os.pipe()
+    try:
+        begin(root, settings, end)
+        os.close(end)
+        until = time.monotonic() + _LONGEST_START
+        while not (process := answering(root)):
+            if time.monotonic() >= until or select.select([said], [], [], 0.01)[0]:
+                if process := answering(root):  # another one was quicker
+                    break
+                reason = os.fsdecode(os.read(said, _LONGEST_REASON)) or "no resident process comes up"
+                raise StorageIO(reason, hint="see what 'memfs serve' says")
+        return process
+    finally:
+        os.close(said)
 
 
 def may_begin(root: Path, use: bool) -> bool:
@@ -128,8 +137,12 @@ def may_begin(root: Path, use: bool) -> bool:
     return use and os.environ.get(RESIDENT_SWITCH, "").lower() not in OFF and not resident_of(root)
 
 
-def begin(root: Path, settings: Mapping[str, Any] = MappingProxyType({})) -> None:
-    """Let a process of its own, which nobody waits for, become the resident, where settings allow one."""
+def begin(root: Path, settings: Mapping[str, Any] = MappingProxyType({}), end: int = -1) -> None:
+    """Let a process of its own, which nobody waits for, become the resident, where settings allow one.
+
+    Args:
+        end: the end of a pipe to which it writes why it cannot be one, and which it holds while it is.
+    """
     if child := os.fork():
         os.waitpid(child, 0)
         return
@@ -144,6 +157,10 @@ def begin(root: Path, settings: Mapping[str, Any] = MappingProxyType({})) -> Non
                 os.dup2(nowhere, number)
             from memfs.doors.resident.server import serve  # in the background: it takes a while
 
-            serve(str(root), settings)
+            try:
+                serve(str(root), settings)
+            except MemfsError as error:
+                if end >= 0:
+                    os.write(end, os.fsencode(str(error)))
     finally:
         os._exit(0)

@@ -28,7 +28,7 @@ from memfs import private, trust
 from memfs.config import load, own_file
 from memfs.config_names import CONFIGURATION, SETTINGS_FILE
 from memfs.doors.resident import answer, upkeep
-from memfs.doors.resident.client import READING, WRITING, is_private
+from memfs.doors.resident.client import READING, WRITING, identity, is_private
 from memfs.doors.resident.place import ResidentFiles, files_of, holder, name_process
 from memfs.errors import MemfsError, StorageIO
 from memfs.fs import io
@@ -158,6 +158,7 @@ class Resident:
         self._workspace: Workspace | None = None
         self._watchers: list[_ForkWatcher] = []
         self._settled: dict[Path, tuple[int, ...]] = {}
+        self._identity = identity()  # its children are of what was loaded, whatever is installed by then
 
     # -- the loop ---------------------------------------------------------------------------------------------------
     def serve(self, listener: socket.socket, files: ResidentFiles) -> None:
@@ -356,7 +357,7 @@ class Resident:
             code = 1
             try:
                 listener.close()
-                code = answer.answer(link, workspace)
+                code = answer.answer(link, workspace, self._identity)
             finally:
                 os._exit(code)
 
@@ -438,8 +439,9 @@ def _claimed(files: ResidentFiles) -> Iterator[bool]:
                 yield False
                 return
             time.sleep(0.01)  # it died, and a child that it had just forked has its files for a moment
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, b"%d\n" % os.getpid(), 0)
+        with io.operation("write", files.lock):
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, b"%d\n" % os.getpid(), 0)
         with let_go_in_child(fd):
             yield True
             os.ftruncate(fd, 0)
@@ -455,11 +457,15 @@ def _listening(files: ResidentFiles) -> Iterator[socket.socket]:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         try:
             long = len(os.fsencode(files.folder / fresh)) > _LONGEST_ADDRESS
-            listener.bind(f"/proc/self/fd/{near}/{fresh}" if long else str(files.folder / fresh))
-            listener.listen(_WAITING_CLIENTS)
+            with io.operation("bind", files.folder / fresh):
+                listener.bind(f"/proc/self/fd/{near}/{fresh}" if long else str(files.folder / fresh))
+                listener.listen(_WAITING_CLIENTS)
             listener.setblocking(False)
-            os.rename(fresh, files.name, src_dir_fd=near, dst_dir_fd=near)
-            own = os.stat(files.socket)
+            with io.operation("rename", files.socket):
+                with suppress(OSError):
+                    os.rmdir(files.name, dir_fd=near)  # somebody made a folder in its place
+                os.rename(fresh, files.name, src_dir_fd=near, dst_dir_fd=near)
+                own = os.stat(files.socket)
             yield listener
         finally:
             with suppress(OSError):
