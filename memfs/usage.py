@@ -160,10 +160,13 @@ class Usage:
             self._change(lambda base: base.executemany("DELETE FROM used WHERE id = ?", gone))
             self._ask(lambda base: base.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
 
-    def close(self) -> None:
-        """Write down what was counted and release the file."""
+    def close(self, *, ending: bool = False) -> None:
+        """Write down what was counted and release the file. ``ending``: the process ends soon."""
         self.flush()
-        self._base.close()
+        if ending:
+            self._base.leave()
+        else:
+            self._base.close()
         self._closed = True
         if self.served is not OFF:
             self.served.closed = True

@@ -729,7 +729,7 @@ class Workspace:
         with ExitStack() as ending:  # one that cannot be closed keeps no other open
             ending.callback(setattr, self.quota, "written", False)  # closing again has nothing to do
             ending.callback(self.store.close)
-            ending.callback(self.usage.close)
+            ending.callback(self.usage.close, ending=self.one_shot)
             if "recaller" in self.__dict__:
                 self.recaller.close()
             for begun in ("teams", "patterns", "meaning", "sources", "states"):

@@ -36,6 +36,9 @@ _PRAGMAS = (
     "wal_autocheckpoint = 1000",
 )
 _OVERWRITTEN = "secure_delete = ON"
+_SHORT_LOG = "wal_autocheckpoint = 64"
+"""For a log that is left behind: who opens the file next reads it."""
+_left: sqlite3.Connection | None = None
 _SYNCED = {True: "synchronous = NORMAL", False: "synchronous = OFF"}
 # What a damaged file makes of a query, or of the reading of its rows.
 DAMAGE = (sqlite3.Error, ValueError, TypeError, LookupError, OverflowError, AttributeError, RecursionError)
@@ -84,7 +87,7 @@ class Database:
         self._version = crc32(f"{schema}\0{made_by}".encode()) >> 1 | 1
         self._what = what
         self._home = home
-        self._pragmas = (*_PRAGMAS, _SYNCED[durable], *([_OVERWRITTEN] if home is not None else []))
+        self._pragmas = (*_PRAGMAS, _SYNCED[durable], *([_OVERWRITTEN, _SHORT_LOG] if home is not None else []))
         self._lock = threading.RLock()
         self._open: sqlite3.Connection | None = None
         self._inode = 0
@@ -113,6 +116,18 @@ class Database:
         with no_fork, self._mine():
             if not self._in_memory:
                 self._drop()
+
+    def leave(self) -> None:
+        """As ``close``, for a process that ends soon: the log of what was written is not taken into the file, for which
+        the disk would be waited for. Another process does that.
+        """
+        global _left
+        with no_fork, self._mine():
+            base, self._open = self._open, None
+            if _left is not None:
+                with suppress(sqlite3.Error):
+                    _left.close()
+            _left = base
 
     def try_again(self) -> None:
         """Go back to the file after a refusal; what is kept in memory goes."""
@@ -303,3 +318,12 @@ def _inode(path: Path) -> int:
 
 # Connections of a parent process: closing one in a child would take away the parent's locks.
 _abandoned: list[object] = []
+
+
+def _abandon() -> None:
+    global _left
+    _abandoned.append(_left)
+    _left = None
+
+
+os.register_at_fork(after_in_child=_abandon)
