@@ -34,11 +34,6 @@ if TYPE_CHECKING:
     from memfs.context.builtin_sources import PreferencesMemory as PreferencesMemory
     from memfs.context.builtin_sources import SemanticMemory as SemanticMemory
     from memfs.facades.context_memory import ContextMemory as ContextMemory
-    from memfs.facades.hooks import consolidate_session_memory as consolidate_session_memory
-    from memfs.facades.hooks import on_session_start as on_session_start
-    from memfs.facades.hooks import on_session_stop as on_session_stop
-    from memfs.facades.hooks import on_todo_write_complete as on_todo_write_complete
-    from memfs.facades.hooks import on_user_prompt_submit as on_user_prompt_submit
     from memfs.facades.memory_context import MemoryContext as MemoryContext
     from memfs.facades.memory_context import MemoryInjector as MemoryInjector
     from memfs.facades.memory_context import MultiLayeredMemorySystem as MultiLayeredMemorySystem
@@ -58,15 +53,18 @@ if TYPE_CHECKING:
     from memfs.facades.pipelines import RetrievalPipeline as RetrievalPipeline
     from memfs.facades.pipelines import StoragePipeline as StoragePipeline
     from memfs.facades.pipelines import TimeWeightedRetrieval as TimeWeightedRetrieval
-    from memfs.intake.filter import TrivialFilter as TrivialFilter
+    from memfs.facades.pipelines import consolidate_session_memory as consolidate_session_memory
+    from memfs.facades.pipelines import on_session_start as on_session_start
+    from memfs.facades.pipelines import on_session_stop as on_session_stop
+    from memfs.facades.pipelines import on_todo_write_complete as on_todo_write_complete
+    from memfs.facades.pipelines import on_user_prompt_submit as on_user_prompt_submit
+    from memfs.intake.intake import TrivialFilter as TrivialFilter
     from memfs.learning.patterns import Pattern as Pattern
     from memfs.model.episode import Action as Action
     from memfs.model.episode import Episode as Episode
     from memfs.model.episode import Outcome as Outcome
     from memfs.model.episode import StateSnapshot as StateSnapshot
     from memfs.model.memory_config import MemoryConfig as MemoryConfig
-    from memfs.model.review import ReviewResult as ReviewResult
-    from memfs.model.review import StoreResult as StoreResult
     from memfs.model.rule import Rule as Rule
     from memfs.model.state_documents import Acknowledgement as Acknowledgement
     from memfs.model.state_documents import AgentOutput as AgentOutput
@@ -75,23 +73,24 @@ if TYPE_CHECKING:
     from memfs.model.state_documents import RecoveryState as RecoveryState
     from memfs.model.state_documents import RetrievedState as RetrievedState
     from memfs.model.state_documents import StateUpdate as StateUpdate
+    from memfs.model.suggestion import ReviewResult as ReviewResult
+    from memfs.model.suggestion import StoreResult as StoreResult
 
 _NAMES = {
     "memfs.context.builtin_sources": "EpisodicMemory PreferencesMemory SemanticMemory",
     "memfs.facades.context_memory": "ContextMemory",
-    "memfs.facades.hooks": "consolidate_session_memory on_session_start "
-    "on_session_stop on_todo_write_complete on_user_prompt_submit",
     "memfs.facades.memory_context": "MemoryContext MemoryInjector "
     "MultiLayeredMemorySystem PatternDetector SimpleContextManager",
     "memfs.facades.memory_layer": "EpisodicStore MemoryLayer PatternMatcher "
     "PreferenceStore SemanticStore record_correction record_outcome",
     "memfs.facades.pipelines": "AgentReview Memory MemoryCoordinator "
-    "MemoryStats RetrievalPipeline StoragePipeline TimeWeightedRetrieval",
-    "memfs.intake.filter": "TrivialFilter",
+    "MemoryStats RetrievalPipeline StoragePipeline TimeWeightedRetrieval consolidate_session_memory on_session_start "
+    "on_session_stop on_todo_write_complete on_user_prompt_submit",
+    "memfs.intake.intake": "TrivialFilter",
     "memfs.learning.patterns": "Pattern",
     "memfs.model.episode": "Action Episode Outcome StateSnapshot",
     "memfs.model.memory_config": "MemoryConfig",
-    "memfs.model.review": "ReviewResult StoreResult",
+    "memfs.model.suggestion": "ReviewResult StoreResult",
     "memfs.model.rule": "Rule",
     "memfs.model.state_documents": "Acknowledgement AgentOutput FeedbackData "
     "MetaReviewStorage RecoveryState RetrievedState StateUpdate",

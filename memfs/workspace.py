@@ -55,10 +55,9 @@ if TYPE_CHECKING:
     from memfs.admin.cleanup import Act, Cleaner
     from memfs.admin.cut import HistoryCut
     from memfs.admin.erase import Eraser
-    from memfs.admin.history import History
+    from memfs.admin.history import History, RecoveryCopies
     from memfs.admin.layout import CreateResult
     from memfs.admin.prune import Pruner
-    from memfs.admin.recover import RecoveryCopies
     from memfs.admin.repair import Repairer
     from memfs.context.parts import Sources
     from memfs.intake.intake import Intake
@@ -386,7 +385,7 @@ class Workspace:
         Raises:
             Conflict, StorageIO: nothing was removed.
         """
-        from memfs.admin.recover import RECOVERED  # a process that only recalls does without these
+        from memfs.admin.history import RECOVERED  # a process that only recalls does without these
         from memfs.store.plan import of_items
 
         head, committed = self.repository.head().commit or "", all(map(self.is_committed, items))
@@ -461,7 +460,7 @@ class Workspace:
     @shared_property
     def recovered(self) -> RecoveryCopies:
         """Contents displaced by a person's change."""
-        from memfs.admin.recover import RecoveryCopies
+        from memfs.admin.history import RecoveryCopies
 
         return RecoveryCopies(self.store, self.repository)
 

@@ -17,11 +17,19 @@ from memfs.admin.archive_file import Archive, archive_lock, indexes_in, payload_
 from memfs.admin.archive_file import damaged as damage_in
 from memfs.admin.cleanup import remove_leftovers
 from memfs.admin.format import problems as format_problems
-from memfs.admin.integrity import BEFORE, DEEP, document_problems, lost_in_head, read_documents, read_items
+from memfs.admin.history import RecoveryCopies
 from memfs.admin.layout import asks_for_driver, attribute_lines, driver_problems, first_files, install_driver
 from memfs.admin.prune import PrunedItems
-from memfs.admin.recover import RecoveryCopies
-from memfs.admin.repair import Repair, Repairer
+from memfs.admin.repair import (
+    BEFORE,
+    DEEP,
+    Repair,
+    Repairer,
+    document_problems,
+    lost_in_head,
+    read_documents,
+    read_items,
+)
 from memfs.config import memory_context_problems
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass, replace

@@ -12,8 +12,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memfs.admin.erase_purge import EraseProof, Prover, out_of_reach, purge
-from memfs.admin.erase_target import EraseName, Target, TargetFinder, from_record, to_record
+from memfs.admin.erase_purge import (
+    EraseName,
+    EraseProof,
+    Prover,
+    Target,
+    TargetFinder,
+    from_record,
+    out_of_reach,
+    purge,
+    to_record,
+)
 from memfs.admin.history_rewrite import LOCK_WAIT, HistoryRewrite, is_shared, refuse_busy, refuse_damage, refuse_kind
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass, replace

@@ -1,26 +1,33 @@
 """The history of a workspace in a person's terms: ids and paths, revisions and dates; and the way back.
 
-Items that are gone are found, too. What is restored is a new commit; history is never rewritten.
+Items that are gone are found, too, and contents that a person's change displaced before their commit. What is restored
+is a new commit; history is never rewritten, and nothing comes back without being asked for.
 """
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
 
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass
-from memfs.errors import Conflict, HistoryUnavailable, ItemNotFound
+from memfs.errors import Conflict, CorruptRecord, HistoryUnavailable, ItemNotFound, StorageIO
+from memfs.fs import io
 from memfs.fs.lock import FileLock
 from memfs.git import log, maintenance
 from memfs.git.log import Revision
 from memfs.git.refs import quarantine_at, require_clean
 from memfs.git.repository import Repository
 from memfs.model.ids import stem_of
+from memfs.model.time import from_timestamp_ns
 from memfs.store import Store
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES
 from memfs.store.plan import FilePlan
 from memfs.store.reader import path_of
+from memfs.store.recovery import DAMAGED, FOLDER, SUFFIX, all_aside, keep_replaced, read_aside
 
 _SEARCH_DEPTH = 20_000
 _ELSEWHERE = "'memfs list' shows what there is, 'memfs recall' finds by words"
@@ -249,3 +256,106 @@ class History:
         if self._is_path(target):
             return (self._path_of(target),)
         return [path for path in self._repository.tree(commit, CONTENT) if self._meant(path, target)]
+
+
+RECOVERED = "recovered"
+"""What stands for a revision where bytes were set aside that no commit holds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recoverable:
+    """One displaced content.
+
+    Attributes:
+        name: what ``restore`` knows it by, beside the id of its item.
+        path: where it belonged.
+        time: when it was set aside.
+        bytes: its size.
+    """
+
+    name: str
+    path: str
+    time: datetime
+    bytes: int
+
+
+class RecoveryCopies:
+    """The displaced contents of one workspace."""
+
+    def __init__(self, store: Store, repository: Repository) -> None:
+        self._store = store
+        self._repository = repository
+        self._folder: Path = repository.state / FOLDER
+
+    def list(self) -> list[Recoverable]:
+        """What can be brought back, newest first."""
+        found = []
+        for place, path, data in all_aside(self._repository.state):
+            moment = from_timestamp_ns(place.stat().st_mtime_ns)
+            name = place.name.removesuffix(SUFFIX)
+            found.append(Recoverable(name=name, path=path, time=moment, bytes=len(data)))
+        known = {row.name for row in found}
+        for name, written, change in self._store.displaced():
+            if name not in known:
+                moment = datetime.fromtimestamp(written, UTC)
+                found.append(Recoverable(name=name, path=change.path, time=moment, bytes=len(change.data or b"")))
+        return sorted(found, key=lambda row: (row.time, row.name), reverse=True)
+
+    def keep(self, path: str, data: bytes) -> None:
+        """Set aside what a file holds that is about to be removed, where HEAD does not hold it.
+
+        Raises:
+            StorageIO: it cannot be set aside.
+        """
+        if self._repository.head_blob(path) != self._repository.blob_id(data):
+            keep_replaced(self._repository.state, path, data)
+
+    def damaged(self) -> builtins.list[CorruptRecord]:
+        """What is wrong with set-aside contents that can no longer be read."""
+        self._store.require_open()
+        found = []
+        for name in io.listed(self._folder):
+            try:
+                if name.endswith(SUFFIX):
+                    read_aside(self._folder / name)
+            except CorruptRecord as error:
+                found.append(error)
+        return found
+
+    def restore(self, name: str) -> str:
+        """Put a content back at its path, as a new change; return the path.
+
+        Args:
+            name: its name, or the id of the item it holds.
+
+        Raises:
+            ItemNotFound: there is no such content.
+            CorruptRecord: it is the copy of what a repair replaced; that is not put over a whole file.
+            Conflict: the file changes at the same moment.
+        """
+        matching = [row for row in self.list() if name in (row.name, stem_of(row.path), row.path)]
+        if not matching:
+            raise ItemNotFound(
+                f"nothing set aside is called {name!r}", hint="memfs restore --displaced lists what there is"
+            )
+        chosen = next((row for row in matching if not row.name.startswith(DAMAGED)), None)
+        if chosen is None:
+            copy = self._folder / (matching[0].name + SUFFIX)
+            raise CorruptRecord(
+                "these bytes were put aside because they are damaged: they are there to be looked at, not brought back",
+                path=str(copy),
+                hint=f"its first line says where it belongs; 'memfs log {matching[0].path}' names whole versions",
+            )
+        plans = self._store.plan_restore({chosen.path: self._content(chosen)})
+        # A person's save may have been set aside: no secret of it was vetted yet.
+        plans = [plan._replace(vetted=False) for plan in plans]
+        self._store.carry_out(plans, f"Bring back {stem_of(chosen.path)}", source="recover")
+        with suppress(StorageIO):  # it is back; what could not be removed stays listed
+            io.unlink(self._folder / (chosen.name + SUFFIX), missing_ok=True)
+        return chosen.path
+
+    def _content(self, chosen: Recoverable) -> bytes | None:
+        for name, _, change in self._store.displaced():
+            if name == chosen.name:
+                return change.data
+        return read_aside(self._folder / (chosen.name + SUFFIX))[1]

@@ -16,7 +16,7 @@ from pathlib import Path
 from memfs.dataclass import dataclass
 from memfs.errors import Conflict, ContentError, PathEscape
 from memfs.format.text import shown
-from memfs.fs import shared_file
+from memfs.fs import atomic_replace
 from memfs.fs.workspace_location import is_own, names_git
 from memfs.learning.conventions import Convention, Conventions, vouched
 from memfs.learning.preferences import Preference
@@ -383,7 +383,7 @@ class AgentsBlock:
             ContentError: its marks are damaged. PathEscape, NotRegularFile: no block belongs there. StorageIO.
         """
         place = self._place(path)
-        data = shared_file.read(place)
+        data = atomic_replace.read(place)
         block = find(data, place.name) if data is not None else None
         return self._looked(place, block, preferences)
 
@@ -483,4 +483,4 @@ class AgentsBlock:
         path: str | os.PathLike[str] | None,
         change: Callable[[bytes | None, Path], tuple[bytes | None, BlockResult]],
     ) -> BlockResult:
-        return shared_file.rewrite(lambda: self._place(path), change)
+        return atomic_replace.rewrite(lambda: self._place(path), change)

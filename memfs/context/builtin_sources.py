@@ -39,8 +39,8 @@ from memfs.store import Store
 if TYPE_CHECKING:
     from memfs.context.parts import Sources
     from memfs.learning.preferences import Preference
-    from memfs.model.insights import AgentFeedback
     from memfs.model.rule import Rule
+    from memfs.model.state_documents import AgentFeedback
 
 
 def built_in(on: Sources) -> Mapping[str, Callable[[], ItemSource]]:

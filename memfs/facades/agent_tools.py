@@ -11,8 +11,8 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from memfs.admin.history import RECOVERED
 from memfs.admin.quota import numbers
-from memfs.admin.recover import RECOVERED
 from memfs.dataclass import dataclass, replace
 from memfs.errors import (
     ContentError,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from memfs.context.deliver import DeliveryResult
     from memfs.git.log import Revision
     from memfs.model.episode import StateSnapshot
-    from memfs.model.review import StoreResult
+    from memfs.model.suggestion import StoreResult
     from memfs.store.reader import Reader
     from memfs.team.asof import Past
     from memfs.workspace import ForgetResult

@@ -23,8 +23,8 @@ from memfs.model.state_documents import (
 )
 
 if TYPE_CHECKING:
-    from memfs.model.insights import AgentFeedback, Analysis, TrendReport
-    from memfs.model.state_query import Iteration
+    from memfs.model.state_documents import AgentFeedback, Analysis, TrendReport
+    from memfs.model.state_facts import Iteration
     from memfs.state.aggregates import HypothesisHistory
     from memfs.state.archives import RetentionResult
     from memfs.state.checkpoint_store import Checkpoint, CheckpointVerdict

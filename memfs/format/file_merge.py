@@ -19,8 +19,22 @@ from memfs.dataclass import dataclass, replace
 from memfs.errors import ContentError, IdInvalid, ItemTooLarge, MemfsError
 from memfs.format import item_fields, toml_text, yaml_text
 from memfs.format.codec import DOCUMENT_LIMIT, PRUNED, SUFFIXES, schema_of
-from memfs.format.field_merge import FieldConflict, FieldMerge, Hunk, equal, hunks, merge, merge_lines
-from memfs.format.merge_conflicts import DELETED, EDITED, ONE, OTHER, followed, record, within
+from memfs.format.field_merge import (
+    DELETED,
+    EDITED,
+    ONE,
+    OTHER,
+    FieldConflict,
+    FieldMerge,
+    Hunk,
+    equal,
+    followed,
+    hunks,
+    merge,
+    merge_lines,
+    record,
+    within,
+)
 from memfs.format.plain import DOCUMENT_PARTS, MAX_PARTS, FieldPath, KeyNode, Node, canonical, same
 from memfs.format.render import EncodedFile, ParsedFile, parse, render
 from memfs.format.text import MARKER, whole_marked

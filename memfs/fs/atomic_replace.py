@@ -1,4 +1,5 @@
-"""Puts a file under a name, or removes a name, without overwriting what somebody saved meanwhile.
+"""Puts a file under a name, removes a name, or rewrites a file that others write too, without overwriting what somebody
+saved meanwhile.
 
 Works on names in one open folder and looks at the displaced file last of all. A file under a *fresh* temporary name is
 memfs's own unfinished write; anything else waits under a *holding* name.
@@ -8,10 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
-from contextlib import suppress
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
 
-from memfs.errors import NotRegularFile, StorageIO
+from memfs.errors import Conflict, MemfsError, NotRegularFile, StorageIO
 from memfs.fs import io
 
 OWN_TEMPORARY = ".memfs-"
@@ -190,3 +194,110 @@ def _content_of(name: str, folder: int, path: str) -> str:
         return sha256(_read(name, folder, path))
     except FileNotFoundError:
         return ""
+
+
+LARGEST = 8 << 20
+_TRIES = 8
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY
+Told = TypeVar("Told")
+
+
+def read(place: Path) -> bytes | None:
+    """A file's bytes, None where there is none.
+
+    Raises:
+        NotRegularFile, ItemTooLarge, StorageIO: also where its folder is not there.
+    """
+    try:
+        return io.read_file(place, LARGEST)
+    except FileNotFoundError:
+        if not place.parent.is_dir():
+            raise StorageIO("its folder is not there", path=str(place), hint="make the folder first") from None
+        return None
+
+
+def rewrite(place: Callable[[], Path], change: Callable[[bytes | None, Path], tuple[bytes | None, Told]]) -> Told:
+    """Read, change and write a file; again where somebody else wrote it meanwhile.
+
+    Args:
+        place: where the file really lies; asked again each time.
+        change: given the bytes that are there, the bytes that shall be, None for no file; and what is returned.
+
+    Raises:
+        Conflict: somebody keeps saving the file.
+        what ``place``, ``change``, ``read`` and ``replace`` raise; then nothing was changed.
+    """
+    for _ in range(_TRIES):
+        real = place()
+        before = read(real)
+        after, result = change(before, real)
+        if after == before:
+            return result
+        try:
+            replace(real, before, after)
+        except FileChanged as changed:
+            _keep(real, changed.displaced)
+            continue
+        return result
+    raise Conflict("somebody keeps saving the file", path=str(real), hint="try again")
+
+
+def replace(place: Path, before: bytes | None, after: bytes | None) -> None:
+    """Give a file other bytes, durably and with the same rights; None removes it.
+
+    Raises:
+        FileChanged: it is not what was read.
+        StorageIO: nothing was changed.
+    """
+    over = sha256(before) if before is not None else ""
+    with _folder(place.parent) as folder:
+        if after is None:
+            take_away(place.name, folder, str(place), over)
+        else:
+            io.sweep(place.parent, f".{place.name}.")
+            temporary = _prepared(place, folder, after, before is not None)
+            try:
+                put(temporary, place.name, folder, str(place), over, after)
+            finally:
+                with suppress(StorageIO):
+                    io.unlink(temporary, dir_fd=folder, missing_ok=True)
+        io.fsync(folder, str(place.parent))
+
+
+def _prepared(place: Path, folder: int, data: bytes, existing: bool) -> str:
+    """A file beside the other with these bytes and the other's rights, durable; its name."""
+    temporary = f".{place.name}.{os.urandom(4).hex()}.{os.getpid()}.tmp"
+    fd = io.open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=folder)
+    try:
+        io.write_all(fd, data, str(place))
+        if existing:
+            with suppress(FileNotFoundError):
+                io.chmod(fd, stat.S_IMODE(io.facts(place).st_mode))
+        io.fsync(fd, str(place))
+    except BaseException:
+        with suppress(MemfsError):
+            io.unlink(temporary, dir_fd=folder, missing_ok=True)
+        raise
+    finally:
+        os.close(fd)
+    return temporary
+
+
+def _keep(place: Path, displaced: bytes | None) -> None:
+    """Keep what somebody saved, and at once saved over, in the very moment of a write."""
+    if displaced is not None:
+        io.write_file(place.with_name(f"{place.name}.{sha256(displaced)[:8]}.orig"), displaced, mode=0o644)
+
+
+@contextmanager
+def _folder(path: Path) -> Iterator[int]:
+    try:
+        fd = io.open_file(path, _FOLDER)
+    except FileNotFoundError:
+        raise StorageIO("its folder is not there", path=str(path), hint="make the folder first") from None
+    except NotRegularFile:
+        raise NotRegularFile("no folder", path=str(path), hint="name a file in a folder") from None
+    try:
+        yield fd
+    finally:
+        os.close(fd)

@@ -16,7 +16,7 @@ from memfs.dataclass import dataclass, field
 from memfs.errors import Conflict, ContentError, IdExists
 from memfs.format.plain import canonical
 from memfs.format.secrets import ALLOWED
-from memfs.intake.neighbours import Neighbourhood, Neighbours
+from memfs.intake.contradictions import Neighbourhood, Neighbours
 from memfs.model import MemoryItem, Query
 from memfs.model.ids import slug
 from memfs.model.item import VOUCHED, Link

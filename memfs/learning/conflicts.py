@@ -19,8 +19,7 @@ from memfs.catalog.facts import Key, maker
 from memfs.errors import Conflict, ItemNotFound, MemfsError, QueryInvalid, StorageIO
 from memfs.format.secrets import refuse_text
 from memfs.fs import io
-from memfs.intake.contradictions import traces
-from memfs.intake.neighbours import Neighbourhood, is_momentary, may_meet
+from memfs.intake.contradictions import Neighbourhood, is_momentary, may_meet, traces
 from memfs.model import MemoryItem, Query
 from memfs.model.conflict import BOTH, Decision, Disagreement
 from memfs.model.item import Link

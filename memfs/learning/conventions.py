@@ -13,10 +13,10 @@ from memfs.dataclass import dataclass
 from memfs.errors import ItemNotFound, QueryInvalid
 from memfs.format.secrets import refuse_text
 from memfs.model import MemoryItem, Query
-from memfs.model.globs import fits, plain
 from memfs.model.ids import slug
 from memfs.model.item import VOUCHED, Trust
 from memfs.model.kinds import ACCEPTED, CONVENTION, PROPOSED, RETIRED, nearest
+from memfs.model.rule import fits, plain
 from memfs.recall.tokens import gist
 from memfs.store import Store
 from memfs.store.reader import Reader

@@ -23,7 +23,7 @@ from memfs.format.text import shown
 from memfs.intake.episode_item import MOST_ERROR
 from memfs.learning.situations import APPLIES, GENERIC, PreparedSituation, asked_again, fit, means, same_deed, words_of
 from memfs.model.episode import RULE, Outcome, TriggerRow
-from memfs.model.globs import is_wild, telling
+from memfs.model.rule import is_wild, telling
 from memfs.search.analyzer import terms, tokens
 
 RECENT = 0.9

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.dataclass import dataclass
 from memfs.errors import Conflict, ContentError, IdExists
-from memfs.intake.neighbours import Neighbourhood
+from memfs.intake.contradictions import Neighbourhood
 from memfs.learning.conflicts import covers, record_of
 from memfs.model import MemoryItem, Origin, Query
 from memfs.model.ids import stable_id
@@ -34,7 +34,7 @@ from memfs.usage import Usage
 if TYPE_CHECKING:
     from memfs.intake.intake import Intake
     from memfs.learning.inbox import Inbox
-    from memfs.model.review import StoreResult
+    from memfs.model.suggestion import StoreResult
 
 
 KIND = "preference"

@@ -20,7 +20,7 @@ def undecided(item: MemoryItem) -> tuple[RecordedConflict, ...]:
     """The conflicts of an item that nobody has decided, by a word or by an edit of the field."""
     if not item.conflicts:
         return ()
-    from memfs.format.merge_conflicts import stands
+    from memfs.format.field_merge import stands
 
     return tuple(one for one in item.conflicts if stands(item, one))
 

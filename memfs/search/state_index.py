@@ -18,8 +18,7 @@ from memfs.catalog.workspace_tables import workspace_tables
 from memfs.dataclass import NamedTuple, dataclass, field
 from memfs.errors import IndexUnavailable
 from memfs.model.item import Stamp
-from memfs.model.state_facts import STATEFUL, StateFacts
-from memfs.model.state_query import Iteration, Measure, StateQuery, StateRow
+from memfs.model.state_facts import STATEFUL, Iteration, Measure, StateFacts, StateQuery, StateRow
 
 _TABLES = ("documents", "names", "measures", "words", "folders", "meta")
 _NO_TIME = -(1 << 62)

@@ -14,8 +14,8 @@ from math import log
 from typing import Any
 
 from memfs.model.episode import RULE, TriggerRow
-from memfs.model.globs import is_wild
 from memfs.model.item import BY_TRUST, trust_rank
+from memfs.model.rule import is_wild
 
 _PRIOR = 5.0
 _GENERIC_SHARE = 0.25

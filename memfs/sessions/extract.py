@@ -20,7 +20,7 @@ from memfs.errors import MemfsError
 from memfs.format.secrets import find
 from memfs.format.text import shown
 from memfs.intake.episode_item import clean_text, shortened
-from memfs.intake.filter import TrivialFilter
+from memfs.intake.intake import TrivialFilter
 from memfs.learning.corrections import corrections, is_correction, is_refusal, passed_over
 from memfs.model import MemoryItem, Origin
 from memfs.model.episode import Episode, Outcome, StateSnapshot

@@ -21,7 +21,7 @@ from memfs.context.plugin import ContextEntry, ContextSelection
 from memfs.dataclass import dataclass, replace
 from memfs.errors import MemfsError
 from memfs.fs import append_log, io
-from memfs.intake.filter import TrivialFilter
+from memfs.intake.intake import TrivialFilter
 from memfs.learning.situations import GENERIC
 from memfs.model import Hit, MemoryItem, Query
 from memfs.model.episode import StateSnapshot

@@ -18,11 +18,10 @@ from memfs.catalog.facts import maker
 from memfs.dataclass import dataclass
 from memfs.errors import ContentError, CorruptRecord, QueryInvalid
 from memfs.format import json_text
-from memfs.model.insights import PatternTrend, TrendReport
 from memfs.model.shape import Free, Shape
-from memfs.model.state_facts import StateFacts, as_mapping, as_number, version_order
+from memfs.model.state_documents import PatternTrend, TrendReport
+from memfs.model.state_facts import StateFacts, StateQuery, StateRow, as_mapping, as_number, version_order
 from memfs.model.state_paths import HYPOTHESIS_KINDS, aggregate_path
-from memfs.model.state_query import StateQuery, StateRow
 from memfs.state import metrics
 from memfs.state.metrics import Load, combined, direction, short, slope, summary
 from memfs.store.state_files import DocumentChange

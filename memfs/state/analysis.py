@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 from memfs.config import read_system_config
 from memfs.dataclass import dataclass, replace
 from memfs.errors import ItemNotFound, MemfsError, QueryInvalid
-from memfs.model.insights import AgentPoint, Analysis, Course, StrategyOutcome
 from memfs.model.kinds import nearest
-from memfs.model.state_facts import as_mapping, as_number
-from memfs.model.state_query import StateQuery
+from memfs.model.state_documents import AgentPoint, Analysis, Course, StrategyOutcome
+from memfs.model.state_facts import StateQuery, as_mapping, as_number
 from memfs.state.feedback import FeedbackStore, name_in, values_of
 from memfs.state.metrics import Summary, combined, direction, key_of, named, short, slope
 

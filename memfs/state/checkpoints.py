@@ -37,6 +37,7 @@ from memfs.git.remote import configured
 from memfs.model import Problem
 from memfs.model.shape import plain
 from memfs.model.state_documents import RecoveryState, StateUpdate
+from memfs.model.state_facts import StateQuery
 from memfs.model.state_paths import (
     CHECKPOINTS,
     ITERATIONS,
@@ -51,7 +52,6 @@ from memfs.model.state_paths import (
     manifest_path,
     payload_path,
 )
-from memfs.model.state_query import StateQuery
 from memfs.state.archives import Archives
 from memfs.state.checkpoint_store import (
     Checkpoint,

@@ -38,8 +38,8 @@ from memfs.fs.atomic_replace import sha256
 from memfs.model.item import MemoryItem, Trust
 from memfs.model.kinds import ITEM_LIMIT, nearest
 from memfs.model.query import moment
+from memfs.model.state_facts import StateQuery, names_of, numbers_of
 from memfs.model.state_paths import AGGREGATE_NAMES, aggregate_path, document_kind, iteration_of
-from memfs.model.state_query import StateQuery, names_of, numbers_of
 from memfs.state.reader import StateReader
 from memfs.store import Store
 from memfs.store.parts import CONTENT

@@ -17,11 +17,9 @@ from typing import TYPE_CHECKING, Any
 from memfs.dataclass import dataclass, replace
 from memfs.errors import Conflict, ContentError, CorruptRecord, IterationInvalid, QueryInvalid, StorageIO
 from memfs.format.text import shown
-from memfs.model.insights import AgentFeedback, FeedbackEffect, MetricChange
-from memfs.model.state_documents import FeedbackContent, FeedbackData
-from memfs.model.state_facts import as_mapping
+from memfs.model.state_documents import AgentFeedback, FeedbackContent, FeedbackData, FeedbackEffect, MetricChange
+from memfs.model.state_facts import StateQuery, as_mapping
 from memfs.model.state_paths import feedback_path, meta_review_path, system_state_path
-from memfs.model.state_query import StateQuery
 from memfs.model.time import format_time, parse_time
 from memfs.resources import template_text
 from memfs.state.aggregates import pattern_text, patterns_of

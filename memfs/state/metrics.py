@@ -17,8 +17,7 @@ from typing import Any
 
 from memfs.dataclass import dataclass, field
 from memfs.model import state_facts
-from memfs.model.state_facts import StateFacts, as_mapping, as_number, matches, texts
-from memfs.model.state_query import StateRow
+from memfs.model.state_facts import StateFacts, StateRow, as_mapping, as_number, matches, texts
 from memfs.model.time import format_time
 
 MOST_METRICS = 64

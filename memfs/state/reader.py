@@ -36,9 +36,8 @@ from memfs.fs.executor import Deadline
 from memfs.fs.lock import renewed_in_child
 from memfs.git.log import changed_paths
 from memfs.model import Stamp
-from memfs.model.state_facts import StateFacts, describe
+from memfs.model.state_facts import Iteration, StateFacts, StateQuery, StateRow, describe
 from memfs.model.state_paths import ITERATIONS, document_kind, iteration_folder, iteration_of
-from memfs.model.state_query import Iteration, StateQuery, StateRow
 from memfs.search.state_index import Folder, RowSet, StateIndex
 from memfs.store import sidecars
 from memfs.store.parts import Parts

@@ -39,8 +39,7 @@ from memfs.model.state_documents import (
     StateData,
     StateUpdate,
 )
-from memfs.model.state_facts import is_final
-from memfs.model.state_query import Iteration, StateQuery
+from memfs.model.state_facts import Iteration, StateQuery, is_final
 from memfs.model.time import format_time, from_timestamp_ns, given_time, parse_time, time_in, utc_now
 from memfs.resources import schema_text
 from memfs.state.aggregates import HypothesisVersion

@@ -21,9 +21,18 @@ from memfs.model.kinds import nearest
 from memfs.model.query import moment
 from memfs.model.shape import Free, Shape, plain
 from memfs.model.state_documents import REQUEST_TYPES, RetrievedContent, RetrievedState
-from memfs.model.state_facts import STATEFUL, StateFacts, describe, texts, version_order
+from memfs.model.state_facts import (
+    STATEFUL,
+    StateFacts,
+    StateQuery,
+    StateRow,
+    describe,
+    names_of,
+    numbers_of,
+    texts,
+    version_order,
+)
 from memfs.model.state_paths import HYPOTHESIS_KINDS, aggregate_path, update_path
-from memfs.model.state_query import StateQuery, StateRow, names_of, numbers_of
 from memfs.model.time import Moment, format_time, utc_now
 from memfs.search import analyzer
 from memfs.search.terms import weights

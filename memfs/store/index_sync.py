@@ -6,14 +6,18 @@ only read here.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain
+from pathlib import Path
 
 from memfs.catalog.facts import ItemCatalog
 from memfs.dataclass import NamedTuple, dataclass
 from memfs.errors import ContentError, CorruptItem, DuplicateId, IdInvalid, MemfsError, NotRegularFile, StorageIO
+from memfs.fs import io
 from memfs.fs.lock import renewed_in_child
 from memfs.fs.tree import Content, FolderScan, ScanEntry, View, blob_id, refuse_rot
 from memfs.git.repository import Repository
@@ -22,7 +26,7 @@ from memfs.model.ids import check_id, stem_of
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.search.search_index import SearchIndex
 from memfs.search.stamps import StampTable, UnchangedFolders
-from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content
+from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, below_content
 
 
 class ItemFiles:
@@ -288,7 +292,6 @@ class IndexSync:
 
     def freshness(self) -> Freshness:
         """The proof of what an answer given now rests on."""
-        from memfs.store.freshness import prove  # few ask for it
 
         return prove(self.index, self.files, self._repository, self.rejected_items(), self.is_item)
 
@@ -598,3 +601,62 @@ class IndexSync:
             for item, _ in rows:
                 owners[item.id.casefold()] = item.path
         self.index.update(rows, gone)
+
+
+_FILE = "head"
+_LIMIT = 4096
+
+
+def prove(
+    index: SearchIndex,
+    files: View,
+    repository: Repository | None,
+    rejected: Iterable[str],
+    is_item: Callable[[str], bool],
+) -> Freshness:
+    """HEAD, how many memory files differ from it, and a digest of exactly what is indexed.
+
+    The digest of HEAD's own files is cached beside the index, so that the usual answer, that nothing differs, needs no
+    git.
+    """
+    indexed = dict(index.stamps().blobs())
+    digest = _digest(indexed)
+    if repository is None:
+        return Freshness(head=None, dirty=None, indexed=digest)
+    found = repository.head()
+    head = found.commit
+    if head is None:
+        return Freshness(head=None, dirty=None if found.damage else len(indexed), indexed=digest)
+    broken = {path: _blob(files, path) for path in rejected}
+    present = {**indexed, **{path: blob for path, blob in broken.items() if blob}}
+    if _kept(index.folder, head) == (_digest(present) if broken else digest):
+        return Freshness(head=head, dirty=0, indexed=digest)
+    items = {path: blob for path, blob in repository.tree(head, CONTENT).items() if is_item(path)}
+    _keep(index.folder, head, _digest(items))
+    dirty = sum(1 for path, blob in present.items() if items.get(path) != blob)
+    dirty += sum(1 for path in items if path not in present)
+    return Freshness(head=head, dirty=dirty, indexed=digest)
+
+
+def _blob(files: View, path: str) -> str:
+    """The id of what an invalid file holds, "" where it cannot be read."""
+    try:
+        return blob_id(files.read(path, READ_LIMIT).data)
+    except (FileNotFoundError, MemfsError):
+        return ""
+
+
+def _digest(blobs: Mapping[str, str]) -> str:
+    lines = "".join([f"{path}\0{blobs[path]}\n" for path in sorted(blobs)])
+    return hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _kept(folder: Path, head: str) -> str:
+    """The digest of the items of this very commit, "" when it is not known."""
+    commit, _, digest = io.read_note(folder / _FILE, _LIMIT).partition(" ")
+    return digest if commit == head else ""
+
+
+def _keep(folder: Path, head: str, digest: str) -> None:
+    with contextlib.suppress(StorageIO, FileNotFoundError):
+        io.write_file(folder / _FILE, f"{head} {digest}".encode(), durable=False)

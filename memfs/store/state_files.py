@@ -28,9 +28,8 @@ from memfs.format.plain import plain
 from memfs.fs.atomic_replace import sha256
 from memfs.fs.tree import ScanEntry, View, blob_id, refuse_rot
 from memfs.model import Stamp
-from memfs.model.state_facts import describe
+from memfs.model.state_facts import StateRow, describe
 from memfs.model.state_paths import STATE_FOLDERS, document_kind, iteration_of
-from memfs.model.state_query import StateRow
 from memfs.search.state_index import StateIndex
 from memfs.store import sidecars
 from memfs.store.parts import READ_LIMIT, Parts

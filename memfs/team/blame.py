@@ -17,7 +17,7 @@ from memfs.admin.history import History
 from memfs.dataclass import NamedTuple, dataclass
 from memfs.errors import ContentError, HistoryUnavailable, ItemTooLarge
 from memfs.format.codec import schema_of
-from memfs.format.merge_conflicts import tells_of, value_at
+from memfs.format.field_merge import tells_of, value_at
 from memfs.format.plain import DOCUMENT_PARTS, canonical
 from memfs.format.render import parse
 from memfs.fs.journal import FileChange, Operation

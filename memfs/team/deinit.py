@@ -36,7 +36,7 @@ from memfs.team import own_branch
 from memfs.team.worktrees import blob_now, first_of, memory_files, remove_empty, update_refs, waiting_in
 
 if TYPE_CHECKING:
-    from memfs.admin.recover import RecoveryCopies
+    from memfs.admin.history import RecoveryCopies
     from memfs.git.layout import Layout
     from memfs.store import Store
     from memfs.store.parts import Parts

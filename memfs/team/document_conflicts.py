@@ -23,13 +23,13 @@ from memfs.errors import (
     SchemaInvalid,
 )
 from memfs.format.codec import schema_of
+from memfs.format.field_merge import stands_in, with_lost
 from memfs.format.file_merge import Form, form_of
-from memfs.format.merge_conflicts import stands_in, with_lost
 from memfs.fs.atomic_replace import sha256
 from memfs.model.conflict import DocumentClash
 from memfs.model.shape import plain
+from memfs.model.state_facts import StateQuery
 from memfs.model.state_paths import conflict_path, iteration_of
-from memfs.model.state_query import StateQuery
 from memfs.store import Store
 from memfs.store.parts import READ_LIMIT, Parts
 

@@ -19,7 +19,7 @@ from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass
 from memfs.errors import BranchRefused, GitBusy, MemfsError, NotRegularFile, RemoteUnreachable, RepoUnsupported
 from memfs.format import toml_text
-from memfs.fs import io, own_branch, shared_file
+from memfs.fs import atomic_replace, io, own_branch
 from memfs.fs.lock import FileLock
 from memfs.fs.own_branch import BRANCH
 from memfs.fs.tree import Tree
@@ -320,7 +320,7 @@ def _write_exclude(common: Path, *, wanted: bool) -> None:
         io.make_folders(common / "info")
     elif not (common / "info").is_dir():
         return
-    shared_file.rewrite(place, change)
+    atomic_replace.rewrite(place, change)
 
 
 # -- leaving --------------------------------------------------------------------------------------------------------

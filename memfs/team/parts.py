@@ -9,8 +9,7 @@ from memfs.dataclass import dataclass
 from memfs.fs.lock import shared_property
 
 if TYPE_CHECKING:
-    from memfs.admin.history import History
-    from memfs.admin.recover import RecoveryCopies
+    from memfs.admin.history import History, RecoveryCopies
     from memfs.context.agents_md import AgentsBlock
     from memfs.settings import Settings
     from memfs.state.parts import States

@@ -23,9 +23,8 @@ from memfs.errors import (
 )
 from memfs.format import item_fields
 from memfs.format.codec import schema_of
-from memfs.format.field_merge import FieldConflict, merge_lines
+from memfs.format.field_merge import DELETED, OTHER, FieldConflict, merge_lines, settled, stands, value_at
 from memfs.format.file_merge import FileMerger
-from memfs.format.merge_conflicts import DELETED, OTHER, settled, stands, value_at
 from memfs.format.text import has_markers, sides
 from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.tree import Tree

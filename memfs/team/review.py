@@ -43,7 +43,7 @@ from memfs.git.commit_object import agent as agent_person
 from memfs.git.log import OWN_PATHS, changed_paths
 from memfs.git.objects import REGULAR
 from memfs.git.repository import Repository
-from memfs.intake.neighbours import Neighbourhood, Neighbours, is_momentary, may_meet
+from memfs.intake.contradictions import Neighbourhood, Neighbours, is_momentary, may_meet
 from memfs.learning import conflicts
 from memfs.learning.conflicts import covers, holds, record_of
 from memfs.model import MemoryItem, Query

@@ -14,9 +14,8 @@ from memfs.admin.history import History
 from memfs.admin.layout import first_files
 from memfs.dataclass import dataclass, field, replace
 from memfs.errors import Conflict, GitBusy, HistoryUnavailable, MemfsError, QueryInvalid, SecretDetected
-from memfs.format.field_merge import equal
+from memfs.format.field_merge import equal, settled, value_at
 from memfs.format.file_merge import FileMerger
-from memfs.format.merge_conflicts import settled, value_at
 from memfs.format.secrets import refuse_text
 from memfs.fs.atomic_replace import sha256
 from memfs.git.ancestry import is_ancestor

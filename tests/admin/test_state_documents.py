@@ -17,9 +17,8 @@ from memfs.errors import CorruptItem
 from memfs.fs.archive import compress
 from memfs.fs.tree import Content
 from memfs.model import MemoryItem
-from memfs.model.state_facts import describe
+from memfs.model.state_facts import StateRow, describe
 from memfs.model.state_paths import hypothesis_path, output_path, payload_path
-from memfs.model.state_query import StateRow
 from memfs.search.state_index import StateIndex
 from memfs.store import sidecars
 from memfs.store.state_files import DocumentChange, StateFiles

@@ -24,7 +24,7 @@ from memfs.admin.backup_file import restore
 from memfs.doors.langgraph import MemfsSaver
 from memfs.errors import ContentError, MemfsError, QueryInvalid, QuotaExceeded, SecretDetected, StorageIO
 from memfs.fs import io
-from memfs.model.threads import ThreadPlace
+from memfs.state.threads import ThreadPlace
 from memfs.workspace import Workspace
 
 KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"  # looks like a token of GitHub

@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, Implementation
 
 from memfs.doors.mcp import MemoryServer, ToolSet, build_server
-from memfs.doors.mcp.answer import discreet, error_text
+from memfs.doors.mcp.memory_tools import discreet, error_text
 from memfs.doors.mcp.tools import NAMES, TOOLS, Argument, checked
 from memfs.errors import QueryInvalid, StorageIO
 from memfs.facades.context_memory import ContextMemory

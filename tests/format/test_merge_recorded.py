@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from memfs.errors import QueryInvalid
 from memfs.format.codec import Codec
-from memfs.format.field_merge import FieldConflict
-from memfs.format.merge_conflicts import record, settled, stands, within
+from memfs.format.field_merge import FieldConflict, record, settled, stands, within
 from memfs.format.schema import Schemas
 from memfs.model.item import MemoryItem, RecordedConflict
 from memfs.model.kinds import KindTable

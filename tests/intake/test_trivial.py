@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memfs.intake.filter import TrivialFilter
+from memfs.intake.intake import TrivialFilter
 
 DRAFTS = Path(__file__).parents[1] / "intake/drafts"
 

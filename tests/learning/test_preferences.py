@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from memfs.errors import SchemaInvalid, SecretDetected
-from memfs.intake.neighbours import Neighbours
+from memfs.intake.contradictions import Neighbours
 from memfs.learning.preferences import Preferences
 from memfs.model import Candidate, Link, MemoryItem
 from memfs.store.values import LoadedItem

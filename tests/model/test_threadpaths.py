@@ -6,7 +6,7 @@ import pytest
 
 from memfs.errors import SchemaInvalid
 from memfs.model import state_paths as paths
-from memfs.model.threads import TaskWrites, ThreadPlace, ThreadSnapshot, Write
+from memfs.state.threads import TaskWrites, ThreadPlace, ThreadSnapshot, Write
 
 TOP = "ContextMemory/threads"
 

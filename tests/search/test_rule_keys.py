@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memfs.model.episode import RULE, TriggerRow
-from memfs.model.globs import fits
+from memfs.model.rule import fits
 from memfs.search.trigger_table import TriggerTable
 
 

@@ -15,8 +15,7 @@ import pytest
 from benchmarks import state_corpus as corpus
 from memfs.catalog.workspace_tables import FILE
 from memfs.errors import IndexUnavailable
-from memfs.model.state_facts import describe
-from memfs.model.state_query import StateQuery, StateRow
+from memfs.model.state_facts import StateQuery, StateRow, describe
 from memfs.search import state_index
 from memfs.search.state_index import StateIndex
 

@@ -13,7 +13,7 @@ import pytest
 
 from memfs.errors import StorageFull
 from memfs.fs import io
-from memfs.model.insights import AGGREGATES
+from memfs.model.state_documents import AGGREGATES
 from memfs.model.state_paths import AGGREGATE_NAMES, aggregate_path
 from memfs.state import aggregates as aggregates_module
 from memfs.state.aggregates import pattern_trends

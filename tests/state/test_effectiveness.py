@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from memfs.model.insights import FeedbackEffect
+from memfs.model.state_documents import FeedbackEffect
 from memfs.state.feedback import FeedbackDelivery, compared, measured
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from memfs import Workspace
 from memfs.errors import IterationInvalid, MemfsError
-from memfs.model.state_query import Iteration
+from memfs.model.state_facts import Iteration
 from tests.state.rig import NOON, Rig
 
 Opened = Callable[..., Workspace]

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import state_corpus as corpus
 from memfs.model import state_paths as paths
-from memfs.model.state_query import StateQuery
+from memfs.model.state_facts import StateQuery
 from memfs.model.time import format_time
 from memfs.search import state_index
 from memfs.state.aggregates import hypothesis_history

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from memfs.model.insights import AgentFeedback
+from memfs.model.state_documents import AgentFeedback
 from memfs.state.feedback import NOTICE, render
 
 GIVEN = AgentFeedback(agent="Scout", version="3-ab", iteration=4, from_iteration=3)

@@ -23,7 +23,7 @@ from memfs.fs import io
 from memfs.fs.executor import Deadline
 from memfs.model import state_paths as paths
 from memfs.model.item import RACY_NS
-from memfs.model.state_query import StateQuery
+from memfs.model.state_facts import StateQuery
 from memfs.search.cache_folders import index_folder
 from memfs.state import reader
 from memfs.state.parts import States
@@ -390,7 +390,7 @@ def test_a_reader_killed_while_it_learns_leaves_an_index_that_can_be_used(opened
     workspace.states.index.close()
     program = (
         "import os, sys\nfrom memfs.fs import io\nfrom memfs.workspace import open_workspace\n"
-        "from memfs.model.state_query import StateQuery\n"
+        "from memfs.model.state_facts import StateQuery\n"
         "w = open_workspace(sys.argv[1], watch=False)\nleft = [int(sys.argv[2])]\n"
         "def hook(name, path):\n"
         "    if name in ('states', 'scan'):\n"

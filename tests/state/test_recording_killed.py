@@ -14,7 +14,7 @@ import pytest
 from memfs import Workspace
 from memfs.errors import TokenInvalid
 from memfs.fs import io
-from memfs.model.state_query import StateQuery
+from memfs.model.state_facts import StateQuery
 from memfs.workspace import open_workspace
 
 Opened = Callable[..., Workspace]

@@ -11,8 +11,7 @@ import pytest
 from benchmarks import state_corpus as corpus
 from memfs.errors import CorruptItem, QueryInvalid
 from memfs.model import state_paths as paths
-from memfs.model.state_facts import describe
-from memfs.model.state_query import StateRow
+from memfs.model.state_facts import StateRow, describe
 from memfs.state import retrieval
 from memfs.state.aggregates import hypothesis_history
 from memfs.state.parts import States

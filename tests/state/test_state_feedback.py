@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from memfs.errors import IterationInvalid, QueryInvalid, StorageFull
-from memfs.model.insights import AgentFeedback
+from memfs.model.state_documents import AgentFeedback
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]

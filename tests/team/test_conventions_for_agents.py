@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from memfs import MemoryItem, Workspace
-from memfs.doors.mcp import answer
+from memfs.doors.mcp import memory_tools
 from memfs.facades.agent_tools import AgentMemory, Caller
 from memfs.facades.memory_context import MemoryContext
 from memfs.facades.memory_layer import MemoryLayer
@@ -91,5 +91,5 @@ def test_an_agent_finds_its_own_proposal_where_it_asks_for_conventions(workspace
 
 def test_a_tools_list_says_the_status(workspace: Workspace) -> None:
     """Whoever lists conventions by a tool sees which of them hold (K8)."""
-    row = answer.brief(workspace.store.find("naming-1"))
+    row = memory_tools.brief(workspace.store.find("naming-1"))
     assert row["status"] == "proposed"

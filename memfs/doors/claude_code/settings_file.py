@@ -19,7 +19,7 @@ from memfs.dataclass import dataclass
 from memfs.errors import ContentError, MemfsError, PathEscape, StorageIO, StorageReadOnly
 from memfs.format import json_text, plain
 from memfs.format.plain import Node
-from memfs.fs import io, shared_file
+from memfs.fs import atomic_replace, io
 from memfs.fs.workspace_location import home
 
 _BOM = b"\xef\xbb\xbf"
@@ -123,7 +123,7 @@ class SettingsFile:
         folder = self._place().parent
         made = self._make(folder)
         try:
-            changed = shared_file.rewrite(self._place, lambda data, place: self._planned(data, place, change))
+            changed = atomic_replace.rewrite(self._place, lambda data, place: self._planned(data, place, change))
         except BaseException:
             if made:
                 _remove_if_empty(folder)
@@ -167,7 +167,7 @@ class SettingsFile:
 
     @staticmethod
     def _bytes(place: Path) -> bytes | None:
-        return shared_file.read(place) if place.parent.is_dir() else None
+        return atomic_replace.read(place) if place.parent.is_dir() else None
 
     def _text(self, data: bytes) -> str:
         try:

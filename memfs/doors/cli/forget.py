@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memfs.admin.recover import RECOVERED
+from memfs.admin.history import RECOVERED
 from memfs.dataclass import dataclass
 from memfs.doors.cli.command import complete_ids, verb
 from memfs.doors.cli.options import SOURCE, item_named, land, note_waiting

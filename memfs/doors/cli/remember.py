@@ -20,7 +20,7 @@ from memfs.model.kinds import OFFERED
 if TYPE_CHECKING:
     from memfs.doors.cli.editor import FileFault
     from memfs.model import MemoryItem
-    from memfs.model.review import ReviewResult, StoreResult
+    from memfs.model.suggestion import ReviewResult, StoreResult
     from memfs.workspace import Workspace
 
 _POINTS = re.compile(r"(.*) \(([+-])[\d.]+\)")

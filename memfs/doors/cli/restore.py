@@ -12,7 +12,7 @@ from memfs.doors.cli.options import land, named
 from memfs.doors.cli.output import Table, Text, count, styled
 
 if TYPE_CHECKING:
-    from memfs.admin.recover import Recoverable
+    from memfs.admin.history import Recoverable
 
 
 @dataclass(frozen=True, slots=True)

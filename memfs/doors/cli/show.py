@@ -158,7 +158,7 @@ def _item_at(workspace: Workspace, named: str, revision: str) -> tuple[Past, Mem
 
 
 def _against(workspace: Workspace, item: MemoryItem) -> tuple[str, ...]:
-    from memfs.intake.neighbours import Neighbourhood
+    from memfs.intake.contradictions import Neighbourhood
 
     try:
         return Neighbourhood(workspace.store, workspace.kinds).against(item, workspace.parts.clock())

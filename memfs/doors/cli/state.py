@@ -36,9 +36,17 @@ from memfs.format import json_text
 from memfs.model.state_paths import AGGREGATE_NAMES, aggregate_path
 
 if TYPE_CHECKING:
-    from memfs.model.insights import AgentFeedback, Analysis, Course, PatternTrend, TrendReport
-    from memfs.model.state_documents import Acknowledgement, RecoveryState, RetrievedState
-    from memfs.model.state_query import Iteration
+    from memfs.model.state_documents import (
+        Acknowledgement,
+        AgentFeedback,
+        Analysis,
+        Course,
+        PatternTrend,
+        RecoveryState,
+        RetrievedState,
+        TrendReport,
+    )
+    from memfs.model.state_facts import Iteration
     from memfs.state.checkpoint_store import Checkpoint, CheckpointVerdict
     from memfs.state.retrieval import StateHit
     from memfs.workspace import Workspace

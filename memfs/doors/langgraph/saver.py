@@ -50,8 +50,7 @@ from memfs.errors import ContentError, MemfsError, QueryInvalid
 from memfs.facades.open_workspaces import Facade
 from memfs.format.plain import MAX_DEPTH, MAX_INT, MAX_KEY, hidden
 from memfs.fs import io
-from memfs.model.threads import KEPT_IN, Kept, TaskWrites, ThreadPlace, ThreadSnapshot, Write
-from memfs.state.threads import Threads, snapshot_path
+from memfs.state.threads import KEPT_IN, Kept, TaskWrites, ThreadPlace, Threads, ThreadSnapshot, Write, snapshot_path
 from memfs.trust import list_path
 from memfs.workspace import Workspace
 

@@ -26,7 +26,7 @@ from mcp_types import (
     TextContent,
 )
 
-from memfs.doors.mcp.answer import error_text
+from memfs.doors.mcp.memory_tools import error_text
 from memfs.doors.mcp.session import Desk
 from memfs.doors.mcp.tools import TOOLS, ToolSet, checked
 from memfs.errors import MemfsError, SettingInvalid

@@ -64,7 +64,7 @@ _MORE = (
     "memfs.sessions.spool",
     "memfs.admin.history",
     "memfs.admin.prune",
-    "memfs.admin.recover",
+    "memfs.admin.history",
     "memfs.doors.cli.draft",
     "memfs.admin.quota",
     "memfs.context.mounts",
