@@ -68,7 +68,7 @@ def test_every_error_is_in_the_table(page: Read) -> None:
     [
         ("store.store:Store", "Writing"),
         ("admin.history:History", "History"),
-        ("admin.recover:RecoveryCopies", "History"),
+        ("admin.history:RecoveryCopies", "History"),
     ],
 )
 def test_every_method_people_call_is_described(owner: str, heading: str, page: Read) -> None:
