@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -32,7 +32,7 @@ from memfs.errors import (
     WorkspaceNotFound,
 )
 from memfs.format.codec import Codec
-from memfs.fs.lock import renewed_in_child
+from memfs.fs.lock import renewed_in_child, shared_property
 from memfs.fs.tree import Tree
 from memfs.fs.workspace_location import MEMORY_FOLDER
 from memfs.git.layout import discover, own_users
@@ -167,13 +167,12 @@ class Mount:
         return [self.named(one) for one in self.store.beside(mine, query)] if mine else []
 
     # -- what warns -------------------------------------------------------------------------------------------------
-    @cached_property
+    @shared_property
     def triggers(self) -> Triggers:
         """Knows which of its episodes and rules a situation brings to mind; ids as the files have them."""
         from memfs.learning.triggers import Triggers
 
-        first: Triggers = self.__dict__.setdefault("triggers", Triggers(self.store, self.store.clock, self.ageing))
-        return first
+        return Triggers(self.store, self.store.clock, self.ageing)
 
     def behind(self, row: TriggerRow) -> MemoryItem | None:
         """The item behind a row, as it is handed on; None where its file is no longer what was found."""
@@ -459,7 +458,7 @@ class Mounts:
         return bool(self._paths)
 
     # -- asking -----------------------------------------------------------------------------------------------------
-    @cached_property
+    @shared_property
     def recall(self) -> Recaller:
         """Answers questions from this workspace and its mounts together, on one scale; where none is named, from this
         workspace alone.
@@ -467,9 +466,7 @@ class Mounts:
         The hits of a mount have ids such as ``team:ID``, and at most the trust ``reviewed``. Of two that are equally
         good the workspace's own comes first.
         """
-        made = self._recall.over(JointReader(self._store, self)) if self else self._recall
-        first: Recaller = self.__dict__.setdefault("recall", made)
-        return first
+        return self._recall.over(JointReader(self._store, self)) if self else self._recall
 
     def find(self, reference: str) -> MemoryItem:
         """The item a person means by ``NAME:ID``, or by the beginning of an id that only one item has.

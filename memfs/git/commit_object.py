@@ -72,24 +72,24 @@ def with_signature(data: bytes, signature: str) -> bytes:
 
 def without_signature(data: bytes) -> tuple[bytes, tuple[bytes, ...]]:
     """What was signed of a commit object, and its signatures; none where it has none, two are for nobody to trust."""
-    head, gap, message = data.partition(b"\n\n")
-    kept: list[bytes] = []
-    signatures: list[list[bytes]] = []
-    inside: list[bytes] | None = None
+    rows = headers(data)[0]
+    found = [row.removeprefix(_SIGNATURE + b" ") for row in rows if row.startswith(_SIGNATURE + b" ")]
+    # a signature of another sort of object ids is left out, as git does
+    kept = [row for row in rows if row.partition(b" ")[0] not in (_SIGNATURE, _OTHER_SIGNATURE)]
+    _, gap, message = data.partition(b"\n\n")
+    return b"\n".join(kept) + gap + message, tuple(one.replace(b"\n ", b"\n") + b"\n" for one in found)
+
+
+def headers(data: bytes) -> tuple[list[bytes], bytes]:
+    """The headers of a commit or tag, continued lines joined to theirs, and its message."""
+    head, _, message = data.partition(b"\n\n")
+    found: list[bytes] = []
     for line in head.split(b"\n"):
-        name, _, value = line.partition(b" ")
-        if name == _SIGNATURE:
-            inside = [value]
-            signatures.append(inside)
-        elif name == _OTHER_SIGNATURE:  # of another sort of object ids, as git leaves it out too
-            inside = []
-        elif line[:1] == b" " and inside is not None:
-            inside.append(line[1:])
+        if line.startswith(b" ") and found:
+            found[-1] += b"\n" + line
         else:
-            inside = None
-            kept.append(line)
-    found = tuple(b"\n".join((*lines, b"")) for lines in signatures)
-    return b"\n".join(kept) + gap + message, found
+            found.append(line)
+    return found, message
 
 
 def parse_commit(data: bytes) -> ParsedCommit:

@@ -21,6 +21,7 @@ from memfs.fs import io
 from memfs.git import objects
 from memfs.git.ancestry import cut_off
 from memfs.git.busy import ERASE_FOLDER, lock_reason
+from memfs.git.commit_object import headers
 from memfs.git.layout import Facts, facts_of
 from memfs.git.objects import EMPTY_TREE, SUBMODULE, Object, Objects, add, encode_tree
 from memfs.git.process import GitCommands, contents, entries_of, files_of
@@ -38,7 +39,6 @@ from memfs.git.rewrite_text import (
     edit_tree,
     entries,
     folders,
-    headers,
     ids,
     is_signed,
     named_in_commit,

@@ -16,6 +16,7 @@ from pathlib import Path
 from memfs.dataclass import dataclass
 from memfs.errors import HistoryUnavailable
 from memfs.fs import io
+from memfs.git.commit_object import headers
 from memfs.git.layout import Layout
 from memfs.git.refs import HEX, NULL, PER_WORKTREE, parse_packed
 
@@ -128,18 +129,6 @@ def edit_tree(tree: bytes, cut: Collection[bytes], table: Mapping[bytes, bytes |
         if new is not None and name not in cut:
             kept.append(b"%s %s\0%s" % (mode, name, new))
     return b"".join(kept)
-
-
-def headers(data: bytes) -> tuple[list[bytes], bytes]:
-    """The headers of a commit or tag, continued lines joined to theirs, and its message."""
-    head, _, message = data.partition(b"\n\n")
-    found: list[bytes] = []
-    for line in head.split(b"\n"):
-        if line.startswith(b" ") and found:
-            found[-1] += b"\n" + line
-        else:
-            found.append(line)
-    return found, message
 
 
 def named_in_commit(data: bytes) -> tuple[str, tuple[str, ...]]:

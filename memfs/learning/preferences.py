@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain, zip_longest
 from math import inf, log
 from typing import TYPE_CHECKING, Any
 
 from memfs.dataclass import dataclass
 from memfs.errors import Conflict, ContentError, IdExists
+from memfs.fs.lock import shared_property
 from memfs.intake.contradictions import Neighbourhood
 from memfs.learning.conflicts import covers, record_of
 from memfs.model import MemoryItem, Origin, Query
@@ -149,13 +150,11 @@ class Preferences:
         self._parts, self._usage, self._fire = parts, usage, fire
         self._neighbourhood = Neighbourhood(store, parts.kinds)
 
-    @cached_property
+    @shared_property
     def _intake(self) -> Intake:
         from memfs.intake.intake import Intake
 
-        made = Intake(self._store, self._parts, self._usage, None, fire=self._fire)
-        found: Intake = self.__dict__.setdefault("_intake", made)  # threads that make it at once share one
-        return found
+        return Intake(self._store, self._parts, self._usage, None, fire=self._fire)
 
     # -- recording ------------------------------------------------------------------------------------------------
     def record(
