@@ -199,6 +199,9 @@ class RecallSettings(SettingsTable, table="recall"):
     preset: str = _setting(
         "default", "Weights of the ranking.", choices=("default", "time_weighted", "learning", "fading")
     )
+    learn: bool = _setting(
+        False, "Whether ranking learns from which hits are used; it is then noted what made their scores."
+    )
     deduplicate: bool = _setting(True, "Whether the command line and agents' doors leave out what repeats a hit.")
     max_tokens: int = _setting(0, "Most tokens an answer holds unless told otherwise; 0: no bound.", low=0, high=10**7)
     state_seconds: float = _setting(

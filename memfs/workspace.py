@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from memfs.recall.embeddings import EmbeddingIndex, VectorSearch
     from memfs.recall.recaller import Recaller
     from memfs.recall.review import Relevance
+    from memfs.recall.use_weights import UseWeights, WeightLearner
     from memfs.state.parts import States
     from memfs.store.context import Contexts
     from memfs.store.values import FlushResult
@@ -447,8 +448,19 @@ class Workspace:
             repository=self.repository,
             relevance=lambda: self.relevance,
             meaning=self._by_meaning,
+            learned=self.learned,
         )
         return Recaller(self.store, self.settings.recall.preset, self.parts.clock, self.kinds, helpers=helpers)
+
+    def learned(self) -> UseWeights | None:
+        """What the use of hits taught of the ranking; None where ``recall.learn`` is false."""
+        return self._weight_learner.current() if self.settings.recall.learn else None
+
+    @shared_property
+    def _weight_learner(self) -> WeightLearner:
+        from memfs.recall.use_weights import WeightLearner
+
+        return WeightLearner(self.usage.served)
 
     @shared_property
     def history(self) -> History:
@@ -554,7 +566,7 @@ class Workspace:
         """Changes what an item counts for."""
         from memfs.learning.corrections import Feedback
 
-        return Feedback(self.store)
+        return Feedback(self.store, self.usage.served, self.parts.clock)
 
     @shared_property
     def pruner(self) -> Pruner:

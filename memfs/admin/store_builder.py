@@ -209,6 +209,7 @@ def usage_of(parts: Parts, store: Store, settings: Settings, notes: Path) -> Usa
         notes / SERVED_FOLDER,
         on=chosen.log,
         questions=chosen.questions,
+        reasons=settings.recall.learn,
         days=chosen.days,
         megabytes=chosen.megabytes,
         head=lambda: repository.head().commit or "",

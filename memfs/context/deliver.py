@@ -22,7 +22,7 @@ from memfs.errors import QueryInvalid, SettingInvalid
 from memfs.format.text import shown
 from memfs.intake.episode_item import episode_of
 from memfs.learning.failures import signature
-from memfs.model import Hit, HitPassage, MemoryItem, Query, Recall
+from memfs.model import Hit, MemoryItem, Query, Recall
 from memfs.model.episode import RULE, StateSnapshot
 from memfs.model.ids import of_mount
 from memfs.model.item import VOUCHED, Origin
@@ -296,7 +296,7 @@ def recalled(
     return DeliveryResult(
         texts=(around("\n\n".join(blocks)),) if blocks else (),
         ids=tuple(hit.item.id for hit in answer.hits),
-        passages={hit.item.id: hit.passage for hit in answer.hits if hit.passage is not None},
+        hits=answer.hits,
         left_out=sum(one.left_out for one in told),
         nothing_fits=answer.nothing_fits,
     )
@@ -406,7 +406,7 @@ class DeliveryResult:
     Attributes:
         texts: quoted data between marks: all of it at the start, one text a source before a step.
         ids: of the items in it.
-        passages: which passage of each long one answers best, by id.
+        hits: what of it answers a question, the best first.
         repeated: of items that were left out because the agent has them already.
         left_out: how many entries had no room.
         nothing_fits: whether an answer's items share so little with the question that none is likely to answer it.
@@ -415,7 +415,7 @@ class DeliveryResult:
 
     texts: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
-    passages: Mapping[str, HitPassage] = field(default_factory=dict)
+    hits: tuple[Hit, ...] = ()
     repeated: tuple[str, ...] = ()
     left_out: int = 0
     nothing_fits: bool = False
@@ -542,7 +542,7 @@ class Deliverer:
         said, problems = self._asked(Delivery.ON_DEMAND, state) if within is None else ([], ())
         with not_handed_out():  # not all that is found has room
             found = recalled(self._sources.mounts.recall, said, asked, known)
-        self._served("recall", found.ids, state, query)
+        self._served("recall", found.ids, state, query, found.hits)
         return replace(found, problems=problems)
 
     def _delivered(
@@ -615,11 +615,13 @@ class Deliverer:
             problems=problems,
         )
 
-    def _served(self, way: str, ids: Iterable[str], state: StateSnapshot, question: str = "") -> None:
+    def _served(
+        self, way: str, ids: Iterable[str], state: StateSnapshot, question: str = "", hits: Sequence[Hit] = ()
+    ) -> None:
         """Note which items an agent was given."""
         now = self._sources.parts.clock()
         served = self._sources.usage.served
-        served.note(way, ids, now, agent=state.agent, session=state.session, question=question)
+        served.note(way, ids, now, agent=state.agent, session=state.session, question=question, hits=hits)
 
     def _tokens(self, setting: str, asked: int | None) -> int | None:
         """The budget; None where there is no bound."""

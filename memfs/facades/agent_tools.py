@@ -34,6 +34,7 @@ from memfs.model.time import parse_time, utc_now
 from memfs.recall.fence import withheld
 from memfs.sessions.respond import Reminder, pending
 from memfs.sessions.store import keep_heard
+from memfs.store.access_log import CORRECTED
 from memfs.store.plan import signed_by
 from memfs.store.reader import beginning
 from memfs.store.store import retry_on_conflict
@@ -202,7 +203,10 @@ class AgentMemory(Facade):
             with signed_by(caller.origin):
                 return before, self.workspace.store.put(after, read, source=caller.source)
 
-        return updated() if expected is not None else retry_on_conflict(updated, tries=_TRIES)
+        done = updated() if expected is not None else retry_on_conflict(updated, tries=_TRIES)
+        if done[0] != done[1]:
+            self.workspace.usage.served.mark(CORRECTED, done[1].id, self.workspace.parts.clock())
+        return done
 
     def feedback(self, item_id: str, helpful: bool, reason: str, caller: Caller) -> MemoryItem:
         """Let an item count for more or less; see ``Feedback.give``."""

@@ -11,14 +11,17 @@ A signal makes a new version of the item, whose importance stays within 0 to 10.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from itertools import islice
 
 from memfs.errors import ItemNotFound, QueryInvalid
 from memfs.model import MemoryItem
+from memfs.model.time import utc_now
 from memfs.recall.cues import Cues, ends, heard
 from memfs.search.analyzer import folded, is_unspaced
 from memfs.store import Store
+from memfs.store.access_log import HELPED, OFF, REFUSED, ServedLog
 from memfs.store.plan import of_items
 from memfs.store.store import retry_on_conflict
 
@@ -210,8 +213,9 @@ def moved(importance: float, positive: bool) -> float:
 class Feedback:
     """Takes signals about the items of one workspace."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, served: ServedLog = OFF, clock: Callable[[], datetime] = utc_now) -> None:
+        """``served``: where the signal is noted, for what is learned from it."""
+        self._store, self._served, self._clock = store, served, clock
 
     def give(self, item_id: str, positive: bool, reason: str = "", *, source: str = SOURCE) -> MemoryItem:
         """Change an item's importance, as a new version of it.
@@ -242,7 +246,9 @@ class Feedback:
             message = of_items(f"{sign} feedback", [item], told)
             return self._store.put(changed, expected=item.sha256, message=message, source=source)
 
-        return retry_on_conflict(given, tries=_TRIES)
+        stored = retry_on_conflict(given, tries=_TRIES)
+        self._served.mark(HELPED if positive else REFUSED, stored.id, self._clock())
+        return stored
 
 
 def _checked(positive: object, reason: object) -> str:

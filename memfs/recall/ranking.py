@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import cache
 from math import log1p
 from types import MappingProxyType
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from memfs.dataclass import NamedTuple, dataclass, field, replace
 from memfs.errors import QueryInvalid, SettingInvalid
@@ -27,6 +27,9 @@ from memfs.recall.tokens import count_tokens, whole
 from memfs.search import analyzer, terms
 from memfs.search.engine import Asked
 from memfs.usage import NEVER, Use
+
+if TYPE_CHECKING:
+    from memfs.recall.use_weights import UseWeights
 
 Place = tuple[str, int]
 LookUp = Callable[[Collection[Place]], list[Candidate]]
@@ -311,6 +314,8 @@ _OF_USE = frozenset({"access", "fading"})
 # These two are reported whatever they are; a factor of 1 explains nothing.
 _ALWAYS_REPORTED = frozenset({"text", "importance"})
 _SHARES = ("neighbours", "session", "meaning")
+LEARNED = "learned"
+"""The factor that use taught."""
 
 
 def preset(name: str) -> Mapping[str, float]:
@@ -329,17 +334,26 @@ class Ranking:
     """The order of one question's answers."""
 
     def __init__(
-        self, query: Query, weights: Mapping[str, float], now: datetime, kinds: KindTable | None = None
+        self,
+        query: Query,
+        weights: Mapping[str, float],
+        now: datetime,
+        kinds: KindTable | None = None,
+        learned: UseWeights | None = None,
     ) -> None:
         """
         Args:
             weights: the exponent of each factor, by name.
             kinds: say how quickly items fade; without them none does.
+            learned: what use taught, where that is to count.
         """
+        self._learned = learned if query.text.strip() else None
         self.asked = QueryTerms.of(query)
         self._now = now
         idle = {name for name, needed in _NEEDED.items() if not needed(self.asked)}
         self._factors = [(name, FACTORS[name], weight) for name, weight in weights.items() if name not in idle]
+        moved = {"text", *learned.weights} if learned is not None else ()
+        self._moved = [row for row in self._factors if row[0] in moved]
         fades = kinds is not None and "fading" in weights
         self._half_lives = {kind.name: kind.half_life_days for kind in kinds} if kinds is not None and fades else {}
         self.counts_use = not _OF_USE.isdisjoint(weights)
@@ -363,6 +377,10 @@ class Ranking:
         for _, factor, weight in self._factors:
             value = factor(match, self.asked, self._now)
             product *= value if weight == 1.0 else value**weight
+        if self._learned is not None:
+            told = {name: factor(match, self.asked, self._now) ** weight for name, factor, weight in self._moved}
+            told |= match.shares._asdict()
+            product *= self._learned.factor(match.candidate.id, told)
         return product
 
     def reasons(self, match: RankCandidate) -> dict[str, float]:
@@ -370,6 +388,12 @@ class Ranking:
 
         ``text`` comes with the shares it is made of, where there are any: ``neighbours``, ``session`` and ``meaning``.
         """
+        told = self._told(match)
+        if self._learned is not None and (factor := self._learned.factor(match.candidate.id, told)) != 1.0:
+            told[LEARNED] = factor
+        return told
+
+    def _told(self, match: RankCandidate) -> dict[str, float]:
         told = {}
         for name, factor, weight in self._factors:
             value = factor(match, self.asked, self._now) ** weight

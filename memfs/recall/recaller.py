@@ -26,6 +26,7 @@ from memfs.recall.conflict_notes import SUPERSEDED
 from memfs.recall.fence import fence
 from memfs.recall.ranking import (
     PHRASE,
+    PRESETS,
     HitSelection,
     Mark,
     RankCandidate,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from memfs.recall.absence import WhyNot
     from memfs.recall.embeddings import VectorSearch
     from memfs.recall.review import Relevance
+    from memfs.recall.use_weights import UseWeights
     from memfs.store.reader import Readable
     from memfs.store.values import LoadedItem
 from memfs.usage import Usage
@@ -59,6 +61,8 @@ _READ = 2
 """So many hits for each that is wanted are read for the phrases of the question."""
 _IN_TALKS = 150
 _TRIES = 2
+_LEARNING = PRESETS.keys() - {"default"} | {""}
+"""The strategies that a query may name where what use taught still counts: not the plain one, nor a caller's own."""
 
 
 class Helpers(NamedTuple):
@@ -68,12 +72,14 @@ class Helpers(NamedTuple):
         usage: counts what is brought back.
         repository: nothing is given while a quarantined branch is in what it has checked out.
         relevance, meaning: what judges hits and what finds by meaning, asked for when first needed; None for none.
+        learned: what use taught of the ranking; None where that does not count.
     """
 
     usage: Usage | None = None
     repository: Repository | None = None
     relevance: Callable[[], Relevance | None] = lambda: None
     meaning: Callable[[], VectorSearch | None] = lambda: None
+    learned: Callable[[], UseWeights | None] = lambda: None
 
 
 class Question(NamedTuple):
@@ -425,7 +431,7 @@ class Recaller:
         if usage is not None:
             places, now = {hit.item.id: hit.item.path for hit in answer.hits}, self._clock()
             usage.touch(places, now)
-            usage.served.note("recall", places, now, question=query.text, paths=places)
+            usage.served.note("recall", places, now, question=query.text, paths=places, hits=answer.hits)
         return replace(answer, fresh=self._store.freshness()) if prove else answer
 
     def _answered(self, asked: Question, found: CandidateSet | None = None) -> HitCollector:
@@ -594,7 +600,8 @@ class Recaller:
     def _ordered(self, query: Query, found: Sequence[RankCandidate]) -> tuple[Ranking, Sequence[RankedCandidate]]:
         """What was found, ordered by the query's strategy, and what scored it."""
         chosen = self._strategy(query)
-        ranking = Ranking(query, chosen.weights, self._clock(), self._kinds)
+        learned = self._helpers.learned() if query.strategy in _LEARNING else None
+        ranking = Ranking(query, chosen.weights, self._clock(), self._kinds, learned)
         usage = self._helpers.usage if ranking.counts_use else None
         uses = usage.of(match.candidate.id for match in found) if usage is not None else {}
         return ranking, reranked(chosen, query, ranking.ranked(ranking.completed(found, uses)))

@@ -201,6 +201,7 @@ class Responder:
         self._response = _told_of(event, place)
         self._given: tuple[str, ...] = ()
         self._handed: list[tuple[str, Iterable[str], str]] = []
+        self._hits: list[Hit] = []
         alone = place.private and place.memory is None  # then the folder at hand leads to no workspace
         self._command = f"{command} -C {shlex.quote(str(place.root))}" if alone else command
 
@@ -312,7 +313,8 @@ class Responder:
         now = workspace.parts.clock()
         answer = workspace.sources.mounts.recall.search(query, leave_out=withheld)
         hits = (hit for hit in answer.hits if self._new(hit, had, now))
-        return [_entry(hit) for hit in fit.among(hits)][:most]
+        self._hits = list(fit.among(hits))[:most]
+        return [_entry(hit) for hit in self._hits]
 
     def _new(self, hit: Hit, had: frozenset[str], now: datetime) -> bool:
         """Whether a hit tells this session something that holds: not its own words of a moment ago."""
@@ -346,7 +348,8 @@ class Responder:
         workspace, event = self._workspace, self._event
         served, now = workspace.usage.served, workspace.parts.clock()
         for way, ids, asked in self._handed:
-            served.note(way, ids, now, agent=event.agent, session=event.session, question=asked)
+            hits = self._hits if way == "recall" else ()
+            served.note(way, ids, now, agent=event.agent, session=event.session, question=asked, hits=hits)
 
 
 def _told_of(event: SessionEvent, place: SessionLocation) -> Response:

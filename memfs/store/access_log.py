@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
@@ -20,6 +21,7 @@ from typing import Any
 from memfs.dataclass import NamedTuple
 from memfs.errors import MemfsError, WorkspaceClosed
 from memfs.fs import append_log, io
+from memfs.model import Hit
 from memfs.model.ids import of_mount
 from memfs.model.time import given_time
 
@@ -36,7 +38,7 @@ _ENCODE = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class AccessRecord(NamedTuple):
-    """Items that were handed out together.
+    """Items that were handed out together; or an item of which something was said, with one of ``MARKS`` as the way.
 
     Attributes:
         time: when.
@@ -46,6 +48,7 @@ class AccessRecord(NamedTuple):
         commit: HEAD's commit then, "" where there was none.
         items: id and blob id of each; "" where a version is not known, as of items of mounted workspaces.
         question: what was asked, where the settings keep that.
+        reasons: the score and the factors of each hit, by id, where the settings keep that.
     """
 
     time: datetime
@@ -56,6 +59,7 @@ class AccessRecord(NamedTuple):
     commit: str
     items: tuple[tuple[str, str], ...]
     question: str = ""
+    reasons: Mapping[str, Mapping[str, float]] = MappingProxyType({})
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -63,18 +67,20 @@ class AccessRecord(NamedTuple):
         return tuple(item_id for item_id, _ in self.items)
 
 
-def reduced(row: AccessRecord, gone: frozenset[str], quotes: Callable[[str], bool]) -> AccessRecord:
+def reduced(row: AccessRecord, gone: frozenset[str], quotes: Callable[[str], bool] = lambda _: False) -> AccessRecord:
     """A line without some items; the question that brought one of them goes with it."""
     items = tuple(item for item in row.items if item[0].casefold() not in gone)
     left_out = len(items) < len(row.items) or (row.question != "" and quotes(row.question))
-    return row._replace(items=items, question="" if left_out else row.question)
+    reasons = {key: value for key, value in row.reasons.items() if key.casefold() not in gone}
+    return row._replace(items=items, question="" if left_out else row.question, reasons=reasons)
 
 
 def line_of(row: AccessRecord) -> bytes:
     """A line of the record."""
     given = {"at": row.time.isoformat(timespec="microseconds")}
     given |= {key: value for name, key in _TEXTS.items() if (value := getattr(row, name))}
-    return _ENCODE(given | {"items": row.items}).encode()
+    more = {"reasons": row.reasons} if row.reasons else {}
+    return _ENCODE(given | {"items": row.items} | more).encode()
 
 
 def rows_in(data: bytes) -> Iterator[AccessRecord]:
@@ -100,7 +106,19 @@ def _handed(row: Mapping[str, Any]) -> AccessRecord:
         raise TypeError("not what memfs writes")
     moment = datetime.fromisoformat(row["at"])
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    return AccessRecord(time=moment, items=tuple((one, blob) for one, blob in pairs), **texts)
+    reasons = {
+        key: {name: float(value) for name, value in factors.items()} for key, factors in row.get("reasons", {}).items()
+    }
+    return AccessRecord(time=moment, items=tuple((one, blob) for one, blob in pairs), reasons=reasons, **texts)
+
+
+def _explained(hits: Iterable[Hit], ids: Collection[str]) -> dict[str, dict[str, float]]:
+    """The score and factors of the best of these hits, by id, in four digits."""
+    chosen = [hit for hit in hits if hit.item.id in ids][:_EXPLAINED]
+    return {
+        hit.item.id: {name: float(f"{value:.4g}") for name, value in {SCORE: hit.score, **hit.reasons}.items()}
+        for hit in chosen
+    }
 
 
 class Recipient(NamedTuple):
@@ -141,6 +159,10 @@ def recipient() -> Recipient | None:
     return _recipient.get()
 
 
+HELPED, REFUSED, CORRECTED = MARKS = ("helped", "refused", "corrected")
+"""What may be said of an item that was handed out."""
+SCORE = "score"
+"""What a hit's score is called among the factors that made it."""
 FOLDER = "served"
 """Where the record lies, below a workspace's state folder."""
 _FILE = "log.jsonl"
@@ -150,6 +172,8 @@ _MEGABYTE, _MOST = 1 << 20, 1 << 30
 _SLACK = 1.125
 """Lines are taken away where they are by this older than they are to be kept: not each day anew."""
 _A_LINE = 500
+_EXPLAINED = 20
+"""So many hits of an answer are noted with what made their scores."""
 _ABOVE = 2  # the folder of the repository, which is never made, above that of its workspaces and that of this one
 _LONGEST_NAME = 200
 _LONGEST_QUESTION = 500
@@ -178,6 +202,7 @@ class ServedLog:
         *,
         on: bool = True,
         questions: bool = False,
+        reasons: bool = False,
         days: int = 90,
         megabytes: int = 16,
         head: Callable[[], str] = str,
@@ -189,13 +214,14 @@ class ServedLog:
             folder: where the record lies; it is made with the first line.
             on: whether anything is written down.
             questions: whether questions are written down, too.
+            reasons: whether it is written down what made the scores of hits, and what was said of items.
             days, megabytes: how long lines are kept, and how much of them.
             head: HEAD's commit, "" where there is none.
             versions: the blob ids of items' files.
             unnamed: what ids begin with that are not written down here; "" for none.
         """
         self._folder, self._path = folder, folder / _FILE
-        self._on, self._questions = on, questions
+        self._on, self._questions, self._reasons = on, questions, reasons
         self._age, self._room = timedelta(days=days), min(megabytes * _MEGABYTE, _MOST)
         self._head, self._versions, self._unnamed = head, versions, unnamed
         self._first: tuple[int, datetime] | None = None
@@ -222,6 +248,7 @@ class ServedLog:
         session: str = "",
         question: str = "",
         paths: Mapping[str, str] = _NO_PATHS,
+        hits: Iterable[Hit] = (),
     ) -> None:
         """Write down that items were handed out, in the order given.
 
@@ -231,6 +258,7 @@ class ServedLog:
             agent, session: to whom, where the door did not say.
             question: what was asked; written down only where the settings say so.
             paths: where the files of items lie, by id, as far as that is known.
+            hits: what they were as answers to the question; written down only where the settings say so.
         """
         self._require_open()
         to = recipient() if self._on else None
@@ -247,11 +275,17 @@ class ServedLog:
                 commit=self._head(),
                 items=tuple(zip(chosen, self._blobs(chosen, paths), strict=True)),
                 question=question[:_LONGEST_QUESTION] if self._questions else "",
+                reasons=_explained(hits, chosen) if self._reasons else {},
             )
             pieces = (row.items[start : start + _A_LINE] for start in range(0, len(chosen), _A_LINE))
             self._append(_text(row._replace(items=piece) for piece in pieces), now)
         except (MemfsError, OSError) as error:
             self.problem = f"it was not noted which items were handed out: {error}"
+
+    def mark(self, way: str, item_id: str, now: datetime) -> None:
+        """Write down what was said of an item, one of ``MARKS``, where the settings say so."""
+        if self._reasons:
+            self.note(way, [item_id], now)
 
     def _blobs(self, ids: Sequence[str], paths: Mapping[str, str]) -> Sequence[str]:
         own = [one for one in ids if not of_mount(one)]
@@ -314,11 +348,27 @@ class ServedLog:
             row
             for row in self._rows()
             if row.time >= oldest
+            and row.way not in MARKS
             and agent in ("", row.agent)
             and session in ("", row.session)
             and (not wanted or any(one.casefold() in wanted for one in row.ids))
         ]
         return sorted(found, key=lambda row: row.time, reverse=True)
+
+    def size(self) -> int:
+        """How many bytes the record has; 0 where none can be read."""
+        try:
+            found = self._path.lstat()
+        except OSError:
+            return 0
+        return found.st_size if stat.S_ISREG(found.st_mode) else 0
+
+    def newest(self, most: int) -> Iterator[AccessRecord]:
+        """The lines within the last ``most`` bytes, oldest first, those with what was said of items among them."""
+        if size := self.size():
+            with suppress(OSError), self._path.open("rb") as file:
+                file.seek(max(0, size - most))
+                yield from rows_in(file.read(most))
 
     def _rows(self) -> Iterable[AccessRecord]:
         with suppress(MemfsError, OSError):  # it is read as it is

@@ -60,6 +60,7 @@ _DAYS = 7
 _READ = 50
 _FEW = 3
 _WIDTH = 60
+_LEAST = 0.005
 _LASTING = frozenset({Layer.EPISODIC.value, Layer.SEMANTIC.value})
 
 
@@ -155,6 +156,21 @@ def _trust(workspace: Workspace) -> StatusPart:
 def _semantic(workspace: Workspace) -> StatusPart:
     found = semantic_status(workspace)
     return StatusPart("semantic", found, {"semantic": how_far(found)} if found else {})
+
+
+def _learned(workspace: Workspace) -> StatusPart:
+    """What use taught of the ranking, where that is on."""
+    found = workspace.learned()
+    if found is None:
+        return StatusPart("learned", None, {})
+    weights = {name: round(moved, 4) for name, moved in sorted(found.weights.items()) if abs(moved) >= _LEAST}
+    value = {"answers": found.answers, "weights": weights, "items": len(found.items)}
+    told = ", ".join(f"{name} {moved:+.2f}" for name, moved in weights.items())
+    what = f"learned from {count(found.answers, 'answer')} about {count(len(found.items), 'memory', 'memories')}"
+    said = f"{what}: {told}" if told else what
+    if not workspace.settings.served.log:
+        said = "nothing is learned: 'served.log' is false"
+    return StatusPart("learned", value, {"ranking": said})
 
 
 def _delivery(workspace: Workspace) -> StatusPart:
@@ -304,6 +320,8 @@ class PresentState:
         quota: how much of each quota is used.
         backup: when the last one was made, and whether one is overdue.
         semantic: how far search by meaning is, where it is on.
+        learned: from how many answers ranking learned, by how much it moved each factor's weight, and of how many
+            items it learned, where `recall.learn` is true.
         states: iterations and documents of a multi-agent system, where there are any.
         checkpoints: the newest checkpoint, and what is wrong with checkpoints, where there is such a system.
         delivery: which sources give agents their context, and how many conflicts there are.
@@ -330,6 +348,7 @@ class PresentState:
     quota: tuple[Mapping[str, Any], ...]
     backup: BackupState
     semantic: SemanticStatus | None = field(default=None, metadata=OMIT)
+    learned: Mapping[str, Any] | None = field(default=None, metadata=OMIT)
     states: Mapping[str, Any] | None = field(default=None, metadata=OMIT)
     checkpoints: CheckpointStatus | None = field(default=None, metadata=OMIT)
     delivery: Mapping[str, Any]
@@ -576,6 +595,7 @@ def _now(workspace: Workspace, mine: PrivateMemory | None, all_: bool) -> Presen
         _resident(workspace),
         _trust(workspace),
         _semantic(workspace),
+        _learned(workspace),
         _delivery(workspace),
         _hooks(workspace),
         _mounts(workspace),

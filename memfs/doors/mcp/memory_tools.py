@@ -12,7 +12,7 @@ from memfs.dataclass import dataclass, field
 from memfs.doors.mcp.session import Desk
 from memfs.errors import Conflict, MemfsError, QueryInvalid, SecretDetected
 from memfs.format.text import shown, shown_line
-from memfs.model import HitPassage, MemoryItem, Query
+from memfs.model import Hit, MemoryItem, Query
 from memfs.model.item import VOUCHED
 from memfs.model.kinds import nearest
 from memfs.model.query import moment
@@ -146,7 +146,7 @@ def memory_search(desk: Desk, caller: Caller, given: Given) -> ToolResult:
     text = "\n\n".join((found.text or NOTHING, *notes))
     unfit = {"nothing_fits": True} if found.nothing_fits else {}
     data = {"memories": found.text, "ids": list(found.ids), "notes": notes, **unfit}
-    return ToolResult(text, data | _passages(found.passages))
+    return ToolResult(text, data | _passages(found.hits))
 
 
 def _searched_at(desk: Desk, given: Given, revision: str) -> ToolResult:
@@ -156,17 +156,17 @@ def _searched_at(desk: Desk, given: Given, revision: str) -> ToolResult:
     text = fence(found.hits)
     notes = [f"As of commit {past.commit[:12]}, {format_time(past.time)}.", *past.notes]
     ids = [hit.item.id for hit in found.hits]
-    passages = {hit.item.id: hit.passage for hit in found.hits if hit.passage is not None}
     unfit = {"nothing_fits": True} if found.nothing_fits else {}
-    data = {"memories": text, "ids": ids, "notes": notes, "as_of": past.commit, **unfit, **_passages(passages)}
+    data = {"memories": text, "ids": ids, "notes": notes, "as_of": past.commit, **unfit, **_passages(found.hits)}
     return ToolResult("\n\n".join((text or NOTHING, *notes)), data)
 
 
-def _passages(found: Mapping[str, HitPassage]) -> dict[str, Any]:
+def _passages(found: Iterable[Hit]) -> dict[str, Any]:
     """Where in long contents the passages begin and end that answer best; nothing where none is long."""
     places = [
-        {"id": item_id, "start": one.start, "end": one.end, "line": one.line, "last_line": one.last_line}
-        for item_id, one in found.items()
+        {"id": hit.item.id, "start": one.start, "end": one.end, "line": one.line, "last_line": one.last_line}
+        for hit in found
+        if (one := hit.passage) is not None
     ]
     return {"passages": places} if places else {}
 
