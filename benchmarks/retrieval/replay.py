@@ -33,6 +33,8 @@ class Learning(Memfs):
     def __init__(self, memory: Memory, folder: Path, embedder: str) -> None:
         super().__init__(memory.entries, folder, {"index.engine": "memory", "recall.learn": True}, embedder)
         self._names = {entry: name for name, entry in self._ids.items()}
+        self._record = self._workspace.repository.state / FOLDER / "log.jsonl"
+        self._pressed = b""
 
     def asked(self, asked: Asked, strategy: str = "") -> list[str]:
         """The answer; ``default`` is the one without what was learned."""
@@ -53,10 +55,14 @@ class Learning(Memfs):
                 said = chance.choices(own.text.split(), k=3) + chance.choices(chance.choice(words) or ["and"], k=1)
                 question = Asked(id="", text=" ".join(said), relevant=frozenset())
                 self.open([entry for entry in self.asked(question) if entry == own.id])
+        self._pressed = self._record.read_bytes()
 
     def forget(self) -> None:
-        """Let it be as if nothing had been asked."""
-        shutil.rmtree(self._workspace.repository.state / FOLDER, ignore_errors=True)
+        """Let it be as if nothing had been asked, but by the one agent."""
+        shutil.rmtree(self._record.parent, ignore_errors=True)
+        if self._pressed:
+            self._record.parent.mkdir(mode=0o700)
+            self._record.write_bytes(self._pressed)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -75,6 +81,8 @@ def _replayed(memory: Memory, folder: Path, chosen: argparse.Namespace) -> Itera
     """For each question of a memory its measures without learning, and with it, the mean of all splits."""
     contender = Learning(memory, folder, chosen.embedder)
     plain = {asked.id: _measured(contender.asked(asked, "default"), asked) for asked in memory.questions}
+    if chosen.hostile:
+        contender.press(memory, random.Random(memory.name))
     found: dict[str, list[Gain]] = {asked.id: [] for asked in memory.questions}
     for split in range(_SPLITS):
         chance = random.Random(f"{memory.name} {split}")
@@ -82,8 +90,6 @@ def _replayed(memory: Memory, folder: Path, chosen: argparse.Namespace) -> Itera
         halves = questions[::2], questions[1::2]
         for before, after in (halves, halves[::-1]):
             contender.forget()
-            if chosen.hostile:
-                contender.press(memory, chance)
             for asked in before:
                 contender.open(_used(contender.asked(asked), asked, chance, chosen.wrong))
             for asked in after:
