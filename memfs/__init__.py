@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from memfs import errors as errors
     from memfs import seeds as seeds
-    from memfs.context.plugin import MemoryPlugin as MemoryPlugin
+    from memfs.context.deliver import MemoryPlugin as MemoryPlugin
     from memfs.errors import *  # noqa: F403
     from memfs.errors import MemfsError as MemfsError
     from memfs.model import Hit as Hit
@@ -52,7 +52,7 @@ _HOMES = {
     "Hit": "memfs.model",
     "MemfsError": "memfs.errors",
     "MemoryItem": "memfs.model",
-    "MemoryPlugin": "memfs.context.plugin",
+    "MemoryPlugin": "memfs.context.deliver",
     "MemoryType": "memfs.model",
     "Origin": "memfs.model",
     "Query": "memfs.model",

@@ -14,9 +14,8 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from memfs.admin.store_builder import has_states
-from memfs.context.deliver import origin_of, vouched
+from memfs.context.deliver import ContextEntry, ContextSelection, Delivery, ItemSource, origin_of, vouched
 from memfs.context.mounts import Mount, gathered
-from memfs.context.plugin import ContextEntry, ContextSelection, Delivery, ItemSource
 from memfs.dataclass import replace
 from memfs.errors import MemfsError, QueryInvalid, SettingInvalid
 from memfs.fs.executor import in_daemon
@@ -57,7 +56,7 @@ def built_in(on: Sources) -> Mapping[str, Callable[[], ItemSource]]:
 
 
 class StoreSource(ABC):
-    """A source that asks a store (``memfs.context.plugin.ItemSource``). Its settings are attributes of their names.
+    """A source that asks a store (``memfs.context.deliver.ItemSource``). Its settings are attributes of their names.
 
     Args:
         store: what is asked; each source says what it must offer.

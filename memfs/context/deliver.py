@@ -1,7 +1,8 @@
-"""Put together what the sources say for an agent: automatic memory, triggered memory and answers to ``recall``.
+"""Put together what sources say for an agent: automatic memory, triggered memory and answers to ``recall``.
 
-A delivery fits its budget of tokens and repeats nothing that the agent has already. It is quoted as data: no text in
-it can end the quotation. A source that fails or is too slow is left out and reported as a problem.
+``MemoryPlugin`` is the protocol of a source, ``ItemSource`` that of one that selects items. A delivery fits its budget
+of tokens and repeats nothing that the agent has already. It is quoted as data: no text in it can end the quotation. A
+source that fails or is too slow is left out and reported as a problem.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from memfs.config import with_memory
 from memfs.context.known import KnownText
-from memfs.context.plugin import AddedSource, ContextEntry, ContextSelection, Delivery
 from memfs.dataclass import dataclass, field, replace
 from memfs.errors import QueryInvalid, SettingInvalid
 from memfs.format.text import shown
@@ -40,6 +41,112 @@ if TYPE_CHECKING:
     from memfs.context.plugins import Plugins, SourceAnswer
     from memfs.recall.recaller import Recaller
     from memfs.settings import MemorySettings
+
+
+class Delivery(StrEnum):
+    """How a context reaches the agent; ``layer`` of a plugin."""
+
+    AUTOMATIC = "automatic"
+    TRIGGERED = "triggered"
+    ON_DEMAND = "on_demand"
+
+
+@runtime_checkable
+class MemoryPlugin(Protocol):
+    """A source of context.
+
+    It may be asked from several threads at once, and is given limited time. What it raises is reported and breaks no
+    other.
+    """
+
+    @property
+    def name(self) -> str:
+        """What settings and reports call it."""
+        ...
+
+    @property
+    def layer(self) -> str:
+        """The delivery it serves: ``automatic``, ``triggered`` or ``on_demand``."""
+        ...
+
+    async def get_context(self, state: StateSnapshot) -> str | None:
+        """Its context for a situation; None or "" where it has none.
+
+        An automatic source is asked at the beginning, a triggered one before a step, an on-demand one with the question
+        in ``state.context``.
+        """
+        ...
+
+    def configure(self, config: Mapping[str, Any]) -> None:
+        """Take its table ``[memory.<name>]``.
+
+        Raises:
+            ValueError, SettingInvalid: naming the key and what would be right.
+        """
+        ...
+
+
+AddedSource = tuple[MemoryPlugin, Mapping[str, Any] | None]
+"""A source that the calling program made, and its table; None for that of the settings."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextEntry:
+    """One piece of what a source has to say.
+
+    Attributes:
+        text: the seed's bullet without its dash, one line or several.
+        id: of the item it comes from, with the mount's name before a ":" where it is another workspace's; "" for none.
+        trust: of that item; ``plugin`` for what a source from others says.
+        origin: who said it, for people: "agent coder, session s1".
+        undecided: what a merge left open in that item, and the other values; "" for nothing.
+        excerpt: what of a long text is delivered where all of it has no room; "" for its beginning.
+    """
+
+    text: str
+    id: str = ""
+    trust: str = ""
+    origin: str = ""
+    undecided: str = ""
+    excerpt: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextSelection:
+    """What a source selected for a situation: the seed's heading, and entries, the most important first."""
+
+    heading: str = ""
+    entries: Sequence[ContextEntry] = field(default_factory=tuple)
+
+    def __str__(self) -> str:
+        """The seed's text: the heading and one bullet an entry; "" without entries."""
+        if not self.entries:
+            return ""
+        bullets = [f"- {entry.text}" for entry in self.entries]
+        return "\n".join([self.heading, *bullets] if self.heading else bullets)
+
+
+@runtime_checkable
+class ItemSource(Protocol):
+    """A source of ours: it selects items, so that each can be counted, marked and left out by itself.
+
+    ``get_context`` gives the same as the seed's text. It answers at once and needs no thread of its own. At the start
+    an agent is given only entries of trust ``human`` or ``reviewed``, unless the source has ``any_trust = True``.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def layer(self) -> str: ...
+
+    def select(self, state: StateSnapshot) -> ContextSelection:
+        """What it has for a situation; nothing where nothing fits."""
+        ...
+
+    async def get_context(self, state: StateSnapshot) -> str | None: ...
+
+    def configure(self, config: Mapping[str, Any]) -> None: ...
 
 
 _COMPARED = 200

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from memfs.config_names import SETTINGS_FILE
-from memfs.context.plugin import ContextSelection, Delivery, ItemSource, MemoryPlugin
+from memfs.context.deliver import ContextSelection, Delivery, ItemSource, MemoryPlugin
 from memfs.dataclass import dataclass, replace
 from memfs.errors import MemfsError, SettingInvalid
 from memfs.fs.executor import in_daemon

@@ -18,8 +18,7 @@ from memfs.learning.learner import as_program
 from memfs.model.episode import Action, Episode, Outcome, StateSnapshot
 
 if TYPE_CHECKING:
-    from memfs.context.deliver import Deliverer
-    from memfs.context.plugin import AddedSource, MemoryPlugin
+    from memfs.context.deliver import AddedSource, Deliverer, MemoryPlugin
     from memfs.learning.preferences import Preference
     from memfs.model import MemoryItem, Problem
     from memfs.model.rule import Rule

@@ -366,7 +366,7 @@ def renew_quarantine(repository: Repository, mapped: Mapping[str, str]) -> None:
     Args:
         mapped: new id by old one; what has none any more, ``NULL``, is in the first commit that is left of the branch.
     """
-    from memfs.git.ancestry import beyond
+    from memfs.git.repository import beyond
 
     entries = quarantined(repository.common_dir)
 
@@ -467,7 +467,7 @@ def _holds_own(repository: Repository, head: str, entry: QuarantinedBranch) -> b
     """Whether a history holds a commit of the branch's own line: of those, the first is in whatever holds any."""
     if not _exists(repository, entry.tip):
         return False
-    from memfs.git.ancestry import beyond, is_ancestor  # most repositories have nothing quarantined
+    from memfs.git.repository import beyond, is_ancestor  # most repositories have nothing quarantined
 
     innocent = [name for name in (entry.head, entry.start) if name and _exists(repository, name)]
     own = beyond(repository, [entry.tip], innocent, own_line=True)
@@ -478,7 +478,7 @@ def _shares(repository: Repository, commit: str, tip: str, innocent: Iterable[st
     """Whether both histories hold a commit that no innocent one does."""
     if not _exists(repository, tip):  # what was removed from history can be in nothing
         return False
-    from memfs.git.ancestry import beyond, merge_bases
+    from memfs.git.repository import beyond, merge_bases
 
     bases = merge_bases(repository, commit, tip)
     return bool(bases and beyond(repository, bases, [name for name in innocent if _exists(repository, name)], most=1))

@@ -19,14 +19,13 @@ from memfs.dataclass import dataclass, field
 from memfs.errors import EraseRefused, GitBusy, GitFailed, HistoryUnavailable
 from memfs.fs import io
 from memfs.git import objects
-from memfs.git.ancestry import cut_off
 from memfs.git.busy import ERASE_FOLDER, lock_reason
 from memfs.git.commit_object import headers
 from memfs.git.layout import Facts, facts_of
 from memfs.git.objects import EMPTY_TREE, SUBMODULE, Object, Objects, add, encode_tree
 from memfs.git.process import GitCommands, contents, entries_of, files_of
 from memfs.git.refs import NULL, renew_quarantine
-from memfs.git.repository import Repository
+from memfs.git.repository import Repository, cut_off
 from memfs.git.rewrite_text import (
     NO_TRACES,
     Names,

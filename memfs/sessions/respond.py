@@ -15,9 +15,17 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from memfs.context.deliver import Room, SourceReply, bullet, choose, frame_cost, origin_of
+from memfs.context.deliver import (
+    ContextEntry,
+    ContextSelection,
+    Room,
+    SourceReply,
+    bullet,
+    choose,
+    frame_cost,
+    origin_of,
+)
 from memfs.context.known import KnownText
-from memfs.context.plugin import ContextEntry, ContextSelection
 from memfs.dataclass import dataclass, replace
 from memfs.errors import MemfsError
 from memfs.fs import append_log, io

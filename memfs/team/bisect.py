@@ -18,10 +18,9 @@ from hashlib import sha256
 from memfs.dataclass import dataclass, field, replace
 from memfs.errors import MemfsError, QueryInvalid
 from memfs.format.field_merge import rising
-from memfs.git.ancestry import is_ancestor, merge_bases
 from memfs.git.commit_object import AGENT, SESSION, SOURCE
 from memfs.git.log import OWN_PATHS, Revision, one_line, revisions
-from memfs.git.repository import Repository
+from memfs.git.repository import Repository, is_ancestor, merge_bases
 from memfs.model import MemoryItem, Query
 from memfs.model.ids import check_id
 from memfs.team.asof import Travel

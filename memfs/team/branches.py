@@ -19,7 +19,6 @@ from memfs.dataclass import dataclass, replace
 from memfs.errors import BranchRefused, HistoryUnavailable, StorageIO
 from memfs.fs import io
 from memfs.fs.lock import FileLock
-from memfs.git.ancestry import count_beyond, is_ancestor, merge_bases
 from memfs.git.busy import users_of
 from memfs.git.layout import Layout, state_folder
 from memfs.git.process import wait_for_children
@@ -38,7 +37,7 @@ from memfs.git.refs import (
     save_quarantined,
     short_name,
 )
-from memfs.git.repository import Repository
+from memfs.git.repository import Repository, count_beyond, is_ancestor, merge_bases
 from memfs.model.time import format_time
 from memfs.search.cache_folders import drop
 from memfs.store import Store

@@ -32,9 +32,9 @@ from memfs.format.file_merge import FileMerger
 from memfs.format.secrets import refuse_text
 from memfs.format.text import has_markers
 from memfs.fs import io
-from memfs.git.ancestry import holds_commit, is_ancestor, merge_bases, objects_beyond
 from memfs.git.log import Snapshot, snapshots
 from memfs.git.refs import HEX
+from memfs.git.repository import holds_commit, is_ancestor, merge_bases, objects_beyond
 from memfs.model.ids import stem_of
 from memfs.model.state_paths import conflict_path, iteration_of
 from memfs.store import Store

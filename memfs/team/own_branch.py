@@ -24,14 +24,13 @@ from memfs.fs.lock import FileLock
 from memfs.fs.own_branch import BRANCH
 from memfs.fs.tree import Tree
 from memfs.fs.workspace_location import MEMORY_FOLDER, is_own
-from memfs.git.ancestry import is_ancestor
 from memfs.git.commit_object import CommitChange, CommitWriter, Group
 from memfs.git.commits import build, store
 from memfs.git.layout import Layout, discover, read_config
 from memfs.git.process import wait_for_children
 from memfs.git.refs import HEADS, Refs, read_list
 from memfs.git.remote import LOCK, RemoteConnection, RemoteHistory, configured, remote_of
-from memfs.git.repository import Repository
+from memfs.git.repository import Repository, is_ancestor
 from memfs.git.rewrite import extract
 from memfs.model.state_paths import document_of_sidecar
 from memfs.model.time import utc_now

@@ -37,12 +37,11 @@ from memfs.format.text import decode, findings, marker_line, shown
 from memfs.fs.atomic_replace import sha256
 from memfs.fs.journal import Journal
 from memfs.fs.own_branch import BRANCH
-from memfs.git.ancestry import beyond, cut_off, merge_bases
 from memfs.git.commit_object import AGENT, ParsedCommit
 from memfs.git.commit_object import agent as agent_person
 from memfs.git.log import OWN_PATHS, changed_paths
 from memfs.git.objects import REGULAR
-from memfs.git.repository import Repository
+from memfs.git.repository import Repository, beyond, cut_off, merge_bases
 from memfs.intake.contradictions import Neighbourhood, Neighbours, is_momentary, may_meet
 from memfs.learning import conflicts
 from memfs.learning.conflicts import covers, holds, record_of

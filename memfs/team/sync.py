@@ -24,11 +24,10 @@ from memfs.errors import (
 from memfs.format.text import has_markers
 from memfs.fs.lock import FileLock
 from memfs.fs.own_branch import BRANCH
-from memfs.git.ancestry import beyond, count_beyond, cut_off, holds_commit, is_ancestor, merge_bases
 from memfs.git.log import snapshots
 from memfs.git.refs import HEADS, is_branch, require_clean
 from memfs.git.remote import LOCK, Raced, Remote, RemoteConnection, RemoteHistory, configured, remote_of, upstream
-from memfs.git.repository import Repository
+from memfs.git.repository import Repository, beyond, count_beyond, cut_off, holds_commit, is_ancestor, merge_bases
 from memfs.store import Store
 from memfs.store.parts import Parts
 from memfs.team.history_merge import Merger, MergeResult

@@ -18,10 +18,10 @@ from memfs.format.field_merge import equal, settled, value_at
 from memfs.format.file_merge import FileMerger
 from memfs.format.secrets import refuse_text
 from memfs.fs.atomic_replace import sha256
-from memfs.git.ancestry import is_ancestor
 from memfs.git.commit_object import AGENT, SESSION, SOURCE, ParsedCommit, trailer_value
 from memfs.git.log import OWN_PATHS, changed_paths
 from memfs.git.objects import REGULAR
+from memfs.git.repository import is_ancestor
 from memfs.model import Origin, Query
 from memfs.model.ids import stem_of
 from memfs.model.item import RecordedConflict, object_id

@@ -16,10 +16,9 @@ from pathlib import Path
 from memfs.dataclass import dataclass, replace
 from memfs.errors import HistoryUnavailable, MemfsError, SigningFailed
 from memfs.fs import io
-from memfs.git.ancestry import beyond, merge_bases
 from memfs.git.commit_object import AGENT, SESSION, ParsedCommit, Person, parse_commit, reads_one_way, without_signature
 from memfs.git.log import OWN_PATHS, snapshots
-from memfs.git.repository import Repository
+from memfs.git.repository import Repository, beyond, merge_bases
 from memfs.git.signing import BEGIN, matches, principals, verifies
 
 Principals = tuple[str, ...]

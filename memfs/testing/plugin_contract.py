@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from memfs.context.plugin import Delivery, MemoryPlugin
+from memfs.context.deliver import Delivery, MemoryPlugin
 from memfs.context.plugins import MOST_LETTERS
 from memfs.errors import SettingInvalid
 from memfs.model.episode import StateSnapshot

@@ -17,7 +17,7 @@ from memfs.context.builtin_sources import (
     SemanticMemory,
     built_in,
 )
-from memfs.context.plugin import ItemSource, MemoryPlugin
+from memfs.context.deliver import ItemSource, MemoryPlugin
 from memfs.errors import SettingInvalid
 from memfs.model import MemoryItem
 from memfs.model.episode import Action, Outcome, StateSnapshot

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memfs.context.deliver import Room, SourceReply, bullet, choose, cost_of, frame_cost
-from memfs.context.plugin import ContextEntry, ContextSelection
+from memfs.context.deliver import ContextEntry, ContextSelection, Room, SourceReply, bullet, choose, cost_of, frame_cost
 from memfs.recall.fence import enclosed
 from memfs.recall.tokens import count_tokens
 

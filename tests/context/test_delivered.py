@@ -14,8 +14,7 @@ import pytest
 import memfs
 from kit.patience import LONG
 from memfs import MemoryItem, MemoryLayer, MemoryPlugin, Outcome, PreferenceStore, StateSnapshot, Workspace
-from memfs.context.deliver import bullet, said_by
-from memfs.context.plugin import ContextEntry, ContextSelection, Delivery
+from memfs.context.deliver import ContextEntry, ContextSelection, Delivery, bullet, said_by
 from memfs.context.plugins import LoadedSource, SourceAnswer, ask, examined
 from memfs.errors import SettingInvalid
 from memfs.recall import foreign

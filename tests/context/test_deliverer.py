@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from memfs.context.deliver import bullet, said_by, unquoted
-from memfs.context.plugin import ContextEntry, ContextSelection, Delivery
+from memfs.context.deliver import ContextEntry, ContextSelection, Delivery, bullet, said_by, unquoted
 from memfs.context.plugins import LoadedSource, SourceAnswer
 from memfs.learning.triggers import WarningHistory
 from memfs.model.episode import StateSnapshot

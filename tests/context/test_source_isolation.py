@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from kit.patience import LONG, hear_out, until
-from memfs.context.plugin import ContextEntry, ContextSelection, Delivery
+from memfs.context.deliver import ContextEntry, ContextSelection, Delivery
 from memfs.context.plugins import MOST_LETTERS, LoadedSource, ask
 from memfs.model.episode import StateSnapshot
 from memfs.recall.foreign import ForeignCode, ForeignFailure
@@ -198,7 +198,7 @@ def test_a_process_ends_whatever_hangs() -> None:
     program = (
         "import asyncio, time\n"
         "from memfs.model.episode import StateSnapshot\n"
-        "from memfs.context.plugin import Delivery\n"
+        "from memfs.context.deliver import Delivery\n"
         "from memfs.context.plugins import LoadedSource, ask\n"
         "from memfs.recall.foreign import ForeignCode\n"
         "class Hanging:\n"

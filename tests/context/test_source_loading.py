@@ -17,7 +17,7 @@ import pytest
 from kit.patience import LONG, hear_out, until
 from memfs import MemoryLayer, trust
 from memfs.config import load, with_memory
-from memfs.context.plugin import ContextEntry, ContextSelection, Delivery
+from memfs.context.deliver import ContextEntry, ContextSelection, Delivery
 from memfs.context.plugins import Makers, Plugins, listed, plugins_of
 from memfs.errors import MemfsError, SettingInvalid
 from memfs.model.episode import StateSnapshot

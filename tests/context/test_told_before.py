@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from memfs.context.deliver import Room, SourceReply, choose, first_of
-from memfs.context.plugin import ContextEntry, ContextSelection
+from memfs.context.deliver import ContextEntry, ContextSelection, Room, SourceReply, choose, first_of
 from memfs.model.episode import Action, Episode, Outcome, StateSnapshot
 from memfs.workspace import Workspace
 

@@ -11,8 +11,8 @@ import pytest
 
 from memfs import MemoryItem, open_workspace
 from memfs.context.builtin_sources import built_in
+from memfs.context.deliver import ItemSource, MemoryPlugin
 from memfs.context.parts import Sources
-from memfs.context.plugin import ItemSource, MemoryPlugin
 from memfs.settings import BUILT_IN_SOURCES
 from memfs.testing.plugin_contract import STATES, PluginContract
 

@@ -34,7 +34,7 @@ from memfs import (
     StateSnapshot,
     Workspace,
 )
-from memfs.context.plugin import MemoryPlugin
+from memfs.context.deliver import MemoryPlugin
 from memfs.recall import foreign
 from memfs.recall.tokens import count_tokens
 

@@ -9,9 +9,8 @@ import pytest
 
 from memfs.errors import HistoryUnavailable
 from memfs.format.field_merge import rising
-from memfs.git.ancestry import beyond, count_beyond, cut_off, holds_commit, is_ancestor, merge_bases
 from memfs.git.remote import without_login
-from memfs.git.repository import Repository
+from memfs.git.repository import Repository, beyond, count_beyond, cut_off, holds_commit, is_ancestor, merge_bases
 
 Git = Callable[..., str]
 _EMPTY = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"

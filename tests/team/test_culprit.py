@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memfs.errors import HistoryUnavailable
-from memfs.git.ancestry import merge_bases
-from memfs.git.repository import Repository
+from memfs.git.repository import Repository, merge_bases
 from memfs.team.bisect import Culprit, Search, culprit_between
 
 ITEM = "ContextMemory/memories/semantic/a.yaml"
