@@ -171,6 +171,7 @@ _ORIGIN = ("agent", "session", "phase", "role", "tool")
 _WRITTEN_BY_STORE = frozenset({"path", "sha256", "score", "reasons", "stale", "usage"})
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _HINT = "write one object per line, as 'memfs export' does"
+_ARRAY = "a JSON array, where an object a line is expected"
 _PATHLESS = "'memfs state store' takes documents without a path"
 
 
@@ -244,6 +245,10 @@ def _value(line: str, number: int) -> Any:
         return json_text.load(line, parts=None, first=number)
     except ItemSyntaxError as error:
         error.hint = f"{error.hint}; {_HINT}; what another memory keeps needs its name: --from"
+        if number == 1 and line.startswith("["):
+            error.message, error.hint = _ARRAY, _HINT
+        elif not line.startswith("{"):
+            error.hint = f"{_HINT}; text that is to be a memory: --from markdown"
         raise
 
 
@@ -255,7 +260,9 @@ def record_of(value: Any, place: int) -> ExportRecord:
         ItemSyntaxError: it describes none; ``line`` is its place.
     """
     if not isinstance(value, dict):
-        raise ItemSyntaxError("not a JSON object", line=place, hint=_HINT)
+        raise ItemSyntaxError(_ARRAY if isinstance(value, list) else "not a JSON object", line=place, hint=_HINT)
+    if TEXT in value and value.keys() <= {TEXT, "type"}:
+        raise ItemSyntaxError("a memory has no such key; did you mean 'content'?", line=place, field=TEXT, hint=_HINT)
     if DOCUMENT not in value and not value.keys() <= _KEYS:
         return ExportRecord(path="", type=MEMORY, document=by_hand(value), place=place)
     for key in value:

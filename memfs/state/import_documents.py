@@ -27,11 +27,11 @@ from memfs.errors import (
 )
 from memfs.format import item_fields
 from memfs.format.codec import schema_of
-from memfs.format.plain import plain, same
+from memfs.format.plain import canonical, plain, same
 from memfs.format.secrets import allowed, refuse_file
 from memfs.fs import io
 from memfs.fs.atomic_replace import sha256
-from memfs.model.ids import check_id, new_id, stem_of
+from memfs.model.ids import check_id, slug, stem_of, suffix_of
 from memfs.model.item import MemoryItem
 from memfs.model.state_paths import document_kind, iteration_of
 from memfs.state.aggregates import Aggregates
@@ -43,7 +43,10 @@ from memfs.store.plan import FilePlan, Planner
 from memfs.store.state_files import DocumentChange
 
 _REPLACE = "import with --replace to have it so, or take the record out"
+_SUFFIX = 8
 _GIVEN_BY_PLACE = ("id", "type")
+_TELLING = ("type", "title", "content", "timestamp", "origin")
+"""What makes a line without an id the memory that an earlier import stored."""
 
 
 def _values(item: MemoryItem) -> Mapping[str, Any]:
@@ -62,7 +65,7 @@ _KEPT_BYTES = 16 << 20
 _CHUNK = 1 << 20
 _SOURCE = "import"
 _NAMED = 20
-_SKIP = "skip_refused (--skip-refused) leaves out what cannot be imported"
+_SKIP = "--skip-refused leaves out what cannot be imported"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,14 +201,16 @@ class Importer:
         refused: dict[int, MemfsError] = {}
         made: dict[int, Deeds] = {}
         number = room = 0
-        seen: dict[str, int | None] = {}
+        seen: dict[str, tuple[int | None, str]] = {}
         self._store.follow()
         self._reader.catch_up()
         for number, record in enumerate(_records(stream, name), 1):
             try:
                 if isinstance(record, ContentError):
                     raise record
-                _refuse_twice(record, seen)
+                if _is_repeated(record, seen):
+                    made[number] = [], []
+                    continue
                 taken = self._taken(record, replace, reason, check=True)
                 room += len(json_line(record)) if room < _KEPT_BYTES else 0
                 if room < _KEPT_BYTES:
@@ -320,8 +325,7 @@ class Importer:
         own = {key: value for key, value in record.document.items() if key not in _GIVEN_BY_PLACE}
         own = {key: value for key, value in own.items() if value not in (None, "", [], {})}
         kind = self._parts.kinds.get(str(record.document.get("type") or "semantic"))
-        named = _id_of(record)
-        chosen = check_id(str(named)) if named else new_id(str(own.get("title") or own.get("content") or ""))
+        chosen = check_id(str(_id_of(record)))
         place = f"{CONTENT}/{kind.folder}/{chosen}.json"
         data = json.dumps(own, ensure_ascii=False).encode("utf-8", "surrogatepass")
         item: MemoryItem = self._parts.codec.read(data, place, self._parts.clock())
@@ -418,16 +422,29 @@ def _with_times(item: MemoryItem, said: Mapping[str, Any], existing: MemoryItem)
 
 
 def _id_of(record: ExportRecord) -> Any:
-    """What a memory's record gives as its id, "" for nothing."""
-    return record.document.get("id") or (stem_of(record.path) if record.path else "")
+    """What a memory's record gives as its id; else one that follows from what it says, the same at every import."""
+    said = record.document
+    if named := said.get("id") or (stem_of(record.path) if record.path else ""):
+        return named
+    suffix = suffix_of(canonical([said.get(key) or "" for key in _TELLING]).encode(), _SUFFIX)
+    return f"{slug(str(said.get('title') or said.get('content') or '')) or 'memory'}-{suffix}"
 
 
-def _refuse_twice(record: ExportRecord, seen: dict[str, int | None]) -> None:
+def _is_repeated(record: ExportRecord, seen: dict[str, tuple[int | None, str]]) -> bool:
+    """Whether a line without an id stands there already, word for word.
+
+    Raises:
+        DuplicateId: another record has its id or its place.
+    """
+    is_named = record.type != MEMORY or bool(record.document.get("id") or record.path)
     name = str(_id_of(record)).casefold() if record.type == MEMORY else record.path
-    if name in seen:
-        raise DuplicateId(f"it stands in line {seen[name]} already", hint="keep one of the two")
-    if name:
-        seen[name] = record.place
+    said = "" if is_named else sha256(json_line(record))
+    place, earlier = seen.setdefault(name, (record.place, said))
+    if place == record.place:
+        return False
+    if said and said == earlier:
+        return True
+    raise DuplicateId(f"it stands in line {place} already", hint="keep one of the two")
 
 
 def _summary(refused: Sequence[MemfsError], total: int) -> MemfsError:

@@ -105,6 +105,34 @@ def test_a_line_without_times_has_those_of_the_memory_that_is_there(root: Path, 
     assert (shown["content"], shown["timestamp"][:10]) == ("It happened twice", "2020-05-05")
 
 
+def test_lines_without_an_id_are_stored_once(memfs: Memfs, tmp_path: Path) -> None:
+    """A line that says what an earlier import stored is there already, as is one that stands in its file twice."""
+    place = tmp_path / "facts.jsonl"
+    place.write_text('{"content": "Ada wrote it"}\n{"content": "Ada wrote it", "type": "note"}\n' * 2)
+    assert "2 memories" in memfs("import", str(place)).out
+    assert "Imported 0 memories" in memfs("import", str(place)).out
+    memfs("update", memfs("list", "--type", "note", "--json").json["items"][0]["id"], "--tag", "kept")
+    changed = memfs("import", str(place))
+    assert (changed.code, "there with other content" in changed.err) == (1, True)
+    place.write_text('{"content": "Ada wrote it"}\n{"content": "Ada wrote it", "tags": ["x"]}\n')
+    assert "it stands in line 1 already" in memfs("import", str(place)).err
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ('{"text": "hello"}', "did you mean 'content'?"),
+        ('[{"content": "hello"}]', "a JSON array, where an object a line is expected"),
+        ('[\n{"content": "hello"}\n]', "a JSON array, where an object a line is expected"),
+        ("plain words", "--from markdown"),
+    ],
+)
+def test_what_is_no_line_of_a_memory_says_what_would_be(memfs: Memfs, written: str, told: str) -> None:
+    """The refusal names what was probably meant, in words of the command line."""
+    done = memfs("import", "-", stdin=written)
+    assert (done.code, told in done.err, "skip_refused" in done.err) == (1, True, False)
+
+
 def test_a_place_for_an_export_is_kept_from_harm(filled: Path, memfs: Memfs, tmp_path: Path) -> None:
     """Nothing is overwritten unless asked for, and an export never lies among the documents (S19)."""
     place = tmp_path / "taken.jsonl"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from memfs.model import BUILT_IN
+from memfs.model import BUILT_IN, MemoryItem
+from memfs.workspace import Workspace
 
 from .conftest import Memfs, git
 
@@ -184,3 +186,22 @@ def test_without_an_editor_nothing_is_written(root: Path, memfs: Memfs, monkeypa
     assert git(root, "status", "--porcelain") == ""
     other = memfs("remember", "--edit", "--tag", "x")
     assert (other.code, "in the editor" in other.err) == (2, True)
+
+
+def test_update_of_what_others_change_meanwhile_keeps_both_changes(
+    memfs: Memfs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An update reads again where somebody was quicker: neither tag is lost, and nobody is asked for a sha256."""
+    memfs("remember", "shared", "--id", "shared")
+    update, others = Workspace.update, ["theirs", "other"]
+
+    def outdated(self: Workspace, item_id: str, **given: Any) -> MemoryItem:
+        if others:
+            before = self.exactly(item_id)
+            self.store.put(before.replace(tags=(*before.tags, others.pop())))
+        return update(self, item_id, **given)
+
+    monkeypatch.setattr(Workspace, "update", outdated)
+    done = memfs("update", "shared", "--tag", "+mine")
+    assert done.code == 0, done.err
+    assert memfs("show", "shared", "--json").json["tags"] == ["other", "theirs", "mine"]

@@ -384,7 +384,7 @@ def test_a_record_that_is_none_is_refused_with_its_line(
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"[1]", "not a JSON object"),
+        (b"[1]", "a JSON array"),
         (b'\n{"path": "a", "path": "b"}', "key 'path' at line 2, first at line 2"),
         (b'{"path": NaN}', "NaN"),
         (b'{"path": ' + b"9" * 5000 + b"}", "does not fit"),

@@ -23,6 +23,7 @@ from memfs.errors import ContentError, ItemNotFound
 from memfs.model.item import Link
 from memfs.store.plan import signed_by
 from memfs.store.reader import path_of
+from memfs.store.store import retry_on_conflict
 
 if TYPE_CHECKING:
     from memfs.doors.cli.editor import FileFault
@@ -72,9 +73,7 @@ def _text(done: UpdatedItem) -> Text:
 @click.option("--session", metavar="NAME", help="The session it does so in.")
 @click.option("--edit", is_flag=True, help="Open its file in your editor ($VISUAL, $EDITOR) instead.")
 @allow_secret_option
-def update(
-    id: str, text: tuple[str, ...], edit: bool, allow_secret: str, agent: str | None, session: str | None, **given: Any
-) -> UpdatedItem:
+def update(id: str, text: tuple[str, ...], edit: bool, allow_secret: str, **given: Any) -> UpdatedItem:
     """Change an item: its text where one is given ('-' reads standard input), and the fields that are named.
 
     What is not named stays, also what a person wrote into the file beside it. New words are their writer's; the
@@ -98,7 +97,13 @@ def update(
     with opened() as workspace:
         if edit:
             return _edit(workspace, id, allow_secret)
-        return _update(workspace, id, text_of(text), allow_secret, agent=agent, session=session, **given)
+        content = text_of(text)
+        before, item = retry_on_conflict(lambda: _updated(workspace, id, content, allow_secret, **given))
+        if content:
+            remark_likely(item)
+        land(workspace, item)
+    changed = (item.sha256, item.path) != (before.sha256, before.path)
+    return UpdatedItem(id=item.id, path=item.path, sha256=item.sha256, changed=changed)
 
 
 def _edit(workspace: Workspace, name: str, allow_secret: str) -> UpdatedItem:
@@ -117,7 +122,7 @@ def _edit(workspace: Workspace, name: str, allow_secret: str) -> UpdatedItem:
     )
 
 
-def _update(
+def _updated(
     workspace: Workspace,
     name: str,
     content: str | None,
@@ -126,7 +131,8 @@ def _update(
     tags: tuple[str, ...],
     links: tuple[str, ...],
     **given: Any,
-) -> UpdatedItem:
+) -> tuple[MemoryItem, MemoryItem]:
+    """An item before and after; where others change it meanwhile, Conflict says so, and trying again keeps theirs."""
     wanted = draft(**given).in_branch_of(workspace.parts.policy.agent)
     if given["type"] is not None:
         workspace.kinds.get(given["type"])
@@ -137,16 +143,9 @@ def _update(
     if links:
         changes["links"] = _links(workspace, before, links)
     with signed_by(wanted.origin):  # not the author of what is changed
-        item = workspace.update(before.id, expected=before.sha256, source=SOURCE, allow_secret=allow_secret, **changes)
-    if content:
-        remark_likely(item)
-    land(workspace, item)
-    return UpdatedItem(
-        id=item.id,
-        path=item.path,
-        sha256=item.sha256,
-        changed=(item.sha256, item.path) != (before.sha256, before.path),
-    )
+        return before, workspace.update(
+            before.id, expected=before.sha256, source=SOURCE, allow_secret=allow_secret, **changes
+        )
 
 
 def _tags(item: MemoryItem, written: Sequence[str]) -> tuple[str, ...]:
