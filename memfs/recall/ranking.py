@@ -318,18 +318,6 @@ LEARNED = "learned"
 """The factor that use taught."""
 
 
-def preset(name: str) -> Mapping[str, float]:
-    """The exponents of a preset, by factor.
-
-    Raises:
-        SettingInvalid: no such preset; the hint names the nearest.
-    """
-    if name not in PRESETS:
-        hint = nearest(name, PRESETS) or "known: " + ", ".join(PRESETS)
-        raise SettingInvalid(f"unknown ranking preset {name!r}", field="recall.preset", hint=hint)
-    return PRESETS[name]
-
-
 class Ranking:
     """The order of one question's answers."""
 

@@ -166,8 +166,6 @@ SCORE = "score"
 FOLDER = "served"
 """Where the record lies, below a workspace's state folder."""
 _FILE = "log.jsonl"
-_CLOSED = "until-"
-"""What the names of files begin with in which an earlier version kept older lines."""
 _MEGABYTE, _MOST = 1 << 20, 1 << 30
 _SLACK = 1.125
 """Lines are taken away where they are by this older than they are to be kept: not each day anew."""
@@ -296,8 +294,6 @@ class ServedLog:
         return [known.get(one, "") for one in ids]
 
     def _append(self, data: bytes, now: datetime) -> None:
-        if self._first is None:
-            self._join_closed()
         try:
             inode = append_log.note(self._path, data, self._room, wait=_WAIT)
         except FileNotFoundError:  # the first line of all, or somebody removed the folder
@@ -305,14 +301,6 @@ class ServedLog:
             inode = append_log.note(self._path, data, self._room, wait=_WAIT)
         if now - self._begun(inode, now) > self._age * _SLACK:
             append_log.rewrite(self._path, partial(_since, now - self._age), wait=_WAIT)
-
-    def _join_closed(self) -> None:
-        """Move the lines of an earlier version's files into the one there is; killed within, it leaves some twice."""
-        for path in (self._folder / name for name in io.listed(self._folder) if name.startswith(_CLOSED)):
-            with suppress(FileNotFoundError):  # another process joins them, too
-                lines = _text(rows_in(io.read_file(path)))
-                append_log.note(self._path, lines.rstrip(b"\n"), self._room, wait=_LONG_WAIT)
-                io.unlink(path, missing_ok=True)
 
     def _begun(self, inode: int, now: datetime) -> datetime:
         """When the first line of the file was written; looked at once a file."""
@@ -371,8 +359,6 @@ class ServedLog:
                 yield from rows_in(file.read(most))
 
     def _rows(self) -> Iterable[AccessRecord]:
-        with suppress(MemfsError, OSError):  # it is read as it is
-            self._join_closed()
         try:
             return rows_in(io.read_file(self._path))
         except (FileNotFoundError, NotADirectoryError):
@@ -403,7 +389,6 @@ class ServedLog:
             return _text(row for row in kept if row.items) if touched else data
 
         if self._folder.is_dir():
-            self._join_closed()
             append_log.rewrite(self._path, without, wait=_LONG_WAIT)
             io.sweep(self._folder)
         return touched

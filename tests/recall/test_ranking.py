@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from memfs.errors import SettingInvalid
 from memfs.model import Candidate, KindTable, Query
-from memfs.recall.ranking import FACTORS, PRESETS, RankCandidate, Ranking, Shares, preset
+from memfs.recall.ranking import FACTORS, PRESETS, RankCandidate, Ranking, Shares
 from memfs.usage import Use
 
 NOW = datetime(2026, 3, 10, tzinfo=UTC)
@@ -123,9 +122,5 @@ def test_ties_are_broken_by_id_and_an_empty_question_keeps_the_order() -> None:
 
 
 def test_presets_weigh_known_factors() -> None:
-    """Every preset is made of factors that exist, and every name is a preset or an error that names the nearest."""
+    """Every preset is made of factors that exist."""
     assert {factor for weights in PRESETS.values() for factor in weights} <= FACTORS.keys()
-    assert preset("learning") is PRESETS["learning"]
-    with pytest.raises(SettingInvalid) as caught:
-        preset("learnin")
-    assert caught.value.hint == "did you mean 'learning'?"

@@ -211,24 +211,6 @@ def test_it_stays_within_its_size_and_age(tmp_path: Path) -> None:
     assert b"last" not in b"".join(path.read_bytes() for path in folder.iterdir()), "too old, though there is room"
 
 
-def test_files_of_an_earlier_version_are_joined(log: ServedLog, tmp_path: Path) -> None:
-    """What was closed by an earlier version is found, is forgotten with its item, and lies in the one file."""
-    log.note("recall", ["a"], NOON)
-    log.note("recall", ["b"], NOON + timedelta(hours=1))
-    folder = tmp_path / "git" / "memfs" / "key" / FOLDER
-    (folder / "log.jsonl").rename(folder / "until-20260301T130000000000-1-1.jsonl")
-    other = ServedLog(folder)
-    assert [row.ids for row in other.find(now=NOON)] == [("b",), ("a",)]
-    assert os.listdir(folder) == ["log.jsonl"]
-    (folder / "log.jsonl").rename(folder / "until-20260301T130000000000-1-1.jsonl")
-    assert other.forget(["a"]) == 1
-    assert [row.ids for row in other.find(now=NOON)] == [("b",)]
-    (folder / "log.jsonl").rename(folder / "until-20260301T130000000000-1-1.jsonl")
-    ServedLog(folder).note("recall", ["c"], NOON)
-    assert os.listdir(folder) == ["log.jsonl"]
-    assert len(other.find(now=NOON)) == 2
-
-
 def test_lines_that_are_none_are_passed_over(log: ServedLog, tmp_path: Path) -> None:
     """A line that was cut short, or that somebody wrote into the file, spoils no other (B2)."""
     log.note("recall", ["a"], NOON)
