@@ -185,7 +185,7 @@ class Resident:
                     return
                 if time.monotonic() - compared > _COMPARE_SECONDS:  # some hundred files: not for each of many commands
                     compared = time.monotonic()
-                    if _program() != program:
+                    if any(_facts(path) != found for path, found in program.items()):
                         return
                 if listener in ready:
                     asked = time.monotonic()
@@ -396,12 +396,10 @@ def _configuration(root: Path) -> dict[Path, tuple[int, ...]]:
     return {path: _facts(path) for path in paths}
 
 
-def _program() -> object:
+def _program() -> dict[Path, tuple[int, ...]]:
     """The facts about memfs's own files as far as they are loaded."""
-    loaded = (
-        getattr(module, "__file__", None) for name, module in list(sys.modules.items()) if name.startswith("memfs")
-    )
-    return {path: _facts(Path(path)) for path in loaded if path}
+    loaded = [getattr(module, "__file__", None) for name, module in sys.modules.items() if name.startswith("memfs")]
+    return {path: _facts(path) for path in map(Path, filter(None, loaded))}
 
 
 def _facts(path: Path) -> tuple[int, ...]:
