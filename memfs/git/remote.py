@@ -378,8 +378,11 @@ class RemoteHistory:
         """The commit that was seen last, where history was rewritten here since (an erase), so that it is another one
         now; "" where it was not.
         """
-        name = f"{remote}/{branch}"
-        noted = self._noted().get(name, ())
+        return self._rewritten(f"{remote}/{branch}", self._noted())
+
+    def _rewritten(self, name: str, notes: Mapping[str, Sequence[str]]) -> str:
+        """The same of a remote's branch by its name, by these notes."""
+        noted = notes.get(name, ())
         seen = self._repository.ref_commit(_seen(name))
         if not noted or seen in noted:
             return ""
@@ -406,14 +409,31 @@ class RemoteHistory:
         self.track(remote, branch, commit)
 
     def note_all(self) -> None:
-        """Remember what was seen of every remote, before history is rewritten here."""
+        """Remember the last that is known of every remote, before history is rewritten here.
+
+        What a person pushed or fetched with git counts. A note of an earlier rewriting, which the remote has not
+        followed yet, stays.
+        """
         seen = {_unseen(name): commit for name, commit in self._listed(_SEEN).items()}
-        tracked = self._listed(_TRACKING)
-        unseen = {name: commit for name, commit in tracked.items() if name not in seen}
-        self._update({_seen(name): commit for name, commit in unseen.items()})
-        if seen or tracked:
-            noted = {name: (commit,) for name, commit in {**tracked, **seen}.items()}
-            self._write({**noted, **self._noted()})
+        tracked, notes = self._listed(_TRACKING), self._noted()
+        tips: dict[str, str] = {}
+        for name in {**tracked, **seen}:
+            tips[name] = self._latest(seen.get(name, ""), (*notes.get(name, ()), tracked.get(name, "")))
+        kept = {name: commits for name, commits in notes.items() if name not in tips or self._rewritten(name, notes)}
+        if tips:
+            self._write({**{name: (commit,) for name, commit in tips.items()}, **kept})
+        self._update({_seen(name): commit for name, commit in tips.items()})
+
+    def _latest(self, seen: str, others: Iterable[str]) -> str:
+        """The last of these commits along the line of the one that was seen; one of the others where none was."""
+        for other in others:
+            if (
+                other
+                and holds_commit(self._repository, other)
+                and (not seen or is_ancestor(self._repository, seen, other))
+            ):
+                seen = other
+        return seen
 
     def rescue(self, remote: str, branch: str, commit: str) -> str:
         """Keep a commit that the remote no longer has; return the ref that does."""

@@ -399,6 +399,39 @@ def test_what_was_erased_here_does_not_come_back(site: Site, git: Git) -> None:
     assert sync(site.ada).pushed
 
 
+@pytest.mark.parametrize("by", ["sync", "push", "fetch"])
+def test_what_was_erased_after_an_earlier_sync_does_not_come_back(site: Site, git: Git, by: str) -> None:
+    """Where the remote had a state before that lacked it, and got it by a sync, by git's push, or from another clone
+    and fetched by git, it is refused all the same, and not fetched (B3, row 50).
+    """
+    put(site.ada, "other")
+    sync(site.ada)
+    if by == "fetch":
+        bo = site.bo()
+        put(bo, "secret", "the old password was hunter2hunter2")
+        sync(bo)
+        git(site.ada.root, "pull", "--quiet", "--ff-only", "origin", "main")
+    else:
+        put(site.ada, "secret", "the old password was hunter2hunter2")
+        site.ada.commit("Say it")
+        sync(site.ada) if by == "sync" else git(site.ada.root, "push", "--quiet", "origin", "HEAD:main")
+    site.ada.eraser.erase("secret", rewrite_shared=True)
+    for rejoin in (False, True):
+        with pytest.raises(RemoteRewritten, match="rewritten here"):
+            sync(site.ada, rejoin=rejoin)
+    objects = git(site.ada.root, "cat-file", "--batch-check", "--batch-all-objects").splitlines()
+    blobs = [line.split()[0] for line in objects if " blob " in line]
+    assert not any("hunter2" in git(site.ada.root, "cat-file", "blob", blob) for blob in blobs)
+    put(site.ada, "secret", "of another kind, the password hunter3hunter3")
+    site.ada.commit("Say it again")
+    site.ada.eraser.erase("secret", rewrite_shared=True)
+    with pytest.raises(RemoteRewritten, match="rewritten here"):
+        sync(site.ada)
+    git(site.ada.root, "push", "--quiet", "--force", "origin", "HEAD:main")
+    put(site.ada, "after")
+    assert sync(site.ada).pushed
+
+
 def test_50_nothing_is_erased_while_a_sync_goes_on(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a sync has begun to fetch would bring the old history back, merge it, and push it."""
     put(site.ada, "secret", "the code is 4711")
