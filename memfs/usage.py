@@ -23,6 +23,7 @@ from memfs.errors import CorruptRecord, MemfsError, NotRegularFile, WorkspaceClo
 from memfs.fs import io
 from memfs.fs.executor import Worker
 from memfs.fs.lock import no_fork, renewed_in_child
+from memfs.model.time import EPOCH
 from memfs.store.access_log import OFF, ServedLog, named
 
 FILE = "usage.db"
@@ -34,9 +35,8 @@ _HIGHEST = 2.0
 _ENOUGH = 15  # uses after which the highest is reached
 _MOST = 1_000_000_000
 _GATHER_SECONDS = 0.25
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_FURTHEST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+_FURTHEST = (datetime.max.replace(tzinfo=UTC) - EPOCH) // _MICROSECOND
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS used (id TEXT PRIMARY KEY, count INTEGER NOT NULL, last INTEGER NOT NULL) WITHOUT ROWID"
 )
@@ -89,7 +89,7 @@ class Usage:
         self._base = _base(path)
         self._writing = threading.RLock()
         self._pending: Counter[str] = Counter()
-        self._last = _EPOCH
+        self._last = EPOCH
         self._worker = Worker("memfs-usage", self._write_down, self._note)
         self._closed = False
         self.problem = ""
@@ -128,7 +128,7 @@ class Usage:
         with self._writing:
             with self._guard:
                 counted, self._pending = self._pending, Counter()
-                moment = (self._last - _EPOCH) // _MICROSECOND
+                moment = (self._last - EPOCH) // _MICROSECOND
             rows = [(key, count, moment) for key, count in counted.items()]
             if rows:
                 self._change(lambda base: base.executemany(_ADD, rows))
@@ -238,7 +238,7 @@ def _base(path: Path) -> Database:
 
 def _use(row: tuple[Any, Any, Any]) -> tuple[str, Use]:
     key, count, last = row
-    moment = _EPOCH + timedelta(microseconds=min(max(int(last), 0), _FURTHEST))
+    moment = EPOCH + timedelta(microseconds=min(max(int(last), 0), _FURTHEST))
     return str(key), Use(count=min(max(int(count), 0), _MOST), last=moment)
 
 

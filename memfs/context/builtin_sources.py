@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -29,7 +29,7 @@ from memfs.model.episode import Episode, Outcome, StateSnapshot, TriggerRow
 from memfs.model.ids import of_mount
 from memfs.model.item import VOUCHED, Trust
 from memfs.model.kinds import ACCEPTED, nearest
-from memfs.model.time import utc_now
+from memfs.model.time import EARLIEST, utc_now
 from memfs.recall.conflict_notes import FINISHED
 from memfs.recall.tokens import gist
 from memfs.settings import SPECS, checked
@@ -493,7 +493,6 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1].rstrip() + "\u2026"
 
 
-_EARLIEST = datetime.min.replace(tzinfo=UTC)
 Warning_ = tuple[TriggerRow, Callable[[TriggerRow], MemoryItem | None]]
 
 
@@ -566,7 +565,7 @@ class JointMemory:
         """The same as items."""
         more = gathered(self._mounts.opened(), lambda mount: mount.selected(query) if mount.own else [])
         found = [*self._sources.store.select(query), *more]
-        return sorted(found, key=lambda item: item.timestamp or _EARLIEST, reverse=True)[: query.limit]
+        return sorted(found, key=lambda item: item.timestamp or EARLIEST, reverse=True)[: query.limit]
 
 
 def _failures(mount: Mount, state: StateSnapshot, least: float, limit: int) -> list[Warning_]:

@@ -20,6 +20,7 @@ from memfs.facades.open_workspaces import SignedFacade
 from memfs.model import MemoryItem, Query, Trust
 from memfs.model.ids import slug, suffix_of
 from memfs.model.query import MOST
+from memfs.model.time import EPOCH
 from memfs.recall.conflict_notes import unresolved_note
 from memfs.recall.review import relevances
 from memfs.search.analyzer import terms
@@ -34,7 +35,6 @@ Namespace = tuple[str, ...]
 _LONGEST_TITLE = 300
 _LONGEST_TAG = 100
 _DEEPEST_TAG = 32
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +54,8 @@ class Entry:
     key: str
     value: Mapping[str, Any] = field(hash=False)
     text: str = ""
-    created: datetime = _EPOCH
-    updated: datetime = _EPOCH
+    created: datetime = EPOCH
+    updated: datetime = EPOCH
     ttl: float | None = None
     expires: datetime | None = None
     undecided: str = ""
@@ -119,7 +119,7 @@ def entry_from_item(item: MemoryItem) -> Entry | None:
     if not isinstance(value, Mapping) or not all(isinstance(label, str) for label in namespace):
         return None
     timed = isinstance(ttl, int | float) and not isinstance(ttl, bool) and ttl > 0
-    created = item.created or item.timestamp or _EPOCH
+    created = item.created or item.timestamp or EPOCH
     found = Entry(
         namespace=tuple(namespace),
         key=key,

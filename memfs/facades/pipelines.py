@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
@@ -23,7 +23,7 @@ from memfs.learning.learner import as_program
 from memfs.model import Hit, MemoryItem, MemoryType, Query, Recall
 from memfs.model.item import Trust
 from memfs.model.suggestion import ReviewResult, StoreResult
-from memfs.model.time import Moment, format_time
+from memfs.model.time import EARLIEST, Moment, format_time
 from memfs.recall import ranking
 from memfs.recall.conflict_notes import unresolved_note
 from memfs.recall.fence import withheld
@@ -49,9 +49,6 @@ if TYPE_CHECKING:
 
     from memfs.model.query import QueryFields
     from memfs.recall.recaller import Recaller
-
-
-_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +104,7 @@ def memory_of(item: MemoryItem, relevance: float | None = None, use: Use | None 
         id=item.id,
         type=MemoryType(item.memory_type) if known else item.memory_type,
         content=content,
-        timestamp=Moment.of(item.timestamp or item.created or _LONG_AGO),
+        timestamp=Moment.of(item.timestamp or item.created or EARLIEST),
         token_count=count_tokens(content),
         metadata={**item.metadata, **({} if use is None else _told(use))},
         context=dict(item.context),

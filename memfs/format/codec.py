@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from memfs.config_names import KINDS, MEMORY_CONTEXT, MEMORY_CONTEXTS, QUESTIONS, RETENTION_POLICY, SYSTEM_CONFIG
@@ -25,6 +25,7 @@ from memfs.model.item import MemoryItem
 from memfs.model.kinds import ITEM_LIMIT, Kind, KindTable, nearest
 from memfs.model.problem import WARNING, Problem
 from memfs.model.state_paths import document_kind
+from memfs.model.time import EPOCH
 from memfs.pattern import regex
 from memfs.version import __version__
 
@@ -88,7 +89,6 @@ def _warning(path: str, code: str, message: str, line: int, hint: str) -> Proble
 
 SUFFIXES = (".yaml", ".yml", ".json")
 DOCUMENT_LIMIT = 16 * ITEM_LIMIT
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Codec:
@@ -170,7 +170,7 @@ class Codec:
             parsed = self._parse(data, path)
             found = self._schemas.check_item(parsed.mapping, kind)
             if not found:
-                self.read(data, path, _EPOCH)
+                self.read(data, path, EPOCH)
         except MemfsError as error:
             return [_concealed(error.located(path), data)]
         return [_concealed(error, data) for error in self._all_located(parsed, path, found)]
@@ -237,7 +237,7 @@ class Codec:
         """Whether the bytes of an item or document, by its path, are valid."""
         schema = schema_of(path)
         try:
-            self.read_document(data, path, schema) if schema else self.read(data, path, _EPOCH)
+            self.read_document(data, path, schema) if schema else self.read(data, path, EPOCH)
         except MemfsError:
             return False
         return True
@@ -315,7 +315,7 @@ class Codec:
         else:
             parsed = self._parse(before, path)
             # without times of its own the file's time counted, and the item has it from there
-            there = self._build(parsed, kind, item.timestamp or _EPOCH, path=path)
+            there = self._build(parsed, kind, item.timestamp or EPOCH, path=path)
             if not {"timestamp", "created"} & parsed.mapping.keys():
                 there = there.replace(timestamp=None)
             mapping = item_fields.changed(parsed.mapping, there, _settled(item))
@@ -330,7 +330,7 @@ class Codec:
     def _prove_item(self, mapping: Mapping[str, Any], kind: Kind, item: MemoryItem) -> None:
         """The mapping, which the bytes were proved to hold, gives the same item."""
         settled = _settled(item)
-        back = item_fields.to_item(mapping, kind.name, settled.timestamp or _EPOCH)
+        back = item_fields.to_item(mapping, kind.name, settled.timestamp or EPOCH)
         if settled.timestamp is None:
             back = back.replace(timestamp=None)
         wanted, got = item_fields.values(settled), item_fields.values(back)

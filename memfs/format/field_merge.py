@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
@@ -26,7 +26,7 @@ from memfs.format.text import MARKER, marked
 from memfs.model.conflict import DocumentClash
 from memfs.model.item import MemoryItem, RecordedConflict
 from memfs.model.shape import plain
-from memfs.model.time import format_time, parse_time, time_in
+from memfs.model.time import EPOCH, format_time, parse_time, time_in
 
 Element = TypeVar("Element", bound=Hashable)
 Pair = tuple[int, int]
@@ -507,7 +507,6 @@ _LONGEST_NAME = 1_000
 _LONGEST_WRITER = 300
 _AROUND = 20
 _MOMENTS = frozenset({"timestamp", "created", "updated", "expires"})
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def record(
@@ -703,6 +702,6 @@ def tells_of(entry: Mapping[str, Any], value: Any) -> bool:
 
 def _rebuilt(item: MemoryItem, mapping: dict[str, Any]) -> MemoryItem:
     kept = {name: value for name, value in mapping.items() if value is not None}
-    made = item_fields.to_item(kept, item.memory_type, item.timestamp or item.created or _EPOCH)
+    made = item_fields.to_item(kept, item.memory_type, item.timestamp or item.created or EPOCH)
     moment = made.timestamp if item.timestamp else None
     return made.replace(id=item.id, path=item.path, sha256=item.sha256, durability=item.durability, timestamp=moment)

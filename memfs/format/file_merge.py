@@ -12,7 +12,7 @@ import tomllib
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from memfs.dataclass import dataclass, replace
@@ -42,7 +42,7 @@ from memfs.fs.workspace_location import MEMORY_FOLDER
 from memfs.model.item import Trust, lower_trust
 from memfs.model.kinds import ITEM_LIMIT, Kind
 from memfs.model.state_paths import document_kind
-from memfs.model.time import time_in
+from memfs.model.time import EPOCH, time_in
 
 if TYPE_CHECKING:
     from memfs.format.codec import Codec
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from memfs.format.splice import Order
 
 CONFLICTS = "conflicts"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +148,7 @@ def _item(path: str, kind: Kind, codec: Codec) -> Form:
         records=True,
         kind=kind.name,
         check=lambda mapping: codec.schemas.check_item(mapping, kind),
-        prove=lambda data: codec.read(data, home, _EPOCH, checked=True),
+        prove=lambda data: codec.read(data, home, EPOCH, checked=True),
     )
 
 

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from memfs.dataclass import NamedTuple
 from memfs.errors import HistoryUnavailable
 from memfs.model import ids
+from memfs.model.time import EPOCH
 
 _SIGNATURE, _OTHER_SIGNATURE = b"gpgsig", b"gpgsig-sha256"
 AGENT, SESSION, SOURCE, EXPORT = "Memfs-Agent", "Memfs-Session", "Memfs-Source", "Memfs-Export"
@@ -164,11 +165,11 @@ def _person(line: str) -> tuple[Person, datetime]:
     who, _, when = line.rpartition("> ")
     moment, start = _MOMENT.fullmatch(when), who.find("<", who.rfind(">") + 1)
     if moment is None or start < 0:
-        return Person(line, ""), datetime.fromtimestamp(0, UTC)
+        return Person(line, ""), EPOCH
     try:
         time = datetime.fromtimestamp(int(moment[1]), UTC)
     except (ValueError, OverflowError, OSError):
-        time = datetime.fromtimestamp(0, UTC)
+        time = EPOCH
     return Person(who[:start].removesuffix(" "), who[start + 1 :]), time
 
 

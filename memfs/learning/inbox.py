@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from memfs.errors import Conflict, CorruptRecord, FormatUnsupported, IdExists, ItemNotFound, MemfsError
@@ -20,7 +19,7 @@ from memfs.model.ids import check_id
 from memfs.model.item import VOUCHED
 from memfs.model.kinds import nearest
 from memfs.model.suggestion import Source, Suggestion, SuggestionDecision
-from memfs.model.time import format_time, parse_time
+from memfs.model.time import EPOCH, format_time, parse_time
 from memfs.recall.similarity import normalised
 from memfs.recall.tokens import gist
 from memfs.store import Store
@@ -40,7 +39,6 @@ _LOCK_SECONDS = 10.0
 _TRIES = 4
 _QUOTING = frozenset({"examples", "common_context", "learned_from", "error"})
 _FOUND = frozenset({Source.PATTERN, Source.RULE})
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Row = dict[str, Any]
 Stat = tuple[int, int, int]
@@ -286,8 +284,8 @@ def item_in(parts: Parts, text: str, like: MemoryItem) -> MemoryItem:
     Raises:
         ContentError: it holds none.
     """
-    item = parts.codec.read(text.encode(), _place(parts, like), _EPOCH)
-    said = None if item.timestamp == _EPOCH else item.timestamp
+    item = parts.codec.read(text.encode(), _place(parts, like), EPOCH)
+    said = None if item.timestamp == EPOCH else item.timestamp
     return item.replace(path="", sha256="", created=None, updated=None, timestamp=said)
 
 

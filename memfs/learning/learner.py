@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +42,7 @@ from memfs.model import Candidate, Hit, MemoryItem, Query
 from memfs.model.memory_config import MemoryConfig
 from memfs.model.query import MOST
 from memfs.model.suggestion import Keep, Source, Suggestion, SuggestionDecision
-from memfs.model.time import parse_time
+from memfs.model.time import EARLIEST, parse_time
 from memfs.recall.tokens import gist
 from memfs.settings import Settings
 from memfs.store import Store
@@ -447,7 +447,7 @@ def _last_seen(pattern: MemoryItem) -> datetime:
     try:
         return parse_time(str(pattern.data.get("last_seen", "")))
     except (MemfsError, ValueError):  # somebody wrote something else there
-        return datetime.min.replace(tzinfo=UTC)
+        return EARLIEST
 
 
 MARK = "learned"

@@ -21,6 +21,7 @@ from memfs.model.episode import EPISODE, RULE, StateSnapshot, TriggerRow
 from memfs.model.item import VOUCHED
 from memfs.model.rule import fits, is_wild
 from memfs.model.shape import text_in, texts_in
+from memfs.model.time import EPOCH
 from memfs.search.analyzer import identity, terms
 
 Worth = Callable[[str], float]
@@ -286,7 +287,6 @@ _VERSION = 1
 _TEXT = 300
 _MOST_IDS = 100
 _UNTOLD = 0.5
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
 
 
@@ -351,7 +351,7 @@ def _rule_row(item: MemoryItem) -> TriggerRow:
         words=words_of(pattern or ("" if data.get("files") or data.get("tool") else item.title or item.content)),
         context=_short(pattern),
         did=_short(text_in(data.get("action")) or item.content or item.title),
-        time=_seconds(item.updated or item.timestamp or item.created or _EPOCH),
+        time=_seconds(item.updated or item.timestamp or item.created or EPOCH),
         confidence=confidence_of(item),
     )
 

@@ -12,7 +12,7 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from math import floor, inf
 from pathlib import Path
 
@@ -42,7 +42,7 @@ from memfs.model.episode import RULE, Episode, Outcome, StateSnapshot, TriggerRo
 from memfs.model.ids import stem_of
 from memfs.model.item import Trust
 from memfs.model.rule import ENDED
-from memfs.model.time import utc_now
+from memfs.model.time import EPOCH, utc_now
 from memfs.search.stamps import StampTable
 from memfs.search.trigger_table import Pool, TriggerTable, packed, unpacked
 from memfs.store import Store
@@ -59,7 +59,6 @@ _STEPS, _AS_MUCH = 20, 0.95
 _MOST_REMEMBERED = 1_000
 _BY_FILE_ALONE = 3
 _MOST_RULES = 20
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class TriggerRows:
@@ -207,7 +206,7 @@ class Triggers:
     def load(self, row: TriggerRow) -> MemoryItem | None:
         """The item behind a row as its file has it now, None where the file is no longer what was found."""
         kind = RULE if row.sort == RULE else EPISODIC
-        found = self._store.load(Candidate(id=row.id, path=row.path, similarity=0.0, type=kind, timestamp=_EPOCH))
+        found = self._store.load(Candidate(id=row.id, path=row.path, similarity=0.0, type=kind, timestamp=EPOCH))
         return found.item if found is not None else None
 
     # -- failures ---------------------------------------------------------------------------------------------------

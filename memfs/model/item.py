@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from memfs.dataclass import KW_ONLY, NamedTuple, dataclass, field, replace
 from memfs.errors import SchemaInvalid
-from memfs.model.time import given_time
+from memfs.model.time import EPOCH, given_time
 
 
 class Trust(StrEnum):
@@ -29,9 +29,6 @@ BY_TRUST = tuple(trust.value for trust in reversed(Trust))
 """What may stand behind an item, the least first."""
 VOUCHED = frozenset({Trust.HUMAN.value, Trust.REVIEWED.value})
 """A person stands behind it: wrote it, or looked through it."""
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def trust_rank(trust: str) -> int:
@@ -249,7 +246,7 @@ class MemoryItem:
     @property
     def moment(self) -> datetime:
         """When it happened, else when it was made; 1970 where nobody knows."""
-        return self.timestamp or self.created or _EPOCH
+        return self.timestamp or self.created or EPOCH
 
     def has_expired(self, now: datetime) -> bool:
         """Whether it has stopped being true."""

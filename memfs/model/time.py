@@ -14,7 +14,9 @@ from memfs.pattern import regex
 _RELATIVE = regex(r"(\d{1,6})\s*(s|m|h|d|w|mo|y)")
 _AGO = regex(r"(\d{1,6}|an?)[ ._-]*(second|minute|hour|day|week|month|year)s?[ ._-]+ago")
 _DAY = regex(r"\d{4}-\d{2}-\d{2}")
-_FIRST = datetime.min.replace(tzinfo=UTC).timestamp()
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EARLIEST = datetime.min.replace(tzinfo=UTC)
+_FIRST = EARLIEST.timestamp()
 _LAST = datetime.max.replace(tzinfo=UTC).timestamp() - 1
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "mo": 30 * 86400, "y": 365 * 86400}
 _UNITS = {"second": "s", "minute": "m", "hour": "h", "day": "d", "week": "w", "month": "mo", "year": "y"}

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from sys import intern
 from typing import Any
 
 from memfs.dataclass import NamedTuple
 from memfs.model import Candidate, MemoryItem, Problem, Query
 from memfs.model.ids import stem_of
+from memfs.model.time import EPOCH
 from memfs.search import analyzer
 from memfs.search.analyzer import WeightedTerms
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _FURTHEST = 1 << 60
 _SHORT = 120  # characters; a longer text that ends with a question says something, too
@@ -59,7 +59,7 @@ def row_of(item: MemoryItem) -> IndexRow:
         id=item.id,
         path=item.path,
         type=item.type,
-        time=micros(item.timestamp or item.created or _EPOCH),
+        time=micros(item.timestamp or item.created or EPOCH),
         importance=float(item.importance),
         context=item.context,
         tags=item.tags,
@@ -82,12 +82,12 @@ def _place_in_talk(item: MemoryItem) -> int | None:
 
 def micros(when: datetime) -> int:
     """Microseconds since 1970."""
-    return (when - _EPOCH) // _MICROSECOND
+    return (when - EPOCH) // _MICROSECOND
 
 
 def moment(time: int) -> datetime:
     """The point in time of so many microseconds since 1970."""
-    return _EPOCH + timedelta(microseconds=time)
+    return EPOCH + timedelta(microseconds=time)
 
 
 class Filter(NamedTuple):

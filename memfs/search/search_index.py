@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Protocol, TypeVar
 from weakref import WeakSet
@@ -19,6 +19,7 @@ from memfs.dataclass import dataclass
 from memfs.errors import IndexUnavailable, LockTimeout, MemfsError, NotRegularFile, StorageIO
 from memfs.fs.lock import renewed_in_child
 from memfs.model import Candidate, MemoryItem, Query, Stamp
+from memfs.model.time import EARLIEST
 from memfs.search.documents import IndexDocument, Place
 from memfs.search.engine import Asked, Index, IndexStats, TermStatistics
 from memfs.search.engine import engine as engine_named
@@ -189,9 +190,6 @@ def _known(base: StampTable, path: str, stamp: Stamp) -> bool:
         return False
     _, theirs = base[path]
     return theirs.blob == stamp.blob or theirs.checked_ns > stamp.checked_ns
-
-
-_NO_TIME = datetime.min.replace(tzinfo=UTC)
 
 
 class TermCounts(Protocol):
@@ -778,4 +776,4 @@ def _fitting(found: list[Candidate], table: StampTable) -> list[Candidate]:
 
 
 def _worth(candidate: Candidate) -> tuple[float, datetime]:
-    return candidate.similarity, candidate.timestamp if not candidate.similarity else _NO_TIME
+    return candidate.similarity, candidate.timestamp if not candidate.similarity else EARLIEST

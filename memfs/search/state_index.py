@@ -9,7 +9,7 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,11 +19,11 @@ from memfs.dataclass import NamedTuple, dataclass, field
 from memfs.errors import IndexUnavailable
 from memfs.model.item import Stamp
 from memfs.model.state_facts import STATEFUL, Iteration, Measure, StateFacts, StateQuery, StateRow
+from memfs.model.time import EPOCH
 
 _TABLES = ("documents", "names", "measures", "words", "folders", "meta")
 _NO_TIME = -(1 << 62)
 """The moment of a document without one: before all others."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 _WORD, _TEXT = "word", "text"
@@ -544,12 +544,12 @@ def _text_of(words: Iterable[str]) -> str:
 # -- values -------------------------------------------------------------------------------------------------------
 def _number_of(moment: datetime) -> int:
     """A moment as the tables have it: microseconds since 1970."""
-    return (moment - _EPOCH) // _MICROSECOND
+    return (moment - EPOCH) // _MICROSECOND
 
 
 def _moment_of(number: int) -> datetime | None:
     """A moment out of the tables."""
-    return None if number == _NO_TIME else _EPOCH + timedelta(microseconds=number)
+    return None if number == _NO_TIME else EPOCH + timedelta(microseconds=number)
 
 
 def _storable(text: str) -> str:

@@ -12,7 +12,7 @@ import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from memfs.context.deliver import (
@@ -34,6 +34,7 @@ from memfs.learning.situations import GENERIC
 from memfs.model import Hit, MemoryItem, Query
 from memfs.model.episode import StateSnapshot
 from memfs.model.ids import of_mount
+from memfs.model.time import EARLIEST
 from memfs.recall.conflict_notes import FINISHED, unresolved_note
 from memfs.recall.fence import enclosed, withheld
 from memfs.recall.tokens import count_tokens, gist, whole
@@ -405,7 +406,6 @@ def _within(make: Callable[[int], str], tokens: int, largest: int = LARGEST) -> 
 
 MOST = 10
 _LONGEST = 200
-_EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -435,7 +435,7 @@ def pending(workspace: Workspace, limit: int = MOST) -> tuple[Reminder, ...]:
     private = workspace.sources.mounts.private() if workspace.settings.mounts else None
     theirs = map(private.outward, open_intentions(private.store)) if private is not None else ()
     items = [*theirs, *open_intentions(workspace.store)]
-    found = sorted(items, key=lambda item: item.timestamp or _EARLIEST, reverse=True)
+    found = sorted(items, key=lambda item: item.timestamp or EARLIEST, reverse=True)
     ordered = sorted(map(_reminder, found), key=lambda one: PRIORITIES.index(one.priority))
     return tuple(ordered[:limit])
 

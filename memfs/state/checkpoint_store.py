@@ -53,7 +53,7 @@ from memfs.model.state_paths import (
     manifest_path,
     payload_path,
 )
-from memfs.model.time import format_time
+from memfs.model.time import EARLIEST, format_time
 from memfs.store import sidecars
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 from memfs.store.sidecars import SIDECAR_LIMIT
@@ -66,7 +66,6 @@ FORMAT = 1
 _ID = re.compile(r"ckpt_(\d{8})_(\d{4})(?:_(\d{1,6}))?")
 _MINUTE = "%Y%m%d%H%M"
 _MOST_TURNS = 999_999
-_NEVER = datetime.min.replace(tzinfo=UTC)
 _REMEDY = "'memfs state checkpoint list' shows the others"
 
 
@@ -160,7 +159,7 @@ def next_id(moment: datetime, known: Iterable[str], *, among_clones: bool = Fals
             leave one of them with a manifest that is not its own; so the turn is hardly ever theirs.
     """
     minute, turn = f"{moment.astimezone(UTC):%Y%m%d%H%M}", 0
-    last = max((order(one) for one in known if minute_of(one) > _NEVER), default=(minute, 0))
+    last = max((order(one) for one in known if minute_of(one) > EARLIEST), default=(minute, 0))
     if last >= (minute, 0):
         minute, turn = last
     turn = max(turn + 1, moment.second * 10_000 + 2 + secrets.randbelow(9_998) if among_clones else 1)
@@ -185,7 +184,7 @@ def minute_of(checkpoint: str) -> datetime:
     try:
         return _moment(order(checkpoint)[0])
     except ValueError:
-        return _NEVER
+        return EARLIEST
 
 
 def _moment(minute: str) -> datetime:

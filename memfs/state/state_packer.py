@@ -28,7 +28,7 @@ from memfs.model.state_paths import (
     system_state_path,
     task_and_turn,
 )
-from memfs.model.time import parse_time, time_in
+from memfs.model.time import EARLIEST, parse_time, time_in
 from memfs.state.checkpoint_store import FOLDERS, MEMBER, SUMS, Checkpoint, sums
 from memfs.store import Store
 from memfs.store.parts import READ_LIMIT, Parts
@@ -120,7 +120,7 @@ class StatePacker(TreePacker):
         """
         super().__init__(parts.tree, parts.seen)
         self._store, self._parts, self._update, self._archives = store, parts, update, archives
-        self._moment, self._revision = datetime.min.replace(tzinfo=UTC), ""
+        self._moment, self._revision = EARLIEST, ""
         self._closed: dict[str, bool] = {}
         self._noted: dict[str | tuple[str, ...], dict[str, ResumePoint]] = {}
 

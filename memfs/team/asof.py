@@ -396,7 +396,7 @@ class Past:
         store: lists, finds and loads its items.
         recall: answers questions with the full ranking; uses count for nothing and are not counted.
         settings: how recall was set in its ``memfs.toml``.
-        tell: gives ``notes``.
+        notes: what the answers lack that those of today have, in sentences; usually nothing.
     """
 
     commit: str
@@ -407,7 +407,7 @@ class Past:
     store: Reader
     recall: Recaller
     settings: RecallSettings
-    tell: Callable[[], tuple[str, ...]] = tuple
+    notes: tuple[str, ...] = ()
 
     @property
     def files(self) -> RevisionFiles:
@@ -434,11 +434,6 @@ class Past:
         found = (self.store.load(one) for one in self.store.every(Query(types=frozenset({"episodic"}))))
         rows = [row_of(one.item, "") for one in found if one is not None]
         return sorted((row for row in rows if row.sort == EPISODE), key=lambda row: (-row.time, row.id))
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What the answers until now lack that those of today have, in sentences; usually nothing."""
-        return self.tell()
 
 
 class Travel:
@@ -532,6 +527,7 @@ class Travel:
         store = Reader(items, ItemCatalog(self._catalog, codec))
         helpers = Helpers(relevance=lambda: self._relevance)
         recall = Recaller(store, settings.preset, lambda: now, kinds, helpers=helpers)
+        notes = (*((_MOUNTS,) if self._settings.mounts else ()), *((_WORDS,) if self._by_meaning() else ()))
         return Past(
             commit=files.commit,
             tree=files.tree,
@@ -541,7 +537,7 @@ class Travel:
             store=store,
             recall=recall,
             settings=settings,
-            tell=self._notes,
+            notes=notes,
         )
 
     # -- what is shared by all revisions ----------------------------------------------------------------------------
@@ -557,9 +553,6 @@ class Travel:
     @cached_property
     def _relevance(self) -> Relevance:
         return relevance_of(self._settings.review)
-
-    def _notes(self) -> tuple[str, ...]:
-        return (*((_MOUNTS,) if self._settings.mounts else ()), *((_WORDS,) if self._by_meaning() else ()))
 
     def close(self) -> None:
         """Release what was opened. May be repeated."""

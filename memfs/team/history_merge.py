@@ -12,7 +12,6 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -37,6 +36,7 @@ from memfs.git.refs import HEX
 from memfs.git.repository import holds_commit, is_ancestor, merge_bases, objects_beyond
 from memfs.model.ids import stem_of
 from memfs.model.state_paths import conflict_path, iteration_of
+from memfs.model.time import EPOCH
 from memfs.store import Store
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts, below_content, is_item
 from memfs.store.plan import FilePlan, PlanOutdated
@@ -45,7 +45,6 @@ from memfs.team.own_branch import is_separate
 from memfs.team.worktrees import first_of, memory_path
 
 _TYPE = re.compile(rb"^type:[^\n]*\n", re.MULTILINE)
-_EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +137,7 @@ class HistoryJoin:
             return max(counts) == 1
         try:
             one, other = (
-                self._codec.read(self.content(side[path]) or b"", path, _EPOCH)
+                self._codec.read(self.content(side[path]) or b"", path, EPOCH)
                 for side in sides[1:]
                 for path in paths
                 if path in side
@@ -180,10 +179,10 @@ class HistoryJoin:
         old, new = (self._kinds.at(below_content(one)) for one in (place[0], path))
         if new is None or old == new:
             return data
-        item = self._codec.read(data, place[0], _EPOCH)
+        item = self._codec.read(data, place[0], EPOCH)
         untyped = _TYPE.sub(b"", data, count=1)
         try:
-            self._codec.read(untyped, path, _EPOCH)
+            self._codec.read(untyped, path, EPOCH)
         except ContentError:  # a form in which a key has no line of its own
             return self._codec.write(item.replace(memory_type=new.name), path).data
         return untyped

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from memfs.admin.history import History
@@ -27,6 +27,7 @@ from memfs.model.ids import stem_of
 from memfs.model.item import RecordedConflict, object_id
 from memfs.model.query import MOST, moment
 from memfs.model.state_paths import AGGREGATES
+from memfs.model.time import EPOCH
 from memfs.store import Store
 from memfs.store.access_log import AccessRecord
 from memfs.store.parts import READ_LIMIT, Parts
@@ -319,7 +320,6 @@ class RevertChoice:
         return found
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OWN_ACCOUNT = ("created", "updated", "origin", "trust", "conflicts")
 """Fields that say who wrote the others, when, and who vouches for them: they go with those, nobody decides on them."""
 _BESIDE = frozenset({"updated", "importance", "links", "metadata", "conflicts"})
@@ -430,7 +430,7 @@ class Reverter:
         if not self.fields.is_item(path) or b"conflicts" not in data:
             return present
         try:
-            item = begun = self._codec.read(data, path, _EPOCH)
+            item = begun = self._codec.read(data, path, EPOCH)
         except MemfsError:  # it is joined, or left alone, as it is
             return present
         for conflict in begun.conflicts:
