@@ -29,7 +29,7 @@ else:
     def dataclass(cls=None, /, **parameters: bool):
         """As ``dataclasses.dataclass``, of the parameters ``eq``, ``frozen``, ``kw_only``, ``repr`` and ``slots``.
 
-        A class that inherits fields is made by the standard library.
+        A class that inherits fields of one that the standard library made is made by it, too.
         """
         return _made(cls, **parameters) if cls is not None else lambda cls: _made(cls, **parameters)
 
@@ -147,12 +147,15 @@ def _made(
     repr: bool = True,  # noqa: A002  the standard library's name
     slots: bool = False,
 ) -> type:
-    if any(hasattr(base, "__dataclass_fields__") for base in cls.__bases__):
+    described = [base.__dict__.get("__dataclass_fields__") for base in reversed(cls.__mro__[1:])]
+    if any(not isinstance(one, _Fields | None) for one in described):
         import dataclasses
 
         made: type = dataclasses.dataclass(eq=eq, frozen=frozen, kw_only=kw_only, repr=repr, slots=slots)(cls)
         return made
-    fields = list(_fields_of(cls, kw_only))
+    declared = list(_fields_of(cls, kw_only))
+    inherited = {one.name: one for base in described if base is not None for one in base.fields}
+    fields = list((inherited | {one.name: one for one in declared}).values())
     own = cls.__dict__
     methods: dict[str, Any] = {
         "__dataclass_fields__": _Fields(fields),
@@ -168,7 +171,7 @@ def _made(
         init.home = cls
         for name, value in methods.items():
             setattr(cls, name, value)
-        for one in fields:
+        for one in declared:
             if one.default is not _MISSING:
                 setattr(cls, one.name, one.default)
             elif one.name in own:

@@ -6,10 +6,7 @@ Events only say where to look: the files decide, and a scan takes over whenever 
 from __future__ import annotations
 
 import json
-import logging
 import os
-import secrets
-import socket
 import sys
 import threading
 import time
@@ -32,6 +29,8 @@ from memfs.store import SyncResult
 from memfs.store.reader import FolderReader
 
 if TYPE_CHECKING:
+    import logging
+
     from watchdog.events import FileSystemEvent
     from watchdog.observers.api import BaseObserver
 
@@ -116,7 +115,7 @@ class FileEvents:
         """
         self._folder = folder
         self._heard = heard
-        self._log = _OverflowLog(missed)
+        self._log = _overflow_log(missed)
         self._refused = ""
         self._gap = ""
         kind = file_system(str(folder))
@@ -153,6 +152,8 @@ class FileEvents:
 
     def close(self) -> None:
         """Stop listening; ends within seconds even where the library's threads died."""
+        import logging
+
         logging.getLogger("watchdog").removeHandler(self._log)
         if self._observer is not None:
             # A thread that was killed may have left a lock locked: a thread that stops the others then waits forever.
@@ -174,6 +175,8 @@ class FileEvents:
 
     def _start(self) -> BaseObserver | None:
         # Imported here because only a process that stays needs it, and it costs start-up time.
+        import logging
+
         from watchdog.events import (
             DirCreatedEvent,
             DirDeletedEvent,
@@ -223,17 +226,17 @@ class FileEvents:
         self._heard(paths, event.is_directory)
 
 
-class _OverflowLog(logging.Handler):
-    """Listens to watchdog's own log, the only place where it says that events were lost."""
+def _overflow_log(missed: Callable[[], None]) -> logging.Handler:
+    """Listens to watchdog's own log, the only place where it says that events were lost: any warning is a sign."""
+    import logging  # who asks for the watchers' states watches nothing
 
-    def __init__(self, missed: Callable[[], None]) -> None:
-        super().__init__(logging.WARNING)
-        self._missed = missed
+    def hear(_: logging.LogRecord) -> bool:
+        missed()
+        return False
 
-    def emit(self, record: logging.LogRecord) -> None:
-        """Take any warning of watchdog as a sign that events are missing."""
-        del record
-        self._missed()
+    log = logging.Handler(logging.WARNING)
+    log.addFilter(hear)
+    return log
 
 
 _SUFFIX = ".json"
@@ -272,7 +275,7 @@ class Presence:
         with suppress(MemfsError, OSError):
             io.make_private_folder(folder, home)
             while self._fd < 0:
-                self._begin(folder / f"{os.getpid()}-{secrets.token_hex(4)}{_SUFFIX}")
+                self._begin(folder / f"{os.getpid()}-{os.urandom(4).hex()}{_SUFFIX}")
 
     def _begin(self, path: Path) -> None:
         fd = io.open_file(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
@@ -291,7 +294,7 @@ class Presence:
     def say(self, reason: str) -> None:
         """Say why events cannot be relied on, "" where they can."""
         if self._fd >= 0:
-            line = json.dumps({"host": socket.gethostname(), "reason": reason}).encode()[:_LIMIT]
+            line = json.dumps({"host": os.uname().nodename, "reason": reason}).encode()[:_LIMIT]
             with suppress(StorageIO), io.operation("say", self._path):
                 os.pwrite(self._fd, line.ljust(_LIMIT), 0)
 

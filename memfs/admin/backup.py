@@ -15,7 +15,6 @@ import time
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -579,6 +578,8 @@ class Backups:
             self._store(replace(self._record(), **facts))
 
     def _store(self, record: _Record) -> None:
+        from dataclasses import asdict  # who asks how things stand writes nothing
+
         data = json.dumps(asdict(replace(record, home=self._home())), default=format_time).encode()
         io.write_file(self._parts.repository.state / _RECORD, data)
 

@@ -16,7 +16,6 @@ import tempfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -89,6 +88,8 @@ class BackupManifest:
 
     def encode(self) -> bytes:
         """As it is in the archive."""
+        from dataclasses import asdict
+
         facts = {"format": _FORMAT, "version": VERSION, **asdict(self)}
         return json.dumps(facts, separators=(",", ":"), sort_keys=True).encode("ascii")
 

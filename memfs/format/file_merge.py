@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import tomllib
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from memfs.dataclass import dataclass, replace
 from memfs.errors import ContentError, IdInvalid, ItemTooLarge, MemfsError
-from memfs.format import item_fields, toml_text, yaml_text
+from memfs.format import item_fields, toml_text
 from memfs.format.codec import DOCUMENT_LIMIT, PRUNED, SUFFIXES, schema_of
 from memfs.format.field_merge import (
     DELETED,
@@ -329,6 +328,8 @@ def _with_comments(
 
 def _commented(form: Form, data: bytes, wanted: Mapping[str, Any], lost: Sequence[Comment]) -> bytes | None:
     """The file with comments put back, None where it would not say the same."""
+    from memfs.format import yaml_text  # who looks whether anything waits merges nothing
+
     written = form.read(data).text
     text = written.encode(with_comments(written.text, yaml_text.tree(written.text), lost))
     return text if _says(form, text, wanted) else None
@@ -358,6 +359,8 @@ def _comments_of(form: Form, data: bytes) -> list[Comment]:
 
 
 def _read(parsed: ParsedFile) -> list[Comment]:
+    from memfs.format import yaml_text
+
     text = parsed.text.text
     return comments(text, yaml_text.tree(text)) if "#" in text else []
 
@@ -400,6 +403,8 @@ def _split(text: str) -> list[str]:
 
 
 def _tables(text: str) -> dict[str, Any]:
+    import tomllib
+
     return tomllib.loads(text.replace("\r\n", "\n"))
 
 

@@ -12,7 +12,6 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import is_dataclass
 from datetime import datetime
 from functools import cache
 from io import FileIO
@@ -533,6 +532,8 @@ def _dataclass(kind: Any, hints: Mapping[str, Any], value: list[Any] | dict[str,
 @cache
 def _parts(kind: Any) -> tuple[Any, Any]:
     """What a type is made of; of a dataclass itself, and the types of its fields."""
+    from dataclasses import is_dataclass  # who lists backups reads none
+
     if is_dataclass(kind):
         return kind, get_type_hints(kind, include_extras=True)
     origin = get_origin(kind)

@@ -87,6 +87,14 @@ class FolderScan(NamedTuple):
         yield from (_entry(prefix + name, facts) for name, facts in self.rows)
         yield from self.others
 
+    def hidden(self) -> FolderScan:
+        """The names alone that begin with a dot."""
+        return FolderScan(self.folder, [row for row in self.rows if row[0][0] == "."])
+
+    def without_hidden(self) -> FolderScan:
+        """All but the names that begin with a dot."""
+        return self._replace(rows=[row for row in self.rows if row[0][0] != "."])
+
     def digest(self) -> str:
         """A digest of all names and facts; the same for a folder in which nothing changed.
 

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 
 from memfs.dataclass import NamedTuple
 from memfs.errors import HistoryUnavailable, MemfsError, NotRegularFile, PathEscape, StorageIO
@@ -26,6 +27,7 @@ REGULAR = (FILE, EXECUTABLE)
 """The modes of files: what else a tree names is a folder, a link or a submodule."""
 FOLDER = "40000"
 SUBMODULE = "160000"
+_FILE, _FOLDER = FILE.encode(), FOLDER.encode()
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 LARGEST = 1 << 28
 _ROW = regex(rb"([^ ]*) ([^\0]*)\0(.{20})", re.DOTALL)
@@ -323,8 +325,30 @@ def find(read: ReadTree, root: str | None, parts: Parts) -> TreeEntry | None:
     return entry
 
 
-def walk(read: ReadTree, root: str, *, links: bool = False) -> Iterator[tuple[bytes, TreeEntry]]:
+def tree_ids(files: Mapping[bytes, str]) -> dict[bytes, str]:
+    """The ids of the trees that hold just these files, by folder, b"" for the root; the files are not executable."""
+    rows: dict[bytes, list[tuple[bytes, bytes]]] = {b"": []}
+    for path, blob in files.items():
+        folder, _, name = path.rpartition(b"/")
+        rows.setdefault(folder, []).append((name, b"%s %s\0%s" % (_FILE, name, bytes.fromhex(blob))))
+    for folder in list(rows):
+        while folder := folder.rpartition(b"/")[0]:
+            rows.setdefault(folder, [])
+    ids: dict[bytes, str] = {}
+    for folder in sorted(rows, key=len, reverse=True):
+        ids[folder] = object_id("tree", b"".join(row for _, row in sorted(rows[folder])))
+        if folder:
+            above, _, name = folder.rpartition(b"/")
+            rows[above].append((name + b"/", b"%s %s\0%s" % (_FOLDER, name, bytes.fromhex(ids[folder]))))
+    return ids
+
+
+def walk(
+    read: ReadTree, root: str, *, links: bool = False, known: Mapping[bytes, str] = MappingProxyType({})
+) -> Iterator[tuple[bytes, TreeEntry]]:
     """Every file below a tree with its path, folders opened; links and submodules only where ``links`` asks for them.
+
+    A folder that has the id by which it is ``known`` is not opened, and given itself.
 
     A few small trees that name each other can stand for any number of files: what lies deeper than a working tree is
     looked into is left out, and too many are refused.
@@ -341,7 +365,9 @@ def walk(read: ReadTree, root: str, *, links: bool = False) -> Iterator[tuple[by
             if seen > _MOST_NAMES:
                 raise HistoryUnavailable("a tree names too many files", hint="run git fsck; it may be made to harm")
             if entry.mode == FOLDER:
-                if len(waiting) < DEEPEST:
+                if known and known.get(folder + name) == entry.id:
+                    yield folder + name, entry
+                elif len(waiting) < DEEPEST:
                     waiting.append((folder + name + b"/", iter(read(entry.id).items())))
                     break
             elif links or entry.mode in REGULAR:

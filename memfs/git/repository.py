@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from memfs.errors import GitFailed, HistoryError, HistoryUnavailable, MemfsError, PathEscape
@@ -346,13 +347,31 @@ class Repository:
         parts = objects.split(self.full(path))
         return objects.find(self.read_tree, self.root(commit) if commit else None, parts)
 
-    def tree(self, revision: str, folder: str = "ContextMemory") -> dict[str, str]:
-        """Every file below a workspace folder at a revision: path to blob id. Links are left out."""
+    def tree(
+        self, revision: str, folder: str = "ContextMemory", expected: Mapping[str, str] = MappingProxyType({})
+    ) -> dict[str, str]:
+        """Every file below a workspace folder at a revision: path to blob id. Links are left out.
+
+        Args:
+            expected: what may be there; where a folder has just that, its trees are not read.
+        """
         commit = self.resolve(revision)
         entry = self.entry(commit, folder)
         if entry is None or entry.mode != objects.FOLDER:
             return {}
-        return {f"{folder}/{os.fsdecode(name)}": found.id for name, found in objects.walk(self.read_tree, entry.id)}
+        inside = f"{folder}/"
+        below = {path: blob for path, blob in expected.items() if blob and path.startswith(inside)}
+        ids = objects.tree_ids({os.fsencode(path[len(inside) :]): blob for path, blob in below.items()})
+        if ids[b""] == entry.id:
+            return below
+        files, same = {}, []
+        for name, found in objects.walk(self.read_tree, entry.id, known=ids):
+            path = inside + os.fsdecode(name)
+            if found.mode == objects.FOLDER:
+                same.append(f"{path}/")
+            else:
+                files[path] = found.id
+        return files | {path: blob for path, blob in below.items() if path.startswith(tuple(same))}
 
     def read(self, revision: str, path: str) -> bytes | None:
         """A file's content at a revision; None when it was not there."""

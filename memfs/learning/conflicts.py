@@ -19,7 +19,6 @@ from memfs.catalog.facts import Key, maker
 from memfs.errors import Conflict, ItemNotFound, MemfsError, QueryInvalid, StorageIO
 from memfs.format.secrets import refuse_text
 from memfs.fs import io
-from memfs.intake.contradictions import Neighbourhood, is_momentary, may_meet, traces
 from memfs.model import MemoryItem, Query
 from memfs.model.conflict import BOTH, Decision, Disagreement
 from memfs.model.item import Link
@@ -156,6 +155,8 @@ def _candidates(texts: Mapping[str, str], changed: Collection[str]) -> Iterator[
 
     Traces take more room than texts: of many items some are looked at in a pass, and made again for the next.
     """
+    from memfs.intake.contradictions import traces
+
     passes = len(texts) // _AT_ONCE + 1
     for turn in range(passes):
         places: dict[int, list[str]] = {}
@@ -241,6 +242,8 @@ class Conflicts:
     def __init__(self, store: Store, parts: Parts) -> None:
         self._store = store
         self._parts = parts
+        from memfs.intake.contradictions import Neighbourhood  # who reads ``MarkedItems`` compares nothing
+
         self._neighbourhood = Neighbourhood(store, parts.kinds)
         self._marked = MarkedItems(store, parts)
 
@@ -323,12 +326,16 @@ class Conflicts:
 
     def _objection(self, one: MemoryItem, other: MemoryItem) -> str:
         """Why the two cannot both hold, "" where they can."""
+        from memfs.intake.contradictions import may_meet
+
         if one.id in other.supersedes or other.id in one.supersedes or not may_meet(one, other):
             return ""
         return self._neighbourhood.objection(one, other)
 
     def _texts(self, paths: Collection[str]) -> dict[str, str]:
         """What each item says that may contradict another."""
+        from memfs.intake.contradictions import is_momentary
+
         now = self._parts.clock()
         found = {}
         for path in paths:

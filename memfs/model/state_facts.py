@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -158,14 +157,14 @@ class StateFacts:
     def to_dict(self) -> dict[str, Any]:
         """The facts as JSON has them; what is empty is left out."""
         made: dict[str, Any] = {}
-        for one in fields(self):
-            value = getattr(self, one.name)
+        for name in _FIELDS:
+            value = getattr(self, name)
             if isinstance(value, datetime):
                 value = format_time(value)
             elif isinstance(value, tuple):
                 value = list(value)
             if value is not None and value not in ("", [], {}):
-                made[one.name] = value
+                made[name] = value
         return made
 
     @classmethod
@@ -182,7 +181,7 @@ class StateFacts:
         return cls(**given)
 
 
-_FIELDS = frozenset(one.name for one in fields(StateFacts))
+_FIELDS = tuple(StateFacts.__annotations__)
 
 
 def is_final(output: Mapping[str, Any]) -> bool:

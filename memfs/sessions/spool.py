@@ -13,7 +13,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, fields
 from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -172,10 +171,8 @@ def read_notes(path: Path) -> SessionNotes:
     told, empty = io.read_record(path, _LARGEST), SessionNotes()
     if not isinstance(told, dict):
         return empty
-    fitting = {
-        one.name: told[one.name] for one in fields(SessionNotes) if _fits(told.get(one.name), getattr(empty, one.name))
-    }
-    return SessionNotes(**fitting)
+    names = SessionNotes.__annotations__
+    return SessionNotes(**{name: told[name] for name in names if _fits(told.get(name), getattr(empty, name))})
 
 
 def write_notes(path: Path, notes: SessionNotes) -> None:
@@ -186,7 +183,7 @@ def write_notes(path: Path, notes: SessionNotes) -> None:
     """
     for kept in (notes.todos, notes.tasks, notes.done, notes.failures, notes.seen):
         _keep_newest(kept)
-    io.write_file(path, json.dumps(asdict(notes)).encode())
+    io.write_file(path, json.dumps({name: getattr(notes, name) for name in SessionNotes.__annotations__}).encode())
 
 
 def digest(*parts: str) -> str:

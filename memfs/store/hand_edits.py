@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import NamedTuple
@@ -111,7 +112,7 @@ class HandEdits:
         return learned, self._changed(present, closed)
 
     def _changed(self, present: dict[str, str], closed: list[str]) -> list[str]:
-        committed, latest = self._in_head(), self._parts.journal.latest
+        committed, latest = self._in_head(present), self._parts.journal.latest
         unlike = [path for path, blob in present.items() if committed.get(path) != blob or latest(path) is not None]
         changed = [path for path in unlike if self._differs(path, present[path], committed)]
         absent = [path for path in committed if path not in present and not path.startswith(tuple(closed))]
@@ -210,14 +211,14 @@ class HandEdits:
         """Every file of ours in HEAD, with its blob id."""
         return {path: blob for path, blob in self._in_head().items() if self.is_own(path)}
 
-    def _in_head(self) -> dict[str, str]:
-        """Every file in HEAD that may be ours, with its blob id."""
+    def _in_head(self, present: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+        """Every file in HEAD that may be ours, with its blob id; most are as they are ``present``."""
         repository = self._parts.repository
         head = repository.head_commit()
         if head is None:
             return {}
         root = {path: repository.head_blob(path) for path in ROOT_FILES}
-        return repository.tree(head, CONTENT) | {path: blob for path, blob in root.items() if blob is not None}
+        return repository.tree(head, CONTENT, present) | {path: blob for path, blob in root.items() if blob is not None}
 
     def _differs(self, path: str, blob: str, committed: dict[str, str]) -> bool:
         if not blob or self._parts.is_local(path):

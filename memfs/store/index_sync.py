@@ -56,21 +56,23 @@ class ItemFiles:
         """What may be an item, and what is no regular file, in every folder of a kind."""
         return (entry for listing in self.listings() for entry in listing.entries() if may_count(entry))
 
-    def survey(self, found: list[ScanEntry]) -> Iterator[ScanEntry]:
-        """As ``scan``, by one look at all of ``ContextMemory/``; ``found`` is filled with that, hidden names with it.
+    def among(self, found: list[FolderScan]) -> Iterator[FolderScan]:
+        """As ``listings``, of one look at all of ``ContextMemory/``, hidden names with it.
 
         Where a folder could not be entered, or a folder of a kind is none, those folders are scanned once more: only
         that tells what lies behind which of them.
         """
-        found.extend(self._tree.scan(CONTENT, hidden=True))
         folders = self._folders()
-        if any(not entry.regular and (entry.reason or entry.path in folders) for entry in found):
-            yield from self.scan()
+        above = (entry for listing in found if listing.folder == CONTENT for entry in listing.entries())
+        if any(listing.others for listing in found) or any(
+            not entry.regular and entry.path in folders for entry in above
+        ):
+            yield from self.listings()
             return
         inside = tuple(f"{folder}/" for folder in folders)
-        for entry in found:
-            if may_count(entry) and entry.path.startswith(inside) and "/." not in entry.path:
-                yield entry
+        for listing in found:
+            if f"{listing.folder}/".startswith(inside) and "/." not in listing.folder:
+                yield listing.without_hidden()
 
     def _folders(self) -> list[str]:
         return sorted({f"{CONTENT}/{kind.folder.partition('/')[0]}" for kind in self._kinds})
@@ -90,7 +92,11 @@ class SyncResult:
     removed: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.added or self.changed or self.removed)
+        return bool(self.paths())
+
+    def paths(self) -> tuple[str, ...]:
+        """All of them."""
+        return (*self.added, *self.changed, *self.removed)
 
 
 class RejectedFile(NamedTuple):
@@ -144,29 +150,32 @@ class ScanFindings:
     """What a scan found, sorted by what is to be done about it.
 
     Attributes:
-        unchanged: folders in which nothing changed.
+        unchanged: folders in which nothing changed, each with the names in it.
         vouched: files that have not changed, of the other folders.
         others: the paths of everything else; those that may have to be read are ``suspects``.
         closed: what could not be entered or is no file, as the beginning of the paths below it.
     """
 
-    def __init__(self, vouched: list[str]) -> None:
-        self.unchanged: list[FolderScan] = []
-        self.vouched = vouched
+    def __init__(self) -> None:
+        self.unchanged: dict[str, list[str]] = {}
+        self.vouched: list[str] = []
         self.others: list[str] = []
         self.suspects: dict[str, ScanEntry | None] = {}
         self.closed: list[str] = []
 
     def unchanged_count(self) -> int:
         """How many files have not changed."""
-        return len(self.vouched) + sum(len(listing.rows) for listing in self.unchanged)
+        return len(self.vouched) + sum(map(len, self.unchanged.values()))
+
+    def unchanged_paths(self) -> Iterator[str]:
+        """The files of the folders in which nothing changed."""
+        return (f"{folder}/{name}" for folder, names in self.unchanged.items() for name in names)
 
     def missed(self, paths: Iterable[str]) -> None:
         """Of these paths, those that were not found are suspects; what lies behind a folder that cannot be entered is
         not known to be gone.
         """
-        there = (entry.path for listing in self.unchanged for entry in listing.entries())
-        seen, behind = {*self.vouched, *self.others, *there}, tuple(self.closed)
+        seen, behind = {*self.vouched, *self.others, *self.unchanged_paths()}, tuple(self.closed)
         self.suspects.update((path, None) for path in paths if path not in seen and not path.startswith(behind))
 
 
@@ -321,14 +330,18 @@ class IndexSync:
             return self._look_at({path: self.files.entry(path) for path in paths if self.is_item(path)}, progress)
 
     def survey(self) -> tuple[SyncResult, list[ScanEntry], list[str]]:
-        """As ``refresh`` of every file: what was learned, all files below ``ContextMemory/``, and of those the items of
-        which the index held already what they hold.
+        """As ``refresh`` of every file: what was learned, the items of which the index held already what they hold, and
+        all other files below ``ContextMemory/``; of the items some may be among these, too.
         """
-        found: list[ScanEntry] = []
-        vouched: list[str] = []
         with self._lock:
-            surveyed = FolderScan("", [], list(self._item_files.survey(found)))
-            return self._refresh_all(None, [surveyed], vouched), found, vouched
+            listings, found = list(self.files.listings(CONTENT, hidden=True)), ScanFindings()
+            learned = self._refresh_all(None, self._item_files.among(listings), found)
+        others = [
+            entry
+            for listing in listings
+            for entry in (listing.hidden() if listing.folder in found.unchanged else listing).entries()
+        ]
+        return learned, others, [*found.vouched, *found.unchanged_paths()]
 
     def forget_owners(self) -> None:
         """Another process made a new base generation: who owns which id is asked again."""
@@ -360,20 +373,23 @@ class IndexSync:
         return self._owners
 
     def _refresh_all(
-        self, progress: Progress | None, listings: Iterable[FolderScan] | None = None, vouched: list[str] | None = None
+        self,
+        progress: Progress | None,
+        listings: Iterable[FolderScan] | None = None,
+        found: ScanFindings | None = None,
     ) -> SyncResult:
-        """``vouched`` is filled with the paths that have not changed, of folders that were looked at file by file."""
+        """``found`` is filled with what comes of it."""
         known = self.index.stamps()
         self._unchanged.take_up(*self.index.base)
         by_file = {*known.over_folders(), *(path.rpartition("/")[0] for path in self._rejected)}
-        found = ScanFindings([] if vouched is None else vouched)
+        found = ScanFindings() if found is None else found
         self._closed = []
         for listing in self._item_files.listings() if listings is None else listings:
             folder = listing.folder
             whole = not listing.others and folder not in by_file and self._item_files.is_typed(folder)
             digest = listing.digest() if whole else ""
             if whole and self._unchanged.holds(folder, digest):
-                found.unchanged.append(listing)
+                found.unchanged[folder] = [name for name, _ in listing.rows]
                 continue
             before = len(found.vouched)
             for entry in filter(may_count, listing.entries()):

@@ -41,7 +41,6 @@ from memfs.store import Store
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts, below_content, is_item
 from memfs.store.plan import FilePlan, PlanOutdated
 from memfs.store.write import signatures_of
-from memfs.team.own_branch import is_separate
 from memfs.team.worktrees import first_of, memory_path
 
 _TYPE = re.compile(rb"^type:[^\n]*\n", re.MULTILINE)
@@ -311,6 +310,8 @@ class HistoryJoin:
 
     def _by_git(self, commit: str, *, strangers: bool) -> str:
         """How a person joins it; the memory's own branch is joined where it is checked out, not among the code."""
+        from memfs.team.own_branch import is_separate  # it rewrites history and talks to remotes, which few need
+
         if not is_separate(self._repository):
             return "join it with git pull --no-rebase or git merge: memory is merged by memfs there, too"
         option = "--allow-unrelated-histories " if strangers else ""

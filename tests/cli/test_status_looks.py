@@ -6,22 +6,22 @@ from collections.abc import Iterator
 
 import pytest
 
-from memfs.fs.tree import ScanEntry, Tree
+from memfs.fs.tree import FolderScan, Tree
 from tests.cli.conftest import Memfs
 
 
 def test_status_looks_at_all_files_once(memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For the index and for edits by hand; once more, whether it is fresh by then, only where it learned something."""
+    """For the index and for edits by hand; whether it is fresh by then, of what it learned alone."""
     memfs("remember", "Tokens expire after an hour.")
     memfs("admin", "reindex")
     walks: list[str] = []
-    scan = Tree.scan
+    listings = Tree.listings
 
-    def counted(self: Tree, folder: str, hidden: bool = False) -> Iterator[ScanEntry]:
+    def counted(self: Tree, folder: str, hidden: bool = False) -> Iterator[FolderScan]:
         walks.append(folder)
-        return scan(self, folder, hidden)
+        return listings(self, folder, hidden)
 
-    monkeypatch.setattr(Tree, "scan", counted)
+    monkeypatch.setattr(Tree, "listings", counted)
     told = memfs("status").out
     assert ("items      1\n" in told, "stale" in told) == (True, False)
     assert [folder for folder in walks if "ContextMemory/memories".startswith(folder)] == ["ContextMemory"]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memfs.git import objects
 from memfs.git.log import changed_paths
-from memfs.git.objects import FILE, FOLDER, Tree, TreeEntry
+from memfs.git.objects import EXECUTABLE, FILE, FOLDER, Tree, TreeEntry
 from memfs.git.repository import Repository
 
 
@@ -62,3 +65,31 @@ def test_only_names_that_differ_are_followed(monkeypatch: pytest.MonkeyPatch) ->
     assert found == ["top/month/f007", "top/month/f011", "top/month/fresh"]
     assert named == [b"month", b"f007", b"f011", b"fresh"]
     assert beside.id not in trees.read
+
+
+_NAMES = st.sampled_from(["a", "a.b", "a-b", "b", "B", "é", "0"])
+_PATHS = st.lists(_NAMES, min_size=1, max_size=4).map("/".join)
+_FILES = st.dictionaries(_PATHS, st.integers(0, 2), max_size=12)
+
+
+def without_clashes(files: dict[str, int]) -> dict[str, str]:
+    """Those of the files that can lie beside each other: none in the place of another's folder."""
+    found = {f"top/{path}": f"{number:040x}" for path, number in files.items()}
+    return {path: blob for path, blob in found.items() if not any(other.startswith(f"{path}/") for other in found)}
+
+
+@given(_FILES, _FILES, st.sets(_PATHS), st.booleans())
+def test_what_is_expected_spares_reading_and_changes_no_answer(
+    committed: dict[str, int], changed: dict[str, int], executable: set[str], same: bool
+) -> None:
+    """The files at a commit are the same whatever is expected; where all is as expected no tree below is read."""
+    files = without_clashes(committed)
+    expected = files if same else without_clashes(committed | changed) | {"elsewhere": "0" * 40, "top/unread": ""}
+    trees = Trees()
+    modes = {path: EXECUTABLE if path.removeprefix("top/") in executable else FILE for path in files}
+    built = {os.fsencode(path[4:]): TreeEntry(modes[path], blob) for path, blob in files.items()}
+    top = objects.build(built, trees.made) if built else objects.EMPTY_TREE
+    repository = SimpleNamespace(resolve=str, entry=lambda *_: TreeEntry(FOLDER, top), read_tree=trees.read_tree)
+    assert Repository.tree(cast("Repository", repository), "HEAD", "top", expected) == files
+    if same and EXECUTABLE not in modes.values():
+        assert trees.read == []

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from memfs.fs.tree import ScanEntry, Tree
+from memfs.fs.tree import FolderScan, Tree
 from memfs.model import MemoryItem
 from memfs.model.episode import StateSnapshot
 from memfs.workspace import Workspace
@@ -77,13 +77,13 @@ def test_hand_edits_are_found_by_one_walk_over_the_files(opened: Open, monkeypat
     store, walked = workspace.store, list[str]()
     stored = store.put(MemoryItem("Deploys are frozen.", "semantic", id="freeze"))
     store.flush()
-    scan = Tree.scan
+    listings = Tree.listings
 
-    def noted(tree: Tree, folder: str, hidden: bool = False) -> Iterator[ScanEntry]:
+    def noted(tree: Tree, folder: str, hidden: bool = False) -> Iterator[FolderScan]:
         walked.append(folder)
-        return scan(tree, folder, hidden)
+        return listings(tree, folder, hidden)
 
-    monkeypatch.setattr(Tree, "scan", noted)
+    monkeypatch.setattr(Tree, "listings", noted)
     file = workspace.root / stored.path
     file.write_text(file.read_text().replace("frozen", "free"))
     hidden = file.parent / ".draft.yaml"

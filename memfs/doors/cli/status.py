@@ -590,7 +590,7 @@ def _now(workspace: Workspace, mine: PrivateMemory | None, all_: bool) -> Presen
         _knowledge(workspace),
         StatusPart("branch", head.branch or None, {"branch": f"{head.branch or 'detached HEAD'}{at}"}),
         StatusPart("hand_edits", tuple(edits), {_TO_COMMIT: _to_commit(pending, len(edits))}),
-        _index(workspace, fresh=not (learned and store.refresh())),
+        _index(workspace, fresh=not (learned and store.index_sync.refresh(learned.paths()))),
         _watch(workspace),
         _resident(workspace),
         _trust(workspace),
