@@ -11,6 +11,9 @@ from typing import Any
 
 from memfs.pattern import regex
 
+MONTHS = tuple(
+    "january february march april may june july august september october november december".split()  # noqa: SIM905
+)
 _RELATIVE = regex(r"(\d{1,6})\s*(s|m|h|d|w|mo|y)")
 _AGO = regex(r"(\d{1,6}|an?)[ ._-]*(second|minute|hour|day|week|month|year)s?[ ._-]+ago")
 _DAY = regex(r"\d{4}-\d{2}-\d{2}")

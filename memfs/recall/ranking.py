@@ -10,7 +10,8 @@ import threading
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
-from math import log1p
+from itertools import pairwise
+from math import log1p, prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -19,7 +20,7 @@ from memfs.errors import QueryInvalid, SettingInvalid
 from memfs.model import Candidate, Hit, KindTable, MemoryItem, Query, Recall
 from memfs.model.kinds import nearest
 from memfs.model.query import MOST
-from memfs.model.time import utc_now
+from memfs.model.time import MONTHS, utc_now
 from memfs.pattern import regex
 from memfs.recall.fence import frame, quoted
 from memfs.recall.similarity import TextShape, alike
@@ -29,6 +30,7 @@ from memfs.search.engine import Asked
 from memfs.usage import NEVER, Use
 
 if TYPE_CHECKING:
+    from memfs.recall.dates import NamedTimes
     from memfs.recall.use_weights import UseWeights
 
 Place = tuple[str, int]
@@ -124,12 +126,11 @@ _WEEK_HOURS = 168.0
 _WEEK_FLOOR = 0.5
 _FADED = 0.5
 _LEAST = 1e-9
-_MONTHS = tuple(
-    "january february march april may june july august september october november december".split()  # noqa: SIM905
+_TIME_WORDS = frozenset(
+    ("ago", "last", "past", "previous", "this", "yesterday", "spring", "summer", "autumn", "fall", "winter", *MONTHS)
 )
-_VERBS = frozenset({"march", "may"})
+"""A question has one of them, or a figure, where it names a time."""
 _WORD = regex(r"\w+")
-_YEAR = regex(r"(?:19|20)\d\d")
 
 
 class RankCandidate(NamedTuple):
@@ -163,30 +164,35 @@ class QueryTerms:
     Attributes:
         text: whether anything was asked in words.
         words: its words in lower case.
-        months, years: numbers of the months and years it names.
+        times: the days, months and years that it names.
         context: the circumstances it is asked in.
     """
 
     text: bool
     words: frozenset[str]
-    months: frozenset[int]
-    years: frozenset[int]
+    times: NamedTimes | None = None
     context: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, query: Query) -> QueryTerms:
+    def of(cls, query: Query, now: datetime) -> QueryTerms:
         """What a query names."""
         written = _WORD.findall(query.text)
         words = frozenset(word.lower() for word in written)
-        # "may" and "march" are months where they are written like names
-        named = {word.lower() for word in written if word[0].isupper()} | (words - _VERBS)
         return cls(
             text=bool(query.text.strip()),
             words=words,
-            months=frozenset(number for number, name in enumerate(_MONTHS, 1) if name in named),
-            years=frozenset(int(word) for word in words if _YEAR.fullmatch(word)),
+            times=_named_times(query.text, written, words, now),
             context=query.context,
         )
+
+
+def _named_times(text: str, written: Sequence[str], words: frozenset[str], now: datetime) -> NamedTimes | None:
+    if _TIME_WORDS.isdisjoint(words) and not any(word[0].isdecimal() for word in words):
+        return None
+    from memfs.recall.dates import times_in  # most questions name no time
+
+    found = times_in(text, written, now.date())
+    return found if any(found) else None
 
 
 Factor = Callable[[RankCandidate, QueryTerms, datetime], float]
@@ -213,11 +219,13 @@ def speaker(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  #
 
 
 def when(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # noqa: ARG001
-    """More where the question names the month or year it happened in."""
-    if not asked.months and not asked.years:
+    """More where the question names when it happened: the month, the year, most the day."""
+    times, moment = asked.times, match.candidate.timestamp
+    if times is None:
         return 1.0
-    moment = match.candidate.timestamp
-    fits = (not asked.months or moment.month in asked.months) and (not asked.years or moment.year in asked.years)
+    if times.days:
+        return max((one.worth for one in times.days if one.holds(moment.date())), default=1.0)
+    fits = (not times.months or moment.month in times.months) and (not times.years or moment.year in times.years)
     return _TIME_NAMED if fits else 1.0
 
 
@@ -306,7 +314,7 @@ PRESETS: Mapping[str, Mapping[str, float]] = {
     "fading": {**_DEFAULT, "fading": 1.0},
 }
 _NEEDED: Mapping[str, Callable[[QueryTerms], object]] = {
-    "when": lambda asked: asked.months or asked.years,
+    "when": lambda asked: asked.times,
     "context": lambda asked: asked.context,
 }
 """What a question must name for a factor to be anything but 1."""
@@ -336,7 +344,7 @@ class Ranking:
             learned: what use taught, where that is to count.
         """
         self._learned = learned if query.text.strip() else None
-        self.asked = QueryTerms.of(query)
+        self.asked = QueryTerms.of(query, now)
         self._now = now
         idle = {name for name, needed in _NEEDED.items() if not needed(self.asked)}
         self._factors = [(name, FACTORS[name], weight) for name, weight in weights.items() if name not in idle]
@@ -663,18 +671,109 @@ def _same_body(one: MemoryItem, other: MemoryItem) -> bool:
     return not (one.data or other.data) or one.data == other.data
 
 
-PHRASE = 1.2
-"""What a hit counts more that has a phrase of the question."""
+_PHRASE = 1.2
 _PHRASES = 32
 _TELLING = 1.0
+_ONE_QUESTION = 40
+"""A text of more words is a talk in which much is asked."""
+_DATED = 1.3
+_IN_PERSON = 1.1
+_PREFERENCE = 1.3
+_READ, _READ_FOR_ADVICE = 2, 4
+"""So many hits for each that is wanted are read."""
+_I = frozenset(("i", "me", "mine", "my", "our", "us", "we"))
+_DATES = frozenset(
+    (
+        *("yesterday", "today", "tonight", "tomorrow", "ago", "recently", "since", "last", "next"),
+        *("week", "weeks", "weekend", "month", "months", "year", "years", "summer", "winter", "spring", "autumn"),
+        *("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"),
+        *(month for month in MONTHS if month != "may"),
+    )
+)
+_CENTURIES = ("19", "20")
+_TIMES = frozenset(("date", "day", "days", "month", "months", "time", "week", "weekend", "weeks", "year", "years"))
+_ADVICE = frozenset(
+    (
+        *("advice", "advise", "best", "help", "idea", "ideas", "option", "options", "should", "tips"),
+        *("recommend", "recommendation", "recommendations", "suggest", "suggestion", "suggestions"),
+    )
+)
+_PREFERENCES = frozenset(("always", "prefer", "preference", "preferences", "preferred", "prefers", "rather"))
 
 
-def phrases(text: str) -> tuple[str, ...]:
-    """Pairs of words that stand side by side in a question, neither of them said of anything: the first 32."""
+class TextSigns(NamedTuple):
+    """What in the text of a memory makes it worth more for a question.
+
+    Attributes:
+        phrases: pairs of words that stand side by side in the question, neither of them said of anything: the first 32.
+        words: for the name of each factor, the factor, and the words of which a text must have one.
+    """
+
+    phrases: tuple[str, ...] = ()
+    words: Mapping[str, tuple[float, frozenset[str]]] = MappingProxyType({})
+
+    @classmethod
+    def of(cls, text: str, *, talk: bool) -> TextSigns:
+        """What to look for.
+
+        Args:
+            text: the question.
+            talk: whether what was found is of a talk.
+        """
+        words = _WORD.findall(text.casefold())
+        sought: dict[str, tuple[float, frozenset[str]]] = {}
+        brief = len(words) <= _ONE_QUESTION
+        if brief and _asks_when(words):
+            sought["dated"] = _DATED, _DATES
+        if brief and not _ADVICE.isdisjoint(words):
+            sought["preference"] = _PREFERENCE, _PREFERENCES
+        if talk and words:
+            sought["in_person"] = _IN_PERSON, _I
+        return cls(_phrases(text, words), sought)
+
+    @property
+    def most(self) -> float:
+        """What a text that has all of it counts more."""
+        return prod((factor for factor, _ in self.words.values()), start=_PHRASE if self.phrases else 1.0)
+
+    def read(self, limit: int) -> int:
+        """How many texts to look through for so many hits."""
+        if "preference" in self.words:
+            return _READ_FOR_ADVICE * limit
+        return _READ * limit if self.phrases or self.words else 0
+
+    def factors(self, item: MemoryItem) -> dict[str, float]:
+        """What an item counts more, by name."""
+        said = _WORD.findall(whole(item).casefold())
+        found = {name: factor for name, (factor, words) in self.words.items() if not words.isdisjoint(said)}
+        if "dated" in self.words and any(
+            len(word) == 4 and word[:2] in _CENTURIES for word in said if word.isdecimal()
+        ):
+            found["dated"] = _DATED
+        if "in_person" in found and (item.origin.sequence is None or item.origin.role in ASSISTANTS):
+            del found["in_person"]
+        if self.phrases:
+            plain = f" {' '.join(said)} "
+            if any(phrase in plain for phrase in self.phrases):
+                found["phrase"] = _PHRASE
+        return found
+
+
+def _asks_when(words: Sequence[str]) -> bool:
+    """Whether a time answers a question, as far as its words tell."""
+    if "when" in words:
+        return True
+    return any(
+        (one == "how" and other == "long") or (one in {"what", "which", "many"} and other in _TIMES)
+        for one, other in pairwise(words)
+    )
+
+
+def _phrases(text: str, words: Iterable[str]) -> tuple[str, ...]:
     worth = terms.weights(text)
     found: dict[str, None] = {}
     before = ""
-    for word in _WORD.findall(text.casefold()):
+    for word in words:
         telling = any(worth.get(term, 0.0) >= _TELLING for _, parts in analyzer.tokens(word) for term in parts)
         if telling and before:
             found[f" {before} {word} "] = None
@@ -682,12 +781,6 @@ def phrases(text: str) -> tuple[str, ...]:
                 break
         before = word if telling else ""
     return tuple(found)
-
-
-def holds_phrase(item: MemoryItem, said: Iterable[str]) -> bool:
-    """Whether an item's text has one of these phrases as it was asked for."""
-    words = f" {' '.join(_WORD.findall(whole(item).casefold()))} "
-    return any(phrase in words for phrase in said)
 
 
 _BY_MEANING = 0.8
@@ -728,7 +821,7 @@ _ENOUGH = (0.27, 0.18, 0.135, 0.09)
 
 @cache
 def _month_terms() -> frozenset[str]:
-    return frozenset(term for name in _MONTHS for term in analyzer.terms(name))
+    return frozenset(term for name in MONTHS for term in analyzer.terms(name))
 
 
 def nothing_fits(text: str, asked: Asked, hits: Sequence[Hit]) -> bool:

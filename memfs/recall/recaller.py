@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import time
 from bisect import insort
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import copy_context
 from datetime import datetime
 from functools import partial
@@ -25,7 +25,6 @@ from memfs.model.query import MOST
 from memfs.recall.conflict_notes import SUPERSEDED
 from memfs.recall.fence import fence
 from memfs.recall.ranking import (
-    PHRASE,
     PRESETS,
     HitSelection,
     Mark,
@@ -34,10 +33,9 @@ from memfs.recall.ranking import (
     Ranking,
     Shares,
     Strategy,
+    TextSigns,
     gathered,
-    holds_phrase,
     nothing_fits,
-    phrases,
     reranked,
     strategy,
 )
@@ -57,8 +55,6 @@ if TYPE_CHECKING:
 from memfs.usage import Usage
 
 _PER_HIT = 3
-_READ = 2
-"""So many hits for each that is wanted are read for the phrases of the question."""
 _IN_TALKS = 150
 _TRIES = 2
 _LEARNING = PRESETS.keys() - {"default"} | {""}
@@ -132,12 +128,13 @@ class HitCollector:
         self.missing: list[str] = []
 
     def take(self, relevance: Relevance | None) -> None:
-        """Load the best, look for the question's phrases, have them judged, and choose."""
+        """Load the best, look for what counts in their texts, have them judged, and choose."""
         query = self._asked.query
         room = query.limit if relevance is None else relevance.room(query.limit)
-        said = phrases(query.text)
-        read = min(_READ * query.limit, _AT_ONCE) if said else 0
-        hits: Iterator[Hit] = self._loaded(self._together(room, read), said, read)
+        talk = any(one.match.candidate.sequence is not None for one in self._ranked[:room])
+        signs = TextSigns.of(query.text, talk=talk)
+        read = min(signs.read(query.limit), _AT_ONCE)
+        hits: Iterator[Hit] = self._loaded(self._together(room, read, signs.most), signs, read)
         if relevance is not None:
             judged = relevance.judged(
                 list(islice(hits, room)), query.text, self._asked.deadline.left(relevance.seconds)
@@ -189,28 +186,27 @@ class HitCollector:
         wanting = len(chosen.hits) < self._asked.query.limit and not chosen.misfits and not self.late
         return bool(wanting and (chosen.duplicates or self._known) and self._found.cut)
 
-    def _together(self, room: int, read: int) -> int:
-        """How many to load together for the first ``room`` hits: those that a phrase may lift there are among them."""
+    def _together(self, room: int, read: int, most: float) -> int:
+        """How many to load together for the first ``room`` hits: with those that their text may lift there."""
         scores = [one.score for one in self._ranked[: max(room, read)]]
-        lifted = sum(score * PHRASE >= scores[room - 1] for score in scores[room:])
+        lifted = sum(score * most >= scores[room - 1] for score in scores[room:])
         return min(room + lifted, _AT_ONCE)
 
-    def _loaded(self, at_once: int, said: Collection[str], read: int) -> Iterator[Hit]:
-        """The hits, best first; one that holds a phrase, or does not hold any more, comes where its new score puts it.
+    def _loaded(self, at_once: int, signs: TextSigns, read: int) -> Iterator[Hit]:
+        """The hits, best first; one whose text counts, or that does not hold any more, comes where its score puts it.
 
         Args:
             at_once: so many are asked of the store together.
-            said: the phrases.
-            read: so many candidates are read for phrases.
+            signs: what counts in texts.
+            read: so many candidates are looked through for it.
         """
         waiting: list[Hit] = []
-        loaded = self._in_parts(at_once)
+        loaded, most = self._in_parts(at_once), signs.most
         # else a strategy has its own order
         ordered = all(one.score >= other.score for one, other in pairwise(self._ranked[:read]))
         for place, one in enumerate(self._ranked):
             lifts = place < read
-            most = one.score * PHRASE if lifts and ordered else one.score
-            while waiting and waiting[0].score >= most:
+            while waiting and waiting[0].score >= (one.score * most if lifts and ordered else one.score):
                 yield waiting.pop(0)
             if self._asked.deadline.passed:
                 self.late = True
@@ -223,19 +219,21 @@ class HitCollector:
                 self._known += 1
             else:
                 self._loaded_hits += 1
-                hit = self._hit(one, found, said if lifts else ())
+                hit = self._hit(one, found, signs if lifts else None)
                 if (lifts and ordered) or hit.score < one.score:
                     insort(waiting, hit, key=lambda hit: -hit.score)
                 else:
                     yield hit
         yield from waiting
 
-    def _hit(self, one: RankedCandidate, found: LoadedItem, said: Collection[str]) -> Hit:
-        """A hit with its score and the reasons of it; the phrases ``said`` and what holds no more count."""
+    def _hit(self, one: RankedCandidate, found: LoadedItem, signs: TextSigns | None) -> Hit:
+        """A hit with its score and the reasons of it; its text counts, and whether it holds no more."""
         score, item = one.score, found.item
         reasons = {**self._ranking.reasons(one.match), **one.reasons}
-        if said and holds_phrase(item, said):
-            score, reasons["phrase"] = score * PHRASE, PHRASE
+        if signs is not None:
+            for name, factor in signs.factors(item).items():
+                reasons[name] = factor
+                score *= factor
         if standing := _not_holding(item):
             factor = reasons[standing] = _NOT_HOLDING[standing]
             score *= factor

@@ -190,4 +190,4 @@ def test_31_recency_misbehaves_for_no_time(opened: Opened, clock: Clock) -> None
 
 
 def _recency(candidate: Candidate, now: datetime) -> float:
-    return ranking.recency(ranking.RankCandidate(candidate), ranking.QueryTerms.of(Query()), now)
+    return ranking.recency(ranking.RankCandidate(candidate), ranking.QueryTerms.of(Query(), now), now)

@@ -124,3 +124,46 @@ def test_ties_are_broken_by_id_and_an_empty_question_keeps_the_order() -> None:
 def test_presets_weigh_known_factors() -> None:
     """Every preset is made of factors that exist."""
     assert {factor for weights in PRESETS.values() for factor in weights} <= FACTORS.keys()
+
+
+@pytest.mark.parametrize(
+    ("question", "day", "expected"),
+    [
+        ("what did she see on 10.01.2024", "2024-01-10", 2.0),
+        ("what did she see on 10.01.2024", "2024-01-11", 2.0),
+        ("what did she see on 10.01.2024", "2024-01-15", 1.4),
+        ("what did she see on 10.01.2024", "2024-01-18", 1.0),
+        ("what did she see on 2024-01-10", "2024-01-10", 2.0),
+        ("what did she see on 1/25/2024", "2024-01-25", 2.0),
+        ("what did she see on 25/1/2024", "2024-01-25", 2.0),
+        ("what did she see on May 3, 2023", "2023-05-03", 2.0),
+        ("what did she see on 3 May 2023", "2024-05-03", 1.0),
+        ("what did she see on the 3rd of May", "2024-05-03", 2.0),
+        ("what did she see before May 3", "2024-05-01", 1.4),
+        ("what did she see before May 3", "2024-05-04", 1.0),
+        ("what did she see after May 3", "2024-05-20", 1.4),
+        ("what did she see in May 2023", "2023-05-20", 1.4),
+        ("what did she see in May 2023", "2023-06-20", 1.0),
+        ("may she march in 2023", "2023-06-20", 1.4),
+        ("what did she see in the summer of 2023", "2023-07-20", 1.4),
+        ("the hot spring in the garden", "2023-04-20", 1.0),
+        ("what did she see last spring", "2025-04-20", 1.4),
+        ("what did she see last winter", "2026-01-20", 1.4),
+        ("what did she see last month", "2026-02-20", 1.4),
+        ("what did she see last year", "2025-11-20", 1.4),
+        ("what did she see last week", "2026-03-01", 1.4),
+        ("what did she see last week", "2026-02-20", 1.0),
+        ("what did she see yesterday", "2026-03-09", 1.4),
+        ("what did she see last Friday", "2026-03-06", 1.4),
+        ("what did she see two weeks ago", "2026-02-24", 1.4),
+        ("what did she see two weeks ago", "2026-03-09", 1.0),
+        ("what did she see in the past 3 months", "2026-01-09", 1.4),
+        ("what did she see on 31.02.2024 and on 30 February", "2026-03-09", 1.0),
+        ("9999 years ago, or on 0000-01-01", "2026-03-09", 1.0),
+        ("version 3.11.7", "2026-03-09", 1.0),
+    ],
+)
+def test_a_time_that_is_named_counts(question: str, day: str, expected: float) -> None:
+    """A memory of the day that a question names is worth twice as much, one of its week, month, season or year 1.4."""
+    moment = datetime.fromisoformat(day).replace(hour=18, tzinfo=UTC)
+    assert value("when", match(timestamp=moment), Query(text=question)) == expected

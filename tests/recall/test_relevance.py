@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from kit.patience import LONG, hear_out
-from memfs import MemoryItem, Query, Workspace
+from memfs import MemoryItem, Origin, Query, Workspace
 from memfs.model import Hit
 from memfs.model.time import utc_now
-from memfs.recall.ranking import phrases, register_strategy, unregister_strategy
+from memfs.recall.ranking import TextSigns, register_strategy, unregister_strategy
 from memfs.recall.recaller import Helpers, Recaller
 from memfs.recall.review import JUDGED, Relevance, relevance_of
 from memfs.recall.reviewers import Score
@@ -68,8 +68,10 @@ def ids(found: Sequence[Hit]) -> list[str]:
 
 def test_phrases_are_pairs_of_telling_words() -> None:
     """What is said of anything, and what stands in another order, makes no phrase; case and signs do not matter."""
-    assert phrases("What did we say about the Sprint planning of May?") == (" sprint planning ",)
-    assert phrases("deploy") == phrases("what is it") == phrases("") == ()
+    assert TextSigns.of("What did we say about the Sprint planning of May?", talk=False).phrases == (
+        " sprint planning ",
+    )
+    assert not any(TextSigns.of(text, talk=False).phrases for text in ("deploy", "what is it", ""))
 
 
 def test_a_phrase_lifts_a_hit(opened: Opened) -> None:
@@ -87,6 +89,54 @@ def test_a_phrase_lifts_a_hit(opened: Opened) -> None:
     first, second = workspace.recaller.search(Query(text="sprint planning", limit=2)).hits
     assert (first.item.id, first.reasons["phrase"]) == ("beside", 1.2)
     assert (second.item.id, "phrase" in second.reasons) == ("apart", False)
+
+
+@pytest.mark.parametrize(
+    ("question", "content", "expected"),
+    [
+        ("When did Ada move?", "Ada moved last week", {"dated": 1.3}),
+        ("what year was the server moved", "the server of 2023", {"dated": 1.3}),
+        ("how long does it take", "it takes two weeks", {"dated": 1.3}),
+        ("When did Ada move?", "Ada may move", {}),
+        ("Where did Ada move?", "Ada moved last week", {}),
+        ("Which editor would you suggest?", "Ada prefers vim", {"preference": 1.3}),
+        ("Which editor is it?", "Ada prefers vim", {}),
+        ("when " * 41, "last week", {}),
+    ],
+)
+def test_what_a_question_asks_for_is_looked_for_in_texts(
+    question: str, content: str, expected: dict[str, float]
+) -> None:
+    """Where a time answers, a text that says one counts more; where advice is asked for, one that says a preference."""
+    assert TextSigns.of(question, talk=False).factors(MemoryItem(content)) == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "origin", "expected"),
+    [
+        ("I moved to Leeds", Origin(sequence=3), {"in_person": 1.1}),
+        ("You moved to Leeds", Origin(sequence=3), {}),
+        ("I moved to Leeds", Origin(), {}),
+        ("I moved it to Leeds", Origin(sequence=3, role="assistant"), {}),
+    ],
+)
+def test_what_a_person_says_of_themselves_counts(content: str, origin: Origin, expected: dict[str, float]) -> None:
+    """In a talk a person who says "I" or "my" tells of themselves, which is what others ask for later."""
+    item = MemoryItem(content, origin=origin)
+    assert TextSigns.of("where does Ada live", talk=True).factors(item) == expected
+    assert TextSigns.of("where does Ada live", talk=False).factors(item) == {}
+
+
+def test_a_memory_with_a_time_comes_first_where_one_is_asked_for(opened: Opened) -> None:
+    """The hit that says when it was comes before one that does not, and the reason is told."""
+    workspace = opened()
+    workspace.store.put(MemoryItem("the parser was moved to a module", id="plain"))
+    workspace.store.put(MemoryItem("the parser was moved last week, and is a module of its own now", id="dated"))
+    assert ids(list(workspace.recaller.search("where was the parser moved").hits)) == ["plain", "dated"]
+    found = workspace.recaller.search("when was the parser moved").hits
+    assert ids(list(found)) == ["dated", "plain"]
+    assert found[0].reasons["dated"] == 1.3
+    assert "dated" not in found[1].reasons
 
 
 def test_phrases_leave_an_order_of_ones_own(opened: Opened) -> None:
