@@ -55,29 +55,36 @@ class NamedTimes(NamedTuple):
     years: frozenset[int] = frozenset()
 
 
-def times_in(text: str, words: Sequence[str], now: date) -> NamedTimes:
+def times_in(text: str, words: Sequence[str], now: date, *, brief: bool = True) -> NamedTimes:
     """The times that a question names.
 
     Args:
         words: of the text, in order, as they are written.
+        brief: whether the text is one question: else it is a talk, of whose times months and years alone count.
     """
     low = [word.lower() for word in words]
-    days: list[NamedDay] = []
     months, years = set[int](), set[int]()
     for place, word in enumerate(low):
-        if day := _figures(text, words, place) or _day_of_month(words, low, place):
-            days += _around(*day, low[max(0, place - 1)])
-        elif span := _counted(low, place, now):
-            days.append(span)
         if word in MONTHS and (words[place][0].isupper() or word not in _VERBS):  # "may" is seldom the month
             months.add(_NAMES[word])
-        elif word in _SEASONS and place and (low[place - 1] in _IN or low[place - 2 : place] == ["in", "the"]):
+        elif (
+            brief and word in _SEASONS and place and (low[place - 1] in _IN or low[place - 2 : place] == ["in", "the"])
+        ):
             months |= {*_SEASONS[word]}
         if len(word) == 4 and word[:2] in ("19", "20") and _is_figure(word):
             years.add(int(word))
-        elif place and low[place - 1] in _LAST:
+        elif brief and place and low[place - 1] in _LAST:
             years |= _last(word, now, months)
+    days = list(_days(text, words, low, now)) if brief else ()
     return NamedTimes(days, frozenset(months), frozenset(years))
+
+
+def _days(text: str, words: Sequence[str], low: Sequence[str], now: date) -> Iterator[NamedDay]:
+    for place in range(len(low)):
+        if day := _figures(text, words, place) or _day_of_month(words, low, place):
+            yield from _around(*day, low[max(0, place - 1)])
+        elif span := _counted(low, place, now):
+            yield span
 
 
 def _last(name: str, now: date, months: set[int]) -> set[int]:

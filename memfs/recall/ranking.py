@@ -118,6 +118,8 @@ def _shares(one: Candidate, gained: dict[Place, float], sessions: dict[str, floa
 _SECONDS_PER_DAY = 86400.0
 _SPEAKER_NAMED = 1.25
 _TIME_NAMED = 1.4
+_ONE_QUESTION = 40
+"""A text of more words is a talk, in which much is asked and told."""
 _ASKS = 0.75
 _ASSISTANT = 0.6
 _CONTEXT_SHARED = 1.5
@@ -191,7 +193,7 @@ def _named_times(text: str, written: Sequence[str], words: frozenset[str], now: 
         return None
     from memfs.recall.dates import times_in  # most questions name no time
 
-    found = times_in(text, written, now.date())
+    found = times_in(text, written, now.date(), brief=len(written) <= _ONE_QUESTION)
     return found if any(found) else None
 
 
@@ -674,8 +676,6 @@ def _same_body(one: MemoryItem, other: MemoryItem) -> bool:
 _PHRASE = 1.2
 _PHRASES = 32
 _TELLING = 1.0
-_ONE_QUESTION = 40
-"""A text of more words is a talk in which much is asked."""
 _DATED = 1.3
 _IN_PERSON = 1.1
 _PREFERENCE = 1.3

@@ -161,6 +161,8 @@ def test_presets_weigh_known_factors() -> None:
         ("what did she see on 31.02.2024 and on 30 February", "2026-03-09", 1.0),
         ("9999 years ago, or on 0000-01-01", "2026-03-09", 1.0),
         ("version 3.11.7", "2026-03-09", 1.0),
+        ("last spring " + "we went there " * 13, "2025-04-20", 1.0),
+        ("in April " + "we went there " * 13, "2025-04-20", 1.4),
     ],
 )
 def test_a_time_that_is_named_counts(question: str, day: str, expected: float) -> None:
