@@ -35,6 +35,7 @@ _NAMES = {
 }
 _YARDSTICKS = ("git grep", "git commit")
 _BEGIN, _END = "<!-- figures -->\n", "<!-- end of figures -->\n"
+_DRAWN = (10_000, "sqlite")
 _PAGE = Path(__file__).with_name("commands.md")
 Taken = tuple[float, float]
 """Milliseconds on the wall, and of CPU."""
@@ -211,19 +212,24 @@ def _table(one: Measured) -> str:
         lines.append(f"| {_NAMES[name]} | {' | '.join(cells)} |")
     lines += (f"| `{name}` | {one.ratio(name, '', 1)} | {one.ratio(name, '', 0)} | | |" for name in _YARDSTICKS)
     lines.append(f"| `python -c pass` | {one.at('pass', '', 1):.0f} ms | {one.at('pass', '', 0):.0f} ms | | |")
-    lines.append(f"\nThe resident took {one.resident:.0f} MB.\n")
+    lines.append(f"\nThe resident took {one.resident:.0f} MB.")
     return "\n".join(lines)
 
 
 def _write(done: Sequence[Measured], surroundings: Sequence[tuple[str, str]]) -> None:
-    """Put the tables into the page, and draw the picture of the run at 10,000 memories, or of the first."""
-    drawn = next((one for one in done if (one.size, one.engine) == (10_000, "sqlite")), done[0])
-    title = f"memfs recall over {drawn.size:,} memories ({drawn.engine}): milliseconds of a whole process"
-    _PAGE.with_suffix(".svg").write_text(phases.picture(drawn.bars, title), encoding="utf-8")
-    told = "; ".join(f"{name}: {value}" for name, value in surroundings)
-    text = f"\n{told}.\n\n" + "\n".join(f"### {_title(one)}\n\n{_table(one)}" for one in done)
+    """Put the tables into the page, each in its place, and draw the picture of the run at 10,000 memories."""
     before, _, rest = _PAGE.read_text(encoding="utf-8").partition(_BEGIN)
-    _PAGE.write_text(f"{before}{_BEGIN}{text}{_END}{rest.partition(_END)[2]}", encoding="utf-8")
+    old, _, after = rest.partition(_END)
+    sections = dict(section.split("\n", 1) for section in old.split("### ")[1:])
+    told = "; ".join(f"{name}: {value}" for name, value in surroundings)
+    for one in done:
+        sections[_title(one)] = f"\n{_table(one)}\nOn {told.removeprefix('date: ')}.\n\n"
+        if (one.size, one.engine) == _DRAWN:
+            title = f"memfs recall over {one.size:,} memories ({one.engine}): milliseconds of a whole process"
+            _PAGE.with_suffix(".svg").write_text(phases.picture(one.bars, title), encoding="utf-8")
+    rows = sorted(sections.items(), key=lambda row: (len(row[0].partition(" ")[0]), row[0]))
+    text = "".join(f"### {title}\n{section}" for title, section in rows)
+    _PAGE.write_text(f"{before}{_BEGIN}\n{text}{_END}{after}", encoding="utf-8")
 
 
 def _options() -> argparse.ArgumentParser:
