@@ -18,13 +18,11 @@ from typing import Any
 import pytest
 
 from kit.patience import LONG, until
-from kit.residents import ASKING, NOBODY
+from kit.residents import ASKING, NOBODY, Asked
 from memfs import trust
 from memfs.doors.cli.app import run
 from memfs.doors.resident import aftermath, client, place
 from memfs.fs import journal
-
-Asked = Callable[..., "subprocess.CompletedProcess[bytes]"]
 
 
 def _file(root: Path, name: str) -> Path:

@@ -1,6 +1,21 @@
-"""Residents of a workspace: the command as far as one answers it."""
+"""A workspace with a resident: fixtures, and the command as far as a resident answers it."""
 
 from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kit.patience import LONG
+from memfs.doors.resident import place
+
+Asked = Callable[..., "subprocess.CompletedProcess[bytes]"]
 
 NOBODY = 77
 ASKING = f"""
@@ -11,3 +26,41 @@ code = client.answered(sys.argv[1:])
 os._exit({NOBODY} if code is None else code)
 """
 """The command as far as a resident answers it: it ends with 77 where none does."""
+
+
+@pytest.fixture
+def root(opened: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace with three memories."""
+    monkeypatch.setenv("MEMFS_INDEX_ENGINE", "sqlite")
+    monkeypatch.setenv("MEMFS_RESIDENT", str(int(LONG * 1000) % 100_000))
+    workspace = opened()
+    workspace.remember("Staging is rebuilt on Sundays", tags=["staging"], id="staging")
+    workspace.remember("Café and naïve words stay whole: Grüße", type="preference", id="umlauts")
+    workspace.remember("The gateway retries three times", title="Retries", importance=2.0, id="retries")
+    workspace.close()
+    return Path(workspace.root)
+
+
+@pytest.fixture
+def ask(forked: Path, root: Path) -> Asked:
+    """Run a command in the workspace's folder; ``alone`` where no resident is to be asked."""
+
+    def call(*words: str, alone: bool = False, cwd: Path | None = None, **given: Any) -> Any:
+        env = {**os.environ, **given.pop("env", {}), **({"MEMFS_RESIDENT": "off"} if alone else {})}
+        command = [str(forked), *words] if alone else [str(forked), "-c", ASKING, *words]
+        given.setdefault("stdin", subprocess.DEVNULL)
+        return subprocess.run(command, cwd=cwd or root, env=env, capture_output=True, check=False, **given)
+
+    return call
+
+
+@pytest.fixture
+def resident(forked: Path, root: Path) -> Iterator[int]:
+    """A resident of the workspace; its process id."""
+    subprocess.run([str(forked), "-C", str(root), "serve", "--detach"], check=True, stdout=subprocess.DEVNULL)
+    process = place.resident_of(root)
+    assert process
+    yield process
+    with suppress(ProcessLookupError):
+        os.kill(process, signal.SIGCONT)
+    place.stop(root)

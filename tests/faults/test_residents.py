@@ -19,10 +19,11 @@ import pytest
 import yaml
 
 from kit.patience import LONG, until
-from kit.residents import ASKING, NOBODY
+from kit.residents import ASKING, NOBODY, Asked
 from memfs.doors.resident import client, place
 
-Asked = Callable[..., "subprocess.CompletedProcess[bytes]"]
+pytestmark = pytest.mark.faults
+
 Scale = Callable[[int, int], int]
 ROOT = Path(__file__).resolve().parents[2]
 
