@@ -189,6 +189,7 @@ class IndexSync:
 
     Attributes:
         files, kinds, index: what is kept in step.
+        scanned: whether every file was looked at.
     """
 
     kept_by_child = True
@@ -206,14 +207,14 @@ class IndexSync:
         self._owners: dict[str, str] | None = None
         self._item_files = ItemFiles(tree, kinds)
         self._unchanged = UnchangedFolders(index.folder)
-        self._scanned = False
+        self.scanned = False
         self._closed: list[str] = []
         self._lock = threading.RLock()
         renewed_in_child(self)
 
     def begin_anew_in_child(self) -> None:
         """Know nothing of the files, as their index does."""
-        self._rejected, self._owners, self._scanned, self._closed = {}, None, False, []
+        self._rejected, self._owners, self.scanned, self._closed = {}, None, False, []
 
     # -- asking ---------------------------------------------------------------------------------------------------
     def is_item(self, path: str) -> bool:
@@ -229,7 +230,7 @@ class IndexSync:
         """The path of the file that holds the id, compared without case; "" where none does."""
         with self._lock:
             path = self._held_by(item_id.casefold())
-            if not path and not self._scanned:
+            if not path and not self.scanned:
                 self._refresh_all(None)
                 path = self._held_by(item_id.casefold())
             return path
@@ -358,7 +359,7 @@ class IndexSync:
             self._look_each([entry for entry in self._item_files.scan() if self.is_item(entry.path)], outcome, progress)
             self.index.rebuild(outcome.items)
             self._owners = None
-            self._scanned = True
+            self.scanned = True
 
     def settle(self) -> None:
         """Look again at files that were very young when read, so that their stamps can be trusted."""
@@ -401,7 +402,7 @@ class IndexSync:
             found.missed(known)
         if self._rejected:
             found.missed(self._rejected)
-        self._scanned = True
+        self.scanned = True
         return self._look_at(found.suspects, progress)
 
     def _sort(self, entry: ScanEntry, known: StampTable, found: ScanFindings) -> None:

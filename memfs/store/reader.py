@@ -616,7 +616,9 @@ class FolderReader(Reader):
             for one in self.index_sync.index.among([item_id], Query()):
                 if self.tree.entry(one.path) is not None:
                     return one.path
-        return super().locate(item_id)
+        found = super().locate(item_id)
+        self._looked = self._looked or self.index_sync.scanned  # a second look would find nothing else
+        return found
 
     def refresh(self, paths: Iterable[str] | None = None) -> SyncResult:
         """See ``Reader.refresh``."""

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import timedelta
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,12 +106,12 @@ def _knowledge(workspace: Workspace) -> StatusPart:
 
 
 def _most_used(workspace: Workspace) -> list[dict[str, Any]]:
-    store, uses = workspace.store, workspace.usage.all()
-    ranked = iter(sorted(uses, key=lambda name: (-uses[name].count, name)))
+    store, seen = workspace.store, 0
     rows: list[dict[str, Any]] = []
-    while len(rows) < _FEW and (names := list(islice(ranked, _READ))):
-        found = {item.id: item for item in store.readable(store.among(names, Query()))}  # counts may outlive an item
-        rows += [{**_named(found[name]), "uses": uses[name].count} for name in names if name in found]
+    while len(rows) < _FEW and (uses := workspace.usage.most(_READ, seen)):
+        seen += len(uses)
+        found = {item.id: item for item in store.readable(store.among(uses, Query()))}  # counts may outlive an item
+        rows += [{**_named(found[name]), "uses": use.count} for name, use in uses.items() if name in found]
     return rows[:_FEW]
 
 
