@@ -367,7 +367,7 @@ class NoticedChange:
 
 
 class Watcher:
-    """Watches the files of one open store (see ``memfs.store.values.FileWatcher``)."""
+    """Watches the files of one open store (see ``memfs.store.plan.FileWatcher``)."""
 
     def __init__(
         self,

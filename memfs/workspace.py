@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from memfs.recall.use_weights import UseWeights, WeightLearner
     from memfs.state.parts import States
     from memfs.store.context import Contexts
-    from memfs.store.values import FlushResult
+    from memfs.store.plan import FlushResult
     from memfs.team.asof import Past
     from memfs.team.parts import Teams
 

@@ -27,7 +27,7 @@ from memfs.dataclass import dataclass, replace
 from memfs.errors import EraseRefused, MemfsError
 from memfs.fs import io
 from memfs.fs.archive import DigestStream, chunks_of
-from memfs.fs.own_branch import place_in
+from memfs.fs.workspace_location import place_in
 from memfs.git.commit_object import (
     EXPORT,
     CommitWriter,

@@ -23,7 +23,7 @@ from memfs.config_names import RETENTION_POLICY, SETTINGS_FILE, SYSTEM_CONFIG
 from memfs.dataclass import NamedTuple, replace
 from memfs.errors import BranchQuarantined, FormatUnsupported, MemfsError, RepoUnsupported, SettingInvalid
 from memfs.format.codec import Codec
-from memfs.fs import own_branch
+from memfs.fs import workspace_location
 from memfs.fs.journal import Journal
 from memfs.fs.lock import FileLock, folder_held
 from memfs.fs.tree import Tree, View
@@ -248,9 +248,9 @@ def problems(repository: Repository, agent: str = "") -> Iterator[Problem]:
 def _replaced_links(repository: Repository) -> Iterator[Problem]:
     """The working trees of code in which something else is where the link to the memory's own branch belongs."""
     common = repository.common_dir
-    if own_branch.place_in(common) != repository.work_tree:
+    if workspace_location.place_in(common) != repository.work_tree:
         return
-    for place in own_branch.replaced(common):
+    for place in workspace_location.replaced(common):
         message = "something else stands where the link to the memory belongs: the memory is not read from it"
         hint = "move what you need of it away, and remove it; the next command makes the link again"
         yield Problem.warning(str(place), "LinkReplaced", message, hint)

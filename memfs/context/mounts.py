@@ -49,8 +49,8 @@ from memfs.settings import Settings, WatchSettings
 from memfs.store import Store
 from memfs.store.index_sync import IndexSync, SyncResult
 from memfs.store.parts import Parts
+from memfs.store.plan import FileWatcher, LoadedItem
 from memfs.store.reader import FolderReader, meant, reader_of
-from memfs.store.values import FileWatcher, LoadedItem
 
 if TYPE_CHECKING:
     from memfs.git.layout import Layout

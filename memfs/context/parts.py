@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from memfs.dataclass import dataclass
 from memfs.errors import MemfsError
 from memfs.fs.lock import shared_property
-from memfs.fs.own_branch import code_of
+from memfs.fs.workspace_location import code_of
 from memfs.model.ids import of_mount
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from memfs.pattern import regex
 from memfs.version import __version__
 
 if TYPE_CHECKING:
-    from memfs.format.schema_errors import SchemaError
+    from memfs.format.schema import SchemaError
 
 _MAX_UNSEEN = 20
 _ENDS_IN_ZERO = regex(r"\.[0-9]*0(?![0-9])")
@@ -293,7 +293,7 @@ class Codec:
         try:
             return item_fields.to_item(parsed.mapping, kind.name, fallback, **where)
         except SchemaInvalid as error:
-            from memfs.format.schema_errors import SchemaError  # only wanted once something is wrong
+            from memfs.format.schema import SchemaError  # only wanted once something is wrong
 
             key = error.field or "content"
             raise self._located(
@@ -301,7 +301,7 @@ class Codec:
             ) from error
 
     def _wrong_type(self, parsed: ParsedFile, named: str, kind: Kind, path: str) -> SchemaInvalid:
-        from memfs.format.schema_errors import SchemaError
+        from memfs.format.schema import SchemaError
 
         hint = nearest(named, [kind.name]) or f"write 'type: {kind.name}', remove the line, or move the file"
         message = f"type {named!r} in the folder of {kind.name!r}"

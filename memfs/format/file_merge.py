@@ -45,7 +45,7 @@ from memfs.model.time import EPOCH, time_in
 
 if TYPE_CHECKING:
     from memfs.format.codec import Codec
-    from memfs.format.schema_errors import SchemaError
+    from memfs.format.schema import SchemaError
     from memfs.format.splice import Order
 
 CONFLICTS = "conflicts"

@@ -93,9 +93,9 @@ def render(
         spliced = _spliced(parsed, mapping, order)
         if spliced is not None:
             return EncodedFile(spliced, rewritten=False)
-    from memfs.format import yaml_emit
+    from memfs.format import yaml_text
 
-    text = (_heading(parsed.text.text) if parsed else "") + yaml_emit.document(ordered)
+    text = (_heading(parsed.text.text) if parsed else "") + yaml_text.document(ordered)
     return EncodedFile(_proved(text, mapping, path, parsed), rewritten=parsed is not None)
 
 

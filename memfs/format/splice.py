@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memfs.dataclass import dataclass
-from memfs.format import yaml_emit
+from memfs.format import yaml_text
 from memfs.format.plain import KeyNode, Node, same
 
 Order = Mapping[str, Any]
@@ -108,7 +108,7 @@ class _Edits:
 
     def _add(self, node: Node, key: str, new: Mapping[str, Any], ranks: Mapping[str, int], indent: int) -> None:
         """Behind the nearest key that belongs before it, else before the first key."""
-        lines = yaml_emit.entry(key, new[key], indent)
+        lines = yaml_text.entry(key, new[key], indent)
         before = [entry for entry in node.entries if ranks.get(entry.key, -1) < ranks[key]]
         if before:
             nearest = max(before, key=lambda entry: ranks.get(entry.key, -1))
@@ -154,10 +154,10 @@ class _Edits:
     def _rendered(self, node: Node, new: Any, indent: int) -> tuple[str, list[str]]:
         """As the file would have it: a short collection stays on one line where it was on one."""
         if node.style == "flow" and isinstance(new, (Mapping, list)) and "\n" not in self.text[node.start : node.end]:
-            inline = yaml_emit.flow(new)
-            if len(inline) <= yaml_emit.MAX_FLOW:
+            inline = yaml_text.flow(new)
+            if len(inline) <= yaml_text.MAX_FLOW:
                 return inline, []
-        return yaml_emit.parts(new, indent, indent)
+        return yaml_text.parts(new, indent, indent)
 
     def _first_part_end(self, node: Node, colon: int) -> int:
         """Where the comment of the key's line may begin."""
@@ -181,7 +181,7 @@ class _Edits:
             if tag in ("insert", "replace"):
                 at = starts[left] if left < len(starts) else ends[-1]
                 at = ends[left - 1] if left and tag == "insert" else at
-                self._insert(at, [line for value in new[low:high] for line in yaml_emit.element(value, indent)])
+                self._insert(at, [line for value in new[low:high] for line in yaml_text.element(value, indent)])
 
     def _dash(self, item: Node, indent: int) -> int:
         start = self.line_start(item.start)

@@ -25,8 +25,8 @@ from memfs.recall.similarity import normalised
 from memfs.recall.tokens import gist
 from memfs.store import Store
 from memfs.store.parts import Parts
+from memfs.store.plan import Batch
 from memfs.store.store import retry_on_conflict
-from memfs.store.values import Batch
 
 FROM = "imported_from"
 """The key below ``metadata`` that says where a memory comes from."""

@@ -33,9 +33,8 @@ from memfs.recall.similarity import SAME, TextShape, alike, normalised
 from memfs.recall.tokens import gist
 from memfs.store import Store
 from memfs.store.parts import CONTENT, Facts, Fire
-from memfs.store.plan import current_signer, signed_by
+from memfs.store.plan import Batch, current_signer, signed_by
 from memfs.store.store import retry_on_conflict
-from memfs.store.values import Batch
 from memfs.usage import NEVER, Usage
 
 if TYPE_CHECKING:

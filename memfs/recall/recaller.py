@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from memfs.recall.embeddings import VectorSearch
     from memfs.recall.review import Relevance
     from memfs.recall.use_weights import UseWeights
+    from memfs.store.plan import LoadedItem
     from memfs.store.reader import Readable
-    from memfs.store.values import LoadedItem
 from memfs.usage import Usage
 
 _PER_HIT = 3

@@ -42,8 +42,8 @@ from memfs.sessions.spool import (
     read_notes,
     write_notes,
 )
+from memfs.store.plan import Batch
 from memfs.store.store import retry_on_conflict
-from memfs.store.values import Batch
 from memfs.workspace import Workspace, open_workspace
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """The store: the only door for durable change, keeping tree, history and index in step."""
 
 from memfs.store.index_sync import SyncResult
+from memfs.store.plan import Batch, FileWatcher, FlushResult, LoadedItem, PendingCommit
 from memfs.store.store import Store
-from memfs.store.values import Batch, FileWatcher, FlushResult, LoadedItem, PendingCommit
 
 __all__ = ["Batch", "FileWatcher", "FlushResult", "LoadedItem", "PendingCommit", "Store", "SyncResult"]

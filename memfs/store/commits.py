@@ -32,9 +32,8 @@ from memfs.model import Problem
 from memfs.model.time import utc_now
 from memfs.store.hand_edits import HandEdits
 from memfs.store.parts import Parts, is_item
-from memfs.store.plan import FilePlan, and_more, called, gathered
+from memfs.store.plan import FilePlan, FlushResult, and_more, called, gathered
 from memfs.store.recovery import content_now, keep_replaced, set_aside, sweep
-from memfs.store.values import FlushResult
 from memfs.store.write import FileWriter, allowed_reasons
 
 if TYPE_CHECKING:

@@ -25,8 +25,7 @@ from memfs.fs.tree import ScanEntry, rotten
 from memfs.model import Stamp
 from memfs.store.index_sync import IndexSync, SyncResult
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
-from memfs.store.plan import FilePlan
-from memfs.store.values import is_own_file
+from memfs.store.plan import FilePlan, is_own_file
 
 ROOT_FILES = (SETTINGS_FILE,)
 _CLOCKS_DIFFER_NS = 60_000_000_000

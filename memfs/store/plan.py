@@ -1,5 +1,7 @@
 """Plans writes before anything is written: the path and bytes of each item, who signs it, and the commit's sentence.
 
+What writes and looks of a store come to are values here, too.
+
 A plan holds the bytes it was made against, so that a file that changed since is noticed. An agent's write never raises
 trust. A sentence holds no secret and no character that a terminal would obey.
 """
@@ -9,16 +11,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Protocol
 
-from memfs.dataclass import NamedTuple
+from memfs.config_names import CONFIGURATION, SETTINGS_FILE
+from memfs.dataclass import NamedTuple, dataclass
 from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, PathEscape, SchemaInvalid
+from memfs.format.codec import PRUNED, SCHEMAS
 from memfs.format.text import shown
 from memfs.fs.atomic_replace import sha256
 from memfs.fs.tree import Content, refuse_rot
 from memfs.fs.workspace_location import is_own
-from memfs.model import MemoryItem, Origin, Stamp
+from memfs.model import MemoryItem, Origin, Problem, Stamp
 from memfs.model.ids import check_id, new_id, stem_of
 from memfs.model.item import BY_TRUST, Trust, lower_trust
+from memfs.model.state_paths import document_kind
 from memfs.model.time import from_timestamp_ns
 from memfs.store.index_sync import IndexSync
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
@@ -360,3 +366,132 @@ def _cut(text: str) -> str:
     kept = text[: WIDTH - 1]
     words = kept.rpartition(" ")[0]
     return (words if len(words) >= _SHORTEST else kept).rstrip(" ,;:-") + "…"
+
+
+class FileWatcher(Protocol):
+    """Notices changed files in the background (``memfs.watch``)."""
+
+    degraded: str
+
+    def drain(self) -> list[str] | None:
+        """Paths seen to change since the last call; None when it cannot vouch for having seen everything."""
+
+    def give_back(self, paths: list[str]) -> None:
+        """Take back paths that could not be looked at."""
+
+    def close(self) -> None:
+        """Stop looking."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingCommit:
+    """What is not in git yet.
+
+    Attributes:
+        count: how many operations.
+        reason: why git takes none now, "" when it would.
+        paths: the files they change, in order of writing.
+        late: whether git takes none now, the window of the policy is over, or others wrote them, who may be gone.
+    """
+
+    count: int
+    reason: str
+    paths: tuple[str, ...] = ()
+    late: bool = False
+
+
+class LoadedItem(NamedTuple):
+    """An item read for an answer; ``stale`` when its file is invalid and this is the last good version."""
+
+    item: MemoryItem
+    stale: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """The state of the places that take writes.
+
+    Attributes:
+        reason: why the workspace's disk takes none, "" while it does.
+        free: bytes left on it, None where the system does not tell.
+        secondary: the secondary location, "" where none is configured.
+        secondary_reason: why that takes none, "" while it does.
+        waiting: writes that lie there until the workspace's disk takes them.
+    """
+
+    reason: str
+    free: int | None
+    secondary: str
+    secondary_reason: str
+    waiting: int
+
+    @property
+    def state(self) -> str:
+        """``ok``; ``degraded`` while the workspace's disk takes no writes; ``fallback`` while writes lie elsewhere."""
+        return "fallback" if self.waiting else "degraded" if self.reason else "ok"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlushResult:
+    """What a flush did.
+
+    Attributes:
+        commits: ids of the commits made, oldest first.
+        adopted: paths whose hand edits were committed.
+        skipped: paths left alone because the person has staged something else for them; what ``memfs commit`` prints
+            names here also those that are invalid or hold a secret.
+        waiting: operations still in the journal.
+        reason: why they wait, "" when nothing does.
+        notes: what was noticed, such as bytes that were set aside.
+    """
+
+    commits: tuple[str, ...] = ()
+    adopted: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    waiting: int = 0
+    reason: str = ""
+    notes: tuple[Problem, ...] = ()
+
+
+_OWN_NAMES = (SETTINGS_FILE, f"{CONTENT}/.gitattributes", f"{CONTENT}/.gitignore")
+_OWN_FOLDERS = (f"{CONFIGURATION}/", f"{CONTENT}/context/", f"{PRUNED}/")
+
+
+def is_own_file(path: str) -> bool:
+    """Whether memfs keeps this file in git: settings, context, pruned items, state documents."""
+    named = path in SCHEMAS or path in _OWN_NAMES or path.startswith(_OWN_FOLDERS)
+    return named or document_kind(path) != ""
+
+
+class Batch:
+    """What ``Store.batch`` hands to its block."""
+
+    def __init__(self, planner: Planner) -> None:
+        self._planner = planner
+        self._paths: set[str] = set()
+        self._ids: set[str] = set()
+        self.plans: list[FilePlan] = []
+
+    def put(self, item: MemoryItem, expected: str | None = None, *, allow_secret: str = "") -> MemoryItem:
+        """Plan to store an item; see ``Store.put``. It is stored when the block ends."""
+        plans = self._planner.put(item, expected, allow_secret)
+        self._take(plans)
+        stored = plans[0].item
+        return item if stored is None else stored
+
+    def delete(self, item_id: str, expected: str | None = None) -> MemoryItem | None:
+        """Plan to remove an item; see ``Store.delete``."""
+        plan = self._planner.delete(item_id, expected)
+        self._take([plan])
+        return plan.item
+
+    def _take(self, plans: list[FilePlan]) -> None:
+        paths = {plan.path.casefold() for plan in plans}
+        ids = {stem_of(plan.path).casefold() for plan in plans}
+        if paths & self._paths or ids & self._ids:
+            raise Conflict(
+                "this batch writes the same item twice", path=plans[0].path, hint="merge the two writes into one"
+            )
+        self._paths |= paths
+        self._ids |= ids
+        self.plans.extend(plans)

@@ -28,7 +28,7 @@ from memfs.search.engine import Asked
 from memfs.search.search_index import SearchIndex, TermCounts, TreeIndex
 from memfs.store.index_sync import IndexSync, SyncResult
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content
-from memfs.store.values import FileWatcher, FlushResult, LoadedItem
+from memfs.store.plan import FileWatcher, FlushResult, LoadedItem
 from memfs.store.write import FileWriter
 
 

@@ -33,9 +33,8 @@ from memfs.model.state_paths import STATE_FOLDERS, document_kind, iteration_of
 from memfs.search.state_index import StateIndex
 from memfs.store import sidecars
 from memfs.store.parts import READ_LIMIT, Parts
-from memfs.store.plan import FilePlan
+from memfs.store.plan import FilePlan, FlushResult
 from memfs.store.store import Store
-from memfs.store.values import FlushResult
 
 _MOST_KEPT = 1_000
 _LARGEST_KEPT = 1 << 16

@@ -24,10 +24,20 @@ from memfs.model.ids import stem_of
 from memfs.model.time import from_timestamp_ns
 from memfs.store.index_sync import IndexSync, Progress
 from memfs.store.parts import Parts
-from memfs.store.plan import FilePlan, Planner, PlanOutdated, because, describe
+from memfs.store.plan import (
+    Batch,
+    FilePlan,
+    FlushResult,
+    LoadedItem,
+    PendingCommit,
+    Planner,
+    PlanOutdated,
+    Storage,
+    because,
+    describe,
+)
 from memfs.store.reader import FolderReader
 from memfs.store.recovery import FOLDER
-from memfs.store.values import Batch, FlushResult, LoadedItem, PendingCommit, Storage
 from memfs.store.write import FileWriter, sentence, signatures_of
 
 if TYPE_CHECKING:

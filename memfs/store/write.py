@@ -39,9 +39,8 @@ from memfs.store.failover import Secondary, SecondaryBacklog, later_contents, pl
 from memfs.store.health import Health, spills, stops_everything
 from memfs.store.index_sync import IndexSync
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts, below_content
-from memfs.store.plan import FilePlan, PlanOutdated, current_signer, describe, take_in
+from memfs.store.plan import FilePlan, PlanOutdated, Storage, current_signer, describe, take_in
 from memfs.store.recovery import content_now, put_in_place, redo_all, set_aside, sweep
-from memfs.store.values import Storage
 
 _SYNC_ONCE_ABOVE = 64
 _AT_ONCE = 200

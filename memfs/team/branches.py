@@ -42,7 +42,7 @@ from memfs.model.time import format_time
 from memfs.search.cache_folders import drop
 from memfs.store import Store
 from memfs.store.parts import Parts
-from memfs.store.values import FlushResult
+from memfs.store.plan import FlushResult
 from memfs.team.worktrees import (
     at,
     forget_missing,

@@ -20,8 +20,7 @@ from memfs.dataclass import dataclass, replace
 from memfs.errors import DeinitRefused, GitBusy, MemfsError, StorageIO
 from memfs.fs import append_log, io
 from memfs.fs.lock import FileLock
-from memfs.fs.own_branch import BRANCH, place_in
-from memfs.fs.workspace_location import is_workspace
+from memfs.fs.workspace_location import BRANCH, is_workspace, place_in
 from memfs.git.busy import BusyProcess, users_of
 from memfs.git.layout import discover, read_config, state_path
 from memfs.git.process import wait_for_children

@@ -19,11 +19,10 @@ from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass
 from memfs.errors import BranchRefused, GitBusy, MemfsError, NotRegularFile, RemoteUnreachable, RepoUnsupported
 from memfs.format import toml_text
-from memfs.fs import atomic_replace, io, own_branch
+from memfs.fs import atomic_replace, io, workspace_location
 from memfs.fs.lock import FileLock
-from memfs.fs.own_branch import BRANCH
 from memfs.fs.tree import Tree
-from memfs.fs.workspace_location import MEMORY_FOLDER, is_own
+from memfs.fs.workspace_location import BRANCH, MEMORY_FOLDER, is_own
 from memfs.git.commit_object import CommitChange, CommitWriter, Group
 from memfs.git.commits import build, store
 from memfs.git.layout import Layout, discover, read_config
@@ -114,7 +113,7 @@ def set_up(top: Path, *, dry_run: bool = False, moved: str = "") -> OwnBranch:
 
 def _set_up(repository: Repository, moved: str) -> OwnBranch:
     common = repository.common_dir
-    memory, origin, made = own_branch.place_in(common), "", False
+    memory, origin, made = workspace_location.place_in(common), "", False
     already = memory is not None
     if memory is None:
         tip = repository.ref_commit(REF) or ""
@@ -131,7 +130,7 @@ def _set_up(repository: Repository, moved: str) -> OwnBranch:
             hint = "git switch to a branch of code first"
             raise BranchRefused(f"the branch {BRANCH} is checked out here", path=str(repository.work_tree), hint=hint)
         memory = _check_out(repository, tip)
-    elif not own_branch.settle(common):
+    elif not workspace_location.settle(common):
         _register(repository, memory)
     if (begun := common / "memfs" / _BEGUN).is_dir():  # what was laid out is in its place, or not wanted there
         io.remove_all(begun)
@@ -151,16 +150,18 @@ def _set_up(repository: Repository, moved: str) -> OwnBranch:
 
 def _plan(layout: Layout) -> OwnBranch:
     common = layout.common_dir
-    memory = own_branch.place_in(common)
+    memory = workspace_location.place_in(common)
     commit = Refs(layout).commit(REF) or ""
-    tops = tuple(top for top in own_branch.work_trees(common) if not os.path.lexists(top / SETTINGS_FILE))
+    tops = tuple(top for top in workspace_location.work_trees(common) if not os.path.lexists(top / SETTINGS_FILE))
     return OwnBranch(
         memory=memory or common / "memfs/memory",
         commit=commit,
         made=not commit,
         already=memory is not None,
-        links=tuple(top for top in tops if own_branch.is_link(top) or not os.path.lexists(top / MEMORY_FOLDER)),
-        blocked=tuple(top for top in tops if os.path.lexists(top / MEMORY_FOLDER) and not own_branch.is_link(top)),
+        links=tuple(top for top in tops if workspace_location.is_link(top) or not os.path.lexists(top / MEMORY_FOLDER)),
+        blocked=tuple(
+            top for top in tops if os.path.lexists(top / MEMORY_FOLDER) and not workspace_location.is_link(top)
+        ),
     )
 
 
@@ -172,7 +173,9 @@ def refuse_tracked(repository: Repository) -> None:
     """
     found = sorted(tracked(repository))
     top = repository.work_tree
-    if os.path.lexists(top / SETTINGS_FILE) or (os.path.lexists(top / MEMORY_FOLDER) and not own_branch.is_link(top)):
+    if os.path.lexists(top / SETTINGS_FILE) or (
+        os.path.lexists(top / MEMORY_FOLDER) and not workspace_location.is_link(top)
+    ):
         found.insert(0, "the working tree")
     if found:
         raise BranchRefused(
@@ -275,7 +278,7 @@ def _check_out(repository: Repository, commit: str) -> Path:
     lay_out(repository, begun, REF, commit)
     io.rename(str(begun), str(record / "memory"))
     io.sync_folder(record)
-    own_branch.settle(repository.common_dir)
+    workspace_location.settle(repository.common_dir)
     return record / "memory"
 
 
@@ -288,17 +291,17 @@ def _register(repository: Repository, memory: Path) -> None:
     begun = repository.common_dir / "memfs" / _BEGUN / "memory"
     lay_out(repository, begun, REF, commit)
     io.write_file(memory / ".git", io.read_file(begun / ".git"), mode=0o644)
-    own_branch.settle(repository.common_dir)
+    workspace_location.settle(repository.common_dir)
 
 
 def _links(common: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     linked: list[Path] = []
     blocked: list[Path] = []
-    for top in own_branch.work_trees(common):
+    for top in workspace_location.work_trees(common):
         if os.path.lexists(top / SETTINGS_FILE):  # a branch of the memory is checked out there
             continue
         try:
-            done = own_branch.link(top, common)
+            done = workspace_location.link(top, common)
         except (MemfsError, OSError):
             done = False
         (linked if done else blocked).append(top)
@@ -313,7 +316,7 @@ def _write_exclude(common: Path, *, wanted: bool) -> None:
         return found
 
     def change(before: bytes | None, _: Path) -> tuple[bytes | None, None]:
-        return (own_branch.exclude(before, wanted) if before is not None or wanted else None), None
+        return (workspace_location.exclude(before, wanted) if before is not None or wanted else None), None
 
     if wanted:
         io.make_folders(common / "info")
@@ -325,12 +328,12 @@ def _write_exclude(common: Path, *, wanted: bool) -> None:
 # -- leaving --------------------------------------------------------------------------------------------------------
 def is_separate(repository: Repository) -> bool:
     """Whether a workspace is its repository's memory on a branch of its own."""
-    return own_branch.place_in(repository.common_dir) == repository.work_tree
+    return workspace_location.place_in(repository.common_dir) == repository.work_tree
 
 
 def linked(repository: Repository) -> list[Path]:
     """The working trees of code that have a link to the memory."""
-    return [top for top in own_branch.work_trees(repository.common_dir) if own_branch.is_link(top)]
+    return [top for top in workspace_location.work_trees(repository.common_dir) if workspace_location.is_link(top)]
 
 
 def take_out(repository: Repository, *, branch: bool) -> None:
@@ -339,11 +342,11 @@ def take_out(repository: Repository, *, branch: bool) -> None:
     The caller holds ``commit.lock``, and knows that nothing is lost. Every step can be repeated.
     """
     common = repository.common_dir
-    for top in own_branch.work_trees(common):
+    for top in workspace_location.work_trees(common):
         with suppress(MemfsError, OSError):
-            own_branch.unlink(top)
+            workspace_location.unlink(top)
     _write_exclude(common, wanted=False)
-    memory = own_branch.place_in(common)
+    memory = workspace_location.place_in(common)
     layout = at(memory, repository) if memory is not None else None
     commit = repository.ref_commit(REF) or ""
     if branch and commit:
@@ -405,7 +408,7 @@ def to_own_branch(store_: Store, repository: Repository, *, dry_run: bool = Fals
     set_up(repository.work_tree, moved=there or tip)
     share_sidecars(repository.workspace, memory)
     _remove(store_, repository.work_tree, present)
-    own_branch.link(repository.work_tree, repository.common_dir)
+    workspace_location.link(repository.work_tree, repository.common_dir)
     return MoveResult(workspace=memory, files=len(present), commits=commits)
 
 

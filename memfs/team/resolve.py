@@ -42,11 +42,10 @@ from memfs.model.item import MemoryItem, Origin, RecordedConflict
 from memfs.model.time import utc_now
 from memfs.store import Store
 from memfs.store.parts import ITEM_SUFFIXES, READ_LIMIT, Parts, is_item
-from memfs.store.plan import current_signer, of_items, signed_by
+from memfs.store.plan import current_signer, is_own_file, of_items, signed_by
 from memfs.store.reader import path_of
 from memfs.store.recovery import keep_aside
 from memfs.store.store import retry_on_conflict
-from memfs.store.values import is_own_file
 from memfs.team.document_conflicts import DocumentConflicts
 from memfs.team.history_merge import HistoryJoin, Place, Versions, bring_back, joined_place, place_in
 

@@ -36,7 +36,7 @@ from memfs.format.secrets import (
 from memfs.format.text import decode, findings, marker_line, shown
 from memfs.fs.atomic_replace import sha256
 from memfs.fs.journal import Journal
-from memfs.fs.own_branch import BRANCH
+from memfs.fs.workspace_location import BRANCH
 from memfs.git.commit_object import AGENT, ParsedCommit
 from memfs.git.commit_object import agent as agent_person
 from memfs.git.log import OWN_PATHS, changed_paths
@@ -56,8 +56,8 @@ from memfs.recall.tokens import gist
 from memfs.resources import template_text
 from memfs.settings import MOUNTS, SPECS, Settings
 from memfs.store.parts import CONTENT, READ_LIMIT
+from memfs.store.plan import is_own_file
 from memfs.store.reader import Reader
-from memfs.store.values import is_own_file
 from memfs.team.injection import Instruction, instructions
 from memfs.team.review_report import (
     GONE,

@@ -23,7 +23,7 @@ from memfs.errors import (
 )
 from memfs.format.text import has_markers
 from memfs.fs.lock import FileLock
-from memfs.fs.own_branch import BRANCH
+from memfs.fs.workspace_location import BRANCH
 from memfs.git.log import snapshots
 from memfs.git.refs import HEADS, is_branch, require_clean
 from memfs.git.remote import LOCK, Raced, Remote, RemoteConnection, RemoteHistory, configured, remote_of, upstream

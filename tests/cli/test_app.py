@@ -248,7 +248,6 @@ def test_help_imports_nothing_it_does_not_need(tmp_path: Path) -> None:
         "memfs.doors.cli.command",
         "memfs.doors.cli.declare",
         "memfs.doors.cli.output",
-        "memfs.doors.cli.streams",
     }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from memfs.doors.cli.filters import query, when
+from memfs.doors.cli.options import query, when
 from memfs.errors import QueryInvalid, SettingInvalid
 from memfs.model import Query
 from memfs.workspace import Workspace, open_workspace

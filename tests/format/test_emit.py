@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from memfs.format import yaml_emit, yaml_text
+from memfs.format import yaml_text
 
 AMBIGUOUS = [
     "no", "Yes", "ON", "off", "y", "N", "true", "False", "null", "~", "", "010", "1:30", "1.10", "1e3", "2024-01-01",
@@ -21,7 +21,7 @@ AMBIGUOUS = [
 def test_row_6_text_that_some_reader_would_misread_is_quoted(text: str) -> None:
     """Text stays text for YAML 1.1 and 1.2 readers alike, as a value, a key, in a list and on one line."""
     value = {"a": text, "b": [text], text or "k": 1}
-    for written in (yaml_emit.document(value), f"x: {yaml_emit.flow(value)}\n"):
+    for written in (yaml_text.document(value), f"x: {yaml_text.flow(value)}\n"):
         for read in (yaml_text.load, yaml.safe_load):
             back = read(written)
             assert back.get("x", back) == value
@@ -49,7 +49,7 @@ def test_row_6_text_that_some_reader_would_misread_is_quoted(text: str) -> None:
 )
 def test_text_is_written_as_a_person_would(text: str, written: str) -> None:
     """Plain where it is safe, a block for several lines, escapes only where nothing else can hold it."""
-    assert yaml_emit.document({"a": text}) == written
+    assert yaml_text.document({"a": text}) == written
     assert yaml_text.load(written) == {"a": text}
 
 
@@ -57,7 +57,7 @@ def test_a_long_line_is_never_folded() -> None:
     """``grep`` and ``sed`` find a phrase however long the text."""
     text = "word " * 400 + "end"
 
-    assert f"a: {text}\n" == yaml_emit.document({"a": text})
+    assert f"a: {text}\n" == yaml_text.document({"a": text})
 
 
 def test_collections_are_blocks_and_lists_stand_below_their_key() -> None:
@@ -69,13 +69,13 @@ def test_collections_are_blocks_and_lists_stand_below_their_key() -> None:
         "empty": {},
     }
 
-    assert yaml_emit.document(value) == (
+    assert yaml_text.document(value) == (
         "tags:\n- a\n- b\n"
         "links:\n- to: x\n  relation: r\n"
         "metadata:\n  deep:\n    list:\n    - - 1\n      - 2\n    - []\n  none: null\n"
         "empty: {}\n"
     )
-    assert yaml_text.load(yaml_emit.document(value)) == value
+    assert yaml_text.load(yaml_text.document(value)) == value
 
 
 @pytest.mark.parametrize(
@@ -84,6 +84,6 @@ def test_collections_are_blocks_and_lists_stand_below_their_key() -> None:
 def test_numbers_read_back_exactly_and_as_numbers_in_both_versions(number: Any) -> None:
     """No number becomes text or another number."""
     for read in (yaml_text.load, yaml.safe_load):
-        back = read(yaml_emit.document({"a": number}))["a"]
+        back = read(yaml_text.document({"a": number}))["a"]
         assert back == number
         assert type(back) is type(number)

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfs.format import item_fields, yaml_emit
+from memfs.format import item_fields, yaml_text
 from memfs.format.codec import Codec
 from memfs.format.file_merge import FileMerge, FileMerger
 from memfs.format.plain import canonical
@@ -55,7 +55,7 @@ def files(draw: st.DrawFn, made: st.SearchStrategy[dict[str, Any]] = mappings) -
     for key in draw(st.permutations(list(mapping))):
         if draw(st.integers(0, 3)) == 0:
             lines.append(f"# c{draw(words)};")
-        first, *rest = yaml_emit.entry(key, mapping[key], 0)
+        first, *rest = yaml_text.entry(key, mapping[key], 0)
         lines += [f"{first}  # c{draw(words)};" if draw(st.integers(0, 5)) == 0 else first, *rest]
     return ("\n".join(lines) + "\n").encode()
 

@@ -6,8 +6,7 @@ import time
 
 import pytest
 
-from memfs.format.schema import Schemas
-from memfs.format.schema_errors import MAX_ERRORS
+from memfs.format.schema import MAX_ERRORS, Schemas
 from memfs.model.kinds import KindTable
 
 

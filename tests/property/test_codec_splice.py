@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from memfs.errors import ContentError
-from memfs.format import yaml_emit, yaml_text
+from memfs.format import yaml_text
 from memfs.format.plain import Node, same
 from memfs.format.render import parse, render
 
@@ -98,7 +98,7 @@ def test_splices_mean_what_was_meant_and_keep_untouched_fields() -> None:
     tried = rewritten = 0
     while tried < 1_500:
         before = maker.mapping()
-        text = maker.decorated(yaml_emit.document(before))
+        text = maker.decorated(yaml_text.document(before))
         try:
             parsed = parse(text.encode(), "x.yaml")
         except ContentError:  # a comment put where it breaks the text is no test of splicing

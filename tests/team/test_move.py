@@ -12,7 +12,7 @@ from codebeside import Git, Said, begin_code, ids
 
 from kit.stops import killed_before
 from memfs.doors.cli.app import run
-from memfs.fs import own_branch
+from memfs.fs import workspace_location
 
 LINK = "ContextMemory"
 
@@ -85,7 +85,7 @@ def test_a_killed_move_is_completed_by_the_next(code: Path, memfs: Said, scale: 
         killed = killed_before(number, lambda: run(["-C", str(trial), "admin", "move"]))
         memfs(trial, "admin", "move") if killed else None
         assert ids(memfs, trial) == {"fact", "learned"}
-        assert own_branch.place_in(trial / ".git") is not None
+        assert workspace_location.place_in(trial / ".git") is not None
         assert not os.path.lexists(trial / "memfs.toml")
         shutil.rmtree(trial)
         number += scale(79, 3)

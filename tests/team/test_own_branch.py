@@ -12,7 +12,7 @@ import pytest
 from codebeside import Git, Said, begin_code, ids
 
 from kit.stops import killed_before
-from memfs.fs import own_branch
+from memfs.fs import workspace_location
 from memfs.fs.workspace_location import find_workspace
 from memfs.team.own_branch import set_up
 
@@ -124,7 +124,7 @@ def test_a_folder_that_claims_anothers_git_folder_is_not_led_to_its_memory(
     stranger.mkdir()
     for target in (code / ".git", code / ".git/worktrees/memory"):
         (stranger / ".git").write_text(f"gitdir: {target}\n")
-        assert own_branch.memory_of(stranger) is None
+        assert workspace_location.memory_of(stranger) is None
     assert not os.path.lexists(stranger / LINK)
 
 
@@ -225,11 +225,11 @@ def test_a_killed_init_is_completed_by_the_next(
     while killed:
         shutil.copytree(code, trial, symlinks=True)
         killed = killed_before(number, lambda: set_up(trial))
-        memory = own_branch.place_in(trial / ".git")
+        memory = workspace_location.place_in(trial / ".git")
         if memory is not None:
             assert (memory / "memfs.toml").is_file()
         memfs(trial, "init", "--own-branch")
-        assert own_branch.is_link(trial)
+        assert workspace_location.is_link(trial)
         assert git(trial, "fsck", "--no-dangling") is not None
         assert git(trial, "status", "--porcelain") == ""
         assert git(trial, "-C", ".git/memfs/memory", "status", "--porcelain") == ""

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from memfs.dataclass import NamedTuple, replace
-from memfs.doors.cli.streams import secure
+from memfs.doors.cli.output import secure
 from memfs.errors import MemfsError
 from memfs.sessions.event import (
     LARGEST_INPUT,

@@ -16,8 +16,7 @@ from memfs.doors.claude_code import settings_file
 from memfs.doors.claude_code.settings_file import InstallScope
 from memfs.errors import Conflict, ContentError, WorkspaceNotFound
 from memfs.format import json_text, plain
-from memfs.fs.own_branch import code_of
-from memfs.fs.workspace_location import MEMORY_FOLDER
+from memfs.fs.workspace_location import MEMORY_FOLDER, code_of
 
 COMMAND = "memfs"
 INTO, REPOSITORY = "--into=", "repository"

@@ -18,8 +18,7 @@ from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, complete_ids, invocation, opened, remark, verb, wants_json
 from memfs.doors.cli.config import note_ignored
 from memfs.doors.cli.declare import between, click
-from memfs.doors.cli.filters import as_of, state_at
-from memfs.doors.cli.options import AT_ONCE, confirm_rewrite, is_path, land, reference
+from memfs.doors.cli.options import AT_ONCE, as_of, confirm_rewrite, is_path, land, reference, state_at
 from memfs.doors.cli.output import (
     MERGE,
     OMIT,
@@ -40,11 +39,11 @@ from memfs.doors.cli.output import (
     progress,
     render,
     size,
+    somebody_types,
     styled,
     time_text,
 )
 from memfs.doors.cli.parser import Actions, cli
-from memfs.doors.cli.streams import somebody_types
 from memfs.errors import EraseRefused, MemfsError, WorkspaceNotFound
 from memfs.fs.workspace_location import find_workspace
 from memfs.git.layout import discover

@@ -24,12 +24,10 @@ from memfs.doors.claude_code.installer import program, project_folder
 from memfs.doors.claude_code.settings_file import InstallScope, SettingsChange, user_folder
 from memfs.doors.cli.command import Unclear, complete_ids, invocation, opened, options, remark, verb, wants_json
 from memfs.doors.cli.draft import spoken
-from memfs.doors.cli.filters import as_of, pair, past_at
-from memfs.doors.cli.options import SOURCE, allow_secret_option, land, note_waiting, reference
-from memfs.doors.cli.output import OMIT, Block, Note, Table, Text, count, merge, one_line, readable, styled
+from memfs.doors.cli.options import SOURCE, allow_secret_option, as_of, land, note_waiting, pair, past_at, reference
+from memfs.doors.cli.output import OMIT, Block, Note, Table, Text, count, merge, one_line, read_named, readable, styled
 from memfs.doors.cli.parser import Actions
 from memfs.doors.cli.private import ask_to_join
-from memfs.doors.cli.streams import read_named
 from memfs.doors.clients import CLIENTS, Client, InstallResult
 from memfs.doors.resident.place import stop as end_resident
 from memfs.errors import ContentError, ItemNotFound, MemfsError, StorageIO, WorkspaceNotFound
@@ -40,7 +38,7 @@ from memfs.model.kinds import nearest
 from memfs.model.suggestion import Keep
 from memfs.recall.conflict_notes import CONTRADICTS
 from memfs.store.context import DEFAULT, Contexts
-from memfs.store.values import FlushResult
+from memfs.store.plan import FlushResult
 
 if TYPE_CHECKING:
     from memfs.context.deliver import DeliveryResult

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from memfs.dataclass import NamedTuple
 from memfs.doors.cli.command import Invocation, Unclear, VerbDeclaration, running
 from memfs.doors.cli.declare import click
-from memfs.doors.cli.output import print_json, write_error
-from memfs.doors.cli.streams import OutputLost, drop_output, secure, write
+from memfs.doors.cli.output import OutputLost, drop_output, print_json, secure, write, write_error
 from memfs.errors import MemfsError, QueryInvalid, SettingInvalid
 
 

@@ -9,8 +9,7 @@ import click
 
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, complete_ids, opened, remark, verb
-from memfs.doors.cli.filters import as_of, past_at
-from memfs.doors.cli.options import SOURCE, land
+from memfs.doors.cli.options import SOURCE, as_of, land, past_at
 from memfs.doors.cli.output import (
     Note,
     Text,

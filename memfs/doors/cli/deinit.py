@@ -19,7 +19,7 @@ from memfs.doors.cli.team import block_of
 from memfs.doors.clients import CLIENTS, uninstall
 from memfs.doors.resident.place import stop as end_resident
 from memfs.errors import MemfsError, WorkspaceNotFound
-from memfs.fs.own_branch import code_trees
+from memfs.fs.workspace_location import code_trees
 
 if TYPE_CHECKING:
     from memfs.team.deinit import DeinitPlan

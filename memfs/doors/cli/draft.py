@@ -10,8 +10,8 @@ from typing import Any
 from memfs.dataclass import dataclass, replace
 from memfs.doors.cli.command import Unclear, options
 from memfs.doors.cli.declare import between, click
-from memfs.doors.cli.filters import pair, when
-from memfs.doors.cli.streams import read_input
+from memfs.doors.cli.options import pair, when
+from memfs.doors.cli.output import read_input
 from memfs.errors import ItemSyntaxError, QueryInvalid
 from memfs.model import MemoryItem, Origin, Trust
 from memfs.model.item import lower_trust

@@ -14,8 +14,7 @@ from memfs.admin.format import EDITOR_FOLDER
 from memfs.dataclass import dataclass
 from memfs.doors.cli.command import remark, wants_json
 from memfs.doors.cli.options import AT_ONCE, allow_in
-from memfs.doors.cli.output import error_notes, write_error
-from memfs.doors.cli.streams import is_interactive
+from memfs.doors.cli.output import error_notes, is_interactive, write_error
 from memfs.errors import ContentError, IdExists, MemfsError, NotRegularFile, StorageIO, StorageUnavailable
 from memfs.format.secrets import refuse_file, refuse_text
 from memfs.model.ids import check_id, new_id

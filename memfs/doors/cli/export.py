@@ -11,9 +11,8 @@ import click
 
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import opened, options, verb
-from memfs.doors.cli.filters import span, when
-from memfs.doors.cli.output import Note, Text, count, listed, merge, styled
-from memfs.doors.cli.streams import write
+from memfs.doors.cli.options import span, when
+from memfs.doors.cli.output import Note, Text, count, listed, merge, styled, write
 
 if TYPE_CHECKING:
     from memfs.state.export import ExportResult

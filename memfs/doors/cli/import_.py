@@ -16,8 +16,18 @@ from memfs.dataclass import dataclass, field, replace
 from memfs.doors.cli.command import opened, verb, wants_json
 from memfs.doors.cli.export import counted
 from memfs.doors.cli.options import allow_secret_option, land
-from memfs.doors.cli.output import TEXT_ONLY, Note, Table, Text, count, listed, one_line, styled, write_error
-from memfs.doors.cli.streams import read_input
+from memfs.doors.cli.output import (
+    TEXT_ONLY,
+    Note,
+    Table,
+    Text,
+    count,
+    listed,
+    one_line,
+    read_input,
+    styled,
+    write_error,
+)
 from memfs.errors import MemfsError
 from memfs.model import MemoryItem
 from memfs.model.item import VOUCHED, Trust

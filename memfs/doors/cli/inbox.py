@@ -19,8 +19,7 @@ import click
 
 from memfs.dataclass import dataclass, field, replace
 from memfs.doors.cli.command import Unclear, opened, remark, verb, wants_json
-from memfs.doors.cli.filters import as_of, pair, past_at
-from memfs.doors.cli.options import SOURCE, land, waiting_text
+from memfs.doors.cli.options import SOURCE, as_of, land, pair, past_at, waiting_text
 from memfs.doors.cli.output import (
     OMIT,
     TEXT_ONLY,
@@ -28,6 +27,7 @@ from memfs.doors.cli.output import (
     Table,
     Text,
     count,
+    is_interactive,
     merge,
     note,
     one_line,
@@ -36,7 +36,6 @@ from memfs.doors.cli.output import (
 )
 from memfs.doors.cli.parser import Actions
 from memfs.doors.cli.private import private_folder
-from memfs.doors.cli.streams import is_interactive
 from memfs.errors import ContentError, MemfsError
 from memfs.learning.inbox import item_in, text_of
 from memfs.model.ids import of_mount, without_mount

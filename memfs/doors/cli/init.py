@@ -18,16 +18,14 @@ from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import invocation, verb, wants_json
 from memfs.doors.cli.options import note_waiting
-from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Text, count, merge, note, styled
+from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Text, count, merge, note, somebody_types, styled
 from memfs.doors.cli.private import ask_to_join, join_private
-from memfs.doors.cli.streams import somebody_types
 from memfs.errors import MemfsError, WorkspaceNotFound
-from memfs.fs.own_branch import place_in
-from memfs.fs.workspace_location import MEMORY_FOLDER, find_workspace
+from memfs.fs.workspace_location import MEMORY_FOLDER, find_workspace, place_in
 from memfs.git.layout import discover
 from memfs.git.repository import Repository
 from memfs.settings import toml
-from memfs.store.values import FlushResult
+from memfs.store.plan import FlushResult
 from memfs.workspace import open_workspace
 
 if TYPE_CHECKING:

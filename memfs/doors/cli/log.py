@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs.doors.cli.command import complete_ids, verb
-from memfs.doors.cli.filters import as_of, since, when
-from memfs.doors.cli.options import named
+from memfs.doors.cli.options import as_of, named, since, when
 from memfs.doors.cli.output import Note, Text, listed, one_line, styled, width
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.doors.cli.command import Invocation, invocation, verb
-from memfs.doors.cli.output import note
-from memfs.doors.cli.streams import somebody_types
+from memfs.doors.cli.output import note, somebody_types
 
 if TYPE_CHECKING:
     from memfs.doors.mcp import MemoryServer

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memfs.dataclass import NamedTuple
-from memfs.doors.cli.streams import secure
+from memfs.doors.cli.output import secure
 from memfs.errors import MemfsError
 from memfs.team import merge_driver
 

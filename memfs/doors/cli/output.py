@@ -1,7 +1,8 @@
 """Print everything that the command line prints: lines, texts, JSON, tables, errors, progress.
 
-Nothing from outside can end a line, begin another, move the terminal or command a runner of workflows. Items and
-problems have one shape of JSON, which scripts can rely on.
+The standard streams are safe to use, also when they are closed or full. Nothing from outside can end a line, begin
+another, move the terminal or command a runner of workflows. Items and problems have one shape of JSON, which scripts
+can rely on.
 """
 
 from __future__ import annotations
@@ -13,16 +14,112 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from memfs.dataclass import NamedTuple
 from memfs.doors.cli.declare import click
-from memfs.doors.cli.streams import echo, write
-from memfs.errors import MemfsError
+from memfs.errors import MemfsError, StorageIO
 from memfs.pattern import regex
 
 if TYPE_CHECKING:
     from memfs.model import MemoryItem, Problem
+
+
+_UTF_8 = frozenset({"utf-8", "utf8"})
+
+
+def secure() -> None:
+    """Make the streams safe to use: what is closed leads nowhere, what a terminal cannot show is written as escapes.
+
+    A closed stream's number would else be given to the next file that is opened, and our output written into it.
+    """
+    for number, mode in ((0, os.O_RDONLY), (1, os.O_WRONLY), (2, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, mode)
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  it lives as long as we
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+class OutputLost(StorageIO):
+    """Standard output cannot be written, so nothing more can be said there."""
+
+
+def is_interactive() -> bool:
+    """Whether a person sits at a terminal that is both our input and our output."""
+    return somebody_types() and sys.stdout.isatty()
+
+
+def somebody_types() -> bool:
+    """Whether our input is a terminal."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def read_input() -> bytes:
+    """All of standard input.
+
+    Raises:
+        StorageIO: it is closed or cannot be read.
+    """
+    try:
+        if sys.stdin is None:
+            raise OSError("it is closed")
+        return sys.stdin.buffer.read()
+    except OSError as error:
+        raise StorageIO(f"standard input cannot be read: {error.strerror or error}") from error
+
+
+def read_named(file: str, most: int = -1) -> bytes:
+    """What the file that a person names holds, ``most`` bytes at most; links are followed, '-' is standard input.
+
+    Raises:
+        StorageIO: it cannot be read.
+    """
+    if file == "-":
+        return read_input()
+    try:
+        with open(file, "rb") as stream:
+            return stream.read(most)
+    except OSError as error:
+        raise StorageIO(f"cannot be read: {error.strerror}", path=file, hint="name a file") from error
+
+
+def echo(text: str | bytes, stream: TextIO, color: bool | None = None) -> None:
+    """Print a line on a stream, or bytes as they are; click is imported for what is more than plain text."""
+    if isinstance(text, str) and "\x1b" not in text and (stream.encoding or "").lower() in _UTF_8:
+        stream.write(f"{text}\n")
+        stream.flush()
+        return
+    import click
+
+    click.echo(text, stream, nl=isinstance(text, str), color=color)
+
+
+def write(text: str | bytes, color: bool | None = None) -> None:
+    """Print a line on standard output, or bytes as they are.
+
+    Raises:
+        OutputLost: it cannot be written; nothing more will be.
+        BrokenPipeError: what reads it has gone.
+    """
+    try:
+        echo(text, sys.stdout, color)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        drop_output()
+        raise OutputLost(f"the output cannot be written: {error.strerror or error}") from error
+
+
+def drop_output() -> None:
+    """Lead standard output nowhere, so that the interpreter does not stumble over it while it closes."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
 
 # what represents in a line the escapes of our own styles: nobody else can write it
 _ESC = f"\x1b{os.urandom(8).hex()}"

@@ -11,8 +11,7 @@ from memfs import private as private_memories
 from memfs.dataclass import dataclass
 from memfs.doors.cli.command import Unclear, remark
 from memfs.doors.cli.declare import click
-from memfs.doors.cli.output import clean, count, note
-from memfs.doors.cli.streams import is_interactive
+from memfs.doors.cli.output import clean, count, is_interactive, note
 
 if TYPE_CHECKING:
     from memfs.workspace import Workspace

@@ -20,7 +20,7 @@ from memfs.doors.cli.command import (
     wants_json,
 )
 from memfs.doors.cli.declare import between, click
-from memfs.doors.cli.filters import as_of, filters, pair, past_at, query
+from memfs.doors.cli.options import as_of, filters, pair, past_at, query
 from memfs.doors.cli.output import (
     OMIT,
     Block,

@@ -10,8 +10,7 @@ from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, complete_tags, complete_types, invocation, opened, remark, verb
 from memfs.doors.cli.declare import click
 from memfs.doors.cli.draft import draft, text_of, weighing
-from memfs.doors.cli.filters import PHASE
-from memfs.doors.cli.options import SOURCE, allow_secret_option, land, remark_likely
+from memfs.doors.cli.options import PHASE, SOURCE, allow_secret_option, land, remark_likely
 from memfs.doors.cli.output import MERGE, OMIT, Text, merge, one_line, styled, width
 from memfs.errors import IdExists
 from memfs.format.text import findings

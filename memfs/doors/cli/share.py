@@ -12,8 +12,7 @@ import click
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, invocation, opened, remark, verb
 from memfs.doors.cli.options import land, waiting_text
-from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Text, note, styled
-from memfs.doors.cli.streams import is_interactive
+from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Text, is_interactive, note, styled
 from memfs.errors import WorkspaceNotFound
 from memfs.model import MemoryItem
 from memfs.model.ids import of_mount, without_mount

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import Unclear, complete_ids, invocation, verb, wants_json
 from memfs.doors.cli.declare import click
-from memfs.doors.cli.filters import as_of
-from memfs.doors.cli.options import note_served, reference
+from memfs.doors.cli.options import as_of, note_served, reference
 from memfs.doors.cli.output import MERGE, OMIT, TEXT_ONLY, Block, Note, Text, facts, readable, styled, time_text
 from memfs.errors import ContentError, HistoryUnavailable, IndexUnavailable, ItemNotFound, MemfsError, StorageIO
 from memfs.model.ids import of_mount, without_mount

@@ -12,8 +12,7 @@ from memfs.doors.cli.command import Unclear, opened, remark, verb
 from memfs.doors.cli.declare import between, click
 from memfs.doors.cli.draft import decoded
 from memfs.doors.cli.export import ExportReport, export_options, export_text, exported, incomplete
-from memfs.doors.cli.filters import as_of, past_at, span, state_at, when
-from memfs.doors.cli.options import land
+from memfs.doors.cli.options import as_of, land, past_at, span, state_at, when
 from memfs.doors.cli.output import (
     MERGE,
     Block,
@@ -25,12 +24,13 @@ from memfs.doors.cli.output import (
     count,
     listed,
     note,
+    read_named,
     readable,
+    somebody_types,
     styled,
     time_text,
 )
 from memfs.doors.cli.parser import Actions
-from memfs.doors.cli.streams import read_named, somebody_types
 from memfs.errors import ContentError, ItemSyntaxError, IterationInvalid, MemfsError
 from memfs.format import json_text
 from memfs.model.state_paths import AGGREGATE_NAMES, aggregate_path

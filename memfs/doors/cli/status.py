@@ -17,8 +17,8 @@ from memfs.admin.store_builder import problems as branch_problems
 from memfs.dataclass import NamedTuple, dataclass, field
 from memfs.doors.cli.command import Unclear, invocation, opened, remark, verb, wants_json
 from memfs.doors.cli.declare import click
-from memfs.doors.cli.filters import as_of, past_at
 from memfs.doors.cli.hook import hook_problems, waiting_sessions
+from memfs.doors.cli.options import as_of, past_at
 from memfs.doors.cli.output import (
     MERGE,
     OMIT,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from memfs.model import MemoryItem
     from memfs.state.archives import IterationUse
     from memfs.state.checkpoints import CheckpointStatus
-    from memfs.store.values import PendingCommit, Storage
+    from memfs.store.plan import PendingCommit, Storage
     from memfs.workspace import Workspace
 
 

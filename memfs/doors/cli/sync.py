@@ -9,9 +9,8 @@ import click
 
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli.command import remark, verb, wants_json
-from memfs.doors.cli.output import Text, count, listed, merge, note, one_line, readable, styled
-from memfs.doors.cli.streams import is_interactive
-from memfs.fs.own_branch import BRANCH
+from memfs.doors.cli.output import Text, count, is_interactive, listed, merge, note, one_line, readable, styled
+from memfs.fs.workspace_location import BRANCH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

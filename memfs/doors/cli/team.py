@@ -13,8 +13,7 @@ import click
 from memfs.dataclass import dataclass, field
 from memfs.doors.cli.answer_diff import head_line, remarks, whose
 from memfs.doors.cli.command import Unclear, complete_ids, invocation, opened, remark, verb
-from memfs.doors.cli.filters import as_of, past_at, since, when
-from memfs.doors.cli.options import SOURCE, land, named
+from memfs.doors.cli.options import SOURCE, as_of, land, named, past_at, since, when
 from memfs.doors.cli.output import (
     OMIT,
     TEXT_ONLY,
@@ -28,13 +27,14 @@ from memfs.doors.cli.output import (
     merge,
     note,
     one_line,
+    read_named,
     readable,
     styled,
     width,
+    write,
 )
 from memfs.doors.cli.parser import Actions
-from memfs.doors.cli.streams import read_named, write
-from memfs.fs.own_branch import code_of
+from memfs.fs.workspace_location import code_of
 from memfs.model import Query
 from memfs.model.item import VOUCHED
 from memfs.model.query import MOST

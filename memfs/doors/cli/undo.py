@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs.doors.cli.command import Unclear, opened, verb
-from memfs.doors.cli.filters import when
+from memfs.doors.cli.options import when
 from memfs.doors.cli.output import Note, Text, count, one_line, readable, styled
 from memfs.errors import HistoryUnavailable
 from memfs.model import Origin

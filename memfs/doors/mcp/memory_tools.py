@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.admin.history import RECOVERED
 from memfs.dataclass import dataclass, field
-from memfs.doors.mcp.session import Desk
 from memfs.errors import Conflict, MemfsError, QueryInvalid, SecretDetected
 from memfs.format.text import shown, shown_line
 from memfs.model import Hit, MemoryItem, Query
@@ -25,6 +24,7 @@ from memfs.version import __version__
 
 if TYPE_CHECKING:
     from memfs.context.deliver import DeliveryResult
+    from memfs.doors.mcp.server import Desk
     from memfs.facades.agent_tools import Caller
     from memfs.git.log import Revision
     from memfs.model import Problem

@@ -19,11 +19,11 @@ from mcp_types import Tool, ToolAnnotations
 from memfs.dataclass import dataclass
 from memfs.doors.mcp import memory_tools
 from memfs.doors.mcp.memory_tools import ToolResult, brief, fenced_item, one_line
-from memfs.doors.mcp.session import Desk
 from memfs.errors import MemfsError, QueryInvalid, SettingInvalid
 from memfs.model.kinds import nearest
 
 if TYPE_CHECKING:
+    from memfs.doors.mcp.server import Desk
     from memfs.facades.agent_tools import Caller
 
 

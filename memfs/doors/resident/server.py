@@ -52,7 +52,7 @@ _MORE = (
     "memfs.doors.claude_code.installer",
     "memfs.context.builtin_sources",
     "memfs.context.plugins",
-    "memfs.format.yaml_emit",
+    "memfs.format.yaml_text",
     "memfs.git.signing",
     "memfs.learning.conventions",
     "memfs.learning.preferences",
@@ -96,7 +96,7 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 class _ForkWatcher:
-    """What the resident saw of the files, for itself and for its children (``memfs.store.values.FileWatcher``).
+    """What the resident saw of the files, for itself and for its children (``memfs.store.plan.FileWatcher``).
 
     A child must not read events, which are its parent's: where there are any it looks at every file.
     """
