@@ -240,6 +240,7 @@ def test_help_imports_nothing_it_does_not_need(tmp_path: Path) -> None:
     names = imported("--help", cwd=tmp_path)
     assert names.isdisjoint({"click", *HEAVY})
     assert {name for name in names if name.startswith("memfs.")} == {
+        "memfs.dataclass",
         "memfs.errors",
         "memfs.pattern",
         "memfs.doors",
