@@ -24,7 +24,7 @@ from memfs.store.access_log import FOLDER, served_to
 
 _SPLITS = 2
 _HOSTILE = 1_000
-Gain = tuple[float, float]
+Gain = tuple[float, ...]
 
 
 class Learning(Memfs):
@@ -35,11 +35,18 @@ class Learning(Memfs):
         self._names = {entry: name for name, entry in self._ids.items()}
         self._record = self._workspace.repository.state / FOLDER / "log.jsonl"
         self._pressed = b""
+        self._own = memory.entries[len(memory.entries) // 2]
 
     def asked(self, asked: Asked, strategy: str = "") -> list[str]:
         """The answer; ``default`` is the one without what was learned."""
         hits = self._workspace.recaller.search(Query(text=asked.text, limit=DEPTH, strategy=strategy)).hits
         return [self._ids[hit.item.id] for hit in hits]
+
+    def measured(self, asked: Asked, strategy: str = "") -> Gain:
+        """Recall and nDCG of an answer, and whether the item of the one agent is in it."""
+        answer = self.asked(asked, strategy)
+        found = measure(answer, asked)
+        return found.recall_10, found.ndcg_10, float(self._own.id in answer)
 
     def open(self, entries: Collection[str]) -> None:
         """Open some of the hits of the last answer."""
@@ -49,7 +56,7 @@ class Learning(Memfs):
 
     def press(self, memory: Memory, chance: random.Random) -> None:
         """One agent asks a thousand questions with words of one item, and opens it each time."""
-        own, words = memory.entries[len(memory.entries) // 2], [entry.text.split() for entry in memory.entries]
+        own, words = self._own, [entry.text.split() for entry in memory.entries]
         with served_to("mcp", agent="mallory"):
             for _ in range(_HOSTILE):
                 said = chance.choices(own.text.split(), k=3) + chance.choices(chance.choice(words) or ["and"], k=1)
@@ -66,21 +73,23 @@ class Learning(Memfs):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print a line a set: both measures without learning, and what learning adds to them."""
+    """Print a line a set: the measures without learning, and what learning adds to them."""
     chosen = _options().parse_args(arguments)
-    print(f"{'':14}{'asked':>7}{'recall_10':>11}{'learned':>18}{'ndcg_10':>11}{'learned':>18}")
+    names = ("recall_10", "ndcg_10", "its item")[: 3 if chosen.hostile else 2]
+    print(f"{'':14}{'asked':>7}" + "".join(f"{name:>11}{'learned':>18}" for name in names))
     with hermetic() as folder:
         for path in sorted(chosen.folder.iterdir()):
             if (path / "queries.jsonl").exists() and (not chosen.sets or path.name in chosen.sets):
                 found = [row for memory in read_set(path) for row in _replayed(memory, folder / "store", chosen)]
-                print(f"{path.name:14}{len(found):>7}{_cells(found, 0)}{_cells(found, 1)}", flush=True)
+                cells = "".join(_cells(found, place) for place in range(len(names)))
+                print(f"{path.name:14}{len(found):>7}{cells}", flush=True)
     return 0
 
 
 def _replayed(memory: Memory, folder: Path, chosen: argparse.Namespace) -> Iterator[tuple[Gain, Gain]]:
     """For each question of a memory its measures without learning, and with it, the mean of all splits."""
     contender = Learning(memory, folder, chosen.embedder)
-    plain = {asked.id: _measured(contender.asked(asked, "default"), asked) for asked in memory.questions}
+    plain = {asked.id: contender.measured(asked, "default") for asked in memory.questions}
     if chosen.hostile:
         contender.press(memory, random.Random(memory.name))
     found: dict[str, list[Gain]] = {asked.id: [] for asked in memory.questions}
@@ -93,11 +102,11 @@ def _replayed(memory: Memory, folder: Path, chosen: argparse.Namespace) -> Itera
             for asked in before:
                 contender.open(_used(contender.asked(asked), asked, chance, chosen.wrong))
             for asked in after:
-                found[asked.id].append(_measured(contender.asked(asked), asked))
+                found[asked.id].append(contender.measured(asked))
     contender.close()
     shutil.rmtree(folder, ignore_errors=True)
     for name, gains in found.items():
-        yield plain[name], (fmean(one for one, _ in gains), fmean(one for _, one in gains))
+        yield plain[name], tuple(map(fmean, zip(*gains, strict=True)))
 
 
 def _used(answer: Sequence[str], asked: Asked, chance: random.Random, wrong: float) -> list[str]:
@@ -105,11 +114,6 @@ def _used(answer: Sequence[str], asked: Asked, chance: random.Random, wrong: flo
     if answer and chance.random() < wrong:
         return [chance.choice(answer)]
     return [entry for entry in answer if entry in asked.relevant]
-
-
-def _measured(answer: Sequence[str], asked: Asked) -> Gain:
-    found = measure(answer, asked)
-    return found.recall_10, found.ndcg_10
 
 
 def _cells(found: Sequence[tuple[Gain, Gain]], place: int) -> str:
