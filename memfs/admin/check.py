@@ -18,7 +18,14 @@ from memfs.admin.archive_file import damaged as damage_in
 from memfs.admin.cleanup import remove_leftovers
 from memfs.admin.format import problems as format_problems
 from memfs.admin.history import RecoveryCopies
-from memfs.admin.layout import asks_for_driver, attribute_lines, driver_problems, first_files, install_driver
+from memfs.admin.layout import (
+    asks_for_driver,
+    attribute_lines,
+    driver_problems,
+    first_files,
+    ignore_problems,
+    install_driver,
+)
 from memfs.admin.prune import PrunedItems
 from memfs.admin.repair import (
     BEFORE,
@@ -556,6 +563,7 @@ EXAMINATIONS: tuple[Examine, ...] = (
     archives,
     _attributes,
     lambda checker: driver_problems(checker.parts.repository),
+    lambda checker: ignore_problems(checker.parts.repository),
     lambda checker: store_builder.problems(checker.parts.repository, checker.parts.policy.agent),
     _history,
     _waiting,

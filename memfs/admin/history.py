@@ -26,7 +26,7 @@ from memfs.model.time import from_timestamp_ns
 from memfs.store import Store
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES
 from memfs.store.plan import FilePlan
-from memfs.store.reader import path_of
+from memfs.store.reader import beginning, not_found, path_of
 from memfs.store.recovery import DAMAGED, FOLDER, SUFFIX, all_aside, keep_replaced, read_aside
 
 _SEARCH_DEPTH = 20_000
@@ -99,6 +99,24 @@ class History:
         """The bytes a file had at a revision; see ``found_at``."""
         return self.found_at(revision, target)[1]
 
+    def begun(self, target: str, revision: str = "") -> str:
+        """The only id at a revision, or of all the history, that begins so, else what was given.
+
+        Raises:
+            ItemNotFound: several begin so; the hint names them.
+            HistoryUnavailable: no such revision.
+        """
+        if revision:
+            paths: Iterable[str] = self._repository.tree(revision, CONTENT)
+        else:
+            revisions = log.log(self._repository, (CONTENT,), _SEARCH_DEPTH)
+            paths = (path for one in revisions for path in one.paths)
+        ids = {stem_of(path) for path in paths if path.endswith(ITEM_SUFFIXES)}
+        found = beginning(target, ids)
+        if len(found) < 2 or target.casefold() in map(str.casefold, found):
+            return found[0] if len(found) == 1 else target
+        raise not_found(target, ids)
+
     def found_at(self, revision: str, target: str) -> tuple[str, bytes]:
         """The path and bytes a file, or the file of an id, had at a revision.
 
@@ -145,7 +163,7 @@ class History:
         if quarantine_at(self._repository.layout) is None:
             require_clean(self._repository, commit)
         plans = self._plans(commit, target)
-        self.refuse_edited([plan.path for plan in plans])
+        self.refuse_edited([plan.path for plan in plans if plan.before is not None])  # what was deleted only comes back
         made: str | None = None
         if plans and not dry_run:
             what = target or "the memory"
@@ -198,7 +216,8 @@ class History:
         else:
             wanted = {path for path in then.keys() | now if self._meant(path, target)}
             if not wanted & then.keys() and not wanted:
-                raise HistoryUnavailable(f"{target!r} exists neither now nor at {commit[:10]}")
+                hint = f"memfs log {target} shows where it does" if self._ever_was(target) else _ELSEWHERE
+                raise HistoryUnavailable(f"{target!r} exists neither now nor at {commit[:10]}", hint=hint)
         contents = {path: self._repository.blob(then[path]) if path in then else None for path in sorted(wanted)}
         return self._store.plan_restore(contents)
 

@@ -187,6 +187,19 @@ def driver_problems(repository: Repository) -> Iterator[Problem]:
         yield Problem.warning("", "MergeDriverMissing", message, hint)
 
 
+def ignore_problems(repository: Repository) -> Iterator[Problem]:
+    """A warning where a rule of a person's keeps git from taking memory files; it names the rule."""
+    name = f"{CONTENT}/memories/semantic/memory.yaml"  # is not there: what git has already, no rule keeps from it
+    tree = {"GIT_WORK_TREE": str(repository.work_tree), "GIT_LITERAL_PATHSPECS": "0"}
+    asked = os.fsencode(repository.work_tree) + b"/" + repository.full(name)
+    told = repository.git.run("check-ignore", "-v", "-z", "--stdin", data=asked, variables=tree, accept=(0, 1))
+    file, line, rule, *_ = [*os.fsdecode(told).split("\0"), "", "", ""]
+    if rule and not rule.startswith("!"):
+        message = f"git ignores memory files by {file}:{line} {rule}: 'git add' and 'git status' pass them over"
+        hint = "take that line out, or have it except this folder; else only memfs commits them"
+        yield Problem.warning(CONTENT, "MemoryIgnored", message, hint)
+
+
 def attribute_lines() -> str:
     """The lines of ``.gitattributes`` that ask for the driver."""
     return "".join(f"*.{suffix} merge={DRIVER}\n" for suffix in SUFFIXES)

@@ -153,6 +153,7 @@ _OWN_SCOPES = frozenset({"system", "global", "command"})
 VERBS: Mapping[str, str] = {
     "cat-file": "",
     "check-attr": "--stdin",
+    "check-ignore": "--stdin",
     "commit-graph": "",
     "config": "--get-regexp --file",
     "diff-index": "--cached",

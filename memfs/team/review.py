@@ -292,7 +292,7 @@ def _recorded(old: MemoryItem | None, new: MemoryItem) -> Iterator[ReviewFinding
             field = clash.get("field") or "the whole memory"
             kept, lost = (shown(repr(clash.get(name)))[:_SHOWN] for name in ("kept", "lost"))
             message = f"of {field} a merge kept {kept} and not {lost}"
-            hint = f"memfs team conflicts resolve {new.id}"
+            hint = f"memfs team conflicts resolve {new.id} --keep kept; or --keep lost"
             yield finding("MergeConflict", message, path=new.path, id=new.id, hint=hint)
 
 
@@ -374,7 +374,9 @@ def _told(item: MemoryItem, found: Neighbours) -> Iterator[ReviewFinding]:
         if _are_apart(item, other) and not covers(record_of(item, other), item, other):
             linked = any(link.to == other.id and link.relation == CONTRADICTS for link in (*item.links, *other.links))
             hint = (
-                "settle it: memfs team conflicts resolve" if linked else "say which holds: supersedes, or another scope"
+                f"settle it: memfs team conflicts resolve {item.id} {other.id} --keep ID"
+                if linked
+                else "say which holds: supersedes, or another scope"
             )
             message = f"{reason.rstrip('.')}; {other.id} says: {_said(other)}"
             yield finding("Contradiction", message, path=item.path, id=item.id, other=other.id, hint=hint)

@@ -299,7 +299,7 @@ def test_log_of_what_is_not_committed_yet_is_empty(root: Path, memfs: Memfs, mon
     for name in ("x", path):
         ran = memfs("log", name)
         assert (ran.code, ran.out) == (0, "")
-        assert "no commit has memory yet" in ran.err
+        assert f"no commit has {name} yet" in ran.err
 
 
 def test_log_does_not_flood_the_terminal(memfs: Memfs) -> None:

@@ -152,3 +152,51 @@ def test_list_shows_a_person_the_newest_hundred(memfs: Memfs) -> None:
     ran = memfs("list", "--limit", "103")
     assert len(ran.out.splitlines()) == 103
     assert ran.err == "memfs: 103 items\n"
+
+
+def test_the_beginning_of_an_id_names_what_was_forgotten(root: Path, memfs: Memfs) -> None:
+    """log and restore --from know the ids of then; of a beginning of several they name those."""
+    for name in ("xenon-light", "xenon-lamp"):
+        memfs("remember", "x", "--id", name)
+    memfs("forget", "xenon-light", "xenon-lamp")
+    assert "Forget" in memfs("log", "xenon-li").out
+    assert "xenon-light.yaml" in memfs("diff", "HEAD~1", "xenon-li").out
+    unclear = memfs("restore", "xenon-l", "--from", "HEAD~1")
+    assert (unclear.code, "it could be xenon-lamp, xenon-light" in unclear.err) == (1, True)
+    assert memfs("restore", "xenon-li", "--from", "HEAD~1").code == 0
+    assert memfs("show", "xenon-light").code == 0
+
+
+def test_what_a_person_deleted_can_be_restored(root: Path, memfs: Memfs) -> None:
+    """status calls it deleted; bringing it back loses nothing, so nobody has to commit the deletion first."""
+    path = memfs("remember", "x", "--id", "lamp", "--json").json["path"]
+    (root / path).unlink()
+    assert f"deleted {path}" in memfs("status").out
+    restored = memfs("restore", "lamp", "--from", "HEAD")
+    assert (restored.code, (root / path).exists()) == (0, True), restored.err
+    (root / path).write_text((root / path).read_text() + "# mine\n")
+    assert memfs("restore", "lamp", "--from", "HEAD").code == 1
+
+
+def test_a_file_that_waits_and_was_edited_is_listed_once(root: Path, memfs: Memfs) -> None:
+    """What memfs wrote and a person edited before its commit is one file to look at."""
+    memfs("config", "history.commit", "manual")
+    path = memfs("remember", "x", "--id", "lamp", "--json").json["path"]
+    (root / path).write_text((root / path).read_text() + "# mine\n")
+    assert memfs("status").out.count(path) == 1
+
+
+@pytest.mark.parametrize("verb", ["forget", "update", "log", "diff"])
+def test_a_change_of_private_memory_names_the_command_for_it(memfs: Memfs, verb: str) -> None:
+    """What recall shows as private:ID is changed in its own workspace, by the command that is printed."""
+    refused = memfs(verb, "private:lamp", *(["--pin"] if verb == "update" else []))
+    assert refused.code == 1
+    assert f'memfs -C "$(memfs status --private)" {verb} lamp' in refused.err
+
+
+def test_an_unknown_revision_is_said_to_be_one(memfs: Memfs) -> None:
+    """What can only be a revision is not taken for an id, and no commit for a memory that waits is said of that."""
+    assert "there is no revision 'HEAD~99'" in memfs("diff", "HEAD~99").err
+    memfs("config", "history.commit", "manual")
+    memfs("remember", "x", "--id", "lamp")
+    assert "no commit has lamp yet" in memfs("log", "lamp").err

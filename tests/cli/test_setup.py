@@ -335,3 +335,13 @@ def test_init_takes_in_a_memory_that_lost_its_repository(root: Path, memfs: Memf
     assert git(root, "status", "--porcelain") == ""
     assert memfs("log", "x", "--json").json["revisions"]
     assert bare("init", str(root)).out.endswith("is a workspace already\n")
+
+
+def test_a_rule_by_which_git_ignores_memory_is_named(bare: Memfs, project: Path) -> None:
+    """init and check say which line of which file keeps git from memory files; a rule for others is no matter."""
+    (project / ".gitignore").write_text("*.log\nContextMemory/\n")
+    for told in (bare("init", str(project), "--yes").err, bare("-C", str(project), "check").out):
+        assert "git ignores memory files by .gitignore:2 ContextMemory/" in told
+        assert "take that line out" in told
+    (project / ".gitignore").write_text("*.log\nContextMemory/\n!ContextMemory/\n")
+    assert "ignores" not in bare("-C", str(project), "check").out

@@ -142,3 +142,11 @@ def test_served_tells_who_was_given_what(poisoned: Path, memfs: Memfs) -> None:
     assert "hook" in table.out
     assert "cli" not in table.out
     assert "1 older line more" in table.err
+
+
+def test_undo_that_takes_nothing_back_ends_with_1(root: Path, memfs: Memfs) -> None:
+    """Where later edits leave nothing to take back, that is said, and a script is told."""
+    memfs("remember", "Passwords belong into the wiki", "--id", "wiki", "--agent", "mole", "--session", "s-2")
+    memfs("update", "wiki", "Passwords never belong into the wiki")
+    done = memfs("undo", "--session", "s-2")
+    assert (done.code, "it was edited since, and stays" in done.out) == (1, True)

@@ -9,7 +9,7 @@ import click
 
 from memfs.dataclass import dataclass
 from memfs.doors.cli.command import complete_ids, verb
-from memfs.doors.cli.options import named
+from memfs.doors.cli.options import is_path, named
 from memfs.doors.cli.output import Text, styled
 from memfs.errors import HistoryUnavailable
 
@@ -77,6 +77,8 @@ def _sides(workspace: Workspace, arguments: tuple[str, ...]) -> tuple[str, str |
         if len(revisions) < 2 and _is_revision(workspace, argument):
             revisions.append(argument)
         elif number == len(arguments) - 1:
+            if set("~^@") & set(argument) and not is_path(argument):
+                workspace.repository.resolve(argument)  # says that there is none
             target = argument
         else:
             raise HistoryUnavailable(f"{argument!r} is no revision", hint="name a commit, branch, tag or date")

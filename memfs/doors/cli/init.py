@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs import private, trust
-from memfs.admin.layout import install_driver, is_driver_named, missing, setting_lines
+from memfs.admin.layout import ignore_problems, install_driver, is_driver_named, missing, setting_lines
 from memfs.config import first_policies
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass, field
-from memfs.doors.cli.command import invocation, verb, wants_json
+from memfs.doors.cli.command import invocation, remark, verb, wants_json
 from memfs.doors.cli.options import note_waiting
 from memfs.doors.cli.output import OMIT, TEXT_ONLY, Note, Text, count, merge, note, somebody_types, styled
 from memfs.doors.cli.private import ask_to_join, join_private
@@ -213,6 +213,7 @@ def init(
             found = workspace.store.flush(adopt=True, message="Take in the memory that was here")
         note_waiting(found.reason)
         driver = created.driver or install_driver(workspace.repository)
+        _remark_ignored(workspace.repository)
         root = workspace.root
     if not (user or wants_json()):
         ask_to_join(private.project_at(root))
@@ -230,6 +231,11 @@ def init(
         here=not (created.repository_made or here or nested),
         committed=committed,
     )
+
+
+def _remark_ignored(repository: Repository) -> None:
+    for problem in ignore_problems(repository):
+        remark(problem.message, problem.hint or "")
 
 
 def _set_up(top: Path, dry_run: bool) -> InitResult:

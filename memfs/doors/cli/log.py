@@ -17,15 +17,16 @@ if TYPE_CHECKING:
 _PATHS_SHOWN = 20
 
 
-def _text(log: tuple[Revision, ...], since: str | None) -> Text:
+def _text(log: tuple[Revision, ...], id: str | None, since: str | None) -> Text:
     for revision in log:
         moment = f"{revision.time:%Y-%m-%d %H:%M}"
         head = f"{styled(revision.short, fg='yellow')}  {styled(moment, dim=True)}  {revision.author}"
         yield f"{head}  {styled(one_line(revision.subject, max(width() - 45, 0)), bold=True)}"
         yield from listed("", revision.paths, _PATHS_SHOWN)
     if not log:
+        what = "memory" if id is None else id
         yield Note(
-            "no commit has memory yet: 'memfs commit' makes one" if since is None else f"no commits since {since}"
+            f"no commit has {what} yet: 'memfs commit' makes one" if since is None else f"no commits since {since}"
         )
 
 

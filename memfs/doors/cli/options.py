@@ -12,6 +12,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, overload
 
+from memfs import private
 from memfs.config_names import SETTINGS_FILE
 from memfs.dataclass import dataclass
 from memfs.doors.cli.command import Unclear, complete_tags, complete_types, invocation, options, remark, wants_json
@@ -19,6 +20,7 @@ from memfs.doors.cli.declare import click
 from memfs.doors.cli.output import Note, Text, count, day, is_interactive, one_line, progress, render, styled
 from memfs.errors import ContentError, EraseRefused, ItemNotFound, PathEscape
 from memfs.model import Layer, Phase, Query
+from memfs.model.ids import of_mount, without_mount
 from memfs.model.query import moment
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES
 
@@ -114,11 +116,30 @@ def item_named(workspace: Workspace, written: str) -> MemoryItem:
         verb = invocation().command
         hint = f"'{verb} ID' takes one memory; 'memfs list --path {written}' lists those in the folder"
         raise Unclear(f"{written} is a folder", hint)
+    _refuse_private(written)
     return workspace.store.find(name)
 
 
-def named(workspace: Workspace, target: str | None) -> str | None:
-    """The id that the beginning of one stands for, or the path that one means; what is gone or unreadable stays."""
+def _refuse_private(written: str) -> None:
+    """Say where a private memory is changed.
+
+    Raises:
+        ItemNotFound: it is the name of one.
+    """
+    if of_mount(written) == private.NAME:
+        verb = invocation().command.partition(" ")[2]
+        hint = f'memfs -C "$(memfs status --private)" {verb} {without_mount(written)}'
+        raise ItemNotFound(f"{written!r} is in your private memory, a workspace of its own", hint=hint)
+
+
+def named(workspace: Workspace, target: str | None, revision: str = "") -> str | None:
+    """The id that the beginning of one stands for, or the path that one means; what is unreadable stays.
+
+    Of what is gone, the id at a revision, or in the history.
+
+    Raises:
+        ItemNotFound: the beginning of several.
+    """
     if target is None:
         return None
     named = reference(workspace, target)
@@ -126,8 +147,11 @@ def named(workspace: Workspace, target: str | None) -> str | None:
         return named
     try:
         return workspace.store.find(target).id
-    except (ItemNotFound, ContentError):
+    except ContentError:
         return target
+    except ItemNotFound:
+        _refuse_private(target)
+        return workspace.history.begun(target, revision)
 
 
 def place(workspace: Workspace, written: str) -> str:

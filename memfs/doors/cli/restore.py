@@ -52,7 +52,7 @@ def restore(target: str | None, revision: str | None, displaced: bool, dry_run: 
     """Bring back an item, a folder or the whole memory as it was, as a new commit; history is never rewritten.
 
     Where history.commit is manual the files are brought back for you to commit. A file edited by hand since its last
-    commit is not overwritten: commit the edit or undo it first.
+    commit is not overwritten: commit the edit or undo it first. One that was deleted comes back.
 
     Without --from, ID is an item that was pruned: it comes back from the archive.
 
@@ -85,7 +85,7 @@ def restore(target: str | None, revision: str | None, displaced: bool, dry_run: 
             land(workspace)
             return Restoration((path,))
         aside = len(workspace.recovered.list())
-        done = workspace.history.restore(revision, named(workspace, target), message=message, dry_run=dry_run)
+        done = workspace.history.restore(revision, named(workspace, target, revision), message=message, dry_run=dry_run)
         waits = workspace.store.by_hand and not dry_run
         kept = len(workspace.recovered.list()) > aside
     if not (done.restored or done.removed):

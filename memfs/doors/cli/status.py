@@ -467,10 +467,12 @@ def _text(found: WorkspaceStatus, mine: bool, as_of: str | None) -> Text:
 
 
 def _waiting(now: PresentState) -> Text:
-    yield from listed(f"{'':9}{styled('waiting', fg='yellow')}", now.pending, _NAMED)
+    waiting = [path for path in now.pending if path not in now.hand_edits]
+    yield from listed(f"{'':9}{styled('waiting', fg='yellow')}", waiting, _NAMED)
     for path in now.hand_edits:
         wrong = "  invalid: 'memfs commit' leaves it alone" if path in now.invalid else ""
-        yield f"{'':11}{styled('edited', fg='yellow')} {path}{wrong}"
+        word = "edited" if (now.workspace / path).exists() else "deleted"
+        yield f"{'':10}{styled(f'{word:>7}', fg='yellow')} {path}{wrong}"
 
 
 def _counted(found: MemoryTally) -> Text:

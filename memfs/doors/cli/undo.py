@@ -69,7 +69,7 @@ def _clash(one: UntouchedField) -> str:
     return f"Kept {one.path} {one.field}: {now} (without the later edit: {undone})"
 
 
-@verb("undo", text=_text, exit_code=lambda done: not done.files)
+@verb("undo", text=_text, exit_code=lambda done: all(one.action not in _DONE for one in done.files))
 @click.option("--session", default="", metavar="NAME", help="What was written in this session.")
 @click.option("--agent", default="", metavar="NAME", help="What this agent wrote; with --session, in that session.")
 @click.option("--commit", "commits", multiple=True, metavar="REV", help="What this commit changed; may be repeated.")
