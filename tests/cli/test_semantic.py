@@ -141,6 +141,14 @@ def test_a_miss_says_that_meaning_was_not_searched(memfs: Memfs) -> None:
     assert shown["hint"] == "no memory is embedded yet; 'memfs semantic on' embeds them"
 
 
+def test_who_got_an_answer_is_not_told_what_else_there_is(memfs: Memfs) -> None:
+    """A hit that holds most of what was asked, a budget without room and common words are no miss of the words."""
+    remember(memfs, "We chose the database PostgreSQL because of its transactions")
+    for asked in (["which database did we choose for a transaction"], ["PostgreSQL", "--budget", "1"], ["the of"]):
+        assert "semantic" not in memfs("recall", *asked).err, asked
+    assert "semantic" in memfs("recall", "an old database from the hills").err
+
+
 def test_a_command_embeds_only_its_question(memfs: Memfs) -> None:
     """Items are embedded by ``semantic on`` and ``admin gc``; an answer that lacks some is partial and says so (D3)."""
     assert memfs("semantic", "on", "--model", "hashing").code == 0

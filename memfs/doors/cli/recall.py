@@ -90,6 +90,8 @@ def shape(workspace: Workspace, chosen: dict[str, Any], past: Past | None = None
 _LINES_SHOWN = 3
 _PASSAGE_LINES = 6
 _FEW = 2
+_ENOUGH = 50
+"""Who finds something of so much relevance, in percent, is not told what else could be switched on."""
 _UNVOUCHED = frozenset({"agent", "tool"})
 
 
@@ -326,7 +328,7 @@ def recall(
         answer = recall.search(asked, prove=wants_json(), fenced=fenced, leave_out=withheld if fenced else None)
         store = past.store if past else workspace.store
         hint = "" if answer.hits else _narrow(chosen)
-        hint = hint or (_hint(workspace) if past is None and _missed(answer) else "")
+        hint = hint or (_hint(workspace, answer.cut) if past is None and _missed(answer) else "")
         unread = (*store.unread(asked), *(_unread_in_mounts(workspace, asked) if mounted and not asked.path else ()))
         left_out = [] if past or own else _left_out(workspace)
         for text in (*_limits(answer), hint):
@@ -385,14 +387,14 @@ def _unread_in_mounts(workspace: Workspace, asked: Query) -> Iterator[str]:
 
 
 def _missed(answer: Recall) -> bool:
-    """Whether words alone found nothing, or next to nothing: at most two memories, without half of what was asked."""
+    """Whether words alone found nothing, or next to nothing: at most two memories, of little relevance."""
     if answer.semantic or len(answer.hits) > _FEW or not answer.query.text.strip():
         return False
-    from memfs.recall.tokens import whole
-    from memfs.search.analyzer import terms
+    if answer.hits:
+        return max(relevance_percents(answer.query.text, answer.hits), default=_ENOUGH) < _ENOUGH
+    from memfs.search.analyzer import STOP_WORDS, terms
 
-    asked = set(terms(answer.query.text))
-    return bool(asked) and not any(2 * len(asked & set(terms(whole(hit.item)))) >= len(asked) for hit in answer.hits)
+    return not STOP_WORDS.issuperset(terms(answer.query.text))
 
 
 def _narrow(chosen: Mapping[str, Any]) -> str:
@@ -401,12 +403,12 @@ def _narrow(chosen: Mapping[str, Any]) -> str:
     return f"only what fits {given} was searched; leave that out to search all" if given else ""
 
 
-def _hint(workspace: Workspace) -> str:
+def _hint(workspace: Workspace, cut: str) -> str:
     """What may find more than words did; "" where the workspace is empty, or its problems name what is amiss."""
     if not workspace.store.count():
         return ""
     if workspace.words_only:
-        return "meaning was not searched; 'memfs semantic on' switches it on"
+        return "" if cut else "meaning was not searched; 'memfs semantic on' switches it on"
     return "no memory is embedded yet; 'memfs semantic on' embeds them" if workspace.by_meaning else ""
 
 
