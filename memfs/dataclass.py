@@ -15,7 +15,7 @@ from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from dataclasses import KW_ONLY as KW_ONLY
     from dataclasses import dataclass as dataclass
     from dataclasses import field as field
@@ -53,6 +53,21 @@ else:
         return cls(**changes)
 
 
+def metadata_of(cls: type) -> Mapping[str, Mapping[str, Any]] | None:
+    """The names of a data class's fields, each with its metadata; None for another class. Does not load ``dataclasses``
+    for a class that was made here.
+    """
+    described = next((vars(base)[_FIELDS] for base in cls.__mro__ if _FIELDS in vars(base)), None)
+    if isinstance(described, _Fields):
+        return {one.name: one.given.get("metadata", {}) for one in described.fields}
+    if described is None:
+        return None
+    from dataclasses import fields
+
+    return {one.name: one.metadata for one in fields(cls)}
+
+
+_FIELDS = "__dataclass_fields__"
 _MISSING: Any = object()
 
 

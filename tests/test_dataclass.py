@@ -12,7 +12,7 @@ from typing import NamedTuple as TypingTuple
 
 import pytest
 
-from memfs.dataclass import KW_ONLY, NamedTuple, dataclass, field, replace
+from memfs.dataclass import KW_ONLY, NamedTuple, dataclass, field, metadata_of, replace
 
 Decorator = Callable[..., Any]
 FROZEN = {"frozen": True, "slots": True}
@@ -133,6 +133,14 @@ def test_a_class_inherits_fields(decorated: Decorator) -> None:
     assert (one.name, one.size, one.people) == ("a", 2, 7)
     assert one == town("a", 2, people=7)
     assert [each.name for each in dataclasses.fields(town)][-1] == "people"
+
+
+def test_metadata_is_told_of_either_decorator() -> None:
+    """The names of the fields are in order, each with what was given to it; another class has none."""
+    ours, theirs = both(**FROZEN)
+    assert metadata_of(ours) == metadata_of(theirs)
+    assert list(metadata_of(ours) or ()) == ["name", "size", "tags", "facts", "note", "seen"]
+    assert metadata_of(str) is None
 
 
 def test_own_methods_stay() -> None:

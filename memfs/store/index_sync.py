@@ -648,7 +648,7 @@ def prove(
     present = {**indexed, **{path: blob for path, blob in broken.items() if blob}}
     if _kept(index.folder, head) == (_digest(present) if broken else digest):
         return Freshness(head=head, dirty=0, indexed=digest)
-    items = {path: blob for path, blob in repository.tree(head, CONTENT).items() if is_item(path)}
+    items = {path: blob for path, blob in repository.tree(head, CONTENT, present).items() if is_item(path)}
     _keep(index.folder, head, _digest(items))
     dirty = sum(1 for path, blob in present.items() if items.get(path) != blob)
     dirty += sum(1 for path in items if path not in present)

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
-from memfs.dataclass import NamedTuple
+from memfs.dataclass import NamedTuple, metadata_of
 from memfs.doors.cli.declare import click
 from memfs.errors import MemfsError, StorageIO
 from memfs.pattern import regex
@@ -313,7 +313,7 @@ def as_json(value: Any) -> Any:
     """A result, or any value in one, as JSON has it: dataclasses by field, times and paths as text, enums by value."""
     if (names := ATTRIBUTES.get(type(value).__name__)) is not None:
         return _attributes_json(value, names)
-    if (fields := getattr(value, "__dataclass_fields__", None)) is not None:
+    if (fields := metadata_of(type(value))) is not None:
         return _fields_json(value, fields)
     if isinstance(value, Mapping):
         return {str(as_json(key)): as_json(part) for key, part in value.items()}
@@ -352,17 +352,13 @@ def _attribute(value: Any, written: str) -> Any:
     return value
 
 
-def _fields_json(value: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
+def _fields_json(value: Any, fields: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for name, field in fields.items():
+    for name, metadata in fields.items():
         part = getattr(value, name)
-        if (
-            str(field.type).startswith("ClassVar")
-            or field.metadata.get("skip")
-            or (field.metadata.get("omit") and _empty(part))
-        ):
+        if metadata.get("skip") or (metadata.get("omit") and _empty(part)):
             continue
-        merged = field.metadata.get("merge")
+        merged = metadata.get("merge")
         if not merged:
             found[name] = as_json(part)
         elif part is not None:
