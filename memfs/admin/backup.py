@@ -413,11 +413,11 @@ class Backups:
     def _free_name(self, place: Path) -> Path:
         """The next name: numbered, since clocks go wrong and which one is the oldest decides what is removed."""
         last = max((int(path.name.split("-")[-2]) for path in self.kept(place)), default=0)
-        return place / f"{self._stem()}-{last + 1:06d}-{self._parts.clock():%Y%m%dT%H%M%SZ}.tar"
+        return place / f"{self._name()}-{self.origin()}-{last + 1:06d}-{self._parts.clock():%Y%m%dT%H%M%SZ}.tar"
 
-    def _stem(self) -> str:
+    def _name(self) -> str:
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", self._parts.tree.root.name)[:_LONGEST_NAME].strip("-.")
-        return f"memfs-{name or 'workspace'}-{self.origin()}"
+        return f"memfs-{name or 'workspace'}"
 
     # -- keeping ------------------------------------------------------------------------------------------------
     def places(self) -> list[Path]:
@@ -430,15 +430,19 @@ class Backups:
         named = [Path(target).expanduser() for target in self._settings.targets]
         return [_usable(place, self._parts) for place in named] or [own_folder()]
 
-    def kept(self, place: Path | None = None) -> list[Path]:
+    def kept(self, place: Path | None = None, *, namesakes: bool = False) -> list[Path]:
         """This workspace's backups, oldest first, in one place or wherever it ever made one.
+
+        Args:
+            namesakes: those of every workspace with the name of its folder, too.
 
         Raises:
             StorageIO: a place cannot be read.
         """
         self._parts.require_open()
         # Who makes the first one chooses by what all are known, under the lock: until then none is ours.
-        pattern = re.compile(re.escape(self._stem()) + r"-\d{6,}-\d{8}T\d{6}Z\.tar") if self._known() else None
+        origin = "[0-9a-f]{8}" if namesakes else self.origin() if self._known() else ""
+        pattern = re.compile(re.escape(self._name()) + rf"-{origin}-\d{{6,}}-\d{{8}}T\d{{6}}Z\.tar") if origin else None
         found = []
         for folder in [place] if place else self._all_places():
             with io.operation("list", folder):

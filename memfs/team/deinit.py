@@ -122,11 +122,17 @@ class Deinit:
         recovered: RecoveryCopies,
         block: AgentsBlock,
         purge: bool,
+        losses: Sequence[str] = (),
     ) -> None:
-        """``block`` keeps the agents' files; ``purge``: the files of the workspace go, too."""
+        """
+        Args:
+            block: keeps the agents' files.
+            purge: the files of the workspace go, too.
+            losses: what else goes that nothing else holds, in words.
+        """
         self._store, self._parts, self._repository = store, parts, parts.repository
         self._branches, self._recovered, self._block = branches, recovered, block
-        self._purge = purge
+        self._purge, self._also = purge, losses
         self._root = parts.tree.root
         self._record = self._repository.state.parent
         self._others = tuple(_others(self._repository, self._root))
@@ -158,7 +164,7 @@ class Deinit:
             merge_driver=not self._others and f"merge.{DRIVER}.driver" in config,
             state=repository.state if self._others else self._record,
             caches=tuple(one.folder for one in caches(self._record) if one.root in roots),
-            losses=tuple(self._losses(branches)),
+            losses=(*self._losses(branches), *self._also),
             processes=tuple(self._processes()),
             trusted=trust.is_trusted(self._root),
             leaves=tuple(self._leaves()),

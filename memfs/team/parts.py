@@ -69,13 +69,22 @@ class Teams:
 
         return Syncer(self.store, self.parts, self.merger)
 
-    def deinit(self, recovered: RecoveryCopies, block: AgentsBlock, *, purge: bool) -> Deinit:
+    def deinit(
+        self, recovered: RecoveryCopies, block: AgentsBlock, *, purge: bool, losses: Sequence[str] = ()
+    ) -> Deinit:
         """Takes memfs out of the repository."""
         from memfs.team.deinit import Deinit
 
         self.store.require_open()
-        branches = self.branches
-        return Deinit(self.store, self.parts, branches=branches, recovered=recovered, block=block, purge=purge)
+        return Deinit(
+            self.store,
+            self.parts,
+            branches=self.branches,
+            recovered=recovered,
+            block=block,
+            purge=purge,
+            losses=losses,
+        )
 
     @shared_property
     def past(self) -> Travel:

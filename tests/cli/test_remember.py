@@ -33,6 +33,19 @@ def test_revision_is_null_while_the_commit_waits(root: Path, memfs: Memfs, monke
     assert memfs("status", "--json").json["pending_commits"] == 1
 
 
+def test_a_workspace_above_the_repository_is_named(root: Path, bare: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is stored in another repository than the one that a person works in, as it lies above, says so."""
+    inner = root / "inner"
+    inner.mkdir()
+    monkeypatch.chdir(inner)
+    assert "above this repository" not in bare("remember", "x").err
+    git(inner, "init", "-q")
+    ran = bare("remember", "y")
+    assert f"stored in {root}, above this repository" in ran.err
+    assert "'memfs init' makes" in ran.err
+    assert "above this repository" not in bare("-C", str(root), "remember", "z").err
+
+
 @pytest.mark.parametrize("name", ["HEAD", "refs/heads/main"])
 def test_a_damaged_head_delays_the_commit_only(root: Path, memfs: Memfs, name: str) -> None:
     """What is stored is said to be, once: the commit waits until git's own files can be read (faults row 28)."""

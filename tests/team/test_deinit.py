@@ -15,9 +15,11 @@ from codebeside import Git, Said, begin_code
 from memfs import private
 from memfs.doors.cli.app import run
 from memfs.fs import io
-from memfs.sessions.spool import find_place
+from memfs.sessions.event import SessionEvent
+from memfs.sessions.spool import Spool, find_place
 from memfs.store.write import FileWriter
 from memfs.team import deinit
+from memfs.workspace import open_workspace
 
 ITEM = "ContextMemory/memories/semantic/2026-01/by-hand.yaml"
 
@@ -320,6 +322,41 @@ def test_private_memory_goes_on_request(code: Path, memfs: Said) -> None:
     memfs(code, "deinit", "--private")
     assert not place.root.exists()
     assert not (code / ".git/memfs").exists()
+
+
+def test_private_memory_is_not_lost_without_force(code: Path, memfs: Said) -> None:
+    """Where private memory holds something, ``--private`` alone is refused and names it; ``--force`` goes on (D2)."""
+    memfs(code, "init", "--yes")
+    place = find_place(str(code))
+    memfs(place.root, "remember", "nobody else has this")
+    said = memfs(code, "deinit", "--private", code=1)
+    assert f"your private memory, 1 item in {place.root}" in said
+    assert "--force" in said
+    assert place.root.is_dir()
+    memfs(code, "deinit", "--private", "--force")
+    assert not place.root.exists()
+
+
+def test_what_a_session_told_last_is_taken_in_first(code: Path, memfs: Said) -> None:
+    """What waits since the end of a session becomes a memory or a suggestion before the workspace goes (D2)."""
+    memfs(code, "init", "--yes")
+    with open_workspace(code, watch=False) as workspace:
+        told = {"prompt": "Remember: we always deploy on Tuesdays"}
+        spool = Spool(workspace.repository.state)
+        spool.append(SessionEvent("UserPromptSubmit", "s1", fields=told))
+        assert spool.waiting()
+    assert "waits" not in memfs(code, "deinit")
+
+
+def test_backups_of_an_earlier_workspace_of_the_name_are_named(code: Path, memfs: Said) -> None:
+    """What was backed up before memfs was taken out and put in again is named the second time, too (D2)."""
+    memfs(code, "init", "--yes")
+    memfs(code, "remember", "kept in a backup")
+    memfs(code, "commit")
+    made = json.loads(memfs(code, "admin", "backup", "create", "--json"))
+    memfs(code, "deinit")
+    memfs(code, "init", "--yes")
+    assert Path(made["backups"][0]["path"]).name in memfs(code, "deinit", "--purge")
 
 
 def test_private_memory_that_another_clone_uses_stays(code: Path, tmp_path: Path, memfs: Said, git: Git) -> None:

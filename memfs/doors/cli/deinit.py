@@ -154,10 +154,17 @@ def deinit(purge: bool, with_private: bool, dry_run: bool, force: bool) -> Deini
     commit, edited = None, None
     with _opened() as workspace:
         end_resident(workspace.root)  # it is memfs itself, and nobody's work
-        root, made = workspace.root, workspace.teams.deinit(workspace.recovered, block_of(workspace), purge=purge)
+        if not dry_run:
+            _take_in(workspace)
+        root, own = workspace.root, _private(workspace.root, with_private)
+        made = workspace.teams.deinit(
+            workspace.recovered,
+            block_of(workspace),
+            purge=purge,
+            losses=[str(own)] if own and own.goes and own.items else (),
+        )
         tops = code_trees(root, Path(invocation().workspace or "."))
-        backups = _backups(workspace)
-        planned, own = made.plan(), _private(root, with_private)
+        backups, planned = _backups(workspace), made.plan()
         clients = _clients(tops, dry=True)
         if not dry_run:
             commit, edited = made.files(force)
@@ -191,10 +198,18 @@ def _opened() -> Workspace:
         raise
 
 
-def _backups(workspace: Workspace) -> list[str]:
+def _take_in(workspace: Workspace) -> None:
+    """Make memories of what sessions told and nobody took in yet; where that fails, it counts as lost."""
+    from memfs.sessions.store import Drain
 
     with suppress(MemfsError):
-        return [str(path) for path in workspace.backups.kept()]
+        Drain(workspace).run()
+
+
+def _backups(workspace: Workspace) -> list[str]:
+    """Its backups, and those of workspaces of its name: it may have made them before it was taken out once."""
+    with suppress(MemfsError):
+        return [str(path) for path in workspace.backups.kept(namesakes=True)]
     return []
 
 

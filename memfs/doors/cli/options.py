@@ -10,6 +10,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from memfs import private
@@ -19,14 +20,13 @@ from memfs.doors.cli.command import Unclear, complete_tags, complete_types, invo
 from memfs.doors.cli.declare import click
 from memfs.doors.cli.output import Note, Text, count, day, is_interactive, one_line, progress, render, styled
 from memfs.errors import ContentError, EraseRefused, ItemNotFound, PathEscape
+from memfs.fs.workspace_location import named_workspace
 from memfs.model import Layer, Phase, Query
 from memfs.model.ids import of_mount, without_mount
 from memfs.model.query import moment
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from memfs.model import MemoryItem
     from memfs.state.parts import States
     from memfs.team.asof import Past
@@ -246,7 +246,20 @@ def land(workspace: Workspace, item: MemoryItem | None = None) -> None:
         landed, storage = CommitReport("fallback"), workspace.store.storage()
         reason = f"it is in {storage.secondary} for now: {storage.reason or 'earlier writes wait there'}"
     note_waiting(reason)
+    if _is_above(workspace.root):
+        remark(f"stored in {workspace.root}, above this repository", "'memfs init' makes a workspace of its own here")
     invocation().landed = landed
+
+
+def _is_above(root: Path) -> bool:
+    """Whether a workspace that nobody named lies above the repository that the command works in."""
+    if invocation().workspace or named_workspace():
+        return False
+    with suppress(OSError):  # the folder is gone
+        here = Path.cwd()
+        below = (one for one in (here, *here.parents) if one != root and one.is_relative_to(root))
+        return any(os.path.lexists(one / ".git") for one in below)
+    return False
 
 
 def note_waiting(reason: str) -> None:
