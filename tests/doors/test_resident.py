@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -514,6 +515,54 @@ def test_what_is_mounted_is_followed(ask: Asked, root: Path, resident: int, open
     (root / "memfs.toml").write_text(settings, encoding="utf-8")
     assert b"team:" not in ask("recall", "lynxes").stdout
     other.close()
+
+
+_HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "tester", "version": "1"}}
+_CALL = "".join(
+    json.dumps({"jsonrpc": "2.0", **message}) + "\n"
+    for message in (
+        {"id": 0, "method": "initialize", "params": _HELLO},
+        {"method": "notifications/initialized"},
+        {"id": 1, "method": "tools/call", "params": {"name": "memory_search", "arguments": {"query": "staging"}}},
+    )
+)
+
+
+@pytest.mark.parametrize("words", [("mcp",), ("admin", "watch")], ids=" ".join)
+def test_a_server_and_a_watch_have_a_resident_while_they_run(
+    words: tuple[str, ...], root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers commands, stays though nobody asks, is begun again where it was killed, and goes after its host."""
+    monkeypatch.setattr(place, "_LOOK_SECONDS", 0.1)
+    (root / "memfs.toml").write_text("[resident]\nidle_minutes = 0.01\n")
+    hosting = (
+        "import memfs.doors.resident.place as it; it._LOOK_SECONDS = 0.1; import memfs.__main__ as own; own.main()"
+    )
+    asking = "import os, sys; from memfs.doors.resident.client import answered; os._exit(answered(sys.argv[1:]) != 0)"
+    host = subprocess.Popen([sys.executable, "-c", hosting, *words], cwd=root, stdin=subprocess.PIPE, bufsize=0)
+    assert host.stdin is not None
+    try:
+        host.stdin.write(_CALL.encode())
+        assert until(lambda: place.answering(root))
+        first = place.resident_of(root)
+        time.sleep(1)
+        assert subprocess.run([sys.executable, "-c", asking, "list"], cwd=root, check=False).returncode == 0
+        assert place.resident_of(root) == first
+        os.kill(first, signal.SIGKILL)
+        assert until(lambda: place.resident_of(root) not in (0, first))
+        place.stop(root)
+        time.sleep(0.3)
+        assert not place.resident_of(root)
+        with place.hosted(root):
+            assert until(lambda: place.answering(root))
+            host.terminate()
+            host.communicate()
+            time.sleep(1)
+            assert place.resident_of(root)
+    finally:
+        host.kill()
+        host.communicate()
+    assert until(lambda: not place.resident_of(root))
 
 
 def test_a_hook_begins_a_resident_for_those_that_follow(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,23 +51,25 @@ def mcp(
     given = [name for name in _ONLY_HTTP if network[name] is not None]
     if given and not http:
         raise click.UsageError(f"--{given[0].replace('_', '-')} goes with --http")
-    root, opener = _workspace(invocation())
     from memfs.doors.mcp import ToolSet, build_server
 
     chosen = ToolSet.chosen((tools or "").split(","), read_only=read_only, connector=connector, state=state)
-    server = build_server(opener=opener, tools=chosen, agent=agent)
-    if http:
-        _over_http(server, root, **network)
-        return
-    from memfs.doors.mcp.stdio import serve
+    with ExitStack() as ending:
+        root, opener = _workspace(invocation(), ending)
+        server = build_server(opener=opener, tools=chosen, agent=agent)
+        if http:
+            _over_http(server, root, **network)
+            return
+        from memfs.doors.mcp.stdio import serve
 
-    if somebody_types():
-        note(f"serving {root}; a program that speaks MCP is expected to type here, Ctrl-C ends it")
-    serve(server)
+        if somebody_types():
+            note(f"serving {root}; a program that speaks MCP is expected to type here, Ctrl-C ends it")
+        serve(server)
 
 
-def _workspace(asked: Invocation) -> tuple[str, Callable[[], Workspace]]:
-    """Which workspace is served, decided before anybody can ask for another, and how it is opened.
+def _workspace(asked: Invocation, ending: ExitStack) -> tuple[str, Callable[[], Workspace]]:
+    """Which workspace is served, decided before anybody can ask for another, and how it is opened; once it is open, it
+    has a resident process until ``ending``.
 
     Raises:
         WorkspaceNotFound: one was named, and there is none.
@@ -84,10 +87,15 @@ def _workspace(asked: Invocation) -> tuple[str, Callable[[], Workspace]]:
         root = private.find(private.project_at("."))
 
     def opened() -> Workspace:
+        from memfs.doors.resident.place import hosted
         from memfs.facades.open_workspaces import open_user_workspace  # the client is answered before this is needed
         from memfs.workspace import open_workspace
 
-        return open_user_workspace(settings=settings) if root is None else open_workspace(root, settings=settings)
+        if root is None:
+            return open_user_workspace(settings=settings)
+        workspace = open_workspace(root, settings=settings)
+        ending.enter_context(hosted(workspace.root, workspace.settings.resident.use))
+        return workspace
 
     return str(root or "your own workspace"), opened
 

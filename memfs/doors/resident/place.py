@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import select
 import signal
+import sys
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -17,11 +18,13 @@ from memfs.dataclass import NamedTuple
 from memfs.doors.resident.client import OFF, is_private, socket_folder, socket_name
 from memfs.errors import MemfsError, StorageIO
 from memfs.fs import io
-from memfs.fs.lock import locked
+from memfs.fs.executor import Worker
+from memfs.fs.lock import locked, release
 
 _STOP_SECONDS, _LONGEST_START = 10.0, 30.0
 _LONGEST_REASON = 1 << 12
-_LOCK = ".lock"
+_LOOK_SECONDS = 20.0
+_LOCK, _HOSTS = ".lock", ".hosts"
 
 
 class ResidentFiles(NamedTuple):
@@ -34,6 +37,11 @@ class ResidentFiles(NamedTuple):
     def socket(self) -> Path:
         """Its socket."""
         return self.folder / self.name
+
+    @property
+    def hosts(self) -> Path:
+        """What processes keep locked together that want it up."""
+        return self.folder / f"{self.name}{_HOSTS}"
 
     @property
     def lock(self) -> Path:
@@ -135,6 +143,69 @@ def start(root: Path, settings: Mapping[str, Any] = MappingProxyType({})) -> int
 def may_begin(root: Path, use: bool) -> bool:
     """Whether a resident is wanted, and none is up."""
     return use and os.environ.get(RESIDENT_SWITCH, "").lower() not in OFF and not resident_of(root)
+
+
+@contextmanager
+def hosted(root: Path, use: bool = True) -> Iterator[None]:
+    """While the block runs, let commands find a resident of a workspace, for a process that has threads of its own.
+
+    It is a process begun by a command, since a process with threads cannot be forked; it does not leave for want of
+    questions meanwhile, and is begun again where it died. What keeps it from coming up keeps nothing else.
+
+    Args:
+        use: whether settings allow one.
+    """
+    fd = -1
+    with suppress(MemfsError, OSError):
+        if use and os.environ.get(RESIDENT_SWITCH, "").lower() not in OFF:
+            files = files_of(root)
+            io.make_private_folder(files.folder)
+            fd = io.make_file(files.hosts, os.O_RDWR)
+            locked(fd, shared=True)
+    if fd < 0:
+        yield
+        return
+    worker = Worker("memfs-host", _Host(root).keep_up, lambda _: None, again=_LOOK_SECONDS)
+    worker.wake()
+    try:
+        yield
+    finally:
+        worker.close(0)
+        release(fd)
+
+
+class _Host:
+    """Begins the resident of a workspace, and another one where that was killed; one that was ended stays so."""
+
+    def __init__(self, root: Path) -> None:
+        self._root, self._begun = root, False
+
+    def keep_up(self) -> bool:
+        """Begin one where that is called for; never done."""
+        if not resident_of(self._root) and (not self._begun or self._was_killed()):
+            import subprocess  # most who ask for a resident's place host none
+
+            words = [sys.executable, "-m", "memfs", "-C", str(self._root), "serve", "--detach"]
+            subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        self._begun = True
+        return False
+
+    def _was_killed(self) -> bool:
+        with suppress(OSError):
+            return bool(files_of(self._root).lock.read_text(encoding="ascii").strip())
+        return False
+
+
+def has_host(files: ResidentFiles) -> bool:
+    """Whether a process hosts the resident that has these files."""
+    try:
+        fd = io.open_file(files.hosts, os.O_RDWR)
+    except (MemfsError, OSError):
+        return False
+    try:
+        return not locked(fd)
+    finally:
+        release(fd)
 
 
 def begin(root: Path, settings: Mapping[str, Any] = MappingProxyType({}), end: int = -1) -> None:

@@ -29,7 +29,7 @@ from memfs.config import load, own_file
 from memfs.config_names import CONFIGURATION, SETTINGS_FILE
 from memfs.doors.resident import answer, upkeep
 from memfs.doors.resident.client import READING, WRITING, identity, is_private
-from memfs.doors.resident.place import ResidentFiles, files_of, holder, name_process
+from memfs.doors.resident.place import ResidentFiles, files_of, has_host, holder, name_process
 from memfs.errors import MemfsError, StorageIO
 from memfs.fs import io
 from memfs.fs.inotify import FolderEvents
@@ -175,7 +175,9 @@ class Resident:
                 now = time.monotonic()
                 chores = [one for one in (self._tend_at, self._commit_at) if one is not None]
                 if now - asked > self._idle and not self._children and not chores:
-                    return
+                    if not has_host(files):
+                        return
+                    asked = now
                 due = [moment - now for moment in (look_at, *([] if self._tending else chores)) if moment is not None]
                 wait = min(_SAY_SECONDS, max(self._idle - (now - asked), 0.1), *due)
                 heard: list[Any] = [one for one in self._watchers if one.fileno() >= 0] if look_at is None else []
@@ -413,7 +415,7 @@ def _facts(path: Path) -> tuple[int, ...]:
 
 # -- starting ---------------------------------------------------------------------------------------------------------
 def _import_verbs() -> None:
-    """Import all that the verbs need, so that no child has to."""
+    """Import and compile all that the verbs need, so that no child has to."""
     for name in _VERBS:
         importlib.import_module(f"memfs.doors.cli.{name}")
     for name in _MORE:
@@ -421,6 +423,10 @@ def _import_verbs() -> None:
     with suppress(ImportError):
         importlib.import_module("jsonschema_rs")
     compile_all()
+    for name, module in list(sys.modules.items()):
+        for one in list(vars(module).values()) if name.startswith("memfs.") else ():
+            if isinstance(one, type):
+                _ = [getattr(one, made) for made in ("__init__", "__new__")]  # they are compiled when first asked for
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from functools import partial
 
@@ -11,7 +12,7 @@ from memfs.sessions.spool import SessionLocation, known_place, note_error, noted
 from memfs.sessions.store import Drain
 from memfs.workspace import Workspace, open_workspace
 
-_SECONDS = 10.0
+_SECONDS, _NICE = 10.0, 10
 _WHO = "resident"
 
 
@@ -43,6 +44,7 @@ def learn(workspace: Workspace) -> bool:
 
     What is not done in time the next session brings.
     """
+    os.nice(_NICE)
     root = workspace.root
     workspace.store.resume()
     _take(workspace, SessionLocation.within(root, workspace.repository.state))
