@@ -19,7 +19,9 @@ def folder(tmp_path: Path) -> Path:
     """A set of one memory, in which every question is answered by the same one of twelve items."""
     kept = tmp_path / "sets" / "tiny"
     kept.mkdir(parents=True)
-    items = [{**_ITEM, "id": f"i{n:02}", "text": f"the lamp number{n} burns", "tags": []} for n in range(12)]
+    items: list[dict[str, object]] = [
+        {**_ITEM, "id": f"i{n:02}", "text": f"the lamp number{n} burns", "tags": []} for n in range(12)
+    ]
     questions = [
         {"id": f"q-{one}", "store": "s", "text": f"which {one} lamp burns", "relevant": ["i07"], "exclude": []}
         | {"category": "", "as_of": None}
