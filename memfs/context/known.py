@@ -65,7 +65,14 @@ class Passages:
         shapes, having = self._shapes
         shared = Counter(place for stem in set(shape.stems) for place in having.get(stem, ()))
         near = (shapes[place] for place, _ in shared.most_common(_COMPARED))
-        return any(alike(shape, one, SAME) >= SAME and not contradiction(shape.text, one.text) for one in near)
+        return any(alike(shape, one, SAME) >= SAME and _tells(one, shape) for one in near)
+
+
+def _tells(one: TextShape, shape: TextShape) -> bool:
+    """Whether a passage that is nearly a text leaves out nothing of it: it asks for nothing, and has its facts."""
+    if one.text.rstrip().endswith(("?", "？")) or contradiction(shape.text, one.text):
+        return False
+    return all(fact in one.plain for fact in shape.facts)
 
 
 @lru_cache(maxsize=32)

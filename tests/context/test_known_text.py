@@ -84,6 +84,15 @@ def test_other_words_are_not_known(text: str) -> None:
     assert not KnownText(GUIDE).has(text)
 
 
+def test_a_question_does_not_say_what_answers_it() -> None:
+    """P6: who asks with nearly all of a memory's words is told it; a statement that lacks a name of it says less."""
+    memory = "The billing service stores invoices in PostgreSQL"
+    assert not KnownText("where does the billing service store invoices?").has(memory)
+    assert not KnownText("Stop. Does the billing service store invoices?").has(memory)
+    assert not KnownText("the billing service stores its invoices").has(memory)
+    assert KnownText("I know that: the billing service stores invoices in postgresql.").has(memory)
+
+
 def test_without_texts_nothing_is_known() -> None:
     """No file and no prompt: all is told."""
     assert not KnownText().has("Never push to main.")
