@@ -54,7 +54,15 @@ def within(name, function):
         finally:
             charge()
             stack.pop()
+            if stack[-1] == "become" and name == "command":
+                note(".child")  # once its client has the exit code, it is ended
     return call
+
+def note(name):
+    place = os.environ["BENCH_PHASES"] + name
+    with open(place + ".new", "w") as file:
+        file.write(repr([first, clock(), spent]).replace("'", '"'))
+    os.rename(place + ".new", place)
 
 def load(name, rest, find=_frozen_importlib._find_and_load):
     charge()
@@ -77,10 +85,8 @@ def load(name, rest, find=_frozen_importlib._find_and_load):
 
 def end(code, leave=os._exit):
     charge()
-    place = os.environ["BENCH_PHASES"] + (".child" if "become" in spent else "")
-    with open(place + ".new", "w") as file:
-        file.write(repr([first, clock(), spent]).replace("'", '"'))
-    os.rename(place + ".new", place)
+    if "become" not in spent:
+        note("")
     leave(code)
 
 _frozen_importlib._find_and_load, os._exit = load, end
