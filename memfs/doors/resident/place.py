@@ -130,11 +130,12 @@ def start(root: Path, settings: Mapping[str, Any] = MappingProxyType({})) -> int
         os.close(end)
         until = time.monotonic() + _LONGEST_START
         while not (process := answering(root)):
-            if time.monotonic() >= until or select.select([said], [], [], 0.01)[0]:
-                if process := answering(root):  # another one was quicker
-                    break
-                reason = os.fsdecode(os.read(said, _LONGEST_REASON)) or "no resident process comes up"
-                raise StorageIO(reason, hint="see what 'memfs serve' says")
+            ended = bool(select.select([said], [], [], 0.01)[0])
+            if (ended and not answering(root)) or time.monotonic() >= until:  # another one may have been quicker
+                reason = os.read(said, _LONGEST_REASON) if ended else b""
+                raise StorageIO(
+                    os.fsdecode(reason) or "no resident process comes up", hint="see what 'memfs serve' says"
+                )
         return process
     finally:
         os.close(said)
