@@ -22,7 +22,6 @@ from memfs.model.kinds import nearest
 from memfs.model.query import MOST
 from memfs.model.time import MONTHS, utc_now
 from memfs.pattern import regex
-from memfs.recall.fence import frame, quoted
 from memfs.recall.similarity import TextShape, alike
 from memfs.recall.tokens import count_tokens, whole
 from memfs.search import analyzer, terms
@@ -662,11 +661,17 @@ class HitSelection:
 
     def _cost(self, hit: Hit) -> int:
         if self._fenced:
+            from memfs.recall.fence import quoted  # for hits that are put before a model alone
+
             return count_tokens(quoted(hit) + "\n\n")
         return count_tokens("\n".join(filter(None, (hit.item.title, hit.text))))
 
     def _frame_cost(self) -> int:
-        return count_tokens(frame()) if self._fenced else 0
+        if not self._fenced:
+            return 0
+        from memfs.recall.fence import frame
+
+        return count_tokens(frame())
 
 
 def _same_body(one: MemoryItem, other: MemoryItem) -> bool:

@@ -23,7 +23,6 @@ from memfs.model import Candidate, Hit, HitPassage, KindTable, Layer, MemoryItem
 from memfs.model.kinds import ACCEPTED, CONVENTION, PROPOSED, nearest
 from memfs.model.query import MOST
 from memfs.recall.conflict_notes import SUPERSEDED
-from memfs.recall.fence import fence
 from memfs.recall.ranking import (
     PRESETS,
     HitSelection,
@@ -405,6 +404,8 @@ class Recaller:
     @staticmethod
     def fenced(answer: Recall) -> str:
         """The hits of an answer as quoted data for a prompt (``memfs.recall.fence``); "" where there are none."""
+        from memfs.recall.fence import fence  # for hits that are put before a model alone
+
         return fence(answer.hits)
 
     def _checked(self, query: Query | str) -> Query:

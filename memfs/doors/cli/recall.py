@@ -39,7 +39,6 @@ from memfs.model.ids import of_mount
 from memfs.model.kinds import CONVENTION
 from memfs.model.query import MOST
 from memfs.recall.conflict_notes import OVER, disputes, undecided, unresolved_note
-from memfs.recall.fence import fence, withheld
 from memfs.recall.ranking import relevance_percents, strategy
 from memfs.settings import MOUNTS
 
@@ -325,7 +324,12 @@ def recall(
             return None
         mounted = past is None and not own and bool(workspace.settings.mounts)  # else they need not be imported
         recall = past.recall if past else workspace.sources.mounts.recall if mounted else workspace.recaller
-        answer = recall.search(asked, prove=wants_json(), fenced=fenced, leave_out=withheld if fenced else None)
+        leave_out = None
+        if fenced:
+            from memfs.recall.fence import fence, withheld  # for hits that are put before a model alone
+
+            leave_out = withheld
+        answer = recall.search(asked, prove=wants_json(), fenced=fenced, leave_out=leave_out)
         store = past.store if past else workspace.store
         hint = "" if answer.hits else _narrow(chosen)
         hint = hint or (_hint(workspace, answer.cut) if past is None and _missed(answer) else "")
