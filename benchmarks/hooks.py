@@ -1,7 +1,8 @@
 """Hooks: what each event of an agent's session costs the person who waits for it, as whole processes (C6).
 
 ``python -m benchmarks.hooks`` makes a workspace of so many memories, a twentieth of them episodes, and hands each event
-to ``memfs hook`` as an agent's program does, in turns, beside a Python that does nothing.
+to ``memfs hook`` as an agent's program does, in turns, beside a Python that does nothing; then the tool calls of one
+session, ``PreToolUse`` and ``PostToolUse`` each, with a resident and without.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +31,9 @@ from memfs.workspace import open_workspace
 
 KEPT = ("PostToolUse", "PostToolUseFailure", "TaskCompleted", "SessionEnd")
 ANSWERED = ("SessionStart", "UserPromptSubmit", "PreToolUse")
+_OF_A_CALL = ("PreToolUse", "PostToolUse")
 _EPISODE_EVERY = 20
+_PATIENCE = "2000"  # a busy machine greets late, and that is not what is measured
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,6 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for row in measured(root, size, engine, options.rounds):
                 rows.append(row)
                 print(f"{row.name:<44} {row.size:>7,} {row.engine:<7} {_told(row)}", file=sys.stderr, flush=True)
+            for line in session(root, options.calls):
+                print(f"{size:,} {engine}: {line}")
     print(_table(rows))
     return 0
 
@@ -65,6 +72,27 @@ def measured(root: Path, size: int, engine: str, rounds: int) -> Iterator[Row]:
         yield timed("hooks", f"memfs hook {name}", size, engine, samples, PYTHON, floor)
 
 
+def session(root: Path, calls: int) -> list[str]:
+    """What the tool calls of a session cost the person who waits, in turn by the hook alone and by a resident."""
+    asking, floor = Work(2, calls), Samples()
+    took = {"alone": Samples(), "with a resident": Samples()}
+    subprocess.run([*memfs_command(), "serve", "--detach"], cwd=root, check=True, stdout=subprocess.DEVNULL)
+    try:
+        for _ in range(calls):
+            floor.time(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True))
+            for (how, samples), switch in zip(took.items(), ("off", _PATIENCE), strict=True):
+                events = [_event(root, name, 0, asking) | {"session_id": how} for name in _OF_A_CALL]
+                samples.time(partial(_tell, root, events, switch))
+    finally:
+        subprocess.run([*memfs_command(), "serve", "--stop"], cwd=root, check=True, stdout=subprocess.DEVNULL)
+    bare = floor.p50
+    return [
+        f"{calls} tool calls {how}: {sum(samples.values):.0f} ms, {samples.p50:.0f} a call, for each of its two"
+        f" hooks {samples.p50 / bare / len(_OF_A_CALL):.1f} x {PYTHON}"
+        for how, samples in took.items()
+    ]
+
+
 def _event(root: Path, name: str, number: int, asking: Work) -> dict[str, Any]:
     """An event as Claude Code tells it, of a session of its own each round, so that nothing was told before."""
     given = {"command": asking.sentence(), "file_path": asking.files[number % len(asking.files)]}
@@ -83,9 +111,14 @@ def _event(root: Path, name: str, number: int, asking: Work) -> dict[str, Any]:
     }
 
 
-def _hook(root: Path, event: dict[str, Any]) -> None:
-    words = [*memfs_command(), "hook", event["hook_event_name"]]
-    done = subprocess.run(words, input=json.dumps(event).encode(), cwd=root, capture_output=True, check=True)
+def _tell(root: Path, events: Sequence[dict[str, Any]], switch: str) -> None:
+    for event in events:
+        _hook(root, event, switch)
+
+
+def _hook(root: Path, event: dict[str, Any], switch: str = "off") -> None:
+    words, env = [*memfs_command(), "hook", event["hook_event_name"]], {**os.environ, "MEMFS_RESIDENT": switch}
+    done = subprocess.run(words, input=json.dumps(event).encode(), cwd=root, env=env, capture_output=True, check=True)
     if done.stderr:  # on a machine that does much else a hook gives up in time: its time counts all the same
         print(done.stderr.decode().strip(), file=sys.stderr)
 
@@ -122,6 +155,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--sizes", default="10000", help="numbers of memories")
     parser.add_argument("--engines", default="whoosh,sqlite", help="search engines")
     parser.add_argument("--rounds", type=int, default=9, help="how often each event is told")
+    parser.add_argument("--calls", type=int, default=200, help="how many tool calls a session has")
     parser.add_argument("--folder", type=Path, help="work below this folder, which must be in no git repository")
     return parser
 

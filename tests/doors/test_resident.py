@@ -498,6 +498,18 @@ def test_what_a_session_told_is_remembered_while_a_resident_is_up(ask: Asked, ro
     assert ask("recall", "breaking dates").stdout == ask("recall", "breaking dates", alone=True).stdout
 
 
+def test_what_is_new_is_embedded_by_the_resident(ask: Asked, root: Path, resident: int) -> None:
+    """Where memories are found by meaning, no command has to do it."""
+    (root / "memfs.toml").write_text("[semantic]\nmodel = 'hashing'\n")
+    assert ask("remember", "zebras graze").returncode == 0
+
+    def embedded() -> bool:
+        found = json.loads(ask("semantic", "status", "--json", alone=True).stdout)
+        return found["embedded"] == found["items"] == 4
+
+    assert until(embedded)
+
+
 def test_what_is_mounted_is_followed(ask: Asked, root: Path, resident: int, opened: Callable[..., Any]) -> None:
     """A new memory of another workspace, an edit there, and one that is mounted no more."""
     other = opened(root.parent / "other")

@@ -151,7 +151,7 @@ class Resident:
         self._children: set[int] = set()
         self._ending = False
         self._tending = self._learning = 0
-        self._session_told = True
+        self._session_told, self._unlearned = True, False
         self._tend_at: float | None = None
         self._commit_at: float | None = None
         self._tend_again = _SHORTEST_REST
@@ -316,9 +316,10 @@ class Resident:
             if resting:
                 self._tend_at = None
             self._tending = self._forked(workspace, partial(upkeep.tend, workspace, resting))
-        if not self._learning and self._session_told:
-            self._session_told = False
-            self._learning = self._forked(workspace, partial(upkeep.learn, workspace))
+            self._unlearned |= resting and not workspace.words_only
+        if not self._learning and (self._session_told or self._unlearned):
+            told, self._session_told, self._unlearned = self._session_told, False, False
+            self._learning = self._forked(workspace, partial(upkeep.learn, workspace, told))
 
     def _forked(self, workspace: Workspace, act: Callable[[], bool]) -> int:
         """The process id of a child that does something, and ends with 1 where something is left; 0 for none."""

@@ -39,22 +39,32 @@ def tend(workspace: Workspace, resting: bool) -> bool:
     return left
 
 
-def learn(workspace: Workspace) -> bool:
-    """Make memories of what sessions told, in the workspace and in private memory, and learn from what is new.
+def learn(workspace: Workspace, told: bool) -> bool:
+    """Embed what is new, where memories are found by meaning; what is not done in time comes later.
 
-    What is not done in time the next session brings.
+    Args:
+        told: sessions told something: make memories of that, in the workspace and in private memory, and learn.
     """
     os.nice(_NICE)
-    root = workspace.root
     workspace.store.resume()
+    if told:
+        _take_all(workspace)
+    found = None if workspace.words_only else workspace.meaning.current()
+    if found is not None:
+        with suppress(MemfsError):  # the next recall says that some are lacking
+            found.embeddings.catch_up()
+    workspace.close()
+    return False
+
+
+def _take_all(workspace: Workspace) -> None:
+    root = workspace.root
     _take(workspace, SessionLocation.within(root, workspace.repository.state))
     with suppress(MemfsError):
         place = known_place(whereabouts(folder=str(root)))
         if place is not None and _waits(place):
             with open_workspace(place.root, watch=False, one_shot=True) as own:
                 _take(own, place)
-    workspace.close()
-    return False
 
 
 def _waits(place: SessionLocation) -> bool:
